@@ -1,0 +1,1 @@
+"""Benchmarks: rounds recorded once as deltas and replayed through any solver."""

@@ -1,0 +1,181 @@
+"""What an edit costs: 1% of the requests changed in place against building the same CSR with scipy.
+
+The program has the shape of Sia's: requests of 1,000 columns, each column in one of seven resource rows and
+in its request's sum row.  Three kinds of edit are timed, each one call of a bulk verb (two where requests
+leave and arrive):
+
+- `t_edit`: 1% of the requests leave and as many arrive, on the shared column template;
+- `t_edit_costs`: 1% get a new scale and a new override, as when a job's restart factor changes;
+- `t_edit_own`: 1% leave and as many arrive with columns of their own, handed over as a sparse matrix.
+
+scipy builds the CSR from arrays that are already concatenated: `t_csr_rebuild` from triplets (row, column,
+value), the usual way; `t_csr_from_csc` from column pointers, the fastest there is.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Hashable, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array, csc_array
+
+from copter.program import ContinualProgram, Template
+
+WIDTH = 1000
+N_RESOURCES = 7
+CHURN = 0.01
+REPEATS = 9
+
+
+def measure_updates(
+    sizes: Sequence[int], seed: int, on_size: Callable[[int], None] | None = None
+) -> list[dict[str, Any]]:
+    """Return one record per size.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Numbers of columns, rounded to whole requests of 1,000.
+    seed : int
+    on_size : callable, optional
+        Called with each size before it is measured.
+    """
+    _measure_size(WIDTH * 4, np.random.default_rng(seed))  # compiles the store's kernels
+    records = []
+    for size in sizes:
+        if on_size is not None:
+            on_size(size)
+        records.append(_measure_size(size, np.random.default_rng(seed)))
+    return records
+
+
+def _measure_size(size: int, rng: np.random.Generator) -> dict[str, Any]:
+    n_requests = max(1, round(size / WIDTH))
+    rows = rng.integers(0, N_RESOURCES, WIDTH)
+    values = rng.integers(1, 65, WIDTH).astype(float)
+    edits = max(1, round(CHURN * n_requests))
+    t_csr, t_csc, csr_nnz = _time_scipy(n_requests, rows, values)
+    bench = _Edits(n_requests, edits, rows, values, rng)
+    t_replace = _median(bench.replace)
+    t_costs = _median(bench.change_costs)
+    t_own = _median(bench.replace_own)
+    return {
+        "n_variables": bench.program.n_variables,
+        "n_rows": bench.program.n_rows,
+        "nnz": csr_nnz,
+        "requests": n_requests,
+        "edits": edits,
+        "churn": edits / n_requests,
+        "t_edit": t_replace,
+        "t_edit_costs": t_costs,
+        "t_edit_own": t_own,
+        "t_per_edit": t_replace / edits,
+        "t_csr_rebuild": t_csr,
+        "t_csr_from_csc": t_csc,
+        "rebuild_over_edit": t_csr / t_replace,
+    }
+
+
+class _Edits:
+    """A program of a given size, and edits that keep its size; new data is drawn outside the clock."""
+
+    def __init__(
+        self, n_requests: int, edits: int, rows: np.ndarray, values: np.ndarray, rng: np.random.Generator
+    ):
+        self.rng, self.edits = rng, edits
+        self.program = program = ContinualProgram()
+        for resource in range(N_RESOURCES):
+            program.add_resource(resource, upper=float(n_requests))
+        usage: dict[Hashable, Any] = {
+            resource: (np.flatnonzero(rows == resource), values[rows == resource])
+            for resource in range(N_RESOURCES)
+        }
+        self.template: Template = program.add_template(usage, WIDTH)
+        self.present = list(range(n_requests))
+        self.next_id = n_requests
+        costs = rng.random(n_requests * WIDTH)
+        program.add_requests(
+            self.present, costs, np.full(n_requests, WIDTH), self.template, totals=np.ones(n_requests)
+        )
+        block = csc_array((values, rows, np.arange(WIDTH + 1)), shape=(N_RESOURCES, WIDTH))
+        self.matrix = csc_array(
+            (
+                np.tile(block.data, edits),
+                np.tile(block.indices, edits),
+                np.arange(edits * WIDTH + 1),
+            ),
+            shape=(N_RESOURCES, edits * WIDTH),
+        )
+
+    def replace(self) -> float:
+        """Let requests leave and arrive on the shared template; return the seconds it took."""
+        return self._replace(self.template)
+
+    def replace_own(self) -> float:
+        """Let requests leave and arrive with columns of their own; return the seconds it took."""
+        return self._replace(self.matrix)
+
+    def _replace(self, usage: Any) -> float:
+        leaving = self._pick()
+        arriving = list(range(self.next_id, self.next_id + self.edits))
+        costs = self.rng.random(self.edits * WIDTH)
+        sizes, totals = np.full(self.edits, WIDTH), np.ones(self.edits)
+        begin = perf_counter()
+        self.program.remove_requests(leaving)
+        self.program.add_requests(arriving, costs, sizes, usage, totals=totals)
+        elapsed = perf_counter() - begin
+        gone = set(leaving)
+        self.present = [id for id in self.present if id not in gone] + arriving
+        self.next_id += self.edits
+        return elapsed
+
+    def change_costs(self) -> float:
+        """Give requests a new scale and a new override; return the seconds it took."""
+        ids = self._pick()
+        scales = self.rng.random(self.edits) + 0.5
+        overrides = (
+            np.ones(self.edits, int),
+            self.rng.integers(0, WIDTH, self.edits),
+            self.rng.random(self.edits),
+        )
+        begin = perf_counter()
+        self.program.update_requests(ids, scales=scales, overrides=overrides)
+        return perf_counter() - begin
+
+    def _pick(self) -> list[int]:
+        where = self.rng.choice(len(self.present), self.edits, replace=False)
+        return [self.present[index] for index in where]
+
+
+def _time_scipy(n_requests: int, rows: np.ndarray, values: np.ndarray) -> tuple[float, float, int]:
+    n = n_requests * WIDTH
+    row = np.empty((n, 2), np.int32)
+    row[:, 0] = np.tile(rows, n_requests)
+    row[:, 1] = N_RESOURCES + np.repeat(np.arange(n_requests), WIDTH)
+    value = np.ones((n, 2))
+    value[:, 0] = np.tile(values, n_requests)
+    column = np.repeat(np.arange(n, dtype=np.int32), 2)
+    pointer = np.arange(0, 2 * n + 1, 2, dtype=np.int32)
+    flat_row, flat_value = row.ravel(), value.ravel()
+    shape = (N_RESOURCES + n_requests, n)
+    repeats = 3 if n <= 2_000_000 else 1
+    triplets = _best(lambda: coo_array((flat_value, (flat_row, column)), shape=shape).tocsr(), repeats)
+    pointers = _best(lambda: csc_array((flat_value, flat_row, pointer), shape=shape).tocsr(), repeats)
+    return triplets, pointers, flat_value.size
+
+
+def _best(build: Callable[[], object], repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        begin = perf_counter()
+        build()
+        times.append(perf_counter() - begin)
+    return min(times)
+
+
+def _median(edit: Callable[[], float]) -> float:
+    edit()
+    return statistics.median(edit() for _ in range(REPEATS))

@@ -1,0 +1,57 @@
+"""Continual optimization: large allocation programs kept alive and solved warm, round by round.
+
+The names below are imported when they are first used, so that ``import copter`` and ``copter --help`` are
+quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from copter.errors import CopterError, EditError, UnknownSolverError
+    from copter.general import linprog, read_mps
+    from copter.program import ContinualProgram, Template
+    from copter.solution import Solution, Status
+    from copter.solvers.base import make_solver
+    from copter.solvers.proximal import ProximalPoint
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ContinualProgram": "copter.program",
+    "CopterError": "copter.errors",
+    "EditError": "copter.errors",
+    "ProximalPoint": "copter.solvers.proximal",
+    "Solution": "copter.solution",
+    "Status": "copter.solution",
+    "Template": "copter.program",
+    "UnknownSolverError": "copter.errors",
+    "linprog": "copter.general",
+    "make_solver": "copter.solvers.base",
+    "read_mps": "copter.general",
+}
+__all__ = [
+    "ContinualProgram",
+    "CopterError",
+    "EditError",
+    "ProximalPoint",
+    "Solution",
+    "Status",
+    "Template",
+    "UnknownSolverError",
+    "linprog",
+    "make_solver",
+    "read_mps",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'copter' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

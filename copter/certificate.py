@@ -1,0 +1,157 @@
+"""Certificates: residuals, bound and gap of an answer, recomputed from the program and nothing else.
+
+For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a lower one)
+
+    objective        c'x
+    bound            d(y) of :mod:`copter.pricing`, <= the optimum of the LP and of the MILP
+    primal residual  || violations of rows, sum rows and boxes ||_2,  relative to 1 + || finite bounds ||_2
+    dual residual    || reduced costs that no bound can absorb ||_2,   relative to 1 + || c ||_2
+    gap              | objective - bound |,                            relative to max(1, | objective |)
+
+The first two denominators are PDLP's (Applegate et al. 2021, section 2); the third is at least as strict as
+PDLP's 1 + |objective| + |bound|.  Prices of the wrong sign (on a bound that is infinite) count as dual
+residual and are left out of the bound.  If the dual residual is 0 the bound is rigorous, as it always is
+for programs whose columns are all bounded or held by a sum row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from copter.pricing import Pricing, StoreView, price, view_of
+from copter.store import AT_MOST, NO_TOTAL, ConstraintStore
+
+
+class SparseX(NamedTuple):
+    """Nonzeros of an allocation: request slot, column, value; ascending by slot and column."""
+
+    slot: NDArray[np.int64]
+    column: NDArray[np.int64]
+    value: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Primal residual, dual residual and gap, all relative or all absolute."""
+
+    primal: float
+    dual: float
+    gap: float
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Quality of an answer, recomputed from the program.
+
+    Attributes
+    ----------
+    objective, bound : float
+    relative, absolute : Residuals
+    """
+
+    objective: float
+    bound: float
+    relative: Residuals
+    absolute: Residuals
+
+    def within(self, tolerance: float) -> bool:
+        """Whether all relative residuals are at most ``tolerance``."""
+        worst = max(self.relative.primal, self.relative.dual, self.relative.gap)
+        return bool(worst <= tolerance)  # False for NaN
+
+
+def certify(
+    store: ConstraintStore,
+    x: SparseX,
+    y: NDArray[np.float64],
+    pricing: Pricing | None = None,
+    *,
+    threads: int | None = None,
+) -> Certificate:
+    """Certificate of the allocation ``x`` at the prices ``y`` (one a row slot).
+
+    ``pricing`` may hand over a pass at the same prices that was made anyway.
+    """
+    rows = store.rows
+    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
+    wrong = np.where(y > 0, np.isinf(upper), (y < 0) & np.isinf(lower))
+    signed = np.where(wrong, 0.0, y)
+    if pricing is None or wrong.any():
+        pricing = price(store, signed, threads=threads)
+    paid = np.where(signed > 0, upper, np.where(signed < 0, lower, 0.0))
+    bound = pricing.request_bound - float(signed @ np.where(signed == 0, 0.0, paid))
+    objective, local = _objective_and_local(store, x)
+    activity = row_activity(store, x)
+    excess = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
+    primal = float(np.sqrt(excess @ excess + local))
+    dual = float(np.hypot(pricing.violation, np.linalg.norm(y[wrong])))
+    gap = abs(objective - bound)
+    absolute = Residuals(primal, dual, gap)
+    scale = right_hand_norm(store)
+    relative = Residuals(
+        primal / (1.0 + scale), dual / (1.0 + _cost_norm(store) if dual else 1.0), gap / max(1.0, abs(objective))
+    )
+    return Certificate(objective, bound, relative, absolute)
+
+
+def right_hand_norm(store: ConstraintStore) -> float:
+    """Euclidean norm of all finite row bounds (the larger of two) and totals."""
+    rows, table = store.rows, store.requests
+    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
+    bounds = np.maximum(np.where(np.isfinite(lower), abs(lower), 0), np.where(np.isfinite(upper), abs(upper), 0))
+    totals = np.where(table.relation[: table.size] != NO_TOTAL, table.total[: table.size], 0.0)
+    return float(np.sqrt(bounds @ bounds + totals @ totals))
+
+
+def row_activity(store: ConstraintStore, x: SparseX) -> NDArray[np.float64]:
+    """A x, one entry a row slot (dropped rows: arbitrary)."""
+    activity = np.zeros(store.rows.size)
+    _add_activity(view_of(store), x.slot, x.column, x.value, activity)
+    return activity
+
+
+def _cost_norm(store: ConstraintStore) -> float:
+    squares = 0.0
+    for slot in store.live_requests().tolist():
+        costs = store.effective_costs(slot)
+        squares += float(costs @ costs)
+    return float(np.sqrt(squares))
+
+
+def _objective_and_local(store: ConstraintStore, x: SparseX) -> tuple[float, float]:
+    """c'x, and the squared violations of boxes and sum rows."""
+    table = store.requests
+    return _local_terms(view_of(store), table.size, x.slot, x.column, x.value)  # type: ignore[no-any-return]
+
+
+@njit(cache=True, nogil=True)
+def _add_activity(view: StoreView, slot, column, value, activity):  # type: ignore[no-untyped-def]
+    for k in range(slot.size):
+        usage = view.usage[slot[k]]
+        pointer, entry = view.pointer_start[usage] + column[k], view.entry_start[usage]
+        for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + 1]):
+            activity[view.row[e]] += view.value[e] * value[k]
+
+
+@njit(cache=True, nogil=True)
+def _local_terms(view: StoreView, size, slot, column, value):  # type: ignore[no-untyped-def]
+    objective, squares = 0.0, 0.0
+    sums = np.zeros(size)
+    for k in range(slot.size):
+        q, j = slot[k], column[k]
+        objective += view.scale[q] * view.cost[view.cost_start[q] + j] * value[k]
+        sums[q] += value[k]
+        cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+        beyond = max(0.0, -value[k], value[k] - cap)
+        squares += beyond * beyond
+    for q in range(size):
+        if view.n_columns[q] > 0 and view.relation[q] != NO_TOTAL:
+            over = sums[q] - view.total[q]
+            if over > 0.0 or view.relation[q] != AT_MOST:
+                squares += over * over
+    return objective, squares

@@ -1,0 +1,82 @@
+"""The `copter` command: its groups, the domains that register commands with it, and how errors end it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from copter.cli import sia, updates
+from copter.cli.console import errors
+from copter.cli.solvers import list_solvers
+from copter.errors import CopterError
+
+# Every domain is a module with `register(run, bench)`; a further one is added here and nowhere else.
+DOMAINS = (sia, updates)
+
+_EXAMPLES = """\b
+Examples:
+  copter run sia --gpus 512 --jobs-per-day 960 --hours 6
+  copter bench sia --gpus 1024 --jobs 200 --solvers copter,highs-hot
+"""
+
+app = typer.Typer(
+    name="copter",
+    help="Continual optimization: solve a large program again every round, warm, with a certified gap.",
+    epilog=_EXAMPLES,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help and usage errors: rich's would add half the time that help takes
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+run_app = typer.Typer(help="Run a whole job round by round and report on it.", no_args_is_help=True)
+bench_app = typer.Typer(help="Measure solvers on recorded rounds.", no_args_is_help=True)
+app.add_typer(run_app, name="run")
+app.add_typer(bench_app, name="bench")
+app.command("solvers")(list_solvers)
+for domain in DOMAINS:
+    domain.register(run_app, bench_app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"copter {version('copter-opt')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def configure(
+    log_level: Annotated[
+        str, typer.Option(help="What solvers log to standard error: debug, info, warning or error.")
+    ] = "warning",
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Set what is common to all commands."""
+    level = logging.getLevelNamesMapping().get(log_level.upper())
+    if level is None:
+        raise typer.BadParameter(
+            f"{log_level!r} is no level: use debug, info, warning or error", param_hint="--log-level"
+        )
+    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("copter").setLevel(level)
+
+
+def main() -> None:
+    """Entry point: wrong arguments exit with 2, a failure at run time with 1 and one line that says why."""
+    try:
+        app()
+    except (CopterError, OSError) as error:
+        errors().print(f"[bold red]copter:[/] {type(error).__name__}: ", end="")
+        errors().print(str(error), markup=False, highlight=False)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

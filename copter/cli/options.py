@@ -1,0 +1,47 @@
+"""Options that several commands share, and the checks of their values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from copter.cli.solvers import check_solver, check_solvers
+
+
+def positive(value: float | None) -> float | None:
+    """Check that a number, if given, is greater than 0."""
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value:g} must be greater than 0")
+    return value
+
+
+def _tolerance(value: float) -> float:
+    if not 0 < value < 1:
+        raise typer.BadParameter(f"{value:g} must be between 0 and 1, for example 1e-4")
+    return value
+
+
+SolverName: TypeAlias = Annotated[
+    str, typer.Option("--solver", callback=check_solver, help="Solver of each round; see: copter solvers.")
+]
+SolverNames: TypeAlias = Annotated[
+    str, typer.Option("--solvers", callback=check_solvers, help="Solvers, separated by commas.")
+]
+Tolerance: TypeAlias = Annotated[
+    float, typer.Option(callback=_tolerance, help="Relative residuals and gap at which a solve may stop.")
+]
+Threads: TypeAlias = Annotated[
+    int | None, typer.Option(min=1, help="Threads of the solver; its own choice if not given.")
+]
+Deadline: TypeAlias = Annotated[
+    float | None, typer.Option(callback=positive, help="Seconds a solve may take; none if not given.")
+]
+Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn at random.")]
+JsonFlag: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")
+]
+JsonPath: TypeAlias = Annotated[
+    Path | None, typer.Option("--json", help="Write the JSON document to this file; - prints it.")
+]

@@ -1,0 +1,76 @@
+"""Plots that any domain's run folder may hold. Drawn without pyplot: no display, no global state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+
+def over_time(
+    hours: ArrayLike,
+    series: Mapping[str, ArrayLike],
+    label: str,
+    title: str,
+    *,
+    logarithmic: bool = False,
+    limits: tuple[float, float] | None = None,
+) -> Figure:
+    """Draw one line per series against simulated hours.
+
+    Parameters
+    ----------
+    hours : (n,) array_like
+    series : mapping of name to (n,) array_like
+    label, title : str
+        Label of the vertical axis, title of the plot.
+    logarithmic : bool
+        Whether the vertical axis is logarithmic.
+    limits : (float, float), optional
+        Ends of the vertical axis.
+    """
+    figure, axes = _figure(title, "simulated time (hours)", label)
+    for name, values in series.items():
+        axes.plot(hours, values, linewidth=1.0, label=name)
+    if logarithmic:
+        axes.set_yscale("log")
+    if limits:
+        axes.set_ylim(*limits)
+    if len(series) > 1:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small", frameon=False)
+    return figure
+
+
+def cumulative(samples: Mapping[str, Sequence[float]], label: str, title: str) -> Figure:
+    """Draw the cumulative distribution of each set of samples on a logarithmic axis."""
+    figure, axes = _figure(title, label, "fraction")
+    drawn = False
+    for name, values in samples.items():
+        ordered = np.sort(np.asarray(values, float))
+        if ordered.size:
+            axes.step(
+                ordered,
+                np.arange(1, ordered.size + 1) / ordered.size,
+                where="post",
+                label=f"{name} ({ordered.size})",
+            )
+            drawn = True
+    if drawn:
+        axes.set_xscale("log")
+        axes.legend(loc="lower right", fontsize="small", frameon=False)
+    axes.set_ylim(0.0, 1.02)
+    return figure
+
+
+def _figure(title: str, horizontal: str, vertical: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(7.5, 3.8), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left")
+    axes.set_xlabel(horizontal)
+    axes.set_ylabel(vertical)
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes

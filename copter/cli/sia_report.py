@@ -1,0 +1,180 @@
+"""What a Sia run leaves: rounds, jobs, figures and plots in its folder, and the table at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from copter.cli.console import seconds, table
+from copter.cli.plots import cumulative, over_time
+from copter.cli.runfolder import RowFile, RunFolder
+from copter.problems.sia.records import JobResult, RoundRecord
+from copter.problems.sia.replay import Replay
+
+_ROUND = {
+    "round": "counts rounds with at least one job, from 0",
+    "time": "seconds at its start",
+    "arrived": "jobs that entered",
+    "completed": "jobs that completed",
+    "restarts": "jobs that started or restarted on another configuration",
+    "queue": "jobs without GPUs",
+    "running": "jobs with GPUs",
+    "utilisation": "share of all GPUs that were given to jobs",
+    "t_edit": "seconds in which events became edits of the program",
+    "t_solve": "seconds of the solver, its certificate included",
+    "t_shim": "seconds of rounding to an integral allocation",
+    "t_total": "seconds of the policy: edit, solve and shim",
+    "status": "why the solver stopped",
+    "gap": "certified relative gap of the fractional answer",
+    "primal_residual": "relative primal residual of the fractional answer",
+    "integral_gap": "certified relative gap of the integral allocation",
+    "objective": "cost of the fractional answer",
+    "bound": "certified lower bound on the cost of any allocation",
+    "integral_objective": "cost of the integral allocation",
+    "n_variables": "columns of the program",
+    "n_rows": "rows of the program, sum rows of jobs included",
+    "nnz": "nonzeros in the resource rows",
+    "iterations": "inner iterations of the solver",
+    "churn": "share of the nonzeros that changed against the last round",
+    "warm_started": "whether the solver started from the last round",
+}
+_JOB = {
+    "name": "name of the job",
+    "application": "its profile",
+    "category": "sort of job, in the workload's own words",
+    "kind": "adaptive, strong-scaling or rigid",
+    "submitted": "seconds of its submission",
+    "started": "seconds at which it first got GPUs; nan if never",
+    "finished": "seconds at which it completed; nan if it did not",
+    "jct": "job completion time in seconds: finished - submitted",
+    "restarts": "changes of configuration after the first start",
+    "gpu_seconds": "GPUs held times seconds, restarts included",
+}
+_SUMMARY = (
+    "the figures of the table: JCT, makespan, utilisation, restarts, policy seconds, largest certified gap"
+)
+
+
+class SiaRun:
+    """A replay with the folder that it writes into, if any.
+
+    Parameters
+    ----------
+    replay : Replay
+    path : Path, optional
+        Run folder; None writes nothing.
+    command : sequence of str
+        The command line, for config.json.
+    settings : mapping
+        Everything else for config.json.
+    """
+
+    def __init__(
+        self, replay: Replay, path: Path | None, command: Sequence[str], settings: Mapping[str, Any]
+    ) -> None:
+        self.replay = replay
+        self.summary: dict[str, Any] = {}
+        self._begin = perf_counter()
+        self._rows: RowFile | None = None
+        self._folder: RunFolder | None = None
+        if path is not None:
+            cluster = {type.name: [type.gpus_per_node, type.nodes] for type in replay.policy.cluster.types}
+            title = f"Sia policy: {len(replay.jobs)} jobs on {replay.policy.cluster.gpus} GPUs."
+            config = {**settings, "jobs": len(replay.jobs), "cluster (GPUs a node, nodes)": cluster}
+            self._folder = RunFolder.create(path, title, command, config)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._folder is not None:
+            self._folder.__exit__(kind, error, trace)
+
+    def rounds(self) -> Iterator[RoundRecord]:
+        """Play the rounds; each is in rounds.csv before it is given."""
+        for record in self.replay.run():
+            if self._folder is not None:
+                self._write(self._folder, record.as_row())
+            yield record
+
+    def _write(self, folder: RunFolder, row: Mapping[str, Any]) -> None:
+        if self._rows is None:
+            types = {name: "share of this type's GPUs given to jobs" for name in row if name not in _ROUND}
+            self._rows = folder.rows("rounds.csv", _ROUND | types, "a row per round:")
+        self._rows.write(row)
+
+    def finish(self) -> dict[str, Any]:
+        """Write what is known at the end; return the figures of the run."""
+        self.summary = {**self.replay.summary(), "wall_seconds": perf_counter() - self._begin}
+        if self._folder is not None:
+            jobs = self.replay.job_results()
+            self._folder.write_rows("jobs.csv", _JOB, map(asdict, jobs), "a row per job:")
+            self._folder.write_json("summary.json", self.summary, _SUMMARY)
+            _plot(self._folder, self.replay.records, jobs)
+        return self.summary
+
+    def print_summary(self) -> None:
+        """Print the table at the end of a run."""
+        one = self.summary
+        solve = [record.t_solve for record in self.replay.records] or [float("nan")]
+        rows = [
+            ("jobs completed", f"{one['jobs_completed']} of {len(self.replay.jobs)}"),
+            ("average JCT", f"{one['average_jct_hours']:.3f} h"),
+            ("p99 JCT", f"{one['p99_jct_hours']:.2f} h"),
+            ("makespan", f"{one['makespan_hours']:.2f} h"),
+            ("utilisation", f"{one['utilisation']:.1%}"),
+            ("restarts a job", f"{one['restarts_per_job']:.2f}"),
+            ("rounds", f"{one['rounds']}"),
+            ("solve time, p50 / p99", f"{seconds(np.median(solve))} / {seconds(np.percentile(solve, 99))}"),
+            ("policy time, p50 / p99", f"{seconds(one['policy_p50_s'])} / {seconds(one['policy_p99_s'])}"),
+            ("certified gap, largest", f"{one['max_gap']:.1e}"),
+            ("integral gap, largest", f"{one['max_integral_gap']:.1e}"),
+            ("run time", seconds(one["wall_seconds"])),
+        ]
+        table(f"Sia on {self.replay.policy.cluster.gpus} GPUs", ("figure", "value"), rows)
+
+
+def _plot(folder: RunFolder, records: Sequence[RoundRecord], jobs: Sequence[JobResult]) -> None:
+    hours = np.array([record.time for record in records]) / 3600.0
+
+    def of(name: str) -> np.ndarray:
+        return np.array([getattr(record, name) for record in records], float)
+
+    types = records[0].utilisation_by_type if records else {}
+    shares = {type: [100.0 * record.utilisation_by_type[type] for record in records] for type in types}
+    folder.save_figure(
+        "utilisation.png",
+        over_time(hours, shares, "GPUs given to jobs (%)", "Utilisation by GPU type", limits=(0.0, 105.0)),
+        "GPUs given to jobs by GPU type, over simulated time",
+    )
+    folder.save_figure(
+        "queue.png",
+        over_time(
+            hours, {"waiting": of("queue"), "running": of("running")}, "jobs", "Jobs waiting and running"
+        ),
+        "jobs without and with GPUs, over simulated time",
+    )
+    times = {part: 1e3 * of(f"t_{part}") for part in ("edit", "solve", "shim")}
+    folder.save_figure(
+        "solve_time.png",
+        over_time(hours, times, "time (ms)", "Time of each round", logarithmic=True),
+        "milliseconds of edit, solve and shim in each round, over simulated time",
+    )
+    complete: dict[str, list[float]] = {"all": []}
+    for job in jobs:
+        if job.jct == job.jct:
+            complete["all"].append(job.jct / 3600.0)
+            complete.setdefault(job.category or "other", []).append(job.jct / 3600.0)
+    folder.save_figure(
+        "jct_cdf.png",
+        cumulative(complete, "job completion time (hours)", "Job completion times"),
+        "cumulative distribution of the job completion times, by category",
+    )

@@ -1,0 +1,48 @@
+"""Solver names on the command line: checked, split and listed, without importing a solver."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Annotated
+
+import typer
+
+from copter.cli.console import print_json, table
+from copter.solvers.base import SOLVERS
+
+
+def check_solver(name: str) -> str:
+    """Return `name`, or raise a usage error that lists what there is."""
+    if name in SOLVERS:
+        return name
+    near = difflib.get_close_matches(name, SOLVERS, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise typer.BadParameter(f"no solver is called {name!r}. {hint}There are: {', '.join(SOLVERS)}")
+
+
+def check_solvers(names: str) -> str:
+    """Check a comma-separated list of solver names."""
+    parts = split_solvers(names)
+    if not parts:
+        raise typer.BadParameter("name at least one solver, for example: --solvers copter,highs-hot")
+    for name in parts:
+        check_solver(name)
+    return names
+
+
+def split_solvers(names: str) -> list[str]:
+    """Return the names of a comma-separated list, each once, in order."""
+    return list(dict.fromkeys(part.strip() for part in names.split(",") if part.strip()))
+
+
+def list_solvers(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of a table.")
+    ] = False,
+) -> None:
+    """List the solvers by the names that --solver and --solvers take."""
+    lines = {name: line for name, (*_, line) in SOLVERS.items()}
+    if as_json:
+        print_json(lines)
+    else:
+        table("Solvers", ("name", "what it is"), list(lines.items()), text_columns=2)

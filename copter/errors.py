@@ -1,0 +1,37 @@
+"""Errors that copter raises; each names what was wrong and leaves the program as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+
+class CopterError(Exception):
+    """Base class of every error that copter raises on purpose."""
+
+
+class EditError(CopterError, ValueError):
+    """An edit was rejected; the program is exactly as it was before the call.
+
+    Attributes
+    ----------
+    subject : Hashable
+        Id of the request or resource that the edit was about.
+    field : str
+        The argument that was wrong, for example ``"costs"``.
+    value : object
+        The offending value, or the first of them.
+    """
+
+    def __init__(self, subject: Hashable, field: str, value: object, why: str) -> None:
+        self.subject = subject
+        self.field = field
+        self.value = value
+        super().__init__(f"{subject!r}: {field} = {value!r}: {why}")
+
+
+class UnknownSolverError(CopterError, ValueError):
+    """A solver name that is not registered."""
+
+
+class SolverError(CopterError, RuntimeError):
+    """A solver failed in a way that leaves no usable answer."""

@@ -1,0 +1,254 @@
+"""General linear programs as programs of copter: `linprog`, and MPS files.
+
+    minimise  c'x   subject to   row_lower <= A x <= row_upper,   lower <= x <= upper
+
+Every column becomes a request of its own, shifted or mirrored so that its lower bound is 0; a free column
+becomes the difference of two.  Rows become resources.  :func:`linprog` has the arguments, the status codes
+and the sign conventions of ``scipy.optimize.linprog``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.errors import CopterError, EditError
+from copter.program import ContinualProgram
+from copter.solution import Solution, Status
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
+    from scipy.sparse import csc_array
+
+    from copter.solvers.base import Solver
+
+SCIPY_STATUS = {
+    Status.OPTIMAL: 0,
+    Status.ITERATION_LIMIT: 1,
+    Status.DEADLINE: 1,
+    Status.INFEASIBLE: 2,
+    Status.UNBOUNDED: 3,
+    Status.NUMERICAL_ERROR: 4,
+}
+
+
+@dataclass(frozen=True)
+class GeneralLP:
+    """A linear program in the usual form.
+
+    Attributes
+    ----------
+    c : (n,) ndarray
+    A : (m, n) sparse array
+    row_lower, row_upper : (m,) ndarrays
+    lower, upper : (n,) ndarrays
+    offset : float
+        Constant of the objective.
+    integral : (n,) bool ndarray
+    """
+
+    c: NDArray[np.float64]
+    A: csc_array
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    offset: float
+    integral: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class GeneralProgram:
+    """A general LP inside a ContinualProgram, and the way back.
+
+    Attributes
+    ----------
+    program : ContinualProgram
+        Requests ``0 .. k-1`` of one column each, resources ``0 .. m-1``.
+    source : GeneralLP
+    origin : (k,) ndarray
+        Column of the LP that a request stands for.
+    sign : (k,) ndarray
+        +1, or -1 where the column was mirrored.
+    shift : (n,) ndarray
+        Value of each column of the LP at which its requests are 0.
+    constant : float
+        What the shifts add to the objective.
+    """
+
+    program: ContinualProgram
+    source: GeneralLP
+    origin: NDArray[np.int64]
+    sign: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    constant: float
+
+    def point(self, solution: Solution) -> NDArray[np.float64]:
+        """Values of the LP's columns, (n,)."""
+        position = np.full(self.program.store.requests.size, -1)
+        position[self.program.request_slots] = np.arange(self.origin.size)
+        which = position[solution.nonzeros.slot]
+        x = self.shift.copy()
+        np.add.at(x, self.origin[which], self.sign[which] * solution.nonzeros.value)
+        return x
+
+    def direction(self, solution: Solution) -> NDArray[np.float64]:
+        """Unbounded ray in the LP's columns, (n,)."""
+        if solution.ray is None or solution.ray.kind != "unbounded":
+            raise ValueError(f"a {solution.status} solution has no primal ray")
+        ray = np.zeros(self.shift.size)
+        values = np.array([solution.ray.x[request][0] for request in range(self.origin.size)])
+        np.add.at(ray, self.origin, self.sign * values)
+        return ray
+
+
+def to_program(lp: GeneralLP) -> GeneralProgram:
+    """The LP as a ContinualProgram.
+
+    Raises
+    ------
+    EditError
+        A NaN, an infinite cost or coefficient, or a lower bound above an upper one: names row or column.
+    """
+    from scipy.sparse import csc_array
+
+    n = lp.c.size
+    for name, values in (("c", lp.c), ("A", lp.A.data)):
+        if not np.isfinite(values).all():
+            where = int(np.argmin(np.isfinite(values)))
+            raise EditError(f"{name}[{where}]", name, float(values[where]), "must be finite")
+    for name, low, high in (("column", lp.lower, lp.upper), ("row", lp.row_lower, lp.row_upper)):
+        bad = ~(low <= high)
+        if bad.any():
+            where = int(bad.argmax())
+            raise EditError(f"{name} {where}", "bounds", (low[where], high[where]), "lower must be <= upper, not NaN")
+    bounded_below, bounded_above = np.isfinite(lp.lower), np.isfinite(lp.upper)
+    mirrored = ~bounded_below & bounded_above
+    free = ~bounded_below & ~bounded_above
+    shift = np.where(bounded_below, lp.lower, np.where(mirrored, lp.upper, 0.0))
+    origin = np.concatenate((np.arange(n), np.flatnonzero(free)))
+    sign = np.concatenate((np.where(mirrored, -1.0, 1.0), -np.ones(int(free.sum()))))
+    width = np.where(bounded_below & bounded_above, lp.upper - np.where(bounded_below, lp.lower, 0.0), np.inf)
+    moved = lp.A @ shift
+    program = ContinualProgram()
+    for i in range(lp.row_lower.size):
+        program.add_resource(i, lp.row_upper[i] - moved[i], lp.row_lower[i] - moved[i])
+    columns = csc_array(lp.A)[:, origin]
+    columns.data = columns.data * np.repeat(sign, np.diff(columns.indptr))
+    program.add_requests(
+        range(origin.size), sign * lp.c[origin], np.ones(origin.size), columns, upper=width[origin]
+    )
+    return GeneralProgram(program, lp, origin, sign, shift, float(lp.c @ shift) + lp.offset)
+
+
+def read_mps(path: str | Path) -> GeneralLP:
+    """Read an MPS (or LP) file with HiGHS' reader.
+
+    Raises
+    ------
+    CopterError
+        The file is missing or cannot be read.
+    """
+    import highspy
+    from scipy.sparse import csc_array, csr_array
+
+    if not Path(path).is_file():
+        raise CopterError(f"{path}: no such file")
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    if highs.readModel(str(path)) == highspy.HighsStatus.kError:
+        raise CopterError(f"{path}: cannot be read as an MPS or LP file")
+    lp = highs.getLp()
+    matrix = lp.a_matrix_
+    shape = (lp.num_row_, lp.num_col_)
+    parts = (np.array(matrix.value_), np.array(matrix.index_), np.array(matrix.start_))
+    columnwise = matrix.format_ == highspy.MatrixFormat.kColwise
+    sparse = csc_array(parts, shape=shape) if columnwise else csc_array(csr_array(parts, shape=shape))
+    sign = -1.0 if lp.sense_ == highspy.ObjSense.kMaximize else 1.0
+    integral = np.array([kind != highspy.HighsVarType.kContinuous for kind in lp.integrality_], np.bool_)
+    return GeneralLP(
+        sign * np.array(lp.col_cost_),
+        sparse,
+        np.array(lp.row_lower_),
+        np.array(lp.row_upper_),
+        np.array(lp.col_lower_),
+        np.array(lp.col_upper_),
+        sign * lp.offset_,
+        integral if integral.size else np.zeros(lp.num_col_, np.bool_),
+    )
+
+
+def linprog(
+    c: ArrayLike,
+    A_ub: Any = None,
+    b_ub: ArrayLike | None = None,
+    A_eq: Any = None,
+    b_eq: ArrayLike | None = None,
+    bounds: Any = (0, None),
+    *,
+    solver: Solver | None = None,
+) -> OptimizeResult:
+    """Minimise c'x subject to A_ub x <= b_ub, A_eq x == b_eq and bounds, as scipy's ``linprog`` does.
+
+    Parameters
+    ----------
+    c, A_ub, b_ub, A_eq, b_eq, bounds
+        As in :func:`scipy.optimize.linprog`; matrices may be sparse.
+    solver : Solver, optional
+        Default: ``make_solver("copter")``.
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+        ``x, fun, status, success, message, slack, con, nit, ineqlin.marginals, eqlin.marginals`` with
+        scipy's meaning and sign, and ``solution``: copter's own :class:`Solution`.
+    """
+    from scipy.optimize import OptimizeResult
+    from scipy.sparse import csc_array, vstack
+
+    from copter.solvers.base import make_solver
+
+    cost = np.asarray(c, np.float64)
+    n = cost.size
+    upper_rows = csc_array((0, n)) if A_ub is None else csc_array(A_ub)
+    equal_rows = csc_array((0, n)) if A_eq is None else csc_array(A_eq)
+    b_up = np.asarray([] if b_ub is None else b_ub, np.float64)
+    b_same = np.asarray([] if b_eq is None else b_eq, np.float64)
+    for name, matrix, right in (("A_ub", upper_rows, b_up), ("A_eq", equal_rows, b_same)):
+        if matrix.shape != (right.size, n):
+            raise EditError(name, "shape", matrix.shape, f"needs {right.size} rows (as b) and {n} columns (as c)")
+    box = np.array([[np.nan if v is None else v for v in pair] for pair in np.reshape(bounds, (-1, 2))], np.float64)
+    box = np.broadcast_to(box, (n, 2)) if box.shape[0] in (1, n) else box
+    if box.shape != (n, 2):
+        raise EditError("bounds", "shape", box.shape, f"needs one pair or {n}")
+    lp = GeneralLP(
+        cost,
+        csc_array(vstack([upper_rows, equal_rows])),
+        np.concatenate((np.full(b_up.size, -np.inf), b_same)),
+        np.concatenate((b_up, b_same)),
+        np.where(np.isnan(box[:, 0]), -np.inf, box[:, 0]),
+        np.where(np.isnan(box[:, 1]), np.inf, box[:, 1]),
+        0.0,
+        np.zeros(n, np.bool_),
+    )
+    general = to_program(lp)
+    solution = (solver or make_solver("copter")).solve(general.program)
+    x = general.point(solution)
+    prices = np.array([solution.price[i] for i in range(b_up.size + b_same.size)])
+    return OptimizeResult(
+        x=x,
+        fun=float(cost @ x),
+        status=SCIPY_STATUS[solution.status],
+        success=solution.status is Status.OPTIMAL,
+        message=solution.reason,
+        slack=b_up - upper_rows @ x,
+        con=b_same - equal_rows @ x,
+        nit=solution.iterations,
+        ineqlin=OptimizeResult(residual=b_up - upper_rows @ x, marginals=-prices[: b_up.size]),
+        eqlin=OptimizeResult(residual=b_same - equal_rows @ x, marginals=-prices[b_up.size :]),
+        solution=solution,
+    )

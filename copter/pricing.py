@@ -1,0 +1,328 @@
+"""One pass over the whole store at given prices: the certified bound, and the columns worth looking at.
+
+With p = c + A'y, the Lagrangian bound separates over requests (DESIGN of the certificate):
+
+    d(y) = -(sum_i u_i max(y_i, 0) + l_i min(y_i, 0)) + sum_q min { p_q'x : x in X_q }
+
+and min over X_q is a fractional knapsack: total * min(0, min_j p_j) for sum(x) <= total, total * min_j p_j
+for sum(x) == total, sum_j upper_j min(0, p_j) for a box.  The price at which the knapsack of request q is
+full, its marginal price m_q, says which columns matter: those with p_j <= m_q + slack.  All others are
+zero in every optimum whose prices are near y, so the solver works on the rest (column generation).
+
+A column that is unbounded, and that no sum row holds, adds no finite term when p_j < 0: the violation is
+reported as dual residual, as PDLP does (Applegate et al. 2021, section 2), and left out of the bound.
+
+Work is split into a fixed number of chunks of requests whatever the number of threads, and reduced in
+order: the same input gives bitwise the same output.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from copter.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+
+_CHUNKS = 32
+_CHUNK_WORK = 50_000
+_STRIP = 64
+KEEP_ALL = 8
+"""Requests of at most so many columns are never screened: all their columns are candidates."""
+
+
+class StoreView(NamedTuple):
+    """The store's arrays as kernels read them; no copies."""
+
+    cost: NDArray[np.float64]
+    cost_start: NDArray[np.int64]
+    n_columns: NDArray[np.int64]
+    scale: NDArray[np.float64]
+    relation: NDArray[np.int8]
+    total: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    upper_start: NDArray[np.int64]
+    uppers: NDArray[np.float64]
+    usage: NDArray[np.int64]
+    pointer_start: NDArray[np.int64]
+    entry_start: NDArray[np.int64]
+    pointer: NDArray[np.int32]
+    row: NDArray[np.int32]
+    value: NDArray[np.float64]
+
+
+def view_of(store: ConstraintStore) -> StoreView:
+    """View of a store's current arrays; valid until the next edit."""
+    requests, usages = store.requests, store.usages
+    return StoreView(
+        store.costs.cost,
+        requests.cost_start[: requests.size],
+        requests.n_columns[: requests.size],
+        requests.scale[: requests.size],
+        requests.relation[: requests.size],
+        requests.total[: requests.size],
+        requests.upper[: requests.size],
+        requests.upper_start[: requests.size],
+        store.uppers.upper,
+        requests.usage[: requests.size],
+        usages.pointer_start[: usages.size],
+        usages.entry_start[: usages.size],
+        store.pointers.pointer,
+        store.entries.row,
+        store.entries.value,
+    )
+
+
+class Pricing(NamedTuple):
+    """What a pass found.
+
+    Attributes
+    ----------
+    request_bound : float
+        sum_q min p_q'x over X_q, unbounded columns with p < 0 left out; +inf if some X_q is empty.
+    violation : float
+        Euclidean norm of the negative p of unbounded columns.
+    marginal : (request slots,) ndarray
+        Marginal price m_q; 0 where no sum row binds.
+    slot, column : (k,) ndarrays
+        Candidate columns, ascending by slot and column.
+    """
+
+    request_bound: float
+    violation: float
+    marginal: NDArray[np.float64]
+    slot: NDArray[np.int64]
+    column: NDArray[np.int64]
+
+
+def price(
+    store: ConstraintStore,
+    y: NDArray[np.float64],
+    *,
+    slack: float | None = None,
+    cost_factor: float = 1.0,
+    threads: int | None = None,
+) -> Pricing:
+    """Price every column of the store.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    y : (row slots,) ndarray
+        Price of each row slot; dropped rows must have 0.
+    slack : float, optional
+        Collect the columns with p_j <= m_q + slack; None collects nothing.
+    cost_factor : float
+        Factor on the costs: 0 prices the columns for a Farkas ray.
+    threads : int, optional
+        Default: all processors that this process may use.
+    """
+    view = view_of(store)
+    offset, shared = _template_prices(store, view, y)
+    size = view.n_columns.size
+    marginal = np.zeros(size)
+    bounds = chunk_bounds(view.n_columns)
+    longest = int(view.n_columns.max(initial=0))
+    collect = slack is not None
+    parts = run_chunks(
+        lambda k: _price_chunk(
+            view, y, offset, shared, cost_factor, bounds[k], bounds[k + 1], longest, collect, slack or 0.0, marginal
+        ),
+        bounds.size - 1,
+        threads,
+    )
+    bound, violation = 0.0, 0.0
+    for part in parts:
+        bound += part[0]
+        violation += part[1]
+    slot = np.concatenate([part[2] for part in parts]) if collect else np.empty(0, np.int64)
+    column = np.concatenate([part[3] for part in parts]) if collect else np.empty(0, np.int64)
+    return Pricing(bound, float(np.sqrt(violation)), marginal, slot, column)
+
+
+def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bounds of chunks of about equal weight; their number depends on the weights alone."""
+    running = np.cumsum(weights)
+    total = int(running[-1]) if running.size else 0
+    chunks = min(_CHUNKS, 1 + total // _CHUNK_WORK)
+    targets = np.arange(1, chunks) * (total / chunks)
+    return np.concatenate(([0], np.searchsorted(running, targets), [weights.size]))
+
+
+def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> list[Any]:
+    """Results of ``task(0) .. task(count - 1)``, in order; kernels release the GIL."""
+    workers = threads or available_threads()
+    if count == 1 or workers == 1:
+        return [task(k) for k in range(count)]
+    return list(_pool(workers).map(task, range(count)))
+
+
+def available_threads() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="copter")
+
+
+def _template_prices(
+    store: ConstraintStore, view: StoreView, y: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """A'y of every usage that several requests share; offset -1 where it must be computed on the fly."""
+    usages = store.usages
+    shared = usages.references[: usages.size] > 1
+    n_columns = usages.n_columns[: usages.size]
+    length = np.where(shared, n_columns, 0)
+    offset = np.where(shared, np.cumsum(length) - length, -1)
+    prices = np.empty(int(length.sum()))
+    _usage_prices(view, y, offset, n_columns, prices)
+    return offset, prices
+
+
+@njit(cache=True, nogil=True)
+def _usage_prices(view, y, offset, n_columns, prices):  # type: ignore[no-untyped-def]
+    for usage in range(offset.size):
+        at = offset[usage]
+        if at < 0:
+            continue
+        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+        for j in range(n_columns[usage]):
+            total = 0.0
+            for k in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+                total += y[view.row[k]] * view.value[k]
+            prices[at + j] = total
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def _fill_shared(factor, cost, start, prices, at, n, p, strip):  # type: ignore[no-untyped-def]
+    """p = factor * cost + A'y of a shared usage, and the minimum of each strip of columns."""
+    low = np.inf
+    for s in range((n + _STRIP - 1) // _STRIP):
+        smallest = np.inf
+        for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
+            v = factor * cost[start + j] + prices[at + j]
+            p[j] = v
+            smallest = min(smallest, v)
+        strip[s] = smallest
+        low = min(low, smallest)
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _fill_private(view, y, factor, q, n, p, strip):  # type: ignore[no-untyped-def]
+    """As `_fill_shared`, A'y summed from the usage's entries."""
+    start, usage = view.cost_start[q], view.usage[q]
+    pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+    low = np.inf
+    for s in range((n + _STRIP - 1) // _STRIP):
+        smallest = np.inf
+        for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
+            v = factor * view.cost[start + j]
+            for k in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+                v += y[view.row[k]] * view.value[k]
+            p[j] = v
+            if v < smallest:
+                smallest = v
+        strip[s] = smallest
+        if smallest < low:
+            low = smallest
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
+    """(value, marginal price) of min p'x over 0 <= x <= upper, sum(x) <= total or == total.
+
+    Columns are taken in the order of their prices, found price by price: a column that cannot take all of
+    what is left is rare, so few prices are looked for.
+    """
+    left, value, last = total, 0.0, -np.inf
+    while left > 0.0:
+        level = np.inf
+        for j in range(n):
+            if p[j] > last and p[j] < level and upper[j] > 0.0:
+                level = p[j]
+        if level == np.inf or (relation == AT_MOST and level >= 0.0):
+            break
+        for j in range(n):
+            if p[j] == level:
+                take = min(left, upper[j])
+                value += level * take
+                left -= take
+        last = level
+    if relation == EXACTLY:
+        if left > 1e-12 * (1.0 + total):
+            return np.inf, np.inf
+        return value, max(last, -1e300)
+    return value, (last if left <= 0.0 and last > -np.inf else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def _longer(array, used, need):  # type: ignore[no-untyped-def]
+    longer = np.empty(need, np.int64)
+    for k in range(used):
+        longer[k] = array[k]
+    return longer
+
+
+@njit(cache=True, nogil=True)
+def _price_chunk(view, y, offset, shared, cost_factor, first, last, longest, collect, slack, marginal):  # type: ignore[no-untyped-def]
+    p = np.empty(longest)
+    upper = np.empty(longest)
+    strip = np.empty((longest + _STRIP - 1) // _STRIP)
+    slots = np.empty(256 if collect else 0, np.int64)
+    columns = np.empty(256 if collect else 0, np.int64)
+    found = 0
+    bound, violation = 0.0, 0.0
+    for q in range(first, last):
+        n = view.n_columns[q]
+        if n == 0:
+            continue
+        factor = cost_factor * view.scale[q]
+        at = offset[view.usage[q]]
+        if at >= 0:
+            low = _fill_shared(factor, view.cost, view.cost_start[q], shared, at, n, p, strip)
+        else:
+            low = _fill_private(view, y, factor, q, n, p, strip)
+        relation, total = view.relation[q], view.total[q]
+        level = 0.0
+        if relation == NO_TOTAL:
+            for j in range(n):
+                if p[j] < 0.0:
+                    cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+                    if cap == np.inf:
+                        violation += p[j] * p[j]
+                    elif cap > 0.0:
+                        bound += p[j] * cap
+        elif view.upper_start[q] < 0 and view.upper[q] >= total:
+            level = low if relation == EXACTLY else min(0.0, low)
+            bound += total * level
+        else:
+            for j in range(n):
+                upper[j] = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+            value, level = _knapsack(p, upper, n, relation, total)
+            bound += value
+        marginal[q] = level
+        if not collect:
+            continue
+        everything = relation == NO_TOTAL or n <= KEEP_ALL
+        limit = np.inf if everything else level + slack
+        if found + n > slots.size:
+            slots = _longer(slots, found, 2 * slots.size + n)
+            columns = _longer(columns, found, slots.size)
+        for s in range((n + _STRIP - 1) // _STRIP):
+            if strip[s] <= limit:
+                for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
+                    if p[j] <= limit:
+                        slots[found] = q
+                        columns[found] = j
+                        found += 1
+    return bound, violation, slots[:found], columns[:found]

@@ -1,0 +1,72 @@
+"""Rays: proofs that a program has no feasible point, or no finite optimum, checked on the program itself.
+
+Infeasible (Farkas): prices y of the rows with
+
+    -(sum_i u_i max(y_i, 0) + l_i min(y_i, 0)) + sum_q min { (A_q'y)'x : x in X_q }  >  0
+
+since that sum bounds 0'x from below over all feasible x.  It is the certificate's bound with the costs at 0.
+
+Unbounded: a direction x of the columns with c'x < 0, x >= 0, x = 0 wherever an upper bound or a sum row
+holds the column, A x <= 0 on rows with a finite upper bound and A x >= 0 on rows with a finite lower one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.certificate import SparseX, row_activity
+from copter.pricing import price
+from copter.solution import Allocation, Ray
+from copter.store import NO_TOTAL
+
+if TYPE_CHECKING:
+    from copter.program import ContinualProgram
+
+RAY_TOLERANCE = 1e-7
+"""A ray counts as a proof if its residual is at most this share of its value."""
+
+
+def farkas_ray(program: ContinualProgram, y: NDArray[np.float64]) -> Ray | None:
+    """Ray of an infeasible program from prices of its row slots; None if they prove nothing."""
+    store = program.store
+    lower, upper = store.rows.lower[: store.rows.size], store.rows.upper[: store.rows.size]
+    wrong = ((y > 0) & np.isinf(upper)) | ((y < 0) & np.isinf(lower))
+    y = np.where(wrong | ~store.rows.alive[: y.size], 0.0, y)
+    largest = float(abs(y).max(initial=0.0))
+    if largest > 0:
+        y = np.where(abs(y) > 1e-12 * largest, y / largest, 0.0)
+    pricing = price(store, y, cost_factor=0.0)
+    paid = np.where(y > 0, upper, np.where(y < 0, lower, 0.0))
+    value = pricing.request_bound - float(y @ np.where(y == 0, 0.0, paid))
+    if not value > 0 or pricing.violation > RAY_TOLERANCE * value:
+        return None
+    prices = dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True))
+    return Ray("infeasible", prices, {}, value, pricing.violation)
+
+
+def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
+    """Ray of an unbounded program from a direction of its columns; None if it proves nothing."""
+    store, table = program.store, program.store.requests
+    slot, column = direction.slot, direction.column
+    cap = table.upper[slot]
+    own = table.upper_start[slot] >= 0
+    cap[own] = store.uppers.upper[table.upper_start[slot[own]] + column[own]]
+    loose = (table.relation[slot] == NO_TOTAL) & np.isinf(cap) & (direction.value > 0)
+    largest = float(direction.value[loose].max(initial=0.0))
+    if largest == 0:
+        return None
+    ray = SparseX(slot[loose], column[loose], direction.value[loose] / largest)
+    value = float((table.scale[ray.slot] * store.costs.cost[table.cost_start[ray.slot] + ray.column]) @ ray.value)
+    activity = row_activity(store, ray)
+    lower, upper = store.rows.lower[: activity.size], store.rows.upper[: activity.size]
+    above = np.where(np.isfinite(upper), np.maximum(activity, 0.0), 0.0)
+    below = np.where(np.isfinite(lower), np.maximum(-activity, 0.0), 0.0)
+    residual = float(np.linalg.norm(np.maximum(above, below)))
+    if not value < 0 or residual > RAY_TOLERANCE * -value:
+        return None
+    slots = dict(zip(program.request_ids, program.request_slots.tolist(), strict=True))
+    parts = Allocation(slots, table.n_columns[: table.size].copy(), ray)
+    return Ray("unbounded", {}, parts, value, residual)

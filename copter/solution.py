@@ -1,0 +1,248 @@
+"""Solution: what a solver answers, in the program's own ids, with its certificate."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.certificate import Residuals, SparseX, certify
+
+if TYPE_CHECKING:
+    from copter.program import ContinualProgram
+
+CHURN_THRESHOLD = 1e-3
+"""A column counts as changed if its value moved by more than this."""
+
+
+class Status(enum.StrEnum):
+    """Why a solver stopped."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+    DEADLINE = "deadline"
+    ITERATION_LIMIT = "iteration_limit"
+    NUMERICAL_ERROR = "numerical_error"
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds spent on applying edits, on solving, and in the shim."""
+
+    edit: float = 0.0
+    solve: float = 0.0
+    shim: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Proof that a program is infeasible or unbounded; see :mod:`copter.rays` for the inequality it meets.
+
+    Attributes
+    ----------
+    kind : "infeasible" or "unbounded"
+    y : mapping of resource id to float
+        Farkas ray (infeasible); empty otherwise.
+    x : mapping of request id to (n,) ndarray
+        Primal ray (unbounded); empty otherwise.
+    value : float
+        Infeasible: what the ray proves the rows to lack, > 0.  Unbounded: cost along the ray, < 0.
+    residual : float
+        How far the ray is from satisfying its conditions exactly, relative to its own size.
+    """
+
+    kind: Literal["infeasible", "unbounded"]
+    y: Mapping[Hashable, float]
+    x: Mapping[Hashable, NDArray[np.float64]]
+    value: float
+    residual: float
+
+
+class Allocation(Mapping[Hashable, NDArray[np.float64]]):
+    """Values of the columns by request id; arrays are built when asked for.
+
+    Parameters
+    ----------
+    slots, sizes : mappings of request id to its slot and number of columns when the answer was given
+    nonzeros : SparseX
+    """
+
+    def __init__(self, slots: Mapping[Hashable, int], sizes: NDArray[np.int64], nonzeros: SparseX) -> None:
+        self._slots, self._sizes, self._x = slots, sizes, nonzeros
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._slots)
+
+    def __getitem__(self, request: Hashable) -> NDArray[np.float64]:
+        dense = np.zeros(int(self._sizes[self._slots[request]]))
+        columns, values = self.nonzeros(request)
+        dense[columns] = values
+        return dense
+
+    def nonzeros(self, request: Hashable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Columns and values of a request's nonzeros."""
+        first, last = np.searchsorted(self._x.slot, [self._slots[request], self._slots[request] + 1])
+        return self._x.column[first:last], self._x.value[first:last]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Answer of a solver.
+
+    Attributes
+    ----------
+    status, reason : Status, str
+        Why the solver stopped, and in words.
+    x : Allocation
+        Values of the columns by request id.
+    price : mapping of resource id to float
+        Dual prices; positive where the upper bound of the resource is paid for.
+    objective, bound : float
+        c'x, and a certified lower bound on every allocation's cost.
+    relative, absolute : Residuals
+        Primal residual, dual residual and gap, recomputed from the program
+        (:mod:`copter.certificate` has the norms).
+    iterations : int
+    timings : Timings
+    warm_started : bool
+    warm_reason : str
+        What the warm start used, or why there was none.
+    churn : float
+        Share of the nonzeros, now or last round, whose value changed by more than 1e-3.
+    ray : Ray, optional
+        Proof for the statuses infeasible and unbounded.
+    nonzeros : SparseX
+        x by request slot, for shims and solvers.
+    y : ndarray
+        Prices by row slot.
+    """
+
+    status: Status
+    reason: str
+    x: Allocation
+    price: Mapping[Hashable, float]
+    objective: float
+    bound: float
+    relative: Residuals
+    absolute: Residuals
+    iterations: int
+    timings: Timings
+    warm_started: bool
+    warm_reason: str
+    churn: float
+    nonzeros: SparseX
+    y: NDArray[np.float64]
+    ray: Ray | None = None
+    details: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """Relative certified gap."""
+        return self.relative.gap
+
+    @property
+    def primal_residual(self) -> float:
+        """Relative primal residual."""
+        return self.relative.primal
+
+    @property
+    def dual_residual(self) -> float:
+        """Relative dual residual."""
+        return self.relative.dual
+
+    def is_optimal(self, tolerance: float) -> bool:
+        """Whether residuals and gap are all within a relative tolerance."""
+        return max(self.relative.primal, self.relative.dual, self.relative.gap) <= tolerance
+
+    def with_timings(self, **seconds: float) -> Solution:
+        """Copy with some timings replaced."""
+        return replace(self, timings=replace(self.timings, **seconds))
+
+
+def make_solution(
+    program: ContinualProgram,
+    x: SparseX,
+    y: NDArray[np.float64],
+    *,
+    status: Status,
+    reason: str,
+    iterations: int,
+    timings: Timings,
+    warm: tuple[bool, str],
+    last: SparseX | None = None,
+    ray: Ray | None = None,
+    certificate: object | None = None,
+    details: Mapping[str, float] | None = None,
+    threads: int | None = None,
+) -> Solution:
+    """Solution of ``program`` from an allocation and prices by slot; everything else is recomputed.
+
+    Parameters
+    ----------
+    x : SparseX
+    y : (row slots,) ndarray
+    last : SparseX, optional
+        Last round's allocation, for the churn; without it the churn is 1 (all is new).
+    certificate : Certificate, optional
+        If it was computed for exactly this x and y already.
+    """
+    from copter.certificate import Certificate
+
+    proof = (
+        certificate if isinstance(certificate, Certificate) else certify(program.store, x, y, threads=threads)
+    )
+    slots = dict(zip(program.request_ids, program.request_slots.tolist(), strict=True))
+    table = program.store.requests
+    prices = dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True))
+    return Solution(
+        status=status,
+        reason=reason,
+        x=Allocation(slots, table.n_columns[: table.size].copy(), x),
+        price=prices,
+        objective=proof.objective,
+        bound=proof.bound,
+        relative=proof.relative,
+        absolute=proof.absolute,
+        iterations=iterations,
+        timings=timings,
+        warm_started=warm[0],
+        warm_reason=warm[1],
+        churn=churn(last, x),
+        nonzeros=x,
+        y=y,
+        ray=ray,
+        details=details or {},
+    )
+
+
+def churn(last: SparseX | None, now: SparseX) -> float:
+    """Share of entries, nonzero in either allocation, that differ by more than 1e-3."""
+    if last is None:
+        return 1.0 if now.slot.size else 0.0
+    width = int(max(last.column.max(initial=0), now.column.max(initial=0))) + 1
+    keys = np.concatenate((last.slot * width + last.column, now.slot * width + now.column))
+    values = np.concatenate((-last.value, now.value))
+    unique, inverse = np.unique(keys, return_inverse=True)
+    if not unique.size:
+        return 0.0
+    change = np.bincount(inverse, values, unique.size)
+    return float(np.count_nonzero(abs(change) > CHURN_THRESHOLD) / unique.size)
+
+
+def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: NDArray[np.float64]) -> SparseX:
+    """SparseX of values given request after request (``slots`` in that order, ``sizes`` columns each)."""
+    nonzero = np.flatnonzero(flat)
+    ends = np.cumsum(sizes)
+    block = np.searchsorted(ends, nonzero, side="right")
+    slot = slots[block]
+    column = nonzero - (ends - sizes)[block]
+    order = np.argsort(slot, kind="stable")
+    return SparseX(slot[order], column[order], flat[nonzero][order])

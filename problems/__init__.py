@@ -1,0 +1,1 @@
+"""Problem domains: each turns its events into edits of a continual program."""

@@ -1,0 +1,232 @@
+"""GPU clusters and the configurations that the Sia policy chooses from.
+
+A configuration is a bundle (n nodes, r GPUs in all, type).  Within a node only powers of two are allowed, and
+the whole node; across nodes only whole nodes.  With these a placement always exists in which no two
+distributed jobs share a node, so that the policy decides on counts alone.
+
+Source: Sia, thesis section 3.3.3 (configurations; its set for R GPUs a node and N nodes has N + log2 R
+members when R is a power of two).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_NODE_BITS = 28
+
+
+@dataclass(frozen=True)
+class GpuType:
+    """Nodes of one kind of GPU.
+
+    Attributes
+    ----------
+    name : str
+    gpus_per_node : int
+    nodes : int
+    """
+
+    name: str
+    gpus_per_node: int
+    nodes: int
+
+    def __post_init__(self) -> None:
+        if self.gpus_per_node < 1:
+            raise ValueError(
+                f"GPU type {self.name!r}: gpus_per_node = {self.gpus_per_node}: must be at least 1"
+            )
+        if self.nodes < 0:
+            raise ValueError(f"GPU type {self.name!r}: nodes = {self.nodes}: must not be negative")
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs of this type."""
+        return self.gpus_per_node * self.nodes
+
+
+class Configuration(NamedTuple):
+    """A bundle that a job may get: ``gpus`` GPUs of one type, spread over ``nodes`` nodes."""
+
+    nodes: int
+    gpus: int
+    type: str
+
+
+@dataclass(frozen=True, eq=False)
+class Configurations:
+    """All configurations of a cluster as parallel arrays, ordered by type, then by GPUs.
+
+    Attributes
+    ----------
+    types : tuple of str
+        Names of the GPU types.
+    type_index, nodes, gpus : (n,) int64 arrays, read-only
+    codes : (n,) int64 array, read-only
+        One number per (type, nodes, gpus), the same in every state of the cluster.
+    """
+
+    types: tuple[str, ...]
+    type_index: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    gpus: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for array in (self.type_index, self.nodes, self.gpus, self.codes):
+            array.flags.writeable = False
+
+    def __len__(self) -> int:
+        return self.gpus.size
+
+    def __getitem__(self, index: int) -> Configuration:
+        return self._tuples[index]
+
+    def __iter__(self) -> Iterator[Configuration]:
+        return iter(self._tuples)
+
+    def index(self, configuration: Configuration) -> int:
+        """Position of a configuration; KeyError if the cluster does not have it."""
+        return self._positions[configuration]
+
+    def find(self, type_index: NDArray, nodes: NDArray, gpus: NDArray) -> NDArray[np.int64]:
+        """Positions of many configurations, -1 where the cluster does not have one."""
+        return self.find_codes(_codes(type_index, nodes, gpus))
+
+    def find_codes(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions of configurations given by their codes, -1 where the cluster does not have one."""
+        if not len(self):
+            return np.full(codes.size, -1)
+        at = np.searchsorted(self.codes, codes).clip(max=len(self) - 1)
+        return np.where(self.codes[at] == codes, at, -1)
+
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """Ascending codes of the configurations."""
+        return _codes(self.type_index, self.nodes, self.gpus)
+
+    @cached_property
+    def _tuples(self) -> list[Configuration]:
+        names = (self.types[t] for t in self.type_index.tolist())
+        columns = zip(self.nodes.tolist(), self.gpus.tolist(), names, strict=True)
+        return [Configuration(*entry) for entry in columns]
+
+    @cached_property
+    def _positions(self) -> dict[Configuration, int]:
+        return {configuration: k for k, configuration in enumerate(self._tuples)}
+
+
+def _codes(type_index: NDArray, nodes: NDArray, gpus: NDArray) -> NDArray[np.int64]:
+    code = (type_index.astype(np.int64) << _NODE_BITS) + gpus
+    return (code << _NODE_BITS) + nodes
+
+
+class Cluster:
+    """GPU types in a fixed order, with nodes that come and go.
+
+    Parameters
+    ----------
+    types : iterable of GpuType
+        Names must differ.
+
+    Examples
+    --------
+    >>> cluster = Cluster([GpuType("A", 2, 1), GpuType("B", 4, 1)])
+    >>> [tuple(c) for c in configurations(cluster)]
+    [(1, 1, 'A'), (1, 2, 'A'), (1, 1, 'B'), (1, 2, 'B'), (1, 4, 'B')]
+    """
+
+    def __init__(self, types: Iterable[GpuType]) -> None:
+        listed = list(types)
+        self._types = {type.name: type for type in listed}
+        if len(self._types) < len(listed):
+            raise ValueError(f"GPU types have the same name: {[type.name for type in listed]}")
+        if not listed:
+            raise ValueError("a cluster needs at least one GPU type")
+        self._configurations: Configurations | None = None
+
+    def __repr__(self) -> str:
+        return f"Cluster({list(self._types.values())})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cluster) and list(self._types.items()) == list(other._types.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def types(self) -> tuple[GpuType, ...]:
+        """GPU types, in order."""
+        return tuple(self._types.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the GPU types, in order."""
+        return tuple(self._types)
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs of all types."""
+        return sum(type.gpus for type in self.types)
+
+    @property
+    def capacity(self) -> dict[str, int]:
+        """GPUs of each type."""
+        return {type.name: type.gpus for type in self.types}
+
+    @property
+    def configurations(self) -> Configurations:
+        """The configurations of the cluster as it is now; the same object until nodes change."""
+        if self._configurations is None:
+            self._configurations = configurations(self)
+        return self._configurations
+
+    def copy(self) -> Cluster:
+        """A cluster of its own with the same types and nodes."""
+        return Cluster(self.types)
+
+    def scaled(self, factor: float) -> Cluster:
+        """A cluster with ``factor`` times the nodes of each type, rounded, at least one."""
+        return Cluster(replace(type, nodes=max(1, round(type.nodes * factor))) for type in self.types)
+
+    def set_nodes(self, name: str, nodes: int) -> None:
+        """Set how many nodes a type has."""
+        if name not in self._types:
+            raise ValueError(f"unknown GPU type {name!r}; the cluster has {list(self._types)}")
+        self._types[name] = replace(self._types[name], nodes=nodes)
+        self._configurations = None
+
+    def add_nodes(self, name: str, count: int) -> None:
+        """Add nodes of a type."""
+        self.set_nodes(name, self._nodes(name) + count)
+
+    def remove_nodes(self, name: str, count: int) -> None:
+        """Remove nodes of a type."""
+        self.set_nodes(name, self._nodes(name) - count)
+
+    def _nodes(self, name: str) -> int:
+        return self._types[name].nodes if name in self._types else 0
+
+
+def configurations(cluster: Cluster) -> Configurations:
+    """Set of valid configurations of a cluster (thesis section 3.3.3).
+
+    A type with R GPUs a node and N nodes has (1, 2^i) for 2^i <= R, (1, R), and (k, k R) for k = 2..N.
+    """
+    index, nodes, gpus = [], [], []
+    for position, type in enumerate(cluster.types):
+        if not type.nodes:
+            continue
+        within = {1 << i for i in range(type.gpus_per_node.bit_length())} | {type.gpus_per_node}
+        single = np.array(sorted(within), np.int64)
+        many = np.arange(2, type.nodes + 1, dtype=np.int64)
+        nodes += [np.ones(single.size, np.int64), many]
+        gpus += [single, many * type.gpus_per_node]
+        index.append(np.full(single.size + many.size, position, np.int64))
+    if not index:
+        empty = np.empty(0, np.int64)
+        return Configurations(cluster.names, empty, empty.copy(), empty.copy())
+    return Configurations(cluster.names, np.concatenate(index), np.concatenate(nodes), np.concatenate(gpus))

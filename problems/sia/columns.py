@@ -1,0 +1,206 @@
+"""Columns of the jobs' requests: who may choose what this round, and at which cost.
+
+Jobs that may choose from the same configurations share one column template, and jobs of the same application
+at the same level share one array of costs, so that a job's arrival or change costs no more than its own
+columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.sia.cluster import Configurations
+from copter.problems.sia.objective import Objective, normalised
+from copter.problems.sia.profiles import Profile
+from copter.program import ContinualProgram, Template
+
+CACHED_BYTES = 1 << 27
+"""Rows are forgotten, oldest first, when they hold more than this."""
+
+
+@dataclass(eq=False)
+class Choices:
+    """What a request chooses from.
+
+    Attributes
+    ----------
+    key : tuple
+        Equal for equal columns, also between states of the cluster.
+    columns : (n,) int64 array
+        Configuration of each column of the request, -1 for "no allocation".
+    positions : (k,) int64 array
+        Where the configurations are in the rows of costs.
+    """
+
+    key: tuple[bool, bytes]
+    columns: NDArray[np.int64]
+    positions: NDArray[np.int64]
+
+    @property
+    def has_null(self) -> bool:
+        """Whether column 0 is "no allocation"."""
+        return self.key[0]
+
+    def find(self, configuration: int) -> int:
+        """Column of a configuration, -1 if it is not among them."""
+        at = int(np.searchsorted(self.columns, configuration))
+        return at if at < self.columns.size and self.columns[at] == configuration else -1
+
+
+class Runnable:
+    """Configurations that can run an application, and what a job may choose of them."""
+
+    def __init__(self, configurations: Configurations, columns: NDArray[np.int64]) -> None:
+        self.columns = columns
+        self.gpus = configurations.gpus[columns]
+        self._codes = configurations.codes[columns]
+        types = configurations.type_index[columns]
+        smallest = np.full(len(configurations.types), np.iinfo(np.int64).max)
+        np.minimum.at(smallest, types, self.gpus)
+        self._smallest = smallest[types]
+        self._choices: dict[tuple[int, bool] | int, Choices] = {}
+
+    @property
+    def min_gpus(self) -> int:
+        """Smallest number of GPUs with which the job runs."""
+        return int(self.gpus.min(initial=np.iinfo(np.int64).max))
+
+    def choices(self, limit: int, has_null: bool) -> Choices:
+        """Configurations of at most ``limit`` GPUs, or the smallest of their type; all if it is negative."""
+        key = (limit, has_null)
+        if key not in self._choices:
+            if limit < 0:
+                positions = np.arange(self.columns.size)
+            else:
+                positions = np.flatnonzero(self.gpus <= np.maximum(limit, self._smallest))
+            self._choices[key] = self._make(positions, has_null)
+        return self._choices[key]
+
+    def only(self, configuration: int) -> Choices:
+        """One configuration, without a choice."""
+        if configuration not in self._choices:
+            position = np.searchsorted(self.columns, configuration)
+            self._choices[configuration] = self._make(np.array([position]), False)
+        return self._choices[configuration]
+
+    def _make(self, positions: NDArray[np.int64], has_null: bool) -> Choices:
+        columns = self.columns[positions]
+        if has_null:
+            columns = np.concatenate(([-1], columns))
+        return Choices((has_null, self._codes[positions].tobytes()), columns, positions)
+
+
+@dataclass(eq=False)
+class CostRow:
+    """Costs of one application at one level: ``+-G^p`` for each configuration that can run it."""
+
+    runnable: Runnable
+    costs: NDArray[np.float64]
+    lam: float
+    _blocks: dict[Choices, NDArray[np.float64]] = field(default_factory=dict)
+
+    def block(self, choices: Choices) -> NDArray[np.float64]:
+        """Costs of the columns of a request, read-only."""
+        if choices not in self._blocks:
+            costs = self.costs[choices.positions]
+            if choices.has_null:
+                costs = np.concatenate(([self.lam], costs))
+            costs.flags.writeable = False
+            self._blocks[choices] = costs
+        return self._blocks[choices]
+
+    def cost(self, configuration: int) -> float:
+        """Cost of one configuration that can run the job."""
+        return float(self.costs[np.searchsorted(self.runnable.columns, configuration)])
+
+    def runs(self, configuration: int) -> bool:
+        """Whether a configuration can run the job."""
+        at = np.searchsorted(self.runnable.columns, configuration)
+        return bool(at < self.runnable.columns.size and self.runnable.columns[at] == configuration)
+
+
+class RowCache:
+    """Rows of costs by application and level, for one state of the cluster."""
+
+    def __init__(self, configurations: Configurations, objective: Objective) -> None:
+        self.configurations = configurations
+        self.objective = objective
+        self._runnable: dict[bytes, Runnable] = {}
+        self._rows: dict[tuple[int, int], CostRow] = {}
+        self._bytes = 0
+
+    def get(self, source: int, level: int, profile: Profile, gpus: int | None) -> CostRow:
+        """Row of a profile at a level; of the configurations with ``gpus`` GPUs if that is given."""
+        row = self._rows.get((source, level))
+        if row is None:
+            row = self._build(profile, level, gpus)
+            self._rows[source, level] = row
+            self._bytes += row.costs.nbytes
+            while self._bytes > CACHED_BYTES and len(self._rows) > 1:
+                self._bytes -= self._rows.pop(next(iter(self._rows))).costs.nbytes
+        return row
+
+    def _build(self, profile: Profile, level: int, gpus: int | None) -> CostRow:
+        columns, goodput = profile.row(self.configurations, level)
+        if gpus is not None:
+            exact = self.configurations.gpus[columns] == gpus
+            columns, goodput = columns[exact], goodput[exact]
+        key = columns.tobytes()
+        if key not in self._runnable:
+            self._runnable[key] = Runnable(self.configurations, columns)
+        runnable = self._runnable[key]
+        costs = self.objective.costs(normalised(goodput, runnable.min_gpus))
+        return CostRow(runnable, costs, self.objective.lam)
+
+
+class TemplateCache:
+    """Column templates of a program by :attr:`Choices.key`.
+
+    Templates without users are dropped when there are many: jobs come back to the same few choices.
+    """
+
+    def __init__(self, program: ContinualProgram) -> None:
+        self.program = program
+        self._templates: dict[tuple[bool, bytes], Template] = {}
+        self._users: dict[tuple[bool, bytes], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._templates)
+
+    def take(self, choices: Choices, configurations: Configurations) -> Template:
+        """Template of some choices, counting one user more."""
+        key = choices.key
+        if key not in self._templates:
+            usage = _usage(choices, configurations)
+            self._templates[key] = self.program.add_template(usage, choices.columns.size)
+            self._users[key] = 0
+        self._users[key] += 1
+        return self._templates[key]
+
+    def release(self, choices: Choices) -> None:
+        """Count one user less."""
+        self._users[choices.key] -= 1
+
+    def sweep(self, keep: int = 256) -> None:
+        """Drop the templates that have no user, if there are more than ``keep``."""
+        unused = [key for key, users in self._users.items() if not users]
+        for key in unused if len(unused) > keep else ():
+            self.program.drop_template(self._templates.pop(key))
+            del self._users[key]
+
+
+def _usage(choices: Choices, configurations: Configurations) -> dict[Hashable, Any]:
+    """GPUs of each type that the columns take: ``{type: (columns, GPUs)}``."""
+    real = np.flatnonzero(choices.columns >= 0)
+    picked = choices.columns[real]
+    types, gpus = configurations.type_index[picked], configurations.gpus[picked].astype(np.float64)
+    return {
+        name: (real[types == k], gpus[types == k])
+        for k, name in enumerate(configurations.types)
+        if (types == k).any()
+    }

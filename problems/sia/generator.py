@@ -1,0 +1,251 @@
+"""Seeded generator of clusters, profiles and jobs with the shape of the authors' PAI workloads.
+
+Where the figures come from (no file of theirs is needed or copied):
+
+- :data:`GPU_TYPES`: the authors' cluster of 256 GPUs and 7 types, times a scale.  They replay 2,000 jobs a
+  day on 512 GPUs, 10,000 on 2,560 and 40,000 on 10,240.
+- :data:`JOB_MIX`: share of each application in the authors' three families of workloads (2k, 10k, 40k jobs),
+  each family with equal weight; the workloads are sampled from Alibaba's PAI trace over 24 hours.
+- :data:`HOURLY`: arrivals by hour of the day over their mean, in the same average.  :data:`BURSTINESS` is
+  the squared coefficient of variation of the arrival rate from minute to minute: an hour's counts by minute
+  have variance over mean of 1.9, 11 and 38 at 2k, 10k and 40k jobs a day, that is 1 + 0.65, 1.5, 1.3 times
+  the mean.
+- :data:`TRAINING`: hours on one GPU of each type are those of the authors' measured profiles with their
+  calibration; training jobs have no profile on two of the types.  Scaling and gradient noise are set so that
+  the speedup at the start and at the end of training is near that of the profiles; curves are analytic
+  (:mod:`.analytic`), over all configurations.
+- :data:`INFERENCE`, :data:`SINGLE_PHASE`: throughput, work and scaling of the authors' batch inference and
+  synthetic jobs, without their limits on the GPU count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.sia.analytic import PowerLawProfile, Scaling, TrainingProfile
+from copter.problems.sia.cluster import Cluster, GpuType
+from copter.problems.sia.files import SINGLE_PHASE_RESTART_SECONDS, read_cluster, read_profiles
+from copter.problems.sia.profiles import Profile, ReplicaProfile
+from copter.problems.sia.workload import JobSubmission, Kind, read_workload
+
+GPU_TYPES = (
+    GpuType("azure", 8, 6),
+    GpuType("aws", 4, 8),
+    GpuType("dgx-ext", 8, 4),
+    GpuType("quad", 4, 8),
+    GpuType("rtx", 8, 6),
+    GpuType("a10-pcie", 4, 8),
+    GpuType("a100-pcie", 4, 8),
+)
+JOBS_PER_GPU_DAY = 2000 / 512
+"""Jobs a day and GPU in the authors' workloads."""
+
+HOURLY = (
+    (1.08, 0.96, 0.85, 1.47, 1.03, 1.80, 0.92, 0.75, 0.52, 0.50, 0.51, 1.05)
+    + (1.47, 0.86, 0.76, 0.93, 1.07, 0.96, 0.91, 0.91, 0.99, 1.10, 1.05, 1.54)
+)  # fmt: skip
+BURSTINESS = 1.3
+
+JOB_MIX = {
+    "cifar10": 0.2948,
+    "bert": 0.2535,
+    "deepspeech2": 0.0986,
+    "ncf": 0.0730,
+    "llama_8b_wikipedia": 0.0707,
+    "imagenet_resnet50": 0.0642,
+    "synthetic_mixed_short": 0.0354,
+    "synthetic_linear_short": 0.0331,
+    "synthetic_sublinear_short": 0.0312,
+    "yolov3": 0.0236,
+    "imagenet": 0.0094,
+    "synthetic_mixed_long": 0.0093,
+    "llama_8b_commoncrawl": 0.0022,
+    "synthetic_sublinear_long": 0.0004,
+    "synthetic_linear_long": 0.0004,
+}
+
+_TRAINING_TYPES = ("aws", "azure", "dgx-ext", "quad", "rtx")
+TRAINING: dict[str, tuple[float, tuple[float, ...], Scaling]] = {
+    # restart seconds; hours on one aws, azure, dgx-ext, quad, rtx; scaling
+    "bert": (120, (4.32, 1.53, 0.455, 1.67, 2.12), Scaling(32, (15, 60), 0.05, (0.12, 0.75))),
+    "cifar10": (50, (1.95, 0.66, 0.348, 0.81, 0.85), Scaling(32, (0.2, 60), 0.25, (0.10, 0.70))),
+    "deepspeech2": (25, (5.50, 2.65, 3.26, 3.54, 3.87), Scaling(32, (0.4, 80), 0.25, (0.08, 0.60))),
+    "imagenet": (250, (185, 61.2, 40.1, 84.8, 94.7), Scaling(64, (4, 300), 0.02, (0.05, 0.35))),
+    "ncf": (15, (0.021, 0.195, 0.0132, 0.0173, 0.0205), Scaling(1, (1, 1), 0.25, (0.25, 0.90))),
+    "yolov3": (80, (11.1, 6.74, 9.20, 6.46, 16.7), Scaling(64, (0.3, 40), 0.25, (0.12, 0.80))),
+}
+
+_LLAMA: Mapping[str, tuple[int, float]] = {
+    "azure": (2, 5100.0),
+    "aws": (4, 3800.0),
+    "dgx-ext": (1, 5424.0),
+    "quad": (2, 4000.0),
+    "rtx": (4, 8170.0),
+    "a10-pcie": (2, 5400.0),
+    "a100-pcie": (1, 5400.0),
+}
+_RESNET: Mapping[str, tuple[int, float]] = {
+    "azure": (1, 635.0),
+    "aws": (1, 401.0),
+    "dgx-ext": (1, 2343.0),
+    "quad": (1, 489.0),
+    "rtx": (1, 440.0),
+    "a10-pcie": (1, 825.0),
+    "a100-pcie": (1, 2343.0),
+}
+INFERENCE: dict[str, tuple[float, Mapping[str, tuple[int, float]]]] = {
+    # work; by type GPUs a replica and its throughput
+    "imagenet_resnet50": (1_431_167, _RESNET),
+    "llama_8b_wikipedia": (1e8, _LLAMA),
+    "llama_8b_commoncrawl": (2.4e9, _LLAMA),
+}
+
+_SINGLE_PHASE_TYPES = ("dgx-ext", "a100-pcie", "a10-pcie", "rtx", "quad", "azure", "aws")
+_LINEAR = (40, 35, 20, 15, 15, 25, 12)
+_MIXED = (80, 75, 40, 30, 30, 50, 25)
+_SUBLINEAR = (500, 500, 300, 200, 200, 250, 150)
+SINGLE_PHASE: dict[str, tuple[float, tuple[float, ...], float, float]] = {
+    # work; throughput of one dgx-ext, a100-pcie, a10-pcie, rtx, quad, azure, aws; exponent; saturation
+    "synthetic_linear_short": (3.5e5, _LINEAR, 1.0, 4000),
+    "synthetic_linear_long": (1.75e7, _LINEAR, 1.0, 4000),
+    "synthetic_mixed_short": (4e5, _MIXED, 1.0, 800),
+    "synthetic_mixed_long": (1.5e7, _MIXED, 1.0, 800),
+    "synthetic_sublinear_short": (5e6, _SUBLINEAR, 0.75, 4000),
+    "synthetic_sublinear_long": (6e7, _SUBLINEAR, 0.67, 4000),
+}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What a replay needs: a cluster, jobs, and the profile of each application."""
+
+    cluster: Cluster
+    jobs: list[JobSubmission]
+    profiles: dict[str, Profile]
+
+
+def builtin_cluster(gpus: int) -> Cluster:
+    """The authors' seven GPU types, scaled to about ``gpus`` GPUs."""
+    if gpus < 1:
+        raise ValueError(f"gpus = {gpus}: must be at least 1")
+    base = Cluster(GPU_TYPES)
+    return base.scaled(gpus / base.gpus)
+
+
+def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
+    """Analytic profiles of the applications in :data:`JOB_MIX`, with ``work_scale`` times their work."""
+    profiles: dict[str, Profile] = {}
+    for name, (restart, hours, scaling) in TRAINING.items():
+        speed = {type: 1.0 / time for type, time in zip(_TRAINING_TYPES, hours, strict=True)}
+        profiles[name] = TrainingProfile(name, restart, work_scale * 3600.0, speed, scaling)
+    restart = SINGLE_PHASE_RESTART_SECONDS
+    for name, (work, replicas) in INFERENCE.items():
+        profiles[name] = ReplicaProfile(name, restart, work_scale * work, replicas)
+    for name, (work, throughput, exponent, saturation) in SINGLE_PHASE.items():
+        speed = dict(zip(_SINGLE_PHASE_TYPES, throughput, strict=True))
+        profiles[name] = PowerLawProfile(name, restart, work_scale * work, speed, exponent, saturation)
+    return profiles
+
+
+def arrival_times(count: int, hours: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Ascending times of ``count`` arrivals, in seconds: daily pattern times bursts by the minute."""
+    minutes = max(1, round(hours * 60))
+    pattern = np.array(HOURLY)[np.arange(minutes) // 60 % 24]
+    rate = pattern * rng.gamma(1.0 / BURSTINESS, BURSTINESS, minutes)
+    counts = rng.multinomial(count, rate / rate.sum())
+    start = np.repeat(np.arange(minutes), counts) * 60.0
+    return np.sort(start + rng.uniform(0.0, 60.0, count))
+
+
+def generate(
+    gpus: int,
+    jobs_per_day: float,
+    *,
+    hours: float = 24.0,
+    seed: int = 0,
+    strong_scaling: float = 0.0,
+    rigid: float = 0.0,
+    non_preemptible: float = 0.0,
+) -> Scenario:
+    """A cluster and a workload.
+
+    Parameters
+    ----------
+    gpus : int
+        About as many; nodes of each type are rounded.
+    jobs_per_day : float
+    hours : float
+        Length of the workload.
+    seed : int
+    strong_scaling, rigid, non_preemptible : float
+        Shares of the training jobs that are so.  Rigid jobs ask for 1, 2, 4 or 8 GPUs, with
+        probabilities 0.5, 0.25, 0.15, 0.1.
+    """
+    if jobs_per_day < 0 or hours <= 0:
+        raise ValueError(f"jobs_per_day = {jobs_per_day}, hours = {hours}: must be positive")
+    if min(strong_scaling, rigid, non_preemptible) < 0 or strong_scaling + rigid > 1 or non_preemptible > 1:
+        raise ValueError("shares of jobs must be in [0, 1], those of strong_scaling and rigid together")
+    rng = np.random.default_rng(seed)
+    times = arrival_times(round(jobs_per_day * hours / 24.0), hours, rng)
+    jobs = draw_jobs(times, rng, strong_scaling=strong_scaling, rigid=rigid, non_preemptible=non_preemptible)
+    return Scenario(builtin_cluster(gpus), jobs, builtin_profiles())
+
+
+def draw_jobs(
+    times: NDArray[np.float64],
+    rng: np.random.Generator,
+    *,
+    strong_scaling: float = 0.0,
+    rigid: float = 0.0,
+    non_preemptible: float = 0.0,
+) -> list[JobSubmission]:
+    """Jobs submitted at the given times, with the shares of :data:`JOB_MIX`; see :func:`generate`."""
+    shares = np.array(list(JOB_MIX.values()))
+    names: Sequence[str] = list(JOB_MIX)
+    picked = [names[k] for k in rng.choice(len(names), times.size, p=shares / shares.sum()).tolist()]
+    uniform = rng.uniform(size=times.size)
+    pinned = rng.uniform(size=times.size) < non_preemptible
+    counts = rng.choice([1, 2, 4, 8], times.size, p=[0.5, 0.25, 0.15, 0.1])
+    jobs = []
+    for k, (time, application) in enumerate(zip(times.tolist(), picked, strict=True)):
+        kind: Kind = "adaptive"
+        gpus = None
+        trains = application in TRAINING
+        if trains and uniform[k] < rigid:
+            kind, gpus = "rigid", int(counts[k])
+        elif trains and uniform[k] < rigid + strong_scaling:
+            kind = "strong-scaling"
+        stays = bool(trains and pinned[k])
+        name = f"{application}-{k}"
+        jobs.append(JobSubmission(name, time, _category(application), application, kind, gpus, not stays))
+    return jobs
+
+
+def _category(application: str) -> str:
+    if application in TRAINING:
+        return "SiaJob"
+    return "BatchInferenceJob" if application in INFERENCE else "SyntheticSinglePhaseJob"
+
+
+def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None = None) -> Scenario:
+    """A workload file with the profiles of a folder, on the authors' cluster.
+
+    Parameters
+    ----------
+    workload : path
+    profiles : path
+        Folder of :mod:`copter.problems.sia.files`.
+    gpus : int, optional
+        Size of the cluster, in steps of the authors' 256 GPUs; by default their ratio of jobs to GPUs.
+    """
+    known = read_profiles(profiles)
+    jobs = read_workload(workload, known)
+    base = read_cluster(profiles)
+    if gpus is None:
+        gpus = base.gpus * max(1, round(len(jobs) / (JOBS_PER_GPU_DAY * base.gpus)))
+    return Scenario(base.scaled(gpus / base.gpus), jobs, known)

@@ -1,0 +1,84 @@
+"""What a scheduler hands to the Sia policy, and what it gets back."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from copter.errors import CopterError
+from copter.problems.sia.cluster import Configuration
+from copter.problems.sia.profiles import Profile
+from copter.problems.sia.workload import Kind
+from copter.program import ContinualProgram
+
+if TYPE_CHECKING:
+    from copter.shims.choose_one import Rounded
+    from copter.solution import Solution
+
+
+class PolicyError(CopterError, ValueError):
+    """An event that makes no sense: names the job or GPU type."""
+
+
+class InfeasibleRoundError(CopterError, RuntimeError):
+    """Jobs that must have GPUs do not fit into the cluster."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as the policy sees it; the attributes are those of a submission, the profile is its own.
+
+    Attributes
+    ----------
+    id : hashable
+    profile : Profile
+    submitted : float
+        Seconds, on the clock of :meth:`SiaPolicy.round`.
+    kind : {"adaptive", "strong-scaling", "rigid"}
+    gpus : int, optional
+        GPU count of a rigid job.
+    preemptible, reserved : bool
+    """
+
+    id: Hashable
+    profile: Profile
+    submitted: float = 0.0
+    kind: Kind = "adaptive"
+    gpus: int | None = None
+    preemptible: bool = True
+    reserved: bool = False
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a round decided.
+
+    Attributes
+    ----------
+    allocation : dict of job id to Configuration or None
+        Of every job.
+    changes : dict of job id to Configuration or None
+        Of the jobs whose allocation changed.
+    released : list of job ids
+        Jobs that were restarting on nodes that went away.
+    solution, rounded
+        Answers of the solver and of the shim.
+    edit_seconds, solve_seconds, shim_seconds : float
+    """
+
+    allocation: dict[Hashable, Configuration | None]
+    changes: dict[Hashable, Configuration | None]
+    released: list[Hashable]
+    solution: Solution
+    rounded: Rounded
+    edit_seconds: float
+    solve_seconds: float
+    shim_seconds: float
+
+
+class Shim(Protocol):
+    """Makes an integral allocation of a fractional one."""
+
+    def round(self, program: ContinualProgram, solution: Solution) -> Rounded:
+        """Round a solution."""

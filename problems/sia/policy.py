@@ -1,0 +1,452 @@
+"""The Sia policy as a continual program: events of a cluster become deltas, once a round.
+
+Every job is one request with ``sum(x) == 1``.  Its column 0 is "no allocation", which uses nothing and costs
+lambda; each other column is a configuration that can run the job and takes its GPUs from its type's
+resource. Costs are those of :mod:`copter.problems.sia.objective`: an array by application and level, the
+restart factor as the request's scale, and two overrides that it does not touch, "no allocation" and the
+current configuration. So a round in which jobs only grow older is one bulk update, however many columns
+there are.
+
+What a job may choose from this round:
+
+- adaptive and strong-scaling jobs: configurations of at most ``scale_up_limit`` times the GPUs they have, and
+  always the smallest of each type, with which a job starts (thesis section 3.3.1); all without a limit;
+- rigid jobs: configurations of their GPU count;
+- jobs in the middle of a restart, and jobs that must not be preempted once they run: what they have, alone;
+- reserved jobs: as above, without "no allocation".
+
+If nodes vanish under pinned jobs, pins of restarts are released (the restart that has longest to go first);
+a type whose non-preemptible jobs alone exceed it is an error, and so is a round without any feasible answer.
+
+Source: Sia, thesis sections 3.3.4 and 4.4.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.sia.cluster import Cluster, Configuration
+from copter.problems.sia.columns import Choices, CostRow, RowCache, TemplateCache
+from copter.problems.sia.interface import InfeasibleRoundError, Job, PolicyError, Round, Shim
+from copter.problems.sia.jobs import NONE, JobTable
+from copter.problems.sia.objective import Objective, restart_factor
+from copter.problems.sia.profiles import Profile
+from copter.program import ContinualProgram
+
+if TYPE_CHECKING:
+    from copter.solvers.base import Solver
+
+FREE, REQUIRED, PINNED = 0, 1, 2
+NO_LIMIT = -1
+_LEVELS = 1 << 32
+
+
+class SiaPolicy:
+    """Sia's choice of configurations, kept up to date by events.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Copied.
+    p, lam : float
+        See :class:`~copter.problems.sia.objective.Objective`.
+    scale_up_limit : float, optional
+        A job's GPUs grow at most by this factor a round; None for any configuration, as in the thesis'
+        program.
+    program : ContinualProgram, optional
+        Program to edit, for example one that records; must be empty.
+    shim : Shim, optional
+        By default :class:`copter.shims.choose_one.ChooseOneShim`.
+
+    Examples
+    --------
+    >>> from copter.problems.sia.cluster import Cluster, Configuration, GpuType
+    >>> from copter.problems.sia.profiles import ReplicaProfile
+    >>> from copter.solvers import make_solver
+    >>> policy = SiaPolicy(Cluster([GpuType("T4", gpus_per_node=4, nodes=2)]))
+    >>> profile = ReplicaProfile("inference", 60.0, 1e6, {"T4": (1, 400.0)})
+    >>> policy.submit(Job("a", profile, submitted=0.0))
+    >>> policy.round(make_solver("copter"), now=60.0).allocation
+    {'a': Configuration(nodes=1, gpus=1, type='T4')}
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        p: float = -0.5,
+        lam: float = 1.1,
+        scale_up_limit: float | None = 2.0,
+        program: ContinualProgram | None = None,
+        shim: Shim | None = None,
+    ) -> None:
+        if scale_up_limit is not None and not scale_up_limit >= 1:
+            raise ValueError(f"scale_up_limit = {scale_up_limit}: must be at least 1, or None")
+        self.cluster = cluster.copy()
+        self.objective = Objective(p, lam)
+        self.scale_up_limit = scale_up_limit
+        self.program = ContinualProgram() if program is None else program
+        self._shim = shim
+        for name, gpus in self.cluster.capacity.items():
+            self.program.add_resource(name, upper=gpus)
+        self._rows = RowCache(self.cluster.configurations, self.objective)
+        self._templates = TemplateCache(self.program)
+        self._table = JobTable()
+        self._slots: dict[Hashable, int] = {}
+        self._ids: list[Hashable] = []
+        self._choices: list[Choices | None] = []
+        self._costs: list[NDArray[np.float64] | None] = []
+        self._sources: dict[tuple[Profile, int | None], int] = {}
+        self._source_list: list[tuple[Profile, int | None]] = []
+        self._fixed_batch: dict[Profile, Profile] = {}
+        self._arrived: list[int] = []
+        self._left: list[Hashable] = []
+        self._nodes: dict[str, int] = {}
+        self._released: list[Hashable] = []
+
+    # ---- what is there ---------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __contains__(self, job: Hashable) -> bool:
+        return job in self._slots
+
+    @property
+    def allocation(self) -> dict[Hashable, Configuration | None]:
+        """Current configuration of every job."""
+        configurations = self.cluster.configurations
+        current = self._table.current
+        return {
+            job: configurations[current[slot]] if current[slot] >= 0 else None
+            for job, slot in self._slots.items()
+        }
+
+    # ---- events ----------------------------------------------------------------------------------
+
+    def submit(self, job: Job) -> None:
+        """A job arrives."""
+        if job.id in self._slots:
+            raise PolicyError(f"job {job.id!r} is there already")
+        if (job.kind == "rigid") != (job.gpus is not None):
+            raise PolicyError(f"job {job.id!r}: gpus = {job.gpus}: a rigid job needs it, no other has it")
+        profile = job.profile
+        if job.kind != "adaptive":
+            if profile not in self._fixed_batch:
+                self._fixed_batch[profile] = profile.at_fixed_batch()
+            profile = self._fixed_batch[profile]
+        table, slot = self._table, self._table.add()
+        while len(self._ids) <= slot:
+            self._ids.append(None)
+            self._choices.append(None)
+            self._costs.append(None)
+        source = (profile, job.gpus)
+        if source not in self._sources:
+            self._sources[source] = len(self._source_list)
+            self._source_list.append(source)
+        self._slots[job.id], self._ids[slot] = slot, job.id
+        table.source[slot] = self._sources[source]
+        table.submitted[slot] = job.submitted
+        table.restart_seconds[slot] = profile.restart_seconds
+        table.preemptible[slot], table.reserved[slot] = job.preemptible, job.reserved
+        self._arrived.append(slot)
+
+    def complete(self, job: Hashable) -> None:
+        """A job is done, or withdrawn."""
+        slot = self._slot(job)
+        del self._slots[job]
+        if slot in self._arrived:
+            self._arrived.remove(slot)
+        else:
+            self._left.append(job)
+            choices = self._choices[slot]
+            if choices is not None:
+                self._templates.release(choices)
+        self._choices[slot] = self._costs[slot] = None
+        self._table.remove(slot)
+
+    def update(
+        self, job: Hashable, *, level: int | None = None, restarting_until: float | None = None
+    ) -> None:
+        """A job reached a level of its profile, or reports until when it restarts (a time past: it runs)."""
+        slot = self._slot(job)
+        if level is not None:
+            self.update_levels([job], [level])
+        if restarting_until is not None:
+            self._table.restart_until[slot] = restarting_until
+
+    def update_levels(self, jobs: Sequence[Hashable], levels: Sequence[int] | NDArray[np.int64]) -> None:
+        """Many jobs reached levels of their profiles; jobs with a fixed batch size have one level only."""
+        slots = np.array([self._slot(job) for job in jobs], np.int64)
+        values = np.asarray(levels, np.int64)
+        top = np.array([profile.n_levels for profile, _ in self._source_list], np.int64)
+        wrong = (values < 0) | (values >= top[self._table.source[slots]]) if slots.size else values < 0
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise PolicyError(f"job {jobs[at]!r}: level = {values[at]}: its profile has no such level")
+        self._table.level[slots] = values
+
+    def set_nodes(self, type: str, nodes: int) -> None:
+        """A GPU type has another number of nodes from the next round on."""
+        if type not in self.cluster.names:
+            raise PolicyError(f"unknown GPU type {type!r}; the cluster has {list(self.cluster.names)}")
+        if nodes < 0:
+            raise PolicyError(f"GPU type {type!r}: nodes = {nodes}: must not be negative")
+        self._nodes[type] = nodes
+
+    # ---- a round ---------------------------------------------------------------------------------
+
+    def round(self, solver: Solver, now: float, *, deadline: float | None = None) -> Round:
+        """Bring the program up to date, solve it, and give every job its configuration.
+
+        Parameters
+        ----------
+        solver : Solver
+        now : float
+            Seconds, on the clock of :attr:`Job.submitted`; must not go back.
+        deadline : float, optional
+            Seconds that the solver may take.
+
+        Raises
+        ------
+        InfeasibleRoundError
+            Jobs that must have GPUs do not fit.
+        """
+        begin = perf_counter()
+        self.apply(now)
+        edited = perf_counter()
+        solution = solver.solve(self.program, deadline=deadline)
+        solved = perf_counter()
+        if not math.isfinite(solution.objective) or str(solution.status) == "infeasible":
+            raise InfeasibleRoundError(f"no allocation at {now:g} s: {solution.status}: {solution.reason}")
+        rounded = self.shim.round(self.program, solution)
+        done = perf_counter()
+        changes = self.assign(rounded.choice, now)
+        return Round(
+            self.allocation,
+            changes,
+            self._released,
+            solution,
+            rounded,
+            edited - begin,
+            solved - edited,
+            done - solved,
+        )
+
+    @property
+    def shim(self) -> Shim:
+        """The shim in use."""
+        if self._shim is None:
+            from copter.shims.choose_one import ChooseOneShim
+
+            self._shim = ChooseOneShim()
+        return self._shim
+
+    def apply(self, now: float) -> None:
+        """Turn everything that happened since the last round into deltas of the program."""
+        if self._nodes:
+            self._apply_nodes()
+        if self._left:
+            self.program.remove_requests(self._left)
+            self._left = []
+        table, slots = self._table, self._table.slots()
+        mode = self._modes(slots, now)
+        limit = self._limits(slots, mode)
+        row = table.source[slots] * _LEVELS + table.level[slots]
+        changed = (row != table.sent_row[slots]) | (mode != table.sent_mode[slots])
+        changed |= (limit != table.sent_limit[slots]) | (table.current[slots] != table.sent_current[slots])
+        self._add(slots, mode, limit)
+        for at in np.flatnonzero(changed).tolist():
+            self._refresh(int(slots[at]), int(mode[at]), int(limit[at]))
+        table.sent_row[slots], table.sent_limit[slots] = row, limit
+        table.sent_current[slots] = table.current[slots]
+        self._rescale(slots[changed | (table.column[slots] >= 0)], now)
+        self._templates.sweep()
+
+    def assign(self, choice: dict[Hashable, int], now: float) -> dict[Hashable, Configuration | None]:
+        """Take over the choice of a shim: the column of each request, negative for none.
+
+        Returns
+        -------
+        dict of job id to Configuration or None
+            Jobs whose allocation changed.  Those that got another configuration restart.
+
+        Raises
+        ------
+        InfeasibleRoundError
+            A job that must have GPUs was given none; nothing was taken over.
+        """
+        table, configurations = self._table, self.cluster.configurations
+        picks: list[tuple[Hashable, int, int]] = []
+        for job, slot in self._slots.items():
+            column, choices = choice[job], self._choices[slot]
+            picked = NONE if column < 0 or choices is None else int(choices.columns[column])
+            if picked == NONE and table.sent_mode[slot] != FREE:
+                raise InfeasibleRoundError(f"job {job!r} must have GPUs and was given none at {now:g} s")
+            if picked != table.current[slot]:
+                picks.append((job, slot, picked))
+        changes: dict[Hashable, Configuration | None] = {}
+        for job, slot, picked in picks:
+            table.current[slot] = picked
+            changes[job] = configurations[picked] if picked >= 0 else None
+            if picked >= 0:
+                table.restarts[slot] += table.started[slot]
+                table.started[slot] = True
+                table.restart_until[slot] = now + table.restart_seconds[slot]
+        return changes
+
+    # ---- inside ----------------------------------------------------------------------------------
+
+    def _slot(self, job: Hashable) -> int:
+        try:
+            return self._slots[job]
+        except KeyError:
+            raise PolicyError(f"unknown job {job!r}") from None
+
+    def _apply_nodes(self) -> None:
+        """Change capacities and configurations; jobs whose configuration is gone have none."""
+        old = self.cluster.configurations.codes
+        before = self.cluster.capacity
+        for type, nodes in self._nodes.items():
+            self.cluster.set_nodes(type, nodes)
+        for type, gpus in self.cluster.capacity.items():
+            if gpus > before[type]:
+                self.program.add_resources(type, gpus - before[type])
+            elif gpus < before[type]:
+                self.program.remove_resources(type, before[type] - gpus)
+        self._nodes = {}
+        configurations = self.cluster.configurations
+        self._rows = RowCache(configurations, self.objective)
+        table, slots = self._table, self._table.slots()
+        current = table.current[slots]
+        held = current >= 0
+        current[held] = configurations.find_codes(old[current[held]])
+        table.current[slots] = current
+        table.sent_row[slots] = NONE
+
+    def _modes(self, slots: NDArray[np.int64], now: float) -> NDArray[np.int64]:
+        table = self._table
+        mode = np.where(table.reserved[slots], REQUIRED, FREE)
+        holds = table.current[slots] >= 0
+        restarting = holds & (table.restart_until[slots] > now)
+        fixed = holds & ~table.preemptible[slots]
+        mode[restarting | fixed] = PINNED
+        self._released = []
+        configurations, capacity = self.cluster.configurations, self.cluster.capacity
+        pinned = np.flatnonzero(mode == PINNED)
+        held = table.current[slots[pinned]]
+        types, gpus = configurations.type_index[held], configurations.gpus[held]
+        demand = np.bincount(types, gpus, len(configurations.types))
+        for k, name in enumerate(configurations.types):
+            over = demand[k] - capacity[name]
+            if over <= 0:
+                continue
+            free = pinned[(types == k) & ~fixed[pinned]]
+            free = free[np.argsort(-table.restart_until[slots[free]], kind="stable")]
+            freed = np.cumsum(configurations.gpus[table.current[slots[free]]])
+            if not freed.size or freed[-1] < over:
+                raise InfeasibleRoundError(
+                    f"GPU type {name!r}: {capacity[name]} GPUs, but its non-preemptible jobs hold "
+                    f"{demand[k] - freed[-1] if freed.size else demand[k]:.0f}"
+                )
+            free = free[: int(np.searchsorted(freed, over)) + 1]
+            mode[free] = np.where(table.reserved[slots[free]], REQUIRED, FREE)
+            self._released += [self._ids[slot] for slot in slots[free].tolist()]
+        return mode
+
+    def _limits(self, slots: NDArray[np.int64], mode: NDArray[np.int64]) -> NDArray[np.int64]:
+        if self.scale_up_limit is None:
+            return np.full(slots.size, NO_LIMIT)
+        current = self._table.current[slots]
+        held = np.where(current >= 0, self.cluster.configurations.gpus[current], 0)
+        return np.where(mode == PINNED, NO_LIMIT, (held * self.scale_up_limit).astype(np.int64))
+
+    def _row(self, slot: int) -> CostRow:
+        source, level = int(self._table.source[slot]), int(self._table.level[slot])
+        return self._rows.get(source, level, *self._source_list[source])
+
+    def _pick(self, slot: int, mode: int, limit: int) -> tuple[CostRow, Choices, int]:
+        """Costs and choices of a job, and its mode: what cannot run it any more pins nothing."""
+        row, current = self._row(slot), int(self._table.current[slot])
+        if mode == PINNED:
+            if row.runs(current):
+                return row, row.runnable.only(current), PINNED
+            mode = REQUIRED if self._table.reserved[slot] else FREE
+        if mode == REQUIRED and not row.costs.size:
+            raise InfeasibleRoundError(f"job {self._ids[slot]!r} is reserved, and nothing can run it")
+        return row, row.runnable.choices(limit, mode == FREE), mode
+
+    def _add(self, slots: NDArray[np.int64], mode: NDArray[np.int64], limit: NDArray[np.int64]) -> None:
+        """Requests of the jobs that arrived, in bulk for each set of columns."""
+        groups: dict[tuple[bool, bytes], list[int]] = {}
+        for slot in self._arrived:
+            at = int(np.searchsorted(slots, slot))
+            row, choices, picked = self._pick(slot, int(mode[at]), int(limit[at]))
+            self._choices[slot], self._costs[slot] = choices, row.block(choices)
+            self._table.sent_mode[slot] = picked
+            groups.setdefault(choices.key, []).append(slot)
+        configurations = self.cluster.configurations
+        for group in groups.values():
+            templates = [self._templates.take(self._choice(slot), configurations) for slot in group]
+            self.program.add_requests(
+                [self._ids[slot] for slot in group],
+                np.concatenate([self._cost(slot) for slot in group]),
+                np.full(len(group), templates[0].n_columns),
+                templates[0],
+                totals=np.ones(len(group)),
+                relation="==",
+                integral=True,
+            )
+        self._arrived = []
+
+    def _refresh(self, slot: int, mode: int, limit: int) -> None:
+        """Columns and costs of one job, as far as they differ from what the program has."""
+        table, job = self._table, self._ids[slot]
+        row, choices, mode = self._pick(slot, mode, limit)
+        costs, old = row.block(choices), self._choice(slot)
+        current = int(table.current[slot])
+        table.sent_mode[slot] = mode
+        table.column[slot] = column = choices.find(current) if current >= 0 and mode != PINNED else NONE
+        if column >= 0:
+            table.column_cost[slot] = costs[column]
+        if choices.key != old.key:
+            template = self._templates.take(choices, self.cluster.configurations)
+            start = {0 if mode == PINNED else max(column, 0): 1.0}
+            self.program.update_request(job, costs=costs, usage=template, start=start)
+            self._templates.release(old)
+        elif costs is not self._costs[slot] and not np.array_equal(costs, self._cost(slot)):
+            self.program.update_request(job, costs=costs)
+        self._choices[slot], self._costs[slot] = choices, costs
+
+    def _choice(self, slot: int) -> Choices:
+        choices = self._choices[slot]
+        assert choices is not None
+        return choices
+
+    def _cost(self, slot: int) -> NDArray[np.float64]:
+        costs = self._costs[slot]
+        assert costs is not None
+        return costs
+
+    def _rescale(self, slots: NDArray[np.int64], now: float) -> None:
+        """Restart factors as scales, and the two costs that they do not touch as overrides."""
+        if not slots.size:
+            return
+        table = self._table
+        holds = table.column[slots] >= 0
+        age, seconds = now - table.submitted[slots], table.restart_seconds[slots]
+        factor = np.where(holds, restart_factor(age, table.restarts[slots], seconds), 1.0)
+        given = np.column_stack((table.sent_mode[slots] == FREE, holds))
+        columns = np.column_stack((np.zeros(slots.size, np.int64), table.column[slots]))
+        costs = np.column_stack((np.full(slots.size, self.objective.lam), table.column_cost[slots]))
+        self.program.update_requests(
+            [self._ids[slot] for slot in slots.tolist()],
+            scales=self.objective.scales(factor),
+            overrides=(given.sum(1), columns[given], costs[given]),
+        )

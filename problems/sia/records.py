@@ -1,0 +1,103 @@
+"""What goes into a replay besides jobs, and what comes out: records of rounds and results of jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class NodeChange:
+    """From ``time`` (seconds) on, a GPU type has ``nodes`` nodes."""
+
+    time: float
+    type: str
+    nodes: int
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """What happened in a round.
+
+    Attributes
+    ----------
+    round : int
+        Counts rounds with at least one job, from 0.
+    time : float
+        Seconds at its start.
+    arrived, completed, restarts : int
+        Jobs that entered, jobs that completed, and starts and restarts.
+    queue, running : int
+        Jobs without and with GPUs.
+    utilisation : float
+        Share of all GPUs that were given to jobs.
+    utilisation_by_type : dict
+    t_edit, t_solve, t_shim, t_total : float
+        Seconds of the policy.
+    status : str
+    gap, primal_residual, integral_gap : float
+        Certified gap of the fractional answer, and of the allocation that came out.
+    objective, bound, integral_objective : float
+    n_variables, n_rows, nnz, iterations : int
+    churn : float
+    warm_started : bool
+    """
+
+    round: int
+    time: float
+    arrived: int
+    completed: int
+    restarts: int
+    queue: int
+    running: int
+    utilisation: float
+    utilisation_by_type: dict[str, float]
+    t_edit: float
+    t_solve: float
+    t_shim: float
+    t_total: float
+    status: str
+    gap: float
+    primal_residual: float
+    integral_gap: float
+    objective: float
+    bound: float
+    integral_objective: float
+    n_variables: int
+    n_rows: int
+    nnz: int
+    iterations: int
+    churn: float
+    warm_started: bool
+
+    def as_row(self) -> dict[str, Any]:
+        """Flat record for a table: one column ``utilisation_<type>`` for each GPU type."""
+        row = {field.name: getattr(self, field.name) for field in fields(self)}
+        by_type = row.pop("utilisation_by_type")
+        return row | {f"utilisation_{type}": share for type, share in by_type.items()}
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What became of a job; times in seconds, NaN for what did not happen.
+
+    Attributes
+    ----------
+    name, application, category, kind : str
+    submitted, started, finished, jct : float
+    restarts : int
+        Changes of configuration after the first start.
+    gpu_seconds : float
+        GPUs held times seconds, restarts included.
+    """
+
+    name: str
+    application: str
+    category: str
+    kind: str
+    submitted: float
+    started: float
+    finished: float
+    jct: float
+    restarts: int
+    gpu_seconds: float

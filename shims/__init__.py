@@ -1,0 +1,1 @@
+"""Shims: from a fractional solution to a feasible integral allocation."""

@@ -1,0 +1,1 @@
+"""Solvers behind one protocol: copter's proximal point method, HiGHS and OR-Tools."""

@@ -1,0 +1,91 @@
+"""What every solver is: a name, settings, and state that it keeps between rounds."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from copter.errors import UnknownSolverError
+
+if TYPE_CHECKING:
+    from copter.program import ContinualProgram
+    from copter.solution import Solution
+
+
+class Solver(ABC):
+    """Solves a program, and remembers what helps with the next round of the same program.
+
+    Parameters
+    ----------
+    name : str
+        Name on the command line and in results.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
+        """Solve the program as it is now.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        deadline : float, optional
+            Seconds after which the best answer so far is returned; overrides the solver's setting.
+        """
+
+    def reset(self) -> None:
+        """Forget everything about earlier rounds."""
+
+
+class Stopwatch:
+    """Seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __call__(self) -> float:
+        return time.perf_counter() - self._start
+
+
+#: name -> (module, class, settings, one line for people)
+SOLVERS: dict[str, tuple[str, str, dict[str, Any], str]] = {
+    "copter": ("proximal", "ProximalPoint", {"inner": "auto"}, "proximal point, warm, inner solver chosen"),
+    "copter-cd": ("proximal", "ProximalPoint", {"inner": "cd"}, "proximal point, warm, coordinate descent"),
+    "copter-newton": ("proximal", "ProximalPoint", {"inner": "newton"}, "proximal point, warm, semismooth Newton"),
+    "copter-cold": ("proximal", "ProximalPoint", {"warm_start": False}, "proximal point, cold every round"),
+    "copter-rebuild": ("rebuild", "Rebuild", {}, "proximal point, warm, program rebuilt every round"),
+    "highs-hot": ("highs_hot", "HighsHot", {}, "HiGHS simplex, model and basis kept between rounds"),
+    "highs-simplex": ("highs", "HighsRebuild", {"method": "simplex"}, "HiGHS dual simplex, rebuilt every round"),
+    "highs-ipm": ("highs", "HighsRebuild", {"method": "ipm"}, "HiGHS interior point, rebuilt every round"),
+    "highs-pdlp": ("highs", "HighsRebuild", {"method": "pdlp"}, "HiGHS PDLP, rebuilt every round"),
+    "highs-milp": ("highs", "HighsRebuild", {"method": "milp"}, "HiGHS branch and bound, rebuilt every round"),
+    "glop": ("ortools_lp", "Glop", {}, "OR-Tools GLOP, rebuilt every round"),
+    "pdlp": ("ortools_lp", "Pdlp", {}, "OR-Tools PDLP, warm from the last solution"),
+}
+
+
+def make_solver(name: str, **settings: Any) -> Solver:
+    """Solver of a registered name.
+
+    Parameters
+    ----------
+    name : str
+        A key of :data:`SOLVERS`.
+    **settings
+        Passed to the solver's class, for example ``tolerance``, ``deadline``, ``threads``.
+
+    Raises
+    ------
+    UnknownSolverError
+        Names the known ones.
+    """
+    if name not in SOLVERS:
+        raise UnknownSolverError(f"no solver {name!r}; known: {', '.join(SOLVERS)}")
+    module, class_name, preset, _ = SOLVERS[name]
+    solver_class = getattr(importlib.import_module(f"copter.solvers.{module}"), class_name)
+    solver: Solver = solver_class(name=name, **(preset | settings))
+    return solver

@@ -1,0 +1,144 @@
+"""HiGHS with the model rebuilt every round: simplex, interior point, PDLP, branch and bound.
+
+How each is run, and why:
+
+``simplex``
+    Primal simplex if x = 0 is feasible and there are many more columns than rows, dual simplex if not
+    (:func:`fitting_strategy`; HiGHS' own default is always dual).  Presolve on, feasibility tolerances 1e-7
+    (HiGHS' defaults) or the wanted one if it is smaller.
+``ipm``
+    Interior point without crossover: prices and columns at the wanted tolerance are all that is asked, and
+    crossover only adds time.
+``pdlp``
+    First-order method, cold, at half the wanted tolerance: its gap is relative to |primal| + |dual|, ours to
+    |primal| alone.
+``milp``
+    Branch and bound over the requests that want an integral allocation, to a relative gap or until the
+    deadline.  It has no prices: those of the LP relaxation certify it, found by simplex off the clock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.compiled import compile_program
+from copter.solvers.baseline import Baseline, Layout, Outcome
+from copter.solvers.highs_model import answer, engine, pass_model, run, set_option, status_of
+
+if TYPE_CHECKING:
+    from copter.program import ContinualProgram
+
+STRATEGIES = {"choose": 0, "dual": 1, "primal": 4}
+
+
+def simplex_options(tolerance: float, strategy: str) -> dict[str, Any]:
+    """Options of HiGHS' simplex; its minimum for a tolerance is 1e-10."""
+    feasibility = float(np.clip(tolerance, 1e-10, 1e-7))
+    return {
+        "solver": "simplex",
+        "simplex_strategy": STRATEGIES[strategy],
+        "primal_feasibility_tolerance": feasibility,
+        "dual_feasibility_tolerance": feasibility,
+    }
+
+
+def fitting_strategy(n: int, row_lower: NDArray[np.float64], row_upper: NDArray[np.float64]) -> str:
+    """Kind of simplex that suits a program of ``n`` columns better, from a cold start.
+
+    Measured with HiGHS 1.13.1, one thread, primal against dual: Sia, 189,000 columns by 307 rows, 2.6 s
+    against 15 s; traffic engineering, 16,000 by 8,200, 26 s against 5 s; shard balancing, 131,072 by 1,280
+    with equalities, 3.7 s against 1.2 s.
+    """
+    zero_feasible = bool(((row_lower <= 0) & (row_upper >= 0)).all())
+    return "primal" if zero_feasible and n >= 20 * row_lower.size else "dual"
+
+
+class HighsRebuild(Baseline):
+    """HiGHS from scratch every round.
+
+    Parameters
+    ----------
+    method : "simplex", "ipm", "pdlp" or "milp"
+    strategy : "auto", "choose", "dual" or "primal"
+        Kind of simplex; "choose" is HiGHS' own choice by feasibility of the slack basis.
+    crossover : bool
+        Whether interior point goes on to a vertex.
+    mip_gap : float
+        Relative gap at which branch and bound stops.
+    **common
+        ``name``, ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baseline.Baseline`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        method: Literal["simplex", "ipm", "pdlp", "milp"] = "simplex",
+        strategy: Literal["auto", "choose", "dual", "primal"] = "auto",
+        crossover: bool = False,
+        mip_gap: float = 1e-4,
+        **common: Any,
+    ) -> None:
+        super().__init__(name, **common)
+        self.method = method
+        self.strategy = strategy
+        self.crossover = crossover
+        self.mip_gap = mip_gap
+
+    def _load(self, program: ContinualProgram) -> Layout:
+        self._compiled = compile_program(program)
+        self._highs = engine(self.threads, **self._options())
+        pass_model(self._highs, self._compiled, integral=self.method == "milp")
+        return Layout.of(program)
+
+    def _options(self) -> dict[str, Any]:
+        if self.method == "simplex":
+            return self._simplex_options()
+        if self.method == "ipm":
+            return {
+                "solver": "ipm",
+                "run_crossover": "on" if self.crossover else "off",
+                "ipm_optimality_tolerance": float(np.clip(self.tolerance, 1e-12, 1e-4)),
+            }
+        if self.method == "pdlp":
+            return {"solver": "pdlp", "kkt_tolerance": float(np.clip(self.tolerance / 2, 1e-10, 1e-4))}
+        return {"mip_rel_gap": self.mip_gap}
+
+    def _simplex_options(self) -> dict[str, Any]:
+        compiled = self._compiled
+        strategy: str = self.strategy
+        if strategy == "auto":
+            strategy = fitting_strategy(compiled.c.size, compiled.row_lower, compiled.row_upper)
+        return simplex_options(self.tolerance, strategy)
+
+    def _run(self, deadline: float | None) -> Outcome:
+        highs, compiled = self._highs, self._compiled
+        if deadline is not None:
+            set_option(highs, "time_limit", deadline)
+        seconds = run(highs)
+        status, reason = status_of(highs)
+        info = highs.getInfo()
+        x, dual = answer(highs, compiled.lower, compiled.upper)
+        details = {"seconds": seconds}
+        if self.method == "milp":
+            iterations = max(0, int(info.mip_node_count))
+            details |= {"mip_gap": float(info.mip_gap), "mip_bound": float(info.mip_dual_bound)}
+            if x is not None:
+                x = np.where(compiled.integrality, np.rint(x), x)
+                dual = self._relaxation_dual(deadline)
+        else:
+            counts = (info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count)
+            iterations = sum(max(0, int(count)) for count in counts)
+        return Outcome(status, reason, x, dual, iterations, details=details)
+
+    def _relaxation_dual(self, deadline: float | None) -> NDArray[np.float64] | None:
+        """Row duals of the LP relaxation, as good as they are after another ``deadline`` seconds."""
+        highs = engine(self.threads, **self._simplex_options())
+        if deadline is not None:
+            set_option(highs, "time_limit", deadline)
+        pass_model(highs, self._compiled)
+        run(highs)
+        return answer(highs, self._compiled.lower, self._compiled.upper)[1]

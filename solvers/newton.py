@@ -1,0 +1,369 @@
+"""Semismooth Newton on the prices of the proximal subproblem.
+
+For a centre z and a step sigma the subproblem of the proximal-point method,
+
+    min_x  c'x + |x - z|^2 / (2 sigma)   s.t.  x_q in X_q,  l <= A x <= u,
+
+has the dual, one price a row and concave,
+
+    psi(y) = -(u'y+ - l'y-) + sum_q min { p_q'x + |x - z_q|^2 / (2 sigma) : x in X_q },   p = c + A'y,
+
+whose inner minimiser is a projection, and whose derivatives are
+
+    x_q(y) = Proj_{X_q}(z_q - sigma p_q)
+    grad   = A x(y) - (u where y > 0, l where y < 0, the nearest point of [l, u] where y = 0)
+    Hess   = -sigma sum_q A_q P_q A_q',   P_q = diag(F) - [sum row tight] 1_F 1_F' / |F|,
+
+F the columns strictly between their bounds.  A two-sided row is one price with a kink at 0: a step that
+would cross it stops there.  Newton systems get Levenberg-Marquardt damping relative to sigma (without it
+the Hessian vanishes where few columns are free); they are solved densely while few rows are active and by
+conjugate gradients over the free columns otherwise: nothing of the program is ever factorised.
+
+Sources: Li, Sun and Toh, arXiv 1903.09546 (SNIPAL); projection onto a capped simplex by Newton's method on
+its multiplier, Condat (2016), section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from copter.pricing import chunk_bounds, run_chunks
+from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
+from copter.store import EXACTLY, NO_TOTAL
+
+_DENSE_ROWS = 400
+_ARMIJO = 1e-4
+_CURVATURE = 0.8
+_LINE_STEPS = 30
+_LONGEST_STEP = 1e9
+_ELASTIC_STEPS = 12
+_DAMPING = (1e-12, 1e4)
+
+
+@dataclass
+class Point:
+    """An evaluation of psi: value, gradient and what the Newton system needs."""
+
+    y: NDArray[np.float64]
+    x: NDArray[np.float64]
+    free: NDArray[np.bool_]
+    tight: NDArray[np.bool_]
+    value: float
+    gradient: NDArray[np.float64]
+
+
+class SemismoothNewton:
+    """Newton's method on psi; keeps the damping between calls.
+
+    Parameters
+    ----------
+    working : WorkingSet
+    stop : callable
+        Asked before every step whether to give up, for deadlines.
+    threads : int, optional
+    """
+
+    def __init__(self, working: WorkingSet, stop: Callable[[], bool], threads: int | None = None) -> None:
+        self.working = working
+        self.stop = stop
+        self.threads = threads
+        self._damping = 1e-3
+        self._elastic = 0.0
+        weights = np.diff(working.pointer[working.first]) + np.diff(working.first)
+        self._chunks = chunk_bounds(weights)
+        self._kinked = working.lower_row < working.upper_row
+
+    def evaluate(self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float) -> Point:
+        """psi, its gradient and the projection at prices ``y``."""
+        w, bounds = self.working, self._chunks
+        x = np.empty(w.column.size)
+        free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
+        parts = run_chunks(
+            lambda k: _project_blocks(w, y, centre, sigma, bounds[k], bounds[k + 1], x, free, tight),
+            bounds.size - 1,
+            self.threads,
+        )
+        value, activity = 0.0, np.zeros(y.size)
+        for part in parts:
+            value += part[0]
+            activity += part[1]
+        target = np.where(y > 0, w.upper_row, np.where(y < 0, w.lower_row, 0.0))
+        value -= float(np.where(y == 0, 0.0, y) @ target)
+        nearest = np.clip(activity, w.lower_row, w.upper_row)
+        gradient = activity - np.where((y == 0) & self._kinked, nearest, np.where(self._kinked, target, w.upper_row))
+        value -= 0.5 * self._elastic * float(y @ y)
+        gradient -= self._elastic * y
+        return Point(y, x, free, tight, value, gradient)
+
+    def solve(
+        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, tolerance: float, limit: int
+    ) -> InnerResult:
+        """Maximise psi from ``y`` until the gradient's norm is at most ``tolerance``."""
+        here = self.evaluate(y, centre, sigma)
+        far = runaway_price(self.working)
+        for iteration in range(limit):
+            if np.linalg.norm(here.gradient) <= tolerance:
+                return InnerResult(here.x, here.y, True, iteration)
+            if abs(here.y).max(initial=0.0) > far or self.stop():  # prices run away where rows cannot be met
+                return InnerResult(here.x, here.y, False, iteration)
+            step = self._direction(here, sigma)
+            there = self._search(here, step, centre, sigma)
+            if there is None:
+                return InnerResult(here.x, here.y, False, iteration)
+            here = there
+        return InnerResult(here.x, here.y, bool(np.linalg.norm(here.gradient) <= tolerance), limit)
+
+    @classmethod
+    def least_violation(
+        cls, working: WorkingSet, centre: NDArray[np.float64], stop: Callable[[], bool], threads: int | None = None
+    ) -> NDArray[np.float64]:
+        """(Scaled) prices proportional to the least violation of the rows that the columns can reach.
+
+        At a minimiser x of dist(A x, [l, u])^2 / 2 over the boxes and sum rows, y = A x - Proj(A x) is a
+        Farkas ray if it is not 0.  Its dual is psi with zero costs less |y|^2 / 2.
+        """
+        newton = cls(working._replace(cost=np.zeros_like(working.cost)), stop, threads)
+        newton._elastic = 1.0
+        y, sigma = np.zeros(working.row_scale.size), 1.0
+        for _ in range(_ELASTIC_STEPS):
+            result = newton.solve(y, centre, sigma, 1e-12 * (1.0 + float(np.linalg.norm(y))), 50)
+            y, centre = result.y, result.x
+            sigma *= 10.0
+        return y
+
+    def _direction(self, here: Point, sigma: float) -> NDArray[np.float64]:
+        active = np.flatnonzero((here.gradient != 0) | (here.y != 0))
+        damping = self._damping * sigma + self._elastic
+        step = np.zeros(here.y.size)
+        if active.size <= _DENSE_ROWS:
+            index = np.full(here.y.size, -1)
+            index[active] = np.arange(active.size)
+            hessian = _dense_hessian(self.working, here.free, here.tight, index, active.size)
+            hessian *= sigma
+            hessian[np.diag_indices(active.size)] += damping + 1e-15 * hessian.diagonal().max(initial=0.0)
+            step[active] = np.linalg.solve(hessian, here.gradient[active])
+        else:
+            mask = np.zeros(here.y.size, np.bool_)
+            mask[active] = True
+            step = self._conjugate_gradients(here, mask, sigma, damping)
+        return step
+
+    def _conjugate_gradients(
+        self, here: Point, mask: NDArray[np.bool_], sigma: float, damping: float
+    ) -> NDArray[np.float64]:
+        w = self.working
+        residual = np.where(mask, here.gradient, 0.0)
+        diagonal = sigma * _hessian_diagonal(w, here.free) + damping
+        goal = min(0.1, float(np.linalg.norm(residual))) * float(np.linalg.norm(residual))
+        step = np.zeros(residual.size)
+        scaled = residual / diagonal
+        search, product = scaled.copy(), float(residual @ scaled)
+        for _ in range(500):
+            curved = sigma * _hessian_times(w, here.free, here.tight, search) + damping * search
+            curved[~mask] = 0.0
+            length = product / float(search @ curved)
+            step += length * search
+            residual -= length * curved
+            if np.linalg.norm(residual) <= goal:
+                break
+            scaled = residual / diagonal
+            last, product = product, float(residual @ scaled)
+            search = scaled + (product / last) * search
+        return step
+
+    def _search(
+        self, here: Point, step: NDArray[np.float64], centre: NDArray[np.float64], sigma: float
+    ) -> Point | None:
+        """A point along the (kinked) ray that is higher and not too steep; None if there is none."""
+        slope = float(here.gradient @ step)
+        noise = 1e-14 * (1.0 + abs(here.value))
+        length, low, high = 1.0, 0.0, np.inf
+        best: Point | None = None
+        for _ in range(_LINE_STEPS):
+            y = here.y + length * step
+            crossed = self._kinked & (((here.y > 0) & (y < 0)) | ((here.y < 0) & (y > 0)))
+            y[crossed] = 0.0
+            blocked = (np.isinf(self.working.upper_row) & (y > 0)) | (np.isinf(self.working.lower_row) & (y < 0))
+            y[blocked] = 0.0
+            there = self.evaluate(y, centre, sigma)
+            risen = there.value - here.value
+            enough = risen >= _ARMIJO * float(here.gradient @ (y - here.y)) - noise
+            if not enough:
+                high = length
+            else:
+                if best is None or there.value > best.value:
+                    best = there
+                if float(there.gradient @ step) <= _CURVATURE * slope:
+                    break
+                low = length
+            if high == np.inf and length > _LONGEST_STEP:
+                break
+            length = 0.5 * (low + high) if high < np.inf else 4.0 * length
+        if best is None:
+            self._damping = min(_DAMPING[1], 100.0 * self._damping)
+            return None
+        self._damping *= 0.25 if high == np.inf else 4.0
+        self._damping = min(_DAMPING[1], max(_DAMPING[0], self._damping))
+        return best
+
+
+@njit(cache=True, nogil=True)
+def _multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
+    """tau with sum(clip(v - tau, 0, upper)) == total, by safeguarded Newton from a guess."""
+    low, high = -np.inf, np.inf
+    for _ in range(200):
+        mass, count = -total, 0
+        above, below = np.inf, -np.inf
+        for j in range(v.size):
+            d = v[j] - tau
+            if d <= 0.0:
+                below = max(below, d)
+            elif d >= upper[j]:
+                mass += upper[j]
+                above = min(above, d - upper[j])
+            else:
+                mass += d
+                count += 1
+        if abs(mass) <= 1e-15 * (1.0 + total + abs(tau)):
+            return tau
+        if mass > 0.0:
+            low = tau
+        else:
+            high = tau
+        if count > 0:
+            guess = tau + mass / count
+        elif mass > 0.0:
+            guess = tau + max(above, 1e-12)
+        else:
+            guess = tau + below + mass
+        if guess == tau:
+            return tau
+        if not low < guess < high:
+            if low == -np.inf or high == np.inf:
+                guess = tau + 2.0 * mass
+            else:
+                guess = 0.5 * (low + high)
+                if guess == low or guess == high:
+                    return guess
+        tau = guess
+    return tau
+
+
+@njit(cache=True, nogil=True)
+def _project_blocks(w, y, centre, sigma, first, last, x, free, tight):  # type: ignore[no-untyped-def]
+    """x = Proj(centre - sigma p) for blocks [first, last); their part of psi and of A x."""
+    activity = np.zeros(y.size)
+    value = 0.0
+    for b in range(first, last):
+        begin, end = w.first[b], w.first[b + 1]
+        mass, top, second, cap = 0.0, -np.inf, -np.inf, np.inf
+        for j in range(begin, end):
+            p = w.cost[j]
+            for k in range(w.pointer[j], w.pointer[j + 1]):
+                p += y[w.row[k]] * w.value[k]
+            v = centre[j] - sigma * p
+            x[j] = v
+            mass += min(max(v, 0.0), w.upper[j])
+            if v > top:
+                top, second, cap = v, top, w.upper[j]
+            elif v > second:
+                second = v
+        t = 0.0
+        tight[b] = w.relation[b] == EXACTLY or (w.relation[b] != NO_TOTAL and mass > w.total[b])
+        if tight[b]:
+            # one column takes all, most often; else start Newton left of the multiplier, where it is monotone
+            t = top - w.total[b]
+            if second > t or cap < w.total[b]:
+                t = _multiplier(x[begin:end], w.upper[begin:end], w.total[b], t)
+        for j in range(begin, end):
+            v = x[j]
+            d = v - t
+            free[j] = 0.0 < d < w.upper[j]
+            xj = min(max(d, 0.0), w.upper[j])
+            x[j] = xj
+            # p x + (x - z)^2 / (2 sigma), written without p
+            value += (xj * (centre[j] - v) + 0.5 * (xj - centre[j]) * (xj - centre[j])) / sigma
+            if xj != 0.0:
+                for k in range(w.pointer[j], w.pointer[j + 1]):
+                    activity[w.row[k]] += w.value[k] * xj
+    return value, activity
+
+
+@njit(cache=True, nogil=True)
+def _dense_hessian(w, free, tight, index, size):  # type: ignore[no-untyped-def]
+    """sum_q A_q P_q A_q' on the active rows."""
+    hessian = np.zeros((size, size))
+    total = np.zeros(size)
+    touched = np.empty(size, np.int64)
+    is_touched = np.zeros(size, np.bool_)
+    for b in range(tight.size):
+        count, seen = 0, 0
+        for j in range(w.first[b], w.first[b + 1]):
+            if free[j]:
+                count += 1
+        if count == 0 or (tight[b] and count == 1):
+            continue
+        for j in range(w.first[b], w.first[b + 1]):
+            if not free[j]:
+                continue
+            for k in range(w.pointer[j], w.pointer[j + 1]):
+                r = index[w.row[k]]
+                if r < 0:
+                    continue
+                for h in range(w.pointer[j], w.pointer[j + 1]):
+                    s = index[w.row[h]]
+                    if s >= 0:
+                        hessian[r, s] += w.value[k] * w.value[h]
+                if tight[b]:
+                    if not is_touched[r]:
+                        is_touched[r] = True
+                        touched[seen] = r
+                        seen += 1
+                    total[r] += w.value[k]
+        for a in range(seen):
+            for c in range(seen):
+                hessian[touched[a], touched[c]] -= total[touched[a]] * total[touched[c]] / count
+        for a in range(seen):
+            total[touched[a]] = 0.0
+            is_touched[touched[a]] = False
+    return hessian
+
+
+@njit(cache=True, nogil=True)
+def _hessian_diagonal(w, free):  # type: ignore[no-untyped-def]
+    diagonal = np.zeros(w.lower_row.size)
+    for j in range(free.size):
+        if free[j]:
+            for k in range(w.pointer[j], w.pointer[j + 1]):
+                diagonal[w.row[k]] += w.value[k] * w.value[k]
+    return diagonal
+
+
+@njit(cache=True, nogil=True)
+def _hessian_times(w, free, tight, d):  # type: ignore[no-untyped-def]
+    """sum_q A_q P_q A_q' d"""
+    result = np.zeros(d.size)
+    for b in range(tight.size):
+        count, mean = 0, 0.0
+        for j in range(w.first[b], w.first[b + 1]):
+            if free[j]:
+                count += 1
+                if tight[b]:
+                    for k in range(w.pointer[j], w.pointer[j + 1]):
+                        mean += w.value[k] * d[w.row[k]]
+        if count == 0 or (tight[b] and count == 1):
+            continue
+        mean /= count
+        for j in range(w.first[b], w.first[b + 1]):
+            if free[j]:
+                slope = -mean
+                for k in range(w.pointer[j], w.pointer[j + 1]):
+                    slope += w.value[k] * d[w.row[k]]
+                for k in range(w.pointer[j], w.pointer[j + 1]):
+                    result[w.row[k]] += w.value[k] * slope
+    return result

@@ -1,0 +1,243 @@
+"""OR-Tools' LP solvers: GLOP (simplex), rebuilt every round, and PDLP, warm from the last round's answer.
+
+``Glop`` goes through the array interface of OR-Tools' model builder, which is the cheapest way in: 0.06 s for
+189,000 columns, against seconds for one Python object a column in MathOpt, whose incremental interface would
+keep the basis.  GLOP runs with its own defaults: presolve, primal simplex, one thread.
+
+``Pdlp`` (Applegate et al. 2021, arXiv 2106.04756) takes scipy matrices as they are and an initial solution:
+last round's columns and row duals, zero for what is new.  Its own test is relative to the norm of all
+right-hand sides, costs and objectives and so at times accepts what is not good enough; if the certificate
+misses the tolerance, it goes on from there with a third of it, at most five times.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.linear_solver.python.model_builder_helper import (
+    ModelBuilderHelper,
+    ModelSolverHelper,
+    SolveStatus,
+)
+from ortools.pdlp import solve_log_pb2, solvers_pb2
+from ortools.pdlp.python import pdlp
+
+from copter.certificate import certify
+from copter.compiled import compile_program
+from copter.solution import Status, dense_to_sparse
+from copter.solvers.base import Stopwatch
+from copter.solvers.baseline import COLD, Baseline, Layout, Outcome
+from copter.store import spread
+
+if TYPE_CHECKING:
+    from copter.program import ContinualProgram
+
+_GLOP_STATUS = {
+    SolveStatus.OPTIMAL: Status.OPTIMAL,
+    SolveStatus.FEASIBLE: Status.DEADLINE,
+    SolveStatus.NOT_SOLVED: Status.DEADLINE,
+    SolveStatus.INFEASIBLE: Status.INFEASIBLE,
+    SolveStatus.UNBOUNDED: Status.UNBOUNDED,
+}
+_PDLP_STATUS = {
+    solve_log_pb2.TERMINATION_REASON_OPTIMAL: Status.OPTIMAL,
+    solve_log_pb2.TERMINATION_REASON_PRIMAL_INFEASIBLE: Status.INFEASIBLE,
+    solve_log_pb2.TERMINATION_REASON_DUAL_INFEASIBLE: Status.UNBOUNDED,
+    solve_log_pb2.TERMINATION_REASON_PRIMAL_OR_DUAL_INFEASIBLE: Status.INFEASIBLE,
+    solve_log_pb2.TERMINATION_REASON_TIME_LIMIT: Status.DEADLINE,
+    solve_log_pb2.TERMINATION_REASON_ITERATION_LIMIT: Status.ITERATION_LIMIT,
+    solve_log_pb2.TERMINATION_REASON_KKT_MATRIX_PASS_LIMIT: Status.ITERATION_LIMIT,
+}
+_TIGHTENINGS = 5
+
+
+class Glop(Baseline):
+    """GLOP from scratch every round; parameters as :class:`copter.solvers.baseline.Baseline`."""
+
+    def _load(self, program: ContinualProgram) -> Layout:
+        compiled = compile_program(program)
+        self._upper = compiled.upper
+        self._builder: Any = ModelBuilderHelper()  # its stubs get numpy's types wrong
+        self._builder.fill_model_from_sparse_data(
+            compiled.lower,
+            compiled.upper,
+            compiled.c,
+            compiled.row_lower,
+            compiled.row_upper,
+            compiled.A.tocsr(),
+        )
+        return Layout.of(program)
+
+    def _run(self, deadline: float | None) -> Outcome:
+        solver = ModelSolverHelper("glop")
+        if deadline is not None:
+            solver.set_time_limit_in_seconds(deadline)
+        if self.tolerance < 1e-6:
+            tolerance = max(self.tolerance, 1e-10)
+            solver.set_solver_specific_parameters(
+                f"primal_feasibility_tolerance: {tolerance} dual_feasibility_tolerance: {tolerance}"
+            )
+        watch = Stopwatch()
+        solver.solve(self._builder)
+        seconds = watch()
+        word = solver.status()
+        status = _GLOP_STATUS.get(word, Status.NUMERICAL_ERROR)
+        x = dual = None
+        if solver.has_solution():
+            x, dual = np.clip(solver.variable_values(), 0.0, self._upper), np.array(solver.dual_values())
+        return Outcome(status, f"GLOP: {word.name.lower()}", x, dual, details={"seconds": seconds})
+
+
+class Pdlp(Baseline):
+    """PDLP, warm.
+
+    Parameters
+    ----------
+    warm_start : bool
+    **common
+        ``name``, ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baseline.Baseline`.
+    """
+
+    def __init__(self, name: str, *, warm_start: bool = True, **common: Any) -> None:
+        super().__init__(name, **common)
+        self.warm_start = warm_start
+        self._memory: Memory | None = None
+
+    def reset(self) -> None:
+        """Forget everything about earlier rounds."""
+        super().reset()
+        self._memory = None
+
+    def _load(self, program: ContinualProgram) -> Layout:
+        self._program, self._layout = program, Layout.of(program)
+        self._compiled = compiled = compile_program(program)
+        qp = self._qp = pdlp.QuadraticProgram()
+        qp.objective_vector = compiled.c
+        qp.constraint_matrix = compiled.A
+        qp.constraint_lower_bounds, qp.constraint_upper_bounds = compiled.row_lower, compiled.row_upper
+        qp.variable_lower_bounds, qp.variable_upper_bounds = compiled.lower, compiled.upper
+        self._begin, self._warm = None, COLD
+        if not self.warm_start:
+            self._warm = False, "warm start is off"
+        elif self._memory is None or self._memory.program is not program:
+            self._warm = False, "first round of this program"
+        else:
+            self._begin = self._memory.recall(self._layout, compiled.sum_row, compiled.row_lower.size)
+            self._warm = True, "last round's columns and prices"
+        return self._layout
+
+    def _run(self, deadline: float | None) -> Outcome:
+        seconds, iterations, tolerance, begin = 0.0, 0, self.tolerance, self._begin
+        for _ in range(1 + _TIGHTENINGS):
+            left = None if deadline is None else max(0.0, deadline - seconds)
+            parameters = self._parameters(tolerance, left)
+            watch = Stopwatch()
+            result = pdlp.primal_dual_hybrid_gradient(self._qp, parameters, begin)
+            seconds += watch()
+            report = result.solve_log
+            iterations += int(report.iteration_count)
+            status = _PDLP_STATUS.get(report.termination_reason, Status.NUMERICAL_ERROR)
+            x, dual = np.clip(result.primal_solution, 0.0, self._compiled.upper), result.dual_solution
+            if status is not Status.OPTIMAL or self._good(x, dual):
+                break
+            tolerance /= 3
+            begin = _start(result.primal_solution, dual)
+        word = solve_log_pb2.TerminationReason.Name(report.termination_reason)
+        reason = f"PDLP: {word.removeprefix('TERMINATION_REASON_').lower()}"
+        if status in (Status.INFEASIBLE, Status.UNBOUNDED):
+            x = dual = None  # rays, not an answer
+            self._memory = None
+        else:
+            self._memory = Memory(self._program, self._layout, self._compiled.sum_row, x, dual)
+        details = {"seconds": seconds, "own_tolerance": tolerance}
+        return Outcome(status, reason, x, dual, iterations, self._warm, details)
+
+    def _parameters(self, tolerance: float, limit: float | None) -> Any:
+        parameters = solvers_pb2.PrimalDualHybridGradientParams()
+        wanted = parameters.termination_criteria.detailed_optimality_criteria
+        wanted.eps_optimal_primal_residual_absolute = tolerance
+        wanted.eps_optimal_primal_residual_relative = tolerance
+        wanted.eps_optimal_dual_residual_absolute = tolerance
+        wanted.eps_optimal_dual_residual_relative = tolerance
+        # PDLP's gap is relative to |primal| + |dual|, ours to |primal| alone.
+        wanted.eps_optimal_objective_gap_absolute = tolerance
+        wanted.eps_optimal_objective_gap_relative = tolerance / 2
+        if limit is not None:
+            parameters.termination_criteria.time_sec_limit = limit
+        if self.threads is not None:
+            parameters.num_threads = self.threads
+        return parameters
+
+    def _good(self, x: NDArray[np.float64], dual: NDArray[np.float64]) -> bool:
+        """Whether the certificate meets the wanted tolerance."""
+        store, layout = self._program.store, self._layout
+        y = np.zeros(store.rows.size)
+        y[layout.row_slots] = -dual[layout.rows]
+        return certify(store, dense_to_sparse(layout.slots, layout.sizes, x), y).within(self.tolerance)
+
+
+class Memory:
+    """Last round's columns and duals, to be found again after edits.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+    layout : Layout
+    sum_row : (k,) row of each request's total, -1 for none
+    x, dual : flat, in the order of ``layout``
+    """
+
+    def __init__(
+        self,
+        program: ContinualProgram,
+        layout: Layout,
+        sum_row: NDArray[np.int64],
+        x: NDArray[np.float64],
+        dual: NDArray[np.float64],
+    ) -> None:
+        store = program.store
+        self.program = program
+        self._x, self._dual = x, dual
+        table = store.requests
+        self._birth = table.birth[: table.size].copy()
+        self._row_birth = store.rows.birth[: store.rows.size].copy()
+        self._start = np.zeros(table.size, np.int64)
+        self._start[layout.slots] = np.cumsum(layout.sizes) - layout.sizes
+        self._sum_row = np.full(table.size, -1)
+        self._sum_row[layout.slots] = sum_row
+        self._row = np.zeros(store.rows.size, np.int64)
+        self._row[layout.row_slots] = layout.rows
+
+    def recall(self, layout: Layout, sum_row: NDArray[np.int64], n_rows: int) -> Any:
+        """Initial solution for a program of this layout: what was there before, zero elsewhere."""
+        store = self.program.store
+        known = _unchanged(store.requests.birth, self._birth, layout.slots)
+        x = np.zeros(int(layout.sizes.sum()))
+        sizes, slots = layout.sizes[known], layout.slots[known]
+        begin = (np.cumsum(layout.sizes) - layout.sizes)[known]
+        x[spread(begin, sizes)] = self._x[spread(self._start[slots], sizes)]
+        dual = np.zeros(n_rows)
+        known_rows = _unchanged(store.rows.birth, self._row_birth, layout.row_slots)
+        dual[layout.rows[known_rows]] = self._dual[self._row[layout.row_slots[known_rows]]]
+        now, before = sum_row[known], self._sum_row[slots]
+        both = (now >= 0) & (before >= 0)
+        dual[now[both]] = self._dual[before[both]]
+        return _start(x, dual)
+
+
+def _unchanged(
+    birth: NDArray[np.int64], before: NDArray[np.int64], slots: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Which slots hold what they held when the births were ``before``."""
+    same = np.zeros(slots.size, np.bool_)
+    old = slots < before.size
+    same[old] = birth[slots[old]] == before[slots[old]]
+    return same
+
+
+def _start(x: NDArray[np.float64], dual: NDArray[np.float64]) -> Any:
+    begin = pdlp.PrimalAndDualSolution()
+    begin.primal_solution, begin.dual_solution = x, dual
+    return begin

@@ -1,0 +1,146 @@
+"""The command line: what it prints, what it refuses, and with which exit code."""
+
+import csv
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from copter.cli.main import app
+from copter.solvers.base import SOLVERS
+
+SUMMARY = {"average_jct_hours", "p99_jct_hours", "makespan_hours", "jobs_completed", "restarts_per_job"}
+SUMMARY |= {"utilisation", "policy_p50_s", "policy_p99_s", "max_gap"}
+TINY = ["run", "sia", "--gpus", "64", "--jobs-per-day", "240", "--hours", "0.5", "--max-hours", "0.6"]
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def copter(*arguments, **options):
+    """Run the command as a user does."""
+    command = [sys.executable, "-m", "copter.cli.main", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def words(result):
+    """Return everything printed, without line breaks."""
+    return " ".join(result.output.split())
+
+
+def test_help_answers_in_half_a_second(tmp_path):
+    best = float("inf")
+    for _ in range(5):  # another process may be in the way of one try
+        begin = time.perf_counter()
+        result = copter("--help", cwd=tmp_path)
+        best = min(best, time.perf_counter() - begin)
+        if best < 0.5:
+            break
+    assert result.returncode == 0
+    assert best < 0.5
+
+
+@pytest.mark.parametrize("command", [("run", "sia"), ("bench", "sia"), ("bench", "updates")])
+def test_help_of_each_command_has_an_example(command):
+    result = invoke(*command, "--help")
+    assert result.exit_code == 0
+    assert f"copter {' '.join(command)}" in words(result)
+
+
+def test_solvers_are_listed_by_name():
+    result = invoke("solvers", "--json")
+    assert list(json.loads(result.stdout)) == list(SOLVERS)
+    assert all(name in invoke("solvers").stdout for name in SOLVERS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "sia", "--solver", "coptr"], "did you mean copter?"),
+        (["run", "sia", "--solver", "zzz"], "highs-hot"),
+        (["run", "sia", "--workload", "nowhere.csv"], "nowhere.csv is no file"),
+        (["run", "sia", "--workload", __file__], "--workload needs --profiles too"),
+        (["run", "sia", "--profiles", "."], "--profiles needs --workload too"),
+        (["run", "sia", "--profiles", __file__], "is no folder"),
+        (
+            ["run", "sia", "--workload", __file__, "--profiles", ".", "--jobs-per-day", "9"],
+            "belongs to the generator",
+        ),
+        (["run", "sia", "--gpus", "-3"], "--gpus"),
+        (["run", "sia", "--hours", "-1"], "must be greater than 0"),
+        (["run", "sia", "--tolerance", "2"], "between 0 and 1"),
+        (["bench", "sia", "--solvers", "copter,higs-hot"], "did you mean highs-hot"),
+        (["bench", "sia", "--solvers", ","], "at least one solver"),
+        (["bench", "updates", "--sizes", "1000,many"], "'many' is no whole number"),
+        (["bench", "updates", "--sizes", "10"], "at least 1000 columns"),
+        (["--log-level", "loud", "solvers"], "debug, info, warning or error"),
+        (["run", "mars"], "mars"),
+    ],
+)
+def test_wrong_arguments_exit_with_2_and_say_what_to_do(arguments, said):
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert said in words(result)
+
+
+def test_json_is_one_object_and_nothing_else_on_standard_output(tmp_path):
+    result = copter(*TINY, "--seed", 3, "--json", cwd=tmp_path, check=True)
+    summary = json.loads(result.stdout)
+    assert set(summary) >= SUMMARY
+    assert summary["max_gap"] <= 1e-4
+    assert list(tmp_path.iterdir()) == []  # a folder is written only if one is named
+
+
+def test_run_folder_holds_the_whole_run(tmp_path):
+    folder = tmp_path / "run"
+    result = copter(*TINY, "--out", folder, cwd=tmp_path, check=True)
+    assert "average JCT" in result.stdout
+    names = {path.name for path in folder.iterdir()}
+    plots = {"utilisation.png", "queue.png", "solve_time.png", "jct_cdf.png"}
+    assert names == plots | {
+        "README.txt",
+        "config.json",
+        "versions.json",
+        "rounds.csv",
+        "jobs.csv",
+        "summary.json",
+    }
+    config = json.loads((folder / "config.json").read_text())
+    assert config["seed"] == 0 and "--jobs-per-day 240" in config["command"]
+    with (folder / "rounds.csv").open() as file:
+        rounds = list(csv.DictReader(file))
+    assert len(rounds) == json.loads((folder / "summary.json").read_text())["rounds"]
+    assert {"queue", "utilisation", "t_solve", "gap", "utilisation_aws"} <= set(rounds[0])
+    with (folder / "jobs.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 5
+
+
+def test_the_same_seed_gives_the_same_run():
+    def figures(seed):
+        summary = json.loads(invoke(*TINY, "--json", "--seed", str(seed)).stdout)
+        return {key: value for key, value in summary.items() if not key.endswith(("_s", "_seconds"))}
+
+    assert figures(1) == figures(1)
+    assert figures(1) != figures(2)
+
+
+def test_a_failure_exits_with_1_in_one_line_without_a_traceback(tmp_path):
+    workload = tmp_path / "jobs.csv"
+    workload.write_text("name,time,category,application\na,0,x,bert\n")
+    result = copter("run", "sia", "--workload", workload, "--profiles", tmp_path, cwd=tmp_path)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert "simulator_constants.json" in result.stderr.replace("\n", "")
+    assert result.stdout == ""
+
+
+def test_a_folder_with_other_content_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    result = copter(*TINY, "--out", tmp_path)
+    assert result.returncode == 1
+    assert "RunFolderError" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]

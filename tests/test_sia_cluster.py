@@ -1,0 +1,118 @@
+"""Configurations of a cluster, against the thesis' own example and its rule."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from copter.problems.sia import Cluster, Configuration, GpuType, configurations
+
+
+def test_running_example_of_section_3_3_4():
+    cluster = Cluster([GpuType("A", 2, 1), GpuType("B", 4, 1)])
+    expected = [(1, 1, "A"), (1, 2, "A"), (1, 1, "B"), (1, 2, "B"), (1, 4, "B")]
+    assert [tuple(c) for c in configurations(cluster)] == expected
+
+
+def test_whole_nodes_across_nodes():
+    assert [c[:2] for c in configurations(Cluster([GpuType("A", 4, 3)]))] == [
+        (1, 1),
+        (1, 2),
+        (1, 4),
+        (2, 8),
+        (3, 12),
+    ]
+
+
+def test_node_that_is_no_power_of_two():
+    assert [c.gpus for c in configurations(Cluster([GpuType("A", 6, 2)]))] == [1, 2, 4, 6, 12]
+
+
+def test_authors_cluster_has_1937_configurations_at_10240_gpus():
+    from copter.problems.sia import builtin_cluster
+
+    cluster = builtin_cluster(10240)
+    assert cluster.gpus == 10240
+    assert len(cluster.configurations) == 1937
+
+
+clusters = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 6)), min_size=1, max_size=4).map(
+    lambda sizes: Cluster(GpuType(f"t{k}", per_node, nodes) for k, (per_node, nodes) in enumerate(sizes))
+)
+
+
+@given(clusters)
+def test_every_configuration_fits_and_is_found_again(cluster):
+    found = configurations(cluster)
+    per_node = {type.name: type for type in cluster.types}
+    assert len(set(found)) == len(found)
+    assert (np.diff(found.codes) > 0).all()
+    for k, (nodes, gpus, name) in enumerate(found):
+        type = per_node[name]
+        assert 1 <= nodes <= type.nodes
+        assert gpus == nodes * type.gpus_per_node or (nodes == 1 and gpus & (gpus - 1) == 0)
+        assert gpus <= type.gpus
+        assert found.index(Configuration(nodes, gpus, name)) == k
+    again = found.find(found.type_index, found.nodes, found.gpus)
+    assert again.tolist() == list(range(len(found)))
+
+
+@given(clusters)
+def test_number_of_configurations(cluster):
+    expected = 0
+    for type in cluster.types:
+        if type.nodes:
+            powers = type.gpus_per_node.bit_length()
+            whole = type.gpus_per_node & (type.gpus_per_node - 1) != 0
+            expected += powers + whole + type.nodes - 1
+    assert len(configurations(cluster)) == expected
+
+
+def test_nodes_come_and_go():
+    cluster = Cluster([GpuType("A", 4, 2), GpuType("B", 8, 1)])
+    before = cluster.configurations
+    assert cluster.configurations is before
+    cluster.add_nodes("A", 1)
+    assert cluster.capacity == {"A": 12, "B": 8}
+    assert Configuration(3, 12, "A") in list(cluster.configurations)
+    cluster.remove_nodes("B", 1)
+    assert cluster.capacity["B"] == 0
+    assert all(c.type == "A" for c in cluster.configurations)
+    with pytest.raises(ValueError, match="must not be negative"):
+        cluster.remove_nodes("B", 1)
+    with pytest.raises(ValueError, match="unknown GPU type 'C'"):
+        cluster.add_nodes("C", 1)
+
+
+def test_a_copy_has_nodes_of_its_own():
+    cluster = Cluster([GpuType("A", 4, 2)])
+    other = cluster.copy()
+    other.set_nodes("A", 5)
+    assert cluster.gpus == 8
+    assert other != cluster
+
+
+def test_find_says_what_is_not_there():
+    found = Cluster([GpuType("A", 4, 2)]).configurations
+    one = np.array([0])
+    assert found.find(one, np.array([3]), np.array([12])).tolist() == [-1]
+    empty = Cluster([GpuType("A", 4, 0)]).configurations
+    assert empty.find(one, one, one).tolist() == [-1]
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ([], "at least one GPU type"),
+        ([GpuType("A", 1, 1), GpuType("A", 2, 1)], "same name"),
+    ],
+)
+def test_clusters_that_make_no_sense(types, message):
+    with pytest.raises(ValueError, match=message):
+        Cluster(types)
+
+
+@pytest.mark.parametrize("sizes", [(0, 1), (4, -1)])
+def test_gpu_types_that_make_no_sense(sizes):
+    with pytest.raises(ValueError, match="'A'"):
+        GpuType("A", *sizes)

@@ -1,0 +1,112 @@
+"""The built-in generator: same seed, same jobs; shapes as documented."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from copter.problems.sia import builtin_cluster, builtin_profiles, generate
+from copter.problems.sia.analytic import Scaling
+from copter.problems.sia.generator import HOURLY, JOB_MIX, TRAINING, arrival_times
+
+
+def test_same_seed_same_jobs():
+    options = {"rigid": 0.2, "strong_scaling": 0.2, "non_preemptible": 0.1}
+    assert generate(64, 500, seed=7, **options).jobs == generate(64, 500, seed=7, **options).jobs
+    assert generate(64, 500, seed=7).jobs != generate(64, 500, seed=8).jobs
+
+
+def test_number_and_time_of_jobs():
+    jobs = generate(64, 1000, hours=12.0, seed=1).jobs
+    assert len(jobs) == 500
+    times = [job.time for job in jobs]
+    assert times == sorted(times)
+    assert 0 <= times[0]
+    assert times[-1] < 12 * 3600
+    assert len({job.name for job in jobs}) == len(jobs)
+
+
+def test_mix_of_applications():
+    jobs = generate(64, 20_000, seed=2).jobs
+    counts = Counter(job.application for job in jobs)
+    for application, share in JOB_MIX.items():
+        assert counts[application] / len(jobs) == pytest.approx(share, abs=0.015)
+    assert set(JOB_MIX) == set(builtin_profiles())
+
+
+def test_arrivals_follow_the_hours_and_come_in_bursts():
+    times = np.concatenate([arrival_times(40_000, 24.0, np.random.default_rng(seed)) for seed in range(8)])
+    hourly = np.bincount((times // 3600).astype(int), minlength=24) / times.size * 24
+    assert np.corrcoef(hourly, HOURLY)[0, 1] > 0.9
+    one = arrival_times(40_000, 24.0, np.random.default_rng(0))
+    minutes = np.bincount((one // 60).astype(int), minlength=1440).reshape(24, 60)
+    dispersion = np.median(minutes.var(axis=1) / minutes.mean(axis=1))
+    assert 15 < dispersion < 60  # the authors' 40k workload: 38; a Poisson process: 1
+
+
+@pytest.mark.parametrize("gpus", [64, 512, 2560, 10240, 25600, 100_000])
+def test_cluster_of_about_the_size_asked_for(gpus):
+    cluster = builtin_cluster(gpus)
+    assert cluster.gpus == pytest.approx(gpus, rel=0.15 if gpus < 256 else 0.005)
+    assert len(cluster.names) == 7
+
+
+def test_training_jobs_lack_two_types():
+    found = builtin_cluster(10240).configurations
+    for name, profile in builtin_profiles().items():
+        columns, goodput = profile.row(found, 0)
+        assert (goodput > 0).all()
+        types = {found.types[t] for t in found.type_index[columns].tolist()}
+        assert len(types) == (5 if name in TRAINING else 7)
+        if name in TRAINING:
+            assert columns.size == 1293  # every configuration of its types
+            assert profile.n_levels == 8
+
+
+@pytest.mark.parametrize("name", sorted(TRAINING))
+def test_goodput_rises_with_progress_and_gains_less_from_each_gpu(name):
+    profile, found = builtin_profiles()[name], builtin_cluster(512).configurations
+    rows = np.array([profile.goodput(found, level) for level in range(profile.n_levels)])
+    assert (np.diff(rows, axis=0) >= -1e-12).all()
+    azure = [found.index((1, gpus, "azure")) for gpus in (1, 2, 4, 8)]
+    per_gpu = rows[:, azure] / [1, 2, 4, 8]
+    assert (np.diff(per_gpu, axis=1) < 0).all()
+
+
+def test_rates_are_the_rows_read_down():
+    profile, found = builtin_profiles()["bert"], builtin_cluster(512).configurations
+    column = found.index((2, 16, "azure"))
+    rows = [profile.goodput(found, level)[column] for level in range(profile.n_levels)]
+    assert profile.rates(found, column).tolist() == rows
+    assert not profile.rates(found, found.index((1, 1, "a10-pcie"))).any()
+
+
+def test_one_gpu_without_noise_has_speedup_one():
+    one = np.array([1])
+    assert Scaling(32, (1, 10), 0.2, (0.1, 0.5)).throughput(one, one)[0] == pytest.approx(1.0)
+
+
+def test_fixed_batch_does_not_depend_on_progress():
+    profile, found = builtin_profiles()["cifar10"], builtin_cluster(512).configurations
+    fixed = profile.at_fixed_batch()
+    assert fixed.n_levels == 1
+    assert fixed.at_fixed_batch() is fixed
+    assert (fixed.goodput(found, 0) <= profile.goodput(found, 7) + 1e-12).all()
+
+
+def test_kinds_have_the_shares_asked_for():
+    jobs = generate(64, 10_000, seed=3, rigid=0.3, strong_scaling=0.2, non_preemptible=0.1).jobs
+    trains = [job for job in jobs if job.application in TRAINING]
+    kinds = Counter(job.kind for job in trains)
+    assert kinds["rigid"] / len(trains) == pytest.approx(0.3, abs=0.03)
+    assert kinds["strong-scaling"] / len(trains) == pytest.approx(0.2, abs=0.03)
+    assert sum(not job.preemptible for job in trains) / len(trains) == pytest.approx(0.1, abs=0.02)
+    assert all(job.kind == "adaptive" and job.preemptible for job in jobs if job.application not in TRAINING)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"rigid": 0.6, "strong_scaling": 0.6}, {"non_preemptible": -0.1}, {"hours": 0.0}]
+)
+def test_arguments_that_make_no_sense(arguments):
+    with pytest.raises(ValueError, match="must be"):
+        generate(64, 100, **arguments)

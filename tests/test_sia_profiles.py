@@ -1,0 +1,137 @@
+"""Profiles: rows of goodput, and progress over time against a plain simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from copter.problems.sia import (
+    Cluster,
+    Configuration,
+    CountProfile,
+    GpuType,
+    ReplicaProfile,
+    TableProfile,
+)
+
+CLUSTER = Cluster([GpuType("A", 2, 2), GpuType("B", 4, 1)])
+CONFIGURATIONS = CLUSTER.configurations  # A: 1, 2, 4; B: 1, 2, 4
+
+
+def table(goodput, progress, calibration=1.0):
+    grid = [
+        Configuration(1, 2, "A"),
+        Configuration(1, 1, "A"),
+        Configuration(9, 36, "B"),
+        Configuration(1, 1, "Z"),
+    ]
+    return TableProfile("m", 10.0, progress, grid, goodput, calibration)
+
+
+def test_table_gives_what_is_on_its_grid_and_in_the_cluster():
+    profile = table([[2.0, 1.0, 9.0, 9.0], [0.0, 3.0, 9.0, 9.0]], [10.0, 20.0])
+    assert profile.goodput(CONFIGURATIONS, 0).tolist() == [1.0, 2.0, 0.0, 0.0, 0.0, 0.0]
+    assert profile.goodput(CONFIGURATIONS, 1).tolist() == [3.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    columns, values = profile.row(CONFIGURATIONS, 1)
+    assert (columns.tolist(), values.tolist()) == ([0], [3.0])
+    assert profile.rates(CONFIGURATIONS, 1).tolist() == [2.0, 0.0]
+    assert profile.rates(CONFIGURATIONS, 4).tolist() == [0.0, 0.0]
+
+
+def test_a_table_follows_the_cluster():
+    cluster = CLUSTER.copy()
+    profile = TableProfile("m", 0.0, [1.0], [Configuration(2, 4, "A")], [[5.0]])
+    assert profile.goodput(cluster.configurations, 0)[2] == 5.0
+    cluster.set_nodes("A", 1)
+    assert not profile.goodput(cluster.configurations, 0).any()
+    cluster.set_nodes("A", 2)
+    assert profile.goodput(cluster.configurations, 0)[2] == 5.0
+
+
+def test_counts_ignore_nodes_and_end_at_the_largest():
+    profile = CountProfile("m", 0.0, 1.0, [1, 2, 4], {"A": [1.0, 2.0, 3.0], "B": [5.0, 6.0, 7.0]}, max_gpus=2)
+    assert profile.goodput(CONFIGURATIONS, 0).tolist() == [1.0, 2.0, 0.0, 5.0, 6.0, 0.0]
+
+
+def test_counts_that_were_not_measured_do_not_exist():
+    profile = CountProfile("m", 0.0, 1.0, [1, 4], {"A": [1.0, 3.0]})
+    assert profile.goodput(CONFIGURATIONS, 0).tolist() == [1.0, 0.0, 3.0, 0.0, 0.0, 0.0]
+
+
+def test_replicas_are_whole():
+    profile = ReplicaProfile("m", 0.0, 1.0, {"A": (2, 10.0), "B": (1, 4.0)}, max_replicas=2)
+    assert profile.goodput(CONFIGURATIONS, 0).tolist() == [0.0, 10.0, 20.0, 4.0, 8.0, 0.0]
+
+
+def test_levels_begin_where_the_last_one_ends():
+    profile = table([[1.0] * 4] * 3, [10.0, 20.0, 30.0])
+    assert profile.level(np.array([0.0, 9.9, 10.0, 19.9, 20.0, 30.0])).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_progress_through_levels_by_hand():
+    # Column 0 (one A): 10 units at 1 a second, then 10 at 4 a second, both divided by a calibration of 2.
+    profile = table([[1.0, 1.0, 1.0, 1.0], [1.0, 4.0, 1.0, 1.0]], [10.0, 20.0], calibration=2.0)
+    assert profile.seconds(CONFIGURATIONS, 0).tolist() == [0.0, 20.0, 25.0]
+    progress, spent = profile.advance(CONFIGURATIONS, 0, np.array([0.0, 5.0, 15.0]), np.full(3, 12.0))
+    assert progress == pytest.approx([6.0, 14.0, 20.0])
+    assert spent == pytest.approx([12.0, 12.0, 2.5])
+
+
+def test_no_progress_where_the_job_cannot_run():
+    profile = table([[1.0, 0.0, 1.0, 1.0]], [10.0])
+    progress, spent = profile.advance(CONFIGURATIONS, 0, np.array([3.0]), np.array([60.0]))
+    assert (progress.tolist(), spent.tolist()) == ([3.0], [60.0])
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.5, 50.0), st.floats(0.1, 100.0)), min_size=1, max_size=8),
+    st.floats(0.0, 0.99),
+    st.floats(0.1, 500.0),
+)
+def test_advance_is_the_sum_of_its_parts(levels, share, seconds):
+    steps, rates = map(np.array, zip(*levels, strict=True))
+    profile = table(np.repeat(rates[:, None], 4, 1), np.cumsum(steps))
+    begin = share * profile.work
+    progress, left = begin, seconds
+    while left > 1e-9 and progress < profile.work * (1 - 1e-12):
+        level = int(profile.level(np.array([progress]))[0])
+        step = min(left, (profile.progress[level] - progress) / rates[level])
+        progress, left = min(progress + step * rates[level], profile.work), left - step
+        if step == 0.0:
+            break
+    got, spent = profile.advance(CONFIGURATIONS, 0, np.array([begin]), np.array([seconds]))
+    assert got[0] == pytest.approx(progress, rel=1e-6)
+    assert spent[0] == pytest.approx(seconds - left, rel=1e-6, abs=1e-6)
+
+
+def test_fixed_batch_of_a_table_is_its_first_level():
+    fixed = table([[2.0, 1.0, 9.0, 9.0], [8.0, 3.0, 9.0, 9.0]], [10.0, 20.0]).at_fixed_batch()
+    assert fixed.n_levels == 1
+    assert fixed.work == 20.0
+    assert fixed.goodput(CONFIGURATIONS, 0)[:2].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("goodput", "progress", "message"),
+    [
+        ([[1.0] * 4], [0.0], "positive and ascending"),
+        ([[1.0] * 4] * 2, [2.0, 1.0], "positive and ascending"),
+        ([[1.0] * 4], [np.inf], "must be finite"),
+        ([[1.0] * 3], [1.0], "has the shape"),
+        ([[1.0, -1.0, 1.0, 1.0]], [1.0], "not negative"),
+        ([[1.0, np.nan, 1.0, 1.0]], [1.0], "must be finite"),
+        ([["a"] * 4], [1.0], "must be numbers"),
+    ],
+)
+def test_tables_that_make_no_sense(goodput, progress, message):
+    with pytest.raises(ValueError, match=message):
+        table(goodput, progress)
+
+
+def test_other_profiles_that_make_no_sense():
+    with pytest.raises(ValueError, match="whole, positive"):
+        CountProfile("m", 0.0, 1.0, [1.5], {"A": [1.0]})
+    with pytest.raises(ValueError, match="0 GPUs"):
+        ReplicaProfile("m", 0.0, 1.0, {"A": (0, 1.0)})
+    with pytest.raises(ValueError, match="restart_seconds"):
+        ReplicaProfile("m", -1.0, 1.0, {"A": (1, 1.0)})
