@@ -6,9 +6,9 @@ SOURCES := $(shell find copter solvers problems shims bench -name '*.py')
 
 .PHONY: demo test lint types pytest bench clean
 
-# Half a simulated day of the built-in generator on a small cluster; the run folder lands in runs/demo.
+# A quarter of a day of job arrivals from the built-in generator; the run folder lands in runs/demo.
 demo: $(VENV)/.installed
-	$(BIN)/copter run sia --gpus 512 --jobs-per-day 960 --hours 12 --seed 1 --out runs/demo
+	$(BIN)/copter run sia --gpus 512 --jobs-per-day 2000 --hours 6 --seed 1 --out runs/demo
 
 test: lint types pytest
 
@@ -22,10 +22,10 @@ types: build/.wheel
 pytest: $(VENV)/.installed
 	$(BIN)/pytest
 
-# Small enough for a laptop; the sizes of the measured table are in docs/benchmarks.md.
+# Small enough for a laptop; larger sizes: see copter bench sia --help.
 bench: $(VENV)/.installed
 	mkdir -p runs/bench
-	$(BIN)/copter bench sia --gpus 1024 --jobs 200 --rounds 5 --solvers copter,copter-cd,highs-hot,highs-simplex \
+	$(BIN)/copter bench sia --gpus 1024 --jobs 200 --rounds 5 --solvers copter,copter-cold,highs-hot,highs-simplex \
 	    --json runs/bench/sia.json
 	$(BIN)/copter bench updates --sizes 100000,1000000 --json runs/bench/updates.json
 

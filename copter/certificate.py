@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from copter.pricing import Pricing, StoreView, price, view_of
+from copter.pricing import Pricing, StoreView, dot, price, view_of
 from copter.store import AT_MOST, NO_TOTAL, ConstraintStore
 
 
@@ -84,11 +84,11 @@ def certify(
     if pricing is None or wrong.any():
         pricing = price(store, signed, threads=threads)
     paid = np.where(signed > 0, upper, np.where(signed < 0, lower, 0.0))
-    bound = pricing.request_bound - float(signed @ np.where(signed == 0, 0.0, paid))
+    bound = pricing.request_bound - dot(signed, np.where(signed == 0, 0.0, paid))
     objective, local = _objective_and_local(store, x)
     activity = row_activity(store, x)
     excess = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
-    primal = float(np.sqrt(excess @ excess + local))
+    primal = float(np.sqrt(dot(excess, excess) + local))
     dual = float(np.hypot(pricing.violation, np.linalg.norm(y[wrong])))
     gap = abs(objective - bound)
     absolute = Residuals(primal, dual, gap)
@@ -105,7 +105,7 @@ def right_hand_norm(store: ConstraintStore) -> float:
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
     bounds = np.maximum(np.where(np.isfinite(lower), abs(lower), 0), np.where(np.isfinite(upper), abs(upper), 0))
     totals = np.where(table.relation[: table.size] != NO_TOTAL, table.total[: table.size], 0.0)
-    return float(np.sqrt(bounds @ bounds + totals @ totals))
+    return float(np.sqrt(dot(bounds, bounds) + dot(totals, totals)))
 
 
 def row_activity(store: ConstraintStore, x: SparseX) -> NDArray[np.float64]:
@@ -119,7 +119,7 @@ def _cost_norm(store: ConstraintStore) -> float:
     squares = 0.0
     for slot in store.live_requests().tolist():
         costs = store.effective_costs(slot)
-        squares += float(costs @ costs)
+        squares += dot(costs, costs)
     return float(np.sqrt(squares))
 
 

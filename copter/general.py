@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import CopterError, EditError
+from copter.errors import EditError
+from copter.mps import load
 from copter.program import ContinualProgram
 from copter.solution import Solution, Status
 
@@ -34,6 +35,8 @@ SCIPY_STATUS = {
     Status.UNBOUNDED: 3,
     Status.NUMERICAL_ERROR: 4,
 }
+_WHOLE = 1e-9
+"""A bound this near to a whole number counts as that number."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class GeneralLP:
     offset : float
         Constant of the objective.
     integral : (n,) bool ndarray
+    maximize : bool
+        Whether c and offset are those of the negated objective of a maximisation.
     """
 
     c: NDArray[np.float64]
@@ -59,6 +64,7 @@ class GeneralLP:
     upper: NDArray[np.float64]
     offset: float
     integral: NDArray[np.bool_]
+    maximize: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class GeneralProgram:
     Attributes
     ----------
     program : ContinualProgram
-        Requests ``0 .. k-1`` of one column each, resources ``0 .. m-1``.
+        Requests ``0 .. k-1`` of one column each, the integral ones last; resources ``0 .. m-1``.
     source : GeneralLP
     origin : (k,) ndarray
         Column of the LP that a request stands for.
@@ -86,6 +92,18 @@ class GeneralProgram:
     sign: NDArray[np.float64]
     shift: NDArray[np.float64]
     constant: float
+
+    def objective(self, solution: Solution) -> float:
+        """Objective of the LP, in its own sense."""
+        return self.own_sense(solution.objective)
+
+    def bound(self, solution: Solution) -> float:
+        """Certified bound on the LP's optimum: from below, or from above if it is a maximisation."""
+        return self.own_sense(solution.bound)
+
+    def own_sense(self, cost: float) -> float:
+        """Objective of the LP for a cost of the program."""
+        return -(cost + self.constant) if self.source.maximize else cost + self.constant
 
     def point(self, solution: Solution) -> NDArray[np.float64]:
         """Values of the LP's columns, (n,)."""
@@ -109,10 +127,13 @@ class GeneralProgram:
 def to_program(lp: GeneralLP) -> GeneralProgram:
     """The LP as a ContinualProgram.
 
+    Bounds of integral columns are rounded inwards, so that whole numbers stay whole when a bound moves to 0.
+
     Raises
     ------
     EditError
-        A NaN, an infinite cost or coefficient, or a lower bound above an upper one: names row or column.
+        A NaN, an infinite cost or coefficient, a lower bound above an upper one, or no whole number between
+        those of an integral column: names row or column.
     """
     from scipy.sparse import csc_array
 
@@ -122,53 +143,72 @@ def to_program(lp: GeneralLP) -> GeneralProgram:
             where = int(np.argmin(np.isfinite(values)))
             raise EditError(f"{name}[{where}]", name, float(values[where]), "must be finite")
     for name, low, high in (("column", lp.lower, lp.upper), ("row", lp.row_lower, lp.row_upper)):
-        bad = ~(low <= high)
-        if bad.any():
-            where = int(bad.argmax())
-            raise EditError(f"{name} {where}", "bounds", (low[where], high[where]), "lower must be <= upper, not NaN")
-    bounded_below, bounded_above = np.isfinite(lp.lower), np.isfinite(lp.upper)
+        _check_bounds(name, low, high, "lower must be <= upper, not NaN, and either may be reached")
+    lower, upper = np.where(lp.integral, (_up(lp.lower), _down(lp.upper)), (lp.lower, lp.upper))
+    _check_bounds("column", lower, upper, "no whole number lies between the bounds")
+    bounded_below, bounded_above = np.isfinite(lower), np.isfinite(upper)
     mirrored = ~bounded_below & bounded_above
     free = ~bounded_below & ~bounded_above
-    shift = np.where(bounded_below, lp.lower, np.where(mirrored, lp.upper, 0.0))
+    shift = np.where(bounded_below, lower, np.where(mirrored, upper, 0.0))
     origin = np.concatenate((np.arange(n), np.flatnonzero(free)))
     sign = np.concatenate((np.where(mirrored, -1.0, 1.0), -np.ones(int(free.sum()))))
-    width = np.where(bounded_below & bounded_above, lp.upper - np.where(bounded_below, lp.lower, 0.0), np.inf)
+    order = np.argsort(lp.integral[origin], kind="stable")
+    origin, sign = origin[order], sign[order]
+    width = np.where(bounded_below & bounded_above, upper - np.where(bounded_below, lower, 0.0), np.inf)
     moved = lp.A @ shift
     program = ContinualProgram()
-    for i in range(lp.row_lower.size):
-        program.add_resource(i, lp.row_upper[i] - moved[i], lp.row_lower[i] - moved[i])
+    row_upper, row_lower = (lp.row_upper - moved).tolist(), (lp.row_lower - moved).tolist()
+    for i, (high, low) in enumerate(zip(row_upper, row_lower, strict=True)):
+        program.add_resource(i, high, low)
     columns = csc_array(lp.A)[:, origin]
     columns.data = columns.data * np.repeat(sign, np.diff(columns.indptr))
-    program.add_requests(
-        range(origin.size), sign * lp.c[origin], np.ones(origin.size), columns, upper=width[origin]
-    )
+    continuous = int(np.count_nonzero(~lp.integral[origin]))
+    for part, integral in ((slice(0, continuous), False), (slice(continuous, origin.size), True)):
+        program.add_requests(
+            range(origin.size)[part],
+            sign[part] * lp.c[origin[part]],
+            np.ones(origin[part].size),
+            columns[:, part],
+            upper=width[origin[part]],
+            integral=integral,
+        )
     return GeneralProgram(program, lp, origin, sign, shift, float(lp.c @ shift) + lp.offset)
 
 
+def _check_bounds(name: str, low: NDArray[np.float64], high: NDArray[np.float64], why: str) -> None:
+    bad = ~(low <= high) | (low == np.inf) | (high == -np.inf)
+    if bad.any():
+        where = int(bad.argmax())
+        raise EditError(f"{name} {where}", "bounds", (float(low[where]), float(high[where])), why)
+
+
+def _up(bound: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.ceil(bound - _WHOLE)
+
+
+def _down(bound: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.floor(bound + _WHOLE)
+
+
 def read_mps(path: str | Path) -> GeneralLP:
-    """Read an MPS (or LP) file with HiGHS' reader.
+    """Read an MPS (or LP) file, plain or gzipped; a maximisation becomes the minimisation of the negation.
 
     Raises
     ------
     CopterError
-        The file is missing or cannot be read.
+        The file is missing, cannot be read, has a NaN in it or is no linear program.
     """
     import highspy
     from scipy.sparse import csc_array, csr_array
 
-    if not Path(path).is_file():
-        raise CopterError(f"{path}: no such file")
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    if highs.readModel(str(path)) == highspy.HighsStatus.kError:
-        raise CopterError(f"{path}: cannot be read as an MPS or LP file")
-    lp = highs.getLp()
+    lp = load(Path(path))
     matrix = lp.a_matrix_
     shape = (lp.num_row_, lp.num_col_)
     parts = (np.array(matrix.value_), np.array(matrix.index_), np.array(matrix.start_))
     columnwise = matrix.format_ == highspy.MatrixFormat.kColwise
     sparse = csc_array(parts, shape=shape) if columnwise else csc_array(csr_array(parts, shape=shape))
-    sign = -1.0 if lp.sense_ == highspy.ObjSense.kMaximize else 1.0
+    maximize = lp.sense_ == highspy.ObjSense.kMaximize
+    sign = -1.0 if maximize else 1.0
     integral = np.array([kind != highspy.HighsVarType.kContinuous for kind in lp.integrality_], np.bool_)
     return GeneralLP(
         sign * np.array(lp.col_cost_),
@@ -179,6 +219,7 @@ def read_mps(path: str | Path) -> GeneralLP:
         np.array(lp.col_upper_),
         sign * lp.offset_,
         integral if integral.size else np.zeros(lp.num_col_, np.bool_),
+        maximize,
     )
 
 
@@ -220,8 +261,10 @@ def linprog(
     b_same = np.asarray([] if b_eq is None else b_eq, np.float64)
     for name, matrix, right in (("A_ub", upper_rows, b_up), ("A_eq", equal_rows, b_same)):
         if matrix.shape != (right.size, n):
-            raise EditError(name, "shape", matrix.shape, f"needs {right.size} rows (as b) and {n} columns (as c)")
-    box = np.array([[np.nan if v is None else v for v in pair] for pair in np.reshape(bounds, (-1, 2))], np.float64)
+            wanted = f"needs {right.size} rows (as b) and {n} columns (as c)"
+            raise EditError(name, "shape", matrix.shape, wanted)
+    pairs = [[np.nan if v is None else v for v in pair] for pair in np.reshape(bounds, (-1, 2))]
+    box = np.array(pairs, np.float64)
     box = np.broadcast_to(box, (n, 2)) if box.shape[0] in (1, n) else box
     if box.shape != (n, 2):
         raise EditError("bounds", "shape", box.shape, f"needs one pair or {n}")

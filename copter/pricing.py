@@ -92,6 +92,10 @@ class Pricing(NamedTuple):
         Marginal price m_q; 0 where no sum row binds.
     slot, column : (k,) ndarrays
         Candidate columns, ascending by slot and column.
+    slack : float
+        Slack of the candidates; nan if none were collected.
+    clock : int
+        The store's clock at the pass: an edit since then makes it stale.
     """
 
     request_bound: float
@@ -99,6 +103,8 @@ class Pricing(NamedTuple):
     marginal: NDArray[np.float64]
     slot: NDArray[np.int64]
     column: NDArray[np.int64]
+    slack: float
+    clock: int
 
 
 def price(
@@ -143,7 +149,8 @@ def price(
         violation += part[1]
     slot = np.concatenate([part[2] for part in parts]) if collect else np.empty(0, np.int64)
     column = np.concatenate([part[3] for part in parts]) if collect else np.empty(0, np.int64)
-    return Pricing(bound, float(np.sqrt(violation)), marginal, slot, column)
+    used = np.nan if slack is None else slack
+    return Pricing(bound, float(np.sqrt(violation)), marginal, slot, column, used, store.clock)
 
 
 def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -155,12 +162,24 @@ def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate(([0], np.searchsorted(running, targets), [weights.size]))
 
 
+def dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Inner product, summed in one fixed order; BLAS' depends on its threads, and they fight with ours."""
+    return float(np.sum(a * b))
+
+
 def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> list[Any]:
     """Results of ``task(0) .. task(count - 1)``, in order; kernels release the GIL."""
-    workers = threads or available_threads()
-    if count == 1 or workers == 1:
+    workers = min(count, threads or available_threads())
+    if workers == 1:
         return [task(k) for k in range(count)]
-    return list(_pool(workers).map(task, range(count)))
+    results: list[Any] = [None] * count
+
+    def work(worker: int) -> None:
+        for k in range(worker, count, workers):
+            results[k] = task(k)
+
+    list(_pool(workers).map(work, range(workers)))
+    return results
 
 
 def available_threads() -> int:

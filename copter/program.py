@@ -384,7 +384,7 @@ class ContinualProgram:
             store.replace_columns(slot, self._usage_slot(id, usage, n), cost)
             self._starts.pop(slot, None)
         elif cost is not None:
-            store.set_costs(slot, cost)
+            store.set_costs([slot], [cost])
         if begin is not None:
             self._starts[slot] = begin
         if bound is not None or total is not KEEP or relation is not None:
@@ -398,14 +398,17 @@ class ContinualProgram:
         self,
         ids: Sequence[Hashable],
         *,
+        costs: Sequence[ArrayLike] | None = None,
         scales: ArrayLike | None = None,
         overrides: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
     ) -> None:
-        """Change scales and overrides of many requests at once; all of them or none.
+        """Change costs, scales and overrides of many requests at once; all of them or none.
 
         Parameters
         ----------
         ids : sequence of k hashables
+        costs : sequence of k array_likes, optional
+            New costs of each request, as many as it has columns.
         scales : (k,) array_like, optional
         overrides : (counts (k,), columns (sum,), costs (sum,)), optional
             Replaces the override of every request named: ``counts`` entries each, flat.
@@ -414,6 +417,12 @@ class ContinualProgram:
         slots = self._slots(ids)
         if slots.size > 1 and np.unique(slots).size < slots.size:
             raise EditError(label, "ids", _first_duplicate(list(ids)), "is given twice")
+        fresh = None
+        if costs is not None:
+            widths = self.store.requests.n_columns[slots].tolist()
+            if len(costs) != len(widths):
+                raise EditError(label, "costs", len(costs), f"needs one array for each of {len(widths)} requests")
+            fresh = [_vector(id, "costs", c, n) for id, c, n in zip(ids, costs, widths, strict=True)]
         factor = None
         if scales is not None:
             factor = _vector(label, "scales", scales, slots.size)
@@ -434,6 +443,8 @@ class ContinualProgram:
             if np.unique(key).size < key.size:
                 raise EditError(label, "override", "columns", "a column is overridden twice")
             patch = counts, columns, values
+        if fresh is not None:
+            self.store.set_costs(slots.tolist(), fresh)
         if factor is not None:
             self.store.set_scales(slots, factor)
         if patch is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.certificate import Residuals, SparseX, certify
+from copter.pricing import Pricing
 
 if TYPE_CHECKING:
     from copter.program import ContinualProgram
@@ -123,6 +124,8 @@ class Solution:
         x by request slot, for shims and solvers.
     y : ndarray
         Prices by row slot.
+    pricing : Pricing, optional
+        The solver's last pass over the columns, at these prices, for shims.
     """
 
     status: Status
@@ -142,6 +145,7 @@ class Solution:
     y: NDArray[np.float64]
     ray: Ray | None = None
     details: Mapping[str, float] = field(default_factory=dict)
+    pricing: Pricing | None = None
 
     @property
     def gap(self) -> float:
@@ -181,6 +185,7 @@ def make_solution(
     ray: Ray | None = None,
     certificate: object | None = None,
     details: Mapping[str, float] | None = None,
+    pricing: Pricing | None = None,
     threads: int | None = None,
 ) -> Solution:
     """Solution of ``program`` from an allocation and prices by slot; everything else is recomputed.
@@ -220,6 +225,7 @@ def make_solution(
         y=y,
         ray=ray,
         details=details or {},
+        pricing=pricing,
     )
 
 

@@ -356,13 +356,21 @@ class ConstraintStore:
         self.n_variables += costs.size
         self._compact_columns()
 
-    def set_costs(self, slot: int, costs: NDArray[np.float64]) -> None:
-        """New costs for all columns of a request; overrides are kept."""
-        kept = self.get_override(slot)
-        self.set_overrides(np.array([slot]), np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0))
-        start = int(self.requests.cost_start[slot])
-        self.costs.cost[start : start + costs.size] = costs
-        self.set_overrides(np.array([slot]), np.array([kept[0].size]), *kept)
+    def set_costs(self, slots: list[int], costs: list[NDArray[np.float64]]) -> None:
+        """New costs for all columns of some requests; their overrides keep their values."""
+        self.clock += 1
+        table, kept = self.requests, self.overrides
+        for slot, fresh in zip(slots, costs, strict=True):
+            start = int(table.cost_start[slot])
+            pool = self.costs.cost[start : start + fresh.size]
+            pool[:] = fresh
+            length = int(table.override_length[slot])
+            if length:
+                part = slice(int(table.override_start[slot]), int(table.override_start[slot]) + length)
+                columns = kept.column[part]
+                kept.original[part] = fresh[columns]
+                pool[columns] = kept.value[part] / table.scale[slot]
+            table.cost_stamp[slot] = self.clock
 
     def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Columns and costs of a request's override."""

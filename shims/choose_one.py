@@ -8,9 +8,11 @@ whose resources are capacities, A >= 0 and A x <= u: Sia's, and any multiple-cho
 2. A request that is left takes its cheapest column, at the dual prices, that still fits.
 3. Every request may move to a column that fits and lowers its cost at the dual prices, then its plain
    cost, largest gain first, until no move gains.
+4. Requests that are still far from their best price get it if others can make room at less cost: each of
+   those moves to the column that loses least for each unit that it frees.
 
-A solution from the proximal path lies on the optimal face, not at a vertex, so step 3 matters: it
-recovers what a fraction more than a vertex has would lose.  The gap is measured against the LP's certified
+A solution from the proximal path lies on the optimal face, not at a vertex, so steps 3 and 4 matter: they
+recover what a fraction more than a vertex has would lose.  The gap is measured against the LP's certified
 bound, so it bounds the loss against the best integral allocation too.
 
 Source: thesis section 4.4.1 (step 1); the rest is measured in ``copter bench sia``.
@@ -28,7 +30,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.pricing import StoreView, price, view_of
+from copter.pricing import Pricing, dot, price, view_of
 from copter.store import EXACTLY, ConstraintStore, spread
 
 if TYPE_CHECKING:
@@ -36,7 +38,11 @@ if TYPE_CHECKING:
     from copter.solution import Solution
 
 _MINIMUM_FRACTION = 1e-7
-_PASSES = 20
+_PASSES = 6
+_WORTH_MAKING_ROOM = 2e-5
+_ROOM_FOR = 12
+_CANDIDATES = 40
+_EJECTIONS = 6
 
 
 @dataclass(frozen=True)
@@ -88,9 +94,17 @@ class ChooseOneShim:
         unmet = requests[(chosen[requests] < 0) & (view.relation[requests] == EXACTLY)]
         unmet = unmet[np.argsort(~bound_to_use[unmet], kind="stable")]
         _place_cheapest(view, unmet, y, chosen, left)
-        first, columns = _worthwhile(store, view, requests, y, chosen, left)
-        _improve(view, requests, y, chosen, left, first, columns)
-        _improve(view, requests, np.zeros_like(y), chosen, left, first, columns)
+        pricing, first, columns = _worthwhile(store, solution, requests, chosen, left)
+        below = _loss(view, requests, y, chosen) > pricing.marginal[requests] + 1e-12
+        _improve(view, requests[below], y, chosen, left, first, columns, False)
+        _improve(view, requests, y, chosen, left, first, columns, True)
+        enough = _WORTH_MAKING_ROOM * max(1.0, abs(solution.objective))
+        loss = _loss(view, requests, y, chosen) - pricing.marginal[requests]
+        worst = np.argsort(-loss, kind="stable")[:_ROOM_FOR]
+        worst = requests[worst[loss[worst] > enough]]
+        if worst.size:
+            _make_room(view, requests, worst, y, chosen, left, first, columns)
+            _improve(view, requests, y, chosen, left, first, columns, True)
         objective = _cost(view, requests, chosen)
         unserved = (chosen[requests] < 0) & (view.relation[requests] == EXACTLY)
         gap = (objective - solution.bound) / max(1.0, abs(objective)) if not unserved.any() else np.inf
@@ -114,27 +128,32 @@ class ChooseOneShim:
 
 def _worthwhile(
     store: ConstraintStore,
-    view: StoreView,
+    solution: Solution,
     requests: NDArray[np.int64],
-    y: NDArray[np.float64],
     chosen: NDArray[np.int64],
     left: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Columns to which a move can gain: ``columns[first[q] : first[q + 1]]`` for request slot q.
+) -> tuple[Pricing, NDArray[np.int64], NDArray[np.int64]]:
+    """A pass at the prices, and the columns to which a move can gain.
 
-    A move from column j to column k that fits changes the cost by p_k - p_j - y'(a_k - a_j), and
-    a_k - a_j <= left.  So only columns with p_k < p_j + y'left can gain: near the best price for requests
-    that got about their best, all columns for the few that did not.
+    ``columns[first[q] : first[q + 1]]`` are those of request slot q.  A move from column j to column k that
+    fits changes the cost by p_k - p_j - y'(a_k - a_j), and a_k - a_j <= left.  So only columns with
+    p_k < p_j + y'left can gain: those near the best price (the solver's last pass has them), and, for the few
+    requests that got much less than their best, all of them.
     """
-    slack = float(y @ np.where(y > 0, np.maximum(left, 0.0), 0.0))
-    pricing = price(store, y, slack=2.0 * slack)
-    far = _loss(view, requests, y, chosen) > pricing.marginal[requests] + slack
+    view, y, pricing = view_of(store), solution.y, solution.pricing
+    slack = dot(y, np.where(y > 0, np.maximum(left, 0.0), 0.0))
+    if pricing is None or pricing.clock != store.clock or np.isnan(pricing.slack):
+        pricing = price(store, y, slack=slack)
+        while pricing.slot.size > _CANDIDATES * requests.size and slack > 0.0:
+            slack = 0.25 * slack if slack > 1e-12 else 0.0
+            pricing = price(store, y, slack=slack)
+    far = _loss(view, requests, y, chosen) > pricing.marginal[requests] + max(slack, pricing.slack)
     whole = requests[far]
     sizes = view.n_columns[whole]
     slot = np.concatenate((pricing.slot, np.repeat(whole, sizes)))
     column = np.concatenate((pricing.column, spread(np.zeros_like(sizes), sizes)))
     order = np.argsort(slot, kind="stable")
-    return np.searchsorted(slot[order], np.arange(view.n_columns.size + 1)), column[order]
+    return pricing, np.searchsorted(slot[order], np.arange(view.n_columns.size + 1)), column[order]
 
 
 @njit(cache=True, nogil=True)
@@ -185,11 +204,16 @@ def _fits(view, q, j, left):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _cost_of(view, q, j):  # type: ignore[no-untyped-def]
+    return view.scale[q] * view.cost[view.cost_start[q] + j] if j >= 0 else 0.0
+
+
+@njit(cache=True, nogil=True)
 def _priced(view, q, j, y):  # type: ignore[no-untyped-def]
     """Cost of column j of request q with its usage paid at prices y; no column costs nothing."""
     if j < 0:
         return 0.0
-    price = view.scale[q] * view.cost[view.cost_start[q] + j]
+    price = _cost_of(view, q, j)
     at, entry = view.pointer_start[view.usage[q]] + j, view.entry_start[view.usage[q]]
     for k in range(entry + view.pointer[at], entry + view.pointer[at + 1]):
         price += y[view.row[k]] * view.value[k]
@@ -217,40 +241,49 @@ def _place_cheapest(view, requests, y, chosen, left):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True)
-def _gain(view, q, y, chosen, left, columns):  # type: ignore[no-untyped-def]
-    """(gain, column) of the best move of request q that fits once it gives back what it has."""
+def _gain(view, q, y, chosen, left, columns, fill):  # type: ignore[no-untyped-def]
+    """(merit, column) of the best move of request q that fits once it gives back what it has.
+
+    The merit is the gain at prices y, or, to ``fill`` what is left, the gain in plain cost for each unit of
+    price that the move uses up: who uses it best comes first, not who uses most.
+    """
     now = _priced(view, q, chosen[q], y)
+    cost = _cost_of(view, q, chosen[q])
     _add(view, q, chosen[q], 1.0, left)
-    best, low = np.int64(-1), now
-    if view.relation[q] != EXACTLY and now > 0.0:
-        low = 0.0
+    best, merit = np.int64(-1), 0.0
+    if view.relation[q] != EXACTLY and chosen[q] >= 0 and not fill:
+        merit = max(now, 0.0)
     for j in columns:
         price = _priced(view, q, j, y)
-        if price < low and _fits(view, q, j, left):
-            best, low = j, price
+        gain = now - price
+        if fill:
+            saved = cost - _cost_of(view, q, j)
+            gain = saved / max(saved - gain, 1e-9) if saved > 1e-12 else 0.0
+        if gain > merit and _fits(view, q, j, left):
+            best, merit = j, gain
     _add(view, q, chosen[q], -1.0, left)
-    return now - low, best
+    return merit, best
 
 
 @njit(cache=True, nogil=True)
-def _improve(view, requests, y, chosen, left, first, columns):  # type: ignore[no-untyped-def]
-    """Moves that lower costs at prices y, largest gain first; a pass looks at every request."""
-    gains = np.empty(requests.size)
+def _improve(view, requests, y, chosen, left, first, columns, fill):  # type: ignore[no-untyped-def]
+    """Moves of merit, best first; a pass looks at every request."""
+    merits = np.empty(requests.size)
     for _ in range(_PASSES):
         for k in range(requests.size):
             q = requests[k]
-            gains[k] = _gain(view, q, y, chosen, left, columns[first[q] : first[q + 1]])[0]
+            merits[k] = _gain(view, q, y, chosen, left, columns[first[q] : first[q + 1]], fill)[0]
         moved = False
         for _ in range(2 * requests.size):
-            k = np.argmax(gains)
-            if gains[k] <= 1e-12:
+            k = np.argmax(merits)
+            if merits[k] <= 1e-12:
                 break
             q = requests[k]
-            gain, column = _gain(view, q, y, chosen, left, columns[first[q] : first[q + 1]])
-            if gain < gains[k]:
-                gains[k] = gain  # what is left has changed: it waits until its turn comes again
+            merit, column = _gain(view, q, y, chosen, left, columns[first[q] : first[q + 1]], fill)
+            if merit < merits[k]:
+                merits[k] = merit  # what is left has changed: it waits until its turn comes again
                 continue
-            gains[k] = 0.0
+            merits[k] = 0.0
             _add(view, q, chosen[q], 1.0, left)
             chosen[q] = column
             _add(view, q, column, -1.0, left)
@@ -260,9 +293,94 @@ def _improve(view, requests, y, chosen, left, first, columns):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
+def _make_room(view, requests, worst, y, chosen, left, first, columns):  # type: ignore[no-untyped-def]
+    """Move each of ``worst`` to a column that does not fit while others make room, if all together gain."""
+    moved_request = np.empty(_EJECTIONS, np.int64)
+    moved_from = np.empty(_EJECTIONS, np.int64)
+    for q in worst:
+        was = chosen[q]
+        now = _priced(view, q, was, y)
+        tried = -np.inf
+        for _ in range(3):
+            # the next column of q in the order of prices
+            target, low = np.int64(-1), now
+            for j in columns[first[q] : first[q + 1]]:
+                price = _priced(view, q, j, y)
+                if tried < price < low:
+                    target, low = j, price
+            if target < 0:
+                break
+            tried = low
+            _add(view, q, was, 1.0, left)
+            _add(view, q, target, -1.0, left)
+            chosen[q] = target
+            gain, count = now - low, 0
+            while count < _EJECTIONS:
+                row = np.argmin(left)
+                if left[row] >= -1e-9:
+                    break
+                other, column, price = _cheapest_release(view, requests, q, row, y, chosen, left, first, columns)
+                if other < 0 or price >= gain:
+                    break
+                gain -= price
+                moved_request[count], moved_from[count] = other, chosen[other]
+                count += 1
+                _add(view, other, chosen[other], 1.0, left)
+                _add(view, other, column, -1.0, left)
+                chosen[other] = column
+            if left.min() >= -1e-9 and gain > 0.0:
+                break
+            for k in range(count - 1, -1, -1):
+                _add(view, moved_request[k], chosen[moved_request[k]], 1.0, left)
+                _add(view, moved_request[k], moved_from[k], -1.0, left)
+                chosen[moved_request[k]] = moved_from[k]
+            _add(view, q, target, 1.0, left)
+            _add(view, q, was, -1.0, left)
+            chosen[q] = was
+
+
+@njit(cache=True, nogil=True)
+def _usage_of(view, q, j, row):  # type: ignore[no-untyped-def]
+    at, entry = view.pointer_start[view.usage[q]] + j, view.entry_start[view.usage[q]]
+    for k in range(entry + view.pointer[at], entry + view.pointer[at + 1]):
+        if view.row[k] == row:
+            return view.value[k]
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def _cheapest_release(view, requests, keep, row, y, chosen, left, first, columns):  # type: ignore[no-untyped-def]
+    """(request, column, price) of the move that frees ``row`` at the least price for what is missing."""
+    request, column, paid, best = np.int64(-1), np.int64(-1), np.inf, np.inf
+    missing = -left[row]
+    for q in requests:
+        if q == keep or chosen[q] < 0:
+            continue
+        has = _usage_of(view, q, chosen[q], row)
+        if has <= 0.0:
+            continue
+        now = _priced(view, q, chosen[q], y)
+        _add(view, q, chosen[q], 1.0, left)
+        for j in columns[first[q] : first[q + 1]]:
+            freed = has - _usage_of(view, q, j, row)
+            if freed <= 0.0:
+                continue
+            price = max(_priced(view, q, j, y) - now, 0.0)
+            rate = (price + 1e-9) / min(freed, missing)
+            if rate < best:
+                # the row itself may stay short; every other must hold
+                short = left[row]
+                left[row] = np.inf
+                if _fits(view, q, j, left):
+                    request, column, paid, best = q, j, price, rate
+                left[row] = short
+        _add(view, q, chosen[q], -1.0, left)
+    return request, column, paid
+
+
+@njit(cache=True, nogil=True)
 def _cost(view, requests, chosen):  # type: ignore[no-untyped-def]
     total = 0.0
     for q in requests:
-        if chosen[q] >= 0:
-            total += view.scale[q] * view.cost[view.cost_start[q] + chosen[q]]
+        total += _cost_of(view, q, chosen[q])
     return total

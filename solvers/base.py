@@ -55,14 +55,14 @@ class Stopwatch:
 SOLVERS: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "copter": ("proximal", "ProximalPoint", {"inner": "auto"}, "proximal point, warm, inner solver chosen"),
     "copter-cd": ("proximal", "ProximalPoint", {"inner": "cd"}, "proximal point, warm, coordinate descent"),
-    "copter-newton": ("proximal", "ProximalPoint", {"inner": "newton"}, "proximal point, warm, semismooth Newton"),
+    "copter-newton": ("proximal", "ProximalPoint", {"inner": "newton"}, "proximal point, warm, Newton-CG"),
     "copter-cold": ("proximal", "ProximalPoint", {"warm_start": False}, "proximal point, cold every round"),
     "copter-rebuild": ("rebuild", "Rebuild", {}, "proximal point, warm, program rebuilt every round"),
     "highs-hot": ("highs_hot", "HighsHot", {}, "HiGHS simplex, model and basis kept between rounds"),
-    "highs-simplex": ("highs", "HighsRebuild", {"method": "simplex"}, "HiGHS dual simplex, rebuilt every round"),
+    "highs-simplex": ("highs", "HighsRebuild", {"method": "simplex"}, "HiGHS simplex, rebuilt every round"),
     "highs-ipm": ("highs", "HighsRebuild", {"method": "ipm"}, "HiGHS interior point, rebuilt every round"),
     "highs-pdlp": ("highs", "HighsRebuild", {"method": "pdlp"}, "HiGHS PDLP, rebuilt every round"),
-    "highs-milp": ("highs", "HighsRebuild", {"method": "milp"}, "HiGHS branch and bound, rebuilt every round"),
+    "highs-milp": ("highs", "HighsRebuild", {"method": "milp"}, "HiGHS branch and bound, rebuilt each round"),
     "glop": ("ortools_lp", "Glop", {}, "OR-Tools GLOP, rebuilt every round"),
     "pdlp": ("ortools_lp", "Pdlp", {}, "OR-Tools PDLP, warm from the last solution"),
 }

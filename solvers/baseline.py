@@ -22,9 +22,9 @@ from copter.certificate import certify
 from copter.solution import Solution, Status, Timings, dense_to_sparse, make_solution
 from copter.solvers.base import Solver, Stopwatch
 from copter.solvers.highs_rays import find_ray
+from copter.solvers.memory import LastX, churn_base
 
 if TYPE_CHECKING:
-    from copter.certificate import SparseX
     from copter.program import ContinualProgram
 
 COLD = (False, "this baseline starts cold every round")
@@ -101,7 +101,7 @@ class Baseline(Solver):
         self.tolerance = tolerance
         self.deadline = deadline
         self.threads = threads
-        self._last: SparseX | None = None
+        self._last: LastX | None = None
 
     def reset(self) -> None:
         """Forget everything about earlier rounds."""
@@ -147,10 +147,10 @@ class Baseline(Solver):
             iterations=outcome.iterations,
             timings=Timings(edit=edit, solve=details.pop("seconds")),
             warm=outcome.warm,
-            last=self._last,
+            last=churn_base(self._last, program),
             ray=ray,
             certificate=proof,
             details=details,
         )
-        self._last = sparse if outcome.x is not None else None
+        self._last = LastX.of(program, sparse) if outcome.x is not None else None
         return solution

@@ -48,6 +48,8 @@ class CoordinateDescent:
     def __init__(self, working: WorkingSet, stop: Callable[[], bool]) -> None:
         self.working = working
         self.stop = stop
+        norms = np.bincount(np.repeat(np.arange(working.column.size), np.diff(working.pointer)), working.value**2)
+        self._curvature = float(norms[norms > 0].mean()) if norms.any() else 1.0
         self._x: NDArray[np.float64] | None = None
 
     def solve(
@@ -55,7 +57,8 @@ class CoordinateDescent:
     ) -> InnerResult:
         """Reduce violation and stationarity to ``tolerance``; at most ``limit`` multiplier steps."""
         w = self.working
-        eta = _PENALTY / sigma
+        unit = 1.0 / (sigma * self._curvature)
+        eta = _PENALTY * unit
         x = centre.copy() if self._x is None else self._x.copy()
         _make_feasible(w, x)
         far, last, iteration = runaway_price(w), np.inf, 0
@@ -68,7 +71,7 @@ class CoordinateDescent:
                 self._x = x
                 return InnerResult(x, y, True, iteration)
             if violation > _SHRINK * last and stationary:
-                eta = min(_PENALTY_GROWTH * eta, _PENALTY_LIMIT / sigma)
+                eta = min(_PENALTY_GROWTH * eta, _PENALTY_LIMIT * unit)
             last = violation
             if abs(y).max(initial=0.0) > far or self.stop():  # prices run away where rows cannot be met
                 break

@@ -25,6 +25,9 @@ def find_ray(program: ContinualProgram, claim: Status) -> tuple[Status, Ray | No
 
     The claim stands, without a ray, if the LP itself has an optimum (an infeasible MILP).
     """
+    alone = farkas_ray(program, np.zeros(program.store.rows.size))
+    if alone is not None:  # a request whose own bounds cannot meet its sum row
+        return Status.INFEASIBLE, alone
     compiled = compile_program(program)
     highs = engine(None, presolve="off", solver="simplex", simplex_strategy=1)
     pass_model(highs, compiled)

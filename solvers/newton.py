@@ -32,9 +32,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from copter.pricing import chunk_bounds, run_chunks
+from copter.pricing import chunk_bounds, dot, run_chunks
 from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
-from copter.store import EXACTLY, NO_TOTAL
+from copter.store import AT_MOST, EXACTLY
 
 _DENSE_ROWS = 400
 _ARMIJO = 1e-4
@@ -88,15 +88,15 @@ class SemismoothNewton:
             bounds.size - 1,
             self.threads,
         )
-        value, activity = 0.0, np.zeros(y.size)
+        value, activity = 0.5 * dot(centre, centre) / sigma, np.zeros(y.size)
         for part in parts:
             value += part[0]
             activity += part[1]
         target = np.where(y > 0, w.upper_row, np.where(y < 0, w.lower_row, 0.0))
-        value -= float(np.where(y == 0, 0.0, y) @ target)
+        value -= dot(np.where(y == 0, 0.0, y), target)
         nearest = np.clip(activity, w.lower_row, w.upper_row)
         gradient = activity - np.where((y == 0) & self._kinked, nearest, np.where(self._kinked, target, w.upper_row))
-        value -= 0.5 * self._elastic * float(y @ y)
+        value -= 0.5 * self._elastic * dot(y, y)
         gradient -= self._elastic * y
         return Point(y, x, free, tight, value, gradient)
 
@@ -162,17 +162,17 @@ class SemismoothNewton:
         goal = min(0.1, float(np.linalg.norm(residual))) * float(np.linalg.norm(residual))
         step = np.zeros(residual.size)
         scaled = residual / diagonal
-        search, product = scaled.copy(), float(residual @ scaled)
+        search, product = scaled.copy(), dot(residual, scaled)
         for _ in range(500):
             curved = sigma * _hessian_times(w, here.free, here.tight, search) + damping * search
             curved[~mask] = 0.0
-            length = product / float(search @ curved)
+            length = product / dot(search, curved)
             step += length * search
             residual -= length * curved
             if np.linalg.norm(residual) <= goal:
                 break
             scaled = residual / diagonal
-            last, product = product, float(residual @ scaled)
+            last, product = product, dot(residual, scaled)
             search = scaled + (product / last) * search
         return step
 
@@ -180,7 +180,7 @@ class SemismoothNewton:
         self, here: Point, step: NDArray[np.float64], centre: NDArray[np.float64], sigma: float
     ) -> Point | None:
         """A point along the (kinked) ray that is higher and not too steep; None if there is none."""
-        slope = float(here.gradient @ step)
+        slope = dot(here.gradient, step)
         noise = 1e-14 * (1.0 + abs(here.value))
         length, low, high = 1.0, 0.0, np.inf
         best: Point | None = None
@@ -192,13 +192,13 @@ class SemismoothNewton:
             y[blocked] = 0.0
             there = self.evaluate(y, centre, sigma)
             risen = there.value - here.value
-            enough = risen >= _ARMIJO * float(here.gradient @ (y - here.y)) - noise
+            enough = risen >= _ARMIJO * dot(here.gradient, y - here.y) - noise
             if not enough:
                 high = length
             else:
                 if best is None or there.value > best.value:
                     best = there
-                if float(there.gradient @ step) <= _CURVATURE * slope:
+                if dot(there.gradient, step) <= _CURVATURE * slope:
                     break
                 low = length
             if high == np.inf and length > _LONGEST_STEP:
@@ -217,7 +217,7 @@ def _multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
     """tau with sum(clip(v - tau, 0, upper)) == total, by safeguarded Newton from a guess."""
     low, high = -np.inf, np.inf
     for _ in range(200):
-        mass, count = -total, 0
+        mass, count, edges = -total, 0, 0
         above, below = np.inf, -np.inf
         for j in range(v.size):
             d = v[j] - tau
@@ -225,7 +225,11 @@ def _multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
                 below = max(below, d)
             elif d >= upper[j]:
                 mass += upper[j]
-                above = min(above, d - upper[j])
+                beyond = d - upper[j]
+                if beyond <= 1e-15 * abs(tau):
+                    edges += 1  # leaves its cap as soon as tau grows
+                else:
+                    above = min(above, beyond)
             else:
                 mass += d
                 count += 1
@@ -233,14 +237,11 @@ def _multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
             return tau
         if mass > 0.0:
             low = tau
+            count += edges
+            guess = tau + (mass / count if count > 0 else above)
         else:
             high = tau
-        if count > 0:
-            guess = tau + mass / count
-        elif mass > 0.0:
-            guess = tau + max(above, 1e-12)
-        else:
-            guess = tau + below + mass
+            guess = tau + (mass / count if count > 0 else below + mass)
         if guess == tau:
             return tau
         if not low < guess < high:
@@ -256,42 +257,62 @@ def _multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _project_blocks(w, y, centre, sigma, first, last, x, free, tight):  # type: ignore[no-untyped-def]
-    """x = Proj(centre - sigma p) for blocks [first, last); their part of psi and of A x."""
+    """x = Proj(centre - sigma p) for blocks [first, last); their part of psi and of A x.
+
+    p'x + |x - z|^2 / (2 sigma) = (x'x / 2 - x'v + z'z / 2) / sigma with v = z - sigma p: the last term is
+    the caller's, so that only the support of x counts here.
+    """
     activity = np.zeros(y.size)
     value = 0.0
     for b in range(first, last):
         begin, end = w.first[b], w.first[b + 1]
-        mass, top, second, cap = 0.0, -np.inf, -np.inf, np.inf
+        top, second, best = -np.inf, -np.inf, begin
         for j in range(begin, end):
             p = w.cost[j]
             for k in range(w.pointer[j], w.pointer[j + 1]):
                 p += y[w.row[k]] * w.value[k]
             v = centre[j] - sigma * p
             x[j] = v
-            mass += min(max(v, 0.0), w.upper[j])
             if v > top:
-                top, second, cap = v, top, w.upper[j]
+                top, second, best = v, top, j
             elif v > second:
                 second = v
-        t = 0.0
-        tight[b] = w.relation[b] == EXACTLY or (w.relation[b] != NO_TOTAL and mass > w.total[b])
+        total = w.total[b]
+        tight[b] = w.relation[b] == EXACTLY
+        if w.relation[b] == AT_MOST and top > 0.0:
+            mass = 0.0
+            for j in range(begin, end):
+                if x[j] > 0.0:
+                    mass += min(x[j], w.upper[j])
+            tight[b] = mass > total
+        # one column takes all, most often; if not, Newton starts left of the multiplier, where it is monotone
+        t = top - total if tight[b] else 0.0
+        if tight[b] and second <= t and total <= w.upper[best]:
+            for j in range(begin, end):
+                x[j] = 0.0
+                free[j] = False
+            x[best] = total
+            free[best] = total < w.upper[best]
+            value += total * (0.5 * total - top)
+            for k in range(w.pointer[best], w.pointer[best + 1]):
+                activity[w.row[k]] += w.value[k] * total
+            continue
         if tight[b]:
-            # one column takes all, most often; else start Newton left of the multiplier, where it is monotone
-            t = top - w.total[b]
-            if second > t or cap < w.total[b]:
-                t = _multiplier(x[begin:end], w.upper[begin:end], w.total[b], t)
+            t = _multiplier(x[begin:end], w.upper[begin:end], total, t)
         for j in range(begin, end):
             v = x[j]
             d = v - t
-            free[j] = 0.0 < d < w.upper[j]
-            xj = min(max(d, 0.0), w.upper[j])
+            if d <= 0.0 or w.upper[j] == 0.0:
+                x[j] = 0.0
+                free[j] = False
+                continue
+            free[j] = d < w.upper[j]
+            xj = min(d, w.upper[j])
             x[j] = xj
-            # p x + (x - z)^2 / (2 sigma), written without p
-            value += (xj * (centre[j] - v) + 0.5 * (xj - centre[j]) * (xj - centre[j])) / sigma
-            if xj != 0.0:
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    activity[w.row[k]] += w.value[k] * xj
-    return value, activity
+            value += xj * (0.5 * xj - v)
+            for k in range(w.pointer[j], w.pointer[j + 1]):
+                activity[w.row[k]] += w.value[k] * xj
+    return value / sigma, activity
 
 
 @njit(cache=True, nogil=True)

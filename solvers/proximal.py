@@ -24,6 +24,7 @@ arXiv 1903.09546.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -32,13 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.certificate import Certificate, SparseX, certify
-from copter.pricing import KEEP_ALL, Pricing, price
+from copter.pricing import KEEP_ALL, Pricing, dot, price
 from copter.rays import farkas_ray, primal_ray
 from copter.solution import Ray, Solution, Status, Timings, make_solution
 from copter.solvers.base import Solver, Stopwatch
 from copter.solvers.descent import CoordinateDescent
 from copter.solvers.newton import SemismoothNewton
 from copter.solvers.working_set import WorkingSet, gather, lightest, runaway_price, union
+from copter.store import spread
 
 if TYPE_CHECKING:
     from copter.program import ContinualProgram
@@ -50,6 +52,8 @@ _SIGMA_GROWTH = 5.0
 _WANTED = 12
 _INNER_LIMIT = 25
 _FAILURES = 3
+_SAMPLE_COLUMNS = 60_000
+_IDLE_ROUNDS = 12
 
 
 @dataclass
@@ -115,6 +119,12 @@ class ProximalPoint(Solver):
     def reset(self) -> None:
         """Forget the last answer."""
         self._state = None
+
+    def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
+        """Take an allocation and prices (by slot of ``program``) as if they were the last answer for it."""
+        births, row_births = program.store.requests.birth[x.slot], program.store.rows.birth[: y.size].copy()
+        slack = np.nan if self._state is None else self._state.slack
+        self._state = _State(program, x, births, y, row_births, slack)
 
     def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
@@ -196,9 +206,11 @@ class _Run:
     def solve(self) -> Solution:
         tolerance = self.settings.tolerance
         x, y = self.centre, self.y
+        if not self.warm[0]:
+            y = self._sampled_prices(y)
         pricing = self._price(y)
         certificate = certify(self.store, x, y, pricing)
-        best = (certificate, x, y)
+        best = (certificate, x, y, pricing)
         ray = None
         if pricing.request_bound == np.inf:
             ray = farkas_ray(self.program, np.zeros_like(y))
@@ -207,7 +219,7 @@ class _Run:
             return self._answer(Status.OPTIMAL, "last round's answer still is optimal", best)
         slot, column = union(pricing.slot, pricing.column, x.slot, x.column)
         slot, column = union(slot, column, *lightest(self.store))
-        sigma = 0.0
+        sigma, idle, lowest = 0.0, 0, np.inf
         status, reason = Status.ITERATION_LIMIT, "iteration limit reached"
         while self.iterations < self.settings.iteration_limit:
             working = gather(self.store, slot, column)
@@ -217,7 +229,7 @@ class _Run:
             certificate = certify(self.store, x, y, pricing)
             self._report(working, certificate)
             if _worth(certificate) < _worth(best[0]):
-                best = (certificate, x, y)
+                best = (certificate, x, y, pricing)
             if certificate.within(tolerance):
                 return self._answer(Status.OPTIMAL, "residuals and gap are within the tolerance", best)
             ray = step.found
@@ -227,8 +239,36 @@ class _Run:
             if self.late():
                 status, reason = Status.DEADLINE, f"deadline of {self.deadline:g} s reached"
                 break
+            before = slot.size
             slot, column = union(slot, column, pricing.slot, pricing.column)
+            if step.violation is not None:
+                missing = price(self.store, step.violation, slack=0.0, cost_factor=0.0, threads=self.settings.threads)
+                slot, column = union(slot, column, missing.slot, missing.column)
+            worth = _worth(certificate)
+            idle = idle + 1 if slot.size == before and worth > 0.5 * lowest else 0
+            lowest = min(lowest, worth)
+            if idle == _IDLE_ROUNDS:
+                status, reason = Status.NUMERICAL_ERROR, f"no progress beyond a residual of {_worth(best[0]):.1e}"
+                break
         return self._answer(status, reason, best)
+
+    def _sampled_prices(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """First prices: those of a sample of the requests, with all their columns, on its share of the rows.
+
+        Without prices a pass finds the columns that would be best if everything were free, and it takes
+        many passes to get from them to those that matter.
+        """
+        table = self.store.requests
+        slots = np.flatnonzero(table.n_columns[: table.size] > KEEP_ALL)
+        stride = int(table.n_columns[slots].sum()) // _SAMPLE_COLUMNS
+        if stride < 4 or slots.size < 8 * stride:
+            return y
+        slots = slots[::stride]
+        sizes = table.n_columns[slots]
+        working = gather(self.store, np.repeat(slots, sizes), spread(np.zeros_like(sizes), sizes))
+        share = slots.size / np.count_nonzero(table.n_columns[: table.size])
+        working = working._replace(lower_row=share * working.lower_row, upper_row=share * working.upper_row)
+        return _Restricted(self, working, 0.0).solve(self.centre, y, 1.0)[1]
 
     def _price(self, y: NDArray[np.float64]) -> Pricing:
         """A pass at prices y; the slack is kept at about a dozen columns a screened request."""
@@ -267,10 +307,10 @@ class _Run:
         self,
         status: Status,
         reason: str,
-        best: tuple[Certificate, SparseX, NDArray[np.float64]],
+        best: tuple[Certificate, SparseX, NDArray[np.float64], Pricing],
         ray: Ray | None = None,
     ) -> Solution:
-        certificate, x, y = best
+        certificate, x, y, pricing = best
         return make_solution(
             self.program,
             x,
@@ -283,6 +323,7 @@ class _Run:
             last=self.last,
             certificate=certificate,
             ray=ray,
+            pricing=pricing,
         )
 
 
@@ -294,6 +335,7 @@ class _Restricted:
         self.working = working
         self.sigma = sigma
         self.found: Ray | None = None
+        self.violation: NDArray[np.float64] | None = None
         self.inner: SemismoothNewton | CoordinateDescent
         if run.settings.inner == "cd":
             self.inner = CoordinateDescent(working, run.late)
@@ -313,7 +355,7 @@ class _Restricted:
         sigma = self.sigma or 10.0 * unit
         failures, x_now = 0, centre
         while run.iterations < run.settings.iteration_limit:
-            reach = 1e-14 * float(np.linalg.norm(centre))
+            reach = 1e-14 * math.sqrt(dot(centre, centre))
             inner = self.inner.solve(prices, centre, sigma, 0.01 * tolerance * size + reach, _INNER_LIMIT)
             run.iterations += max(1, inner.iterations)
             objective, loss = w.gap(inner.x, inner.y)
@@ -324,7 +366,7 @@ class _Restricted:
                 inner.iterations,
                 "converged" if inner.converged else "not converged",
                 abs(loss) / max(1.0, abs(objective)),
-                float(np.linalg.norm(move)),
+                math.sqrt(dot(move, move)),
             )
             if inner.converged and abs(loss) > 1e-3 * max(1.0, abs(objective)):
                 self.found = primal_ray(run.program, w.sparse(move))
@@ -337,7 +379,7 @@ class _Restricted:
                 break
             if inner.converged:
                 centre, prices = inner.x, inner.y
-                if abs(loss) <= goal * max(1.0, abs(objective)):
+                if abs(loss) <= goal * max(1.0, abs(objective)) or not move.any():
                     break
                 if 2 * inner.iterations <= _INNER_LIMIT:
                     sigma = min(sigma * _SIGMA_GROWTH, 1e12 * unit)
@@ -352,11 +394,12 @@ class _Restricted:
     def _farkas(self, x: NDArray[np.float64]) -> Ray | None:
         """Proof that the program is infeasible, if the working set cannot meet the rows and that proves it."""
         y = self.inner.least_violation(self.working, x, self.run.late, self.run.settings.threads)
-        return farkas_ray(self.run.program, y * self.working.row_scale)
+        self.violation = y * self.working.row_scale
+        return farkas_ray(self.run.program, self.violation)
 
 
 def _root_mean_square(values: NDArray[np.float64]) -> float:
-    return float(np.sqrt(values @ values / max(1, np.count_nonzero(values))))
+    return float(np.sqrt(dot(values, values) / max(1, np.count_nonzero(values))))
 
 
 def _worth(certificate: Certificate) -> float:

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from copter.certificate import SparseX
-from copter.pricing import KEEP_ALL
+from copter.pricing import KEEP_ALL, dot
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore, spread
 
 _RUIZ_PASSES = 8
@@ -73,8 +73,8 @@ class WorkingSet(NamedTuple):
     def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
         """Objective, and objective - bound, of the set as a program of its own (scaled prices)."""
         paid = np.where(y > 0, self.upper_row, np.where(y < 0, self.lower_row, 0.0))
-        objective = float(self.cost @ x)
-        return objective, objective - _request_bound(self, x, y) + float(y @ paid)
+        objective = dot(self.cost, x)
+        return objective, objective - _request_bound(self, x, y) + dot(y, paid)
 
 
 def union(
@@ -201,13 +201,14 @@ def _request_bound(w, x, y):  # type: ignore[no-untyped-def]
     bound = 0.0
     for b in range(w.slot.size):
         low, capped = np.inf, False
-        level = -np.inf
+        level, mass = -np.inf, 0.0
         for j in range(w.first[b], w.first[b + 1]):
             p = w.cost[j]
             for k in range(w.pointer[j], w.pointer[j + 1]):
                 p += y[w.row[k]] * w.value[k]
             low = min(low, p)
             capped = capped or w.upper[j] < w.total[b]
+            mass += x[j]
             if x[j] > 0.0:
                 level = max(level, p)
         if w.relation[b] == NO_TOTAL:
@@ -218,7 +219,7 @@ def _request_bound(w, x, y):  # type: ignore[no-untyped-def]
         else:
             level = max(level, low)
             if w.relation[b] != EXACTLY:
-                level = min(level, 0.0)
+                level = min(level, 0.0) if mass >= (1.0 - 1e-12) * w.total[b] else 0.0
             bound += w.total[b] * level
         for j in range(w.first[b], w.first[b + 1]):
             p = w.cost[j] - level

@@ -191,6 +191,24 @@ def test_hot_starts_from_the_kept_basis():
     assert not make_solver("highs-hot", keep_basis=False).solve(program).warm_started
 
 
+@pytest.mark.parametrize("name", ["copter", "copter-rebuild", "highs-hot", "highs-simplex"])
+def test_a_slot_used_again_is_no_allocation_kept(name):
+    program = ContinualProgram()
+    program.add_resource("a", 10.0)
+    for q in range(4):
+        program.add_request(q, [-1.0], {"a": 1.0}, total=1.0)
+    solver = make_solver(name)
+    assert solver.solve(program).churn == 1.0
+    assert solver.solve(program).churn == 0.0
+    program.remove_request(2)
+    program.add_request("new", [-1.0], {"a": 1.0}, total=1.0)  # in the slot of 2
+    assert program.store.requests.size == 4
+    assert solver.solve(program).churn == pytest.approx(2 / 5)
+    program.update_request(0, costs=[-1.0], usage={"a": 1.0})  # other columns in the same slot
+    assert solver.solve(program).churn == pytest.approx(2 / 5)
+    assert solver.solve(random_program(1)).churn == 1.0
+
+
 def test_hot_takes_up_another_program():
     hot = make_solver("highs-hot")
     for seed in (1, 2):
@@ -267,6 +285,19 @@ def test_infeasible_with_ray(name):
     most = np.where(y > 0, compiled.row_upper[:2], compiled.row_lower[:2])[y != 0] @ y[y != 0]
     assert least - most > 1e-6
     assert solution.ray.value > 0 and solution.ray.residual < 1e-9
+
+
+@pytest.mark.parametrize("name", ["copter", "copter-rebuild", *LP, "highs-milp"])
+@pytest.mark.parametrize("free", [False, True])
+def test_a_request_that_cannot_meet_its_own_sum(name, free):
+    program = random_program(2)
+    program.add_request("short", [1.0, -1.0], {"r0": 1.0}, total=5.0, relation="==", upper=[1.0, 2.0])
+    if free:
+        program.add_request("free", [-1.0], {})  # infeasible all the same
+    solution = make_solver(name).solve(program)
+    assert solution.status is Status.INFEASIBLE and solution.ray.kind == "infeasible"
+    assert solution.ray.value == np.inf and solution.ray.residual == 0.0
+    assert set(solution.ray.y.values()) == {0.0}
 
 
 @pytest.mark.parametrize("name", [*LP, "highs-milp"])

@@ -10,7 +10,7 @@ from copter.bench.sia import record_sia
 from copter.bench.summary import KEEPS, spread, summarise
 from copter.bench.updates import measure_updates
 from copter.cli.main import app
-from copter.solvers.base import SOLVERS
+from copter.solvers.base import SOLVERS, make_solver
 
 RECORD = {
     "solver",
@@ -130,3 +130,19 @@ def test_the_commands_write_their_documents(tmp_path):
     result = runner.invoke(app, ["bench", "updates", "--sizes", "4000", "--json", str(updates)])
     assert result.exit_code == 0, result.output
     assert len(json.loads(updates.read_text())["records"]) == 1
+
+
+def test_a_solver_that_fails_does_not_take_the_others_with_it(tmp_path, monkeypatch):
+    def make(name, **settings):
+        if name == "glop":
+            raise RuntimeError("no such library")
+        return make_solver(name, **settings)
+
+    monkeypatch.setattr("copter.bench.rounds.make_solver", make)
+    path = tmp_path / "sia.json"
+    size = ["--gpus", "64", "--jobs", "10", "--rounds", "2", "--no-isolate"]
+    result = CliRunner().invoke(app, ["bench", "sia", *size, "--solvers", "glop,copter", "--json", str(path)])
+    assert result.exit_code == 1
+    document = json.loads(path.read_text())
+    assert document["failures"] == {"glop": "RuntimeError: no such library"}
+    assert len(document["records"]) == 2

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import copter
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"copter": "copter", "bench": "copter.bench", "problems": "copter.problems"}
 FOLDERS |= {"shims": "copter.shims", "solvers": "copter.solvers"}
@@ -40,7 +42,7 @@ def test_nothing_is_installed_under_a_bare_name(tmp_path):
 
 
 def test_the_version_is_one(project):
-    assert version("copter-opt") == project["project"]["version"]
+    assert version("copter-opt") == project["project"]["version"] == copter.__version__
 
 
 @pytest.mark.parametrize("module", ["copter", "copter.cli.main"])

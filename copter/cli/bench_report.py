@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,12 @@ from copter.bench.machine import machine
 from copter.bench.rounds import Measured, Record, Recorded, SolverSettings, replay, replay_isolated
 from copter.bench.summary import document
 from copter.cli.console import errors, save_json, seconds, table
-from copter.errors import CopterError
 
 
 def measure_all(recorded: Recorded, settings: Mapping[str, Any]) -> tuple[list[Measured], dict[str, str]]:
     """Replay a recording through the solvers of `settings`, one after the other.
 
-    A solver that fails does not end the benchmark: what it said is in the second result, by its name.
+    A solver that fails does not end the benchmark: its error is in the second result, by its name.
     """
     measured, failures = [], {}
     run = replay_isolated if settings["isolate"] else replay
@@ -28,9 +27,12 @@ def measure_all(recorded: Recorded, settings: Mapping[str, Any]) -> tuple[list[M
         solver = SolverSettings(name, settings["tolerance"], settings["deadline"], settings["threads"])
         try:
             measured.append(run(recorded, solver, _show))
-        except (CopterError, BrokenProcessPool, MemoryError) as error:
+        except (
+            Exception
+        ) as error:  # hours of other solvers' rounds must not be lost to one, whatever it raised
+            traceback.print_exc()
             failures[name] = f"{type(error).__name__}: {error}"
-            errors().print(f"{name} failed: {failures[name]}", markup=False)
+            errors().print(f"{name} failed; the others go on")
     return measured, failures
 
 

@@ -10,6 +10,8 @@ import typer
 
 from copter.cli import sia, updates
 from copter.cli.console import errors
+from copter.cli.solve import EXAMPLES as SOLVE_EXAMPLES
+from copter.cli.solve import solve
 from copter.cli.solvers import list_solvers
 from copter.errors import CopterError
 
@@ -20,6 +22,7 @@ _EXAMPLES = """\b
 Examples:
   copter run sia --gpus 512 --jobs-per-day 960 --hours 6
   copter bench sia --gpus 1024 --jobs 200 --solvers copter,highs-hot
+  copter solve afiro.mps
 """
 
 app = typer.Typer(
@@ -36,6 +39,7 @@ run_app = typer.Typer(help="Run a whole job round by round and report on it.", n
 bench_app = typer.Typer(help="Measure solvers on recorded rounds.", no_args_is_help=True)
 app.add_typer(run_app, name="run")
 app.add_typer(bench_app, name="bench")
+app.command("solve", epilog=SOLVE_EXAMPLES)(solve)
 app.command("solvers")(list_solvers)
 for domain in DOMAINS:
     domain.register(run_app, bench_app)

@@ -106,6 +106,7 @@ class SiaPolicy:
         self._source_list: list[tuple[Profile, int | None]] = []
         self._fixed_batch: dict[Profile, Profile] = {}
         self._arrived: list[int] = []
+        self._recosted: dict[Hashable, NDArray[np.float64]] = {}
         self._left: list[Hashable] = []
         self._nodes: dict[str, int] = {}
         self._released: list[Hashable] = []
@@ -264,6 +265,9 @@ class SiaPolicy:
         self._add(slots, mode, limit)
         for at in np.flatnonzero(changed).tolist():
             self._refresh(int(slots[at]), int(mode[at]), int(limit[at]))
+        if self._recosted:
+            self.program.update_requests(list(self._recosted), costs=list(self._recosted.values()))
+            self._recosted = {}
         table.sent_row[slots], table.sent_limit[slots] = row, limit
         table.sent_current[slots] = table.current[slots]
         self._rescale(slots[changed | (table.column[slots] >= 0)], now)
@@ -421,7 +425,7 @@ class SiaPolicy:
             self.program.update_request(job, costs=costs, usage=template, start=start)
             self._templates.release(old)
         elif costs is not self._costs[slot] and not np.array_equal(costs, self._cost(slot)):
-            self.program.update_request(job, costs=costs)
+            self._recosted[job] = costs
         self._choices[slot], self._costs[slot] = choices, costs
 
     def _choice(self, slot: int) -> Choices:

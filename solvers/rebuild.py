@@ -1,0 +1,193 @@
+"""copter without differential edits: the program is built from nothing every round, then solved warm.
+
+The ablation of the store.  Every round the content of the given program goes, in bulk, into a new
+:class:`copter.program.ContinualProgram`, as a user would do who keeps no program between rounds: effective
+costs (no scales, no overrides) and private columns (no templates).  Last round's allocation and prices are
+carried over by id, so that what is left of the difference to ``copter`` is the build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.certificate import Certificate, SparseX
+from copter.compiled import effective_costs, row_positions, upper_bounds, usage_columns
+from copter.program import ContinualProgram
+from copter.solution import Solution, Timings, make_solution
+from copter.solvers.base import Solver, Stopwatch
+from copter.solvers.memory import LastX, churn_base
+from copter.solvers.proximal import ProximalPoint
+from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+
+class Rebuild(Solver):
+    """Proximal point, warm, on a program that is built anew every round.
+
+    Parameters
+    ----------
+    name : str
+    **settings
+        Of :class:`copter.solvers.proximal.ProximalPoint`: ``tolerance``, ``deadline``, ``threads`` and so on.
+        The build counts towards the deadline.
+    """
+
+    def __init__(self, name: str = "copter-rebuild", **settings: Any) -> None:
+        super().__init__(name)
+        self._inner = ProximalPoint(name, **settings)
+        self._last: _LastRound | None = None
+
+    def reset(self) -> None:
+        """Forget the last answer."""
+        self._inner.reset()
+        self._last = None
+
+    def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
+        """Build the program again as it is now and solve it from the last answer."""
+        deadline = self._inner.deadline if deadline is None else deadline
+        watch = Stopwatch()
+        copy = Copy(program)
+        self._carry_over(copy)
+        edit = watch()
+        left = None if deadline is None else max(0.0, deadline - edit)
+        found = self._inner.solve(copy.program, deadline=left)
+        x, y = copy.original_x(found.nonzeros), copy.original_y(found.y)
+        solution = make_solution(
+            program,
+            x,
+            y,
+            status=found.status,
+            reason=found.reason,
+            iterations=found.iterations,
+            timings=Timings(edit=edit, solve=found.timings.solve),
+            warm=(found.warm_started, found.warm_reason),
+            last=churn_base(self._last.x if self._last else None, program),
+            ray=found.ray,
+            certificate=Certificate(found.objective, found.bound, found.relative, found.absolute),
+        )
+        rows = program.store.rows
+        self._last = _LastRound(LastX.of(program, x), y, rows.birth[: rows.size].copy())
+        return solution
+
+    def _carry_over(self, copy: Copy) -> None:
+        """Give the inner solver last round's x and prices, and the starts that came with edits."""
+        starts = copy.original.take_starts()
+        if self._last is not None and self._last.x.program is copy.original:
+            x = self._last.x.surviving()
+            kept = ~np.isin(x.slot, list(starts))
+            y = np.zeros(copy.original.store.rows.size)
+            known = copy.original.store.rows.birth[: self._last.y.size] == self._last.row_births
+            y[: known.size][known] = self._last.y[known]
+            x = copy.fresh_x(SparseX(x.slot[kept], x.column[kept], x.value[kept]))
+            self._inner.start_from(copy.program, x, copy.fresh_y(y))
+        if starts:
+            ids = dict(zip(copy.original.request_slots.tolist(), copy.original.request_ids, strict=True))
+            for slot, (columns, values) in starts.items():
+                start = dict(zip(columns.tolist(), values.tolist(), strict=True))
+                copy.program.update_request(ids[slot], start=start)
+
+
+@dataclass(frozen=True)
+class _LastRound:
+    """What is kept between rounds, by slots of the given program."""
+
+    x: LastX
+    y: NDArray[np.float64]
+    row_births: NDArray[np.int64]
+
+
+class Copy:
+    """A program built from the content of another, and the maps between their slots.
+
+    Parameters
+    ----------
+    original : ContinualProgram
+
+    Attributes
+    ----------
+    original, program : ContinualProgram
+        The given one, and the new one of the same ids.
+    """
+
+    def __init__(self, original: ContinualProgram) -> None:
+        self.original, self.program = original, ContinualProgram()
+        store, table = original.store, original.store.requests
+        ids, slots = original.request_ids, original.request_slots
+        self._rows = original.resource_slots
+        lower, upper = store.rows.lower[self._rows].tolist(), store.rows.upper[self._rows].tolist()
+        for id, low, high in zip(original.resource_ids, lower, upper, strict=True):
+            self.program.add_resource(id, high, low)
+        position = row_positions(store, self._rows)
+        # One call takes one kind of sum row and of integrality.
+        kind = 2 * table.relation[slots] + table.integral[slots]
+        groups = [np.flatnonzero(kind == each) for each in np.unique(kind)]
+        for group in groups:
+            _add_requests(self.program, [ids[k] for k in group.tolist()], store, slots[group], position)
+        # The new program's slots are 0, 1, ... in the order of the calls.
+        self._slots = slots[np.concatenate(groups)] if groups else slots
+
+    def fresh_x(self, x: SparseX) -> SparseX:
+        """An allocation of the original program in slots of the new one."""
+        position = np.full(self.original.store.requests.size, -1)
+        position[self._slots] = np.arange(self._slots.size)
+        return _by_slot(position[x.slot], x)
+
+    def original_x(self, x: SparseX) -> SparseX:
+        """An allocation of the new program in slots of the original one."""
+        return _by_slot(self._slots[x.slot], x)
+
+    def fresh_y(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Prices of the original program's row slots in those of the new one."""
+        return y[self._rows]
+
+    def original_y(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Prices of the new program's row slots in those of the original one."""
+        prices = np.zeros(self.original.store.rows.size)
+        prices[self._rows] = y
+        return prices
+
+
+def _by_slot(slot: NDArray[np.int64], x: SparseX) -> SparseX:
+    """``x`` with other slots, ascending."""
+    order = np.argsort(slot, kind="stable")
+    return SparseX(slot[order], x.column[order], x.value[order])
+
+
+def _add_requests(
+    program: ContinualProgram,
+    ids: list[Hashable],
+    store: ConstraintStore,
+    slots: NDArray[np.int64],
+    position: NDArray[np.int32],
+) -> None:
+    """Add requests of one kind with the content that ``store`` has in ``slots``."""
+    table = store.requests
+    relation: Literal["<=", "=="] = "==" if table.relation[slots[0]] == EXACTLY else "<="
+    upper = upper_bounds(store, slots)
+    program.add_requests(
+        ids,
+        effective_costs(store, slots),
+        table.n_columns[slots],
+        _matrix(store, slots, position),
+        totals=None if table.relation[slots[0]] == NO_TOTAL else table.total[slots],
+        relation=relation,
+        upper=upper if (upper != upper[0]).any() else float(upper[0]),
+        integral=bool(table.integral[slots[0]]),
+    )
+
+
+def _matrix(store: ConstraintStore, slots: NDArray[np.int64], position: NDArray[np.int32]) -> csc_array:
+    """Columns of many requests in the resource rows."""
+    from scipy.sparse import csc_array
+
+    columns = usage_columns(store, slots, position)
+    indptr = np.concatenate(([0], np.cumsum(columns.counts)))
+    shape = (int((position >= 0).sum()), columns.counts.size)
+    return csc_array((columns.value, columns.row, indptr), shape=shape)

@@ -1,0 +1,199 @@
+"""Random programs with every kind of row and bound: both inner solvers against HiGHS and the twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy_twins import INF, verify
+from strategies import KINDS, PlainProgram, PlainRequest, make_infeasible, make_unbounded, random_plain
+
+from copter import ProximalPoint
+
+#: inner solver and the tolerance it is asked for, and then held to
+INNERS = [("newton", 1e-6), ("cd", 1e-4), ("auto", 1e-6)]
+PATIENCE = 10.0
+"""Seconds; a solve takes milliseconds."""
+
+
+def check(plain: PlainProgram, inner: str, tolerance: float) -> str:
+    program = plain.build()
+    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=PATIENCE).solve(program)
+    return verify(solution, program, plain.model(), tolerance)
+
+
+@pytest.mark.parametrize(("inner", "tolerance"), INNERS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(25))
+def test_feasible_and_bounded(seed, kind, inner, tolerance):
+    rng = np.random.default_rng([seed, len(kind)])
+    assert check(random_plain(rng, kind), inner, tolerance) == "optimal"
+
+
+@pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
+@pytest.mark.parametrize("seed", range(40))
+def test_infeasible(seed, inner, tolerance):
+    rng = np.random.default_rng([seed, 99])
+    plain = random_plain(rng, str(rng.choice(KINDS)))
+    make_infeasible(rng, plain)
+    assert check(plain, inner, tolerance) == "infeasible"
+
+
+@pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
+@pytest.mark.parametrize("seed", range(40))
+def test_unbounded(seed, inner, tolerance):
+    rng = np.random.default_rng([seed, 99])
+    plain = random_plain(rng, str(rng.choice(KINDS)))
+    make_unbounded(rng, plain)
+    assert check(plain, inner, tolerance) == "unbounded"
+
+
+@pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
+@pytest.mark.parametrize("kind", ["mixed", "general", "wide"])
+@pytest.mark.parametrize("seed", range(5))
+def test_badly_scaled(seed, kind, inner, tolerance):
+    """Rows in units of 0.01 to 100, costs of requests too."""
+    rng = np.random.default_rng([seed, 31])
+    plain = random_plain(rng, kind)
+    factors = {row: 10.0 ** rng.uniform(-2, 2) for row in plain.resources}
+    for row, (lower, upper) in plain.resources.items():
+        plain.resources[row] = (lower * factors[row], upper * factors[row])
+    for request in plain.requests.values():
+        request.usage = {i: {j: v * factors[i] for j, v in e.items()} for i, e in request.usage.items()}
+    assert check(plain, inner, tolerance) == "optimal"
+
+
+# ---- degenerate ones -----------------------------------------------------------------------------------
+
+
+def assignment(n: int, rng: np.random.Generator) -> PlainProgram:
+    """n workers, n tasks, few different costs: optima are many, and every vertex is degenerate."""
+    plain = PlainProgram({i: (1.0, 1.0) for i in range(n)})
+    for k in range(n):
+        usage = {i: {i: 1.0} for i in range(n)}
+        plain.requests[k] = PlainRequest(rng.integers(0, 4, n).astype(float).tolist(), usage, 1.0, "==")
+    return plain
+
+
+def transport(n: int, rng: np.random.Generator) -> PlainProgram:
+    """Supplies equal demands: rows and sum rows depend on each other."""
+    demand = rng.integers(1, 5, n).astype(float)
+    plain = PlainProgram({i: (d, d) for i, d in enumerate(demand.tolist())})
+    supply = rng.permutation(demand).tolist()
+    for k, s in enumerate(supply):
+        usage = {i: {i: 1.0} for i in range(n)}
+        plain.requests[k] = PlainRequest(rng.integers(1, 9, n).astype(float).tolist(), usage, s, "==")
+    return plain
+
+
+def redundant(n: int, rng: np.random.Generator) -> PlainProgram:
+    """The same row n times, its columns twice in each request, costs that tie."""
+    plain = PlainProgram({i: (-INF, 4.0) for i in range(n)} | {"equal": (4.0, 4.0)})
+    for k in range(n):
+        sizes = {j: float(1 + j % 3) for j in range(6)}
+        usage = {i: dict(sizes) for i in plain.resources}
+        plain.requests[k] = PlainRequest([-1.0, -2.0, -3.0] * 2, usage, 1.0, upper=[1.0] * 6)
+    return plain
+
+
+def tight(n: int, rng: np.random.Generator) -> PlainProgram:
+    """One feasible point: capacities at zero, totals at zero, closed and fixed columns."""
+    plain = PlainProgram({"zero": (-INF, 0.0), "both": (0.0, 0.0), "full": (2.0, 2.0)})
+    for k in range(n):
+        plain.requests[k] = PlainRequest([-1.0] * 10, {"zero": {j: 1.0 for j in range(10)}}, 1.0)
+        plain.requests[-k - 1] = PlainRequest([-5.0, 1.0], {"both": {0: 1.0}}, 0.0, "==")
+    plain.requests["closed"] = PlainRequest([-9.0] * 3, {"full": {0: 1.0}}, upper=0.0)
+    plain.requests["fixed"] = PlainRequest([3.0] * 2, {"full": {0: 1.0, 1: 1.0}}, 2.0, "==", [1.0, 1.0])
+    return plain
+
+
+@pytest.mark.parametrize(("inner", "tolerance"), INNERS)
+@pytest.mark.parametrize("family", [assignment, transport, redundant, tight])
+@pytest.mark.parametrize("n", [3, 12])
+def test_degenerate(n, family, inner, tolerance):
+    assert check(family(n, np.random.default_rng(n)), inner, tolerance) == "optimal"
+
+
+# ---- the smallest ones ---------------------------------------------------------------------------------
+
+SMALLEST = {
+    "nothing at all": (PlainProgram(), "optimal"),
+    "no columns": (PlainProgram({"r": (-1.0, 2.0)}), "optimal"),
+    "no columns, infeasible": (PlainProgram({"r": (1.0, 2.0)}), "infeasible"),
+    "no rows": (PlainProgram({}, {"q": PlainRequest([-1.0, 2.0], {}, 3.0)}), "optimal"),
+    "a slack total over bounds": (
+        PlainProgram({}, {"q": PlainRequest([-1.0, 1.0], {}, 5.0, "<=", 2.0)}),
+        "optimal",
+    ),
+    "a total that is its bounds": (
+        PlainProgram({}, {"q": PlainRequest([-1.0, 1.0], {}, 4.0, "==", 2.0)}),
+        "optimal",
+    ),
+    "a total beyond its bounds": (
+        PlainProgram({}, {"q": PlainRequest([-1.0, 1.0], {}, 4.1, "==", 2.0)}),
+        "infeasible",
+    ),
+    "no costs": (
+        PlainProgram({"r": (1.0, 2.0)}, {"q": PlainRequest([0.0, 0.0], {"r": {0: 1.0, 1: 1.0}})}),
+        "optimal",
+    ),
+    "empty row": (PlainProgram({"r": (0.0, 0.0)}, {"q": PlainRequest([1.0], {})}), "optimal"),
+    "empty row, infeasible": (PlainProgram({"r": (0.5, 1.0)}, {"q": PlainRequest([1.0], {})}), "infeasible"),
+    "all closed": (
+        PlainProgram({"r": (-INF, 1.0)}, {"q": PlainRequest([-1.0], {"r": {0: 1.0}}, upper=0.0)}),
+        "optimal",
+    ),
+    "zero totals": (
+        PlainProgram({"r": (0.0, 1.0)}, {"q": PlainRequest([-1.0], {"r": {0: 1.0}}, 0.0, "==")}),
+        "optimal",
+    ),
+    "an unbounded column": (PlainProgram({}, {"q": PlainRequest([-1.0], {})}), "unbounded"),
+    "bounded by a row": (
+        PlainProgram({"r": (-INF, 3.0)}, {"q": PlainRequest([-1.0], {"r": {0: 2.0}})}),
+        "optimal",
+    ),
+    "negative capacity": (
+        PlainProgram({"r": (-INF, -3.0)}, {"q": PlainRequest([1.0], {"r": {0: -2.0}})}),
+        "optimal",
+    ),
+    "wanted by a lower bound": (
+        PlainProgram({"r": (3.0, INF)}, {"q": PlainRequest([1.0], {"r": {0: 2.0}})}),
+        "optimal",
+    ),
+}
+
+
+@pytest.mark.parametrize(("inner", "tolerance"), INNERS)
+@pytest.mark.parametrize("case", SMALLEST)
+def test_smallest(case, inner, tolerance):
+    plain, status = SMALLEST[case]
+    assert check(plain, inner, tolerance) == status
+
+
+# ---- screened columns ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("inner", "tolerance"), INNERS)
+def test_columns_that_only_feasibility_asks_for(inner, tolerance):
+    """The row is met by dear columns alone: prices of optimality never point at them."""
+    n = 40
+    costs = np.linspace(1.0, 2.0, n).tolist()
+    costs[-1] = 500.0
+    plain = PlainProgram({"need": (3.0, INF)})
+    for k in range(4):
+        plain.requests[k] = PlainRequest(list(costs), {"need": {n - 1: 1.0}}, 1.0, "==")
+    assert check(plain, inner, tolerance) == "optimal"
+
+
+@pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
+@pytest.mark.parametrize("seed", range(4))
+def test_many_columns_of_which_few_matter(seed, inner, tolerance):
+    rng = np.random.default_rng(seed)
+    plain = PlainProgram({i: (-INF, float(rng.integers(10, 30))) for i in range(3)})
+    sizes = rng.integers(1, 9, 300)
+    usage = {
+        i: {int(j): float(sizes[j]) for j in np.flatnonzero(rng.integers(0, 3, 300) == i)} for i in range(3)
+    }
+    for k in range(30):
+        gains = (-(sizes**0.6) * rng.uniform(0.5, 1.5, 300)).tolist()
+        plain.requests[k] = PlainRequest(gains, {i: dict(e) for i, e in usage.items()}, 1.0)
+    assert check(plain, inner, tolerance) == "optimal"
