@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find copter solvers problems shims bench -name '*.py')
 
-.PHONY: demo test lint types pytest bench clean
+.PHONY: demo test lint types pytest bench docs clean
 
 # A quarter of a day of job arrivals from the built-in generator; the run folder lands in runs/demo.
 demo: $(VENV)/.installed
@@ -29,6 +29,10 @@ bench: $(VENV)/.installed
 	    --json runs/bench/sia.json
 	$(BIN)/copter bench updates --sizes 100000,1000000 --json runs/bench/updates.json
 
+# The API reference, from docstrings.
+docs: $(VENV)/.docs
+	$(BIN)/python docs/api/build.py build/docs
+
 clean:
 	rm -rf build dist runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
@@ -43,7 +47,11 @@ $(VENV)/.installed: pyproject.toml $(VENV)/.python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
 build/.wheel: $(SOURCES) pyproject.toml $(VENV)/.installed
-	rm -rf build
+	rm -rf build/wheel build/lib build/bdist.*
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --target build/wheel .
 	touch $@

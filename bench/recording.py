@@ -81,7 +81,7 @@ class RecordingProgram(ContinualProgram):
         self._recorder = recorder
         self._inside = False
         self._template_index: dict[int, int] = {}
-        self._templates = 0
+        self._template_count = 0
 
     def _record(self, verb: str, arguments: dict[str, Any]) -> None:
         self._recorder.write((verb, {name: self._symbolic(value) for name, value in arguments.items()}))
@@ -107,8 +107,8 @@ def _recorded(verb: str) -> Callable[..., Any]:
             self._inside = False
         self._record(verb, arguments)
         if isinstance(result, Template):
-            self._template_index[result.slot] = self._templates
-            self._templates += 1
+            self._template_index[result.slot] = self._template_count
+            self._template_count += 1
         return result
 
     return run

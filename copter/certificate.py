@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from copter.kernels import kernel
 from copter.pricing import Pricing, StoreView, dot, price, view_of
 from copter.store import AT_MOST, NO_TOTAL, ConstraintStore
 
@@ -94,7 +94,9 @@ def certify(
     absolute = Residuals(primal, dual, gap)
     scale = right_hand_norm(store)
     relative = Residuals(
-        primal / (1.0 + scale), dual / (1.0 + _cost_norm(store) if dual else 1.0), gap / max(1.0, abs(objective))
+        primal / (1.0 + scale),
+        dual / (1.0 + _cost_norm(store) if dual else 1.0),
+        gap / max(1.0, abs(objective)),
     )
     return Certificate(objective, bound, relative, absolute)
 
@@ -103,7 +105,8 @@ def right_hand_norm(store: ConstraintStore) -> float:
     """Euclidean norm of all finite row bounds (the larger of two) and totals."""
     rows, table = store.rows, store.requests
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
-    bounds = np.maximum(np.where(np.isfinite(lower), abs(lower), 0), np.where(np.isfinite(upper), abs(upper), 0))
+    below, above = (np.where(np.isfinite(bound), abs(bound), 0.0) for bound in (lower, upper))
+    bounds = np.maximum(below, above)
     totals = np.where(table.relation[: table.size] != NO_TOTAL, table.total[: table.size], 0.0)
     return float(np.sqrt(dot(bounds, bounds) + dot(totals, totals)))
 
@@ -126,10 +129,10 @@ def _cost_norm(store: ConstraintStore) -> float:
 def _objective_and_local(store: ConstraintStore, x: SparseX) -> tuple[float, float]:
     """c'x, and the squared violations of boxes and sum rows."""
     table = store.requests
-    return _local_terms(view_of(store), table.size, x.slot, x.column, x.value)  # type: ignore[no-any-return]
+    return _local_terms(view_of(store), table.size, x.slot, x.column, x.value)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_activity(view: StoreView, slot, column, value, activity):  # type: ignore[no-untyped-def]
     for k in range(slot.size):
         usage = view.usage[slot[k]]
@@ -138,7 +141,7 @@ def _add_activity(view: StoreView, slot, column, value, activity):  # type: igno
             activity[view.row[e]] += view.value[e] * value[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _local_terms(view: StoreView, size, slot, column, value):  # type: ignore[no-untyped-def]
     objective, squares = 0.0, 0.0
     sums = np.zeros(size)

@@ -26,7 +26,11 @@ class EditError(CopterError, ValueError):
         self.subject = subject
         self.field = field
         self.value = value
-        super().__init__(f"{subject!r}: {field} = {value!r}: {why}")
+        self.why = why
+        super().__init__(subject, field, value, why)
+
+    def __str__(self) -> str:
+        return f"{self.subject!r}: {self.field} = {self.value!r}: {self.why}"
 
 
 class UnknownSolverError(CopterError, ValueError):

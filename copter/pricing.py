@@ -28,6 +28,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from copter.kernels import kernel
 from copter.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
 
 _CHUNKS = 32
@@ -135,10 +136,10 @@ def price(
     marginal = np.zeros(size)
     bounds = chunk_bounds(view.n_columns)
     longest = int(view.n_columns.max(initial=0))
-    collect = slack is not None
+    collect, reach = slack is not None, slack or 0.0
     parts = run_chunks(
         lambda k: _price_chunk(
-            view, y, offset, shared, cost_factor, bounds[k], bounds[k + 1], longest, collect, slack or 0.0, marginal
+            view, y, offset, shared, cost_factor, bounds[k], bounds[k + 1], longest, collect, reach, marginal
         ),
         bounds.size - 1,
         threads,
@@ -206,7 +207,7 @@ def _template_prices(
     return offset, prices
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _usage_prices(view, y, offset, n_columns, prices):  # type: ignore[no-untyped-def]
     for usage in range(offset.size):
         at = offset[usage]
@@ -220,7 +221,7 @@ def _usage_prices(view, y, offset, n_columns, prices):  # type: ignore[no-untype
             prices[at + j] = total
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
 def _fill_shared(factor, cost, start, prices, at, n, p, strip):  # type: ignore[no-untyped-def]
     """p = factor * cost + A'y of a shared usage, and the minimum of each strip of columns."""
     low = np.inf
@@ -235,7 +236,7 @@ def _fill_shared(factor, cost, start, prices, at, n, p, strip):  # type: ignore[
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_private(view, y, factor, q, n, p, strip):  # type: ignore[no-untyped-def]
     """As `_fill_shared`, A'y summed from the usage's entries."""
     start, usage = view.cost_start[q], view.usage[q]
@@ -256,7 +257,7 @@ def _fill_private(view, y, factor, q, n, p, strip):  # type: ignore[no-untyped-d
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
     """(value, marginal price) of min p'x over 0 <= x <= upper, sum(x) <= total or == total.
 
@@ -284,7 +285,7 @@ def _knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
     return value, (last if left <= 0.0 and last > -np.inf else 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _longer(array, used, need):  # type: ignore[no-untyped-def]
     longer = np.empty(need, np.int64)
     for k in range(used):
@@ -292,7 +293,7 @@ def _longer(array, used, need):  # type: ignore[no-untyped-def]
     return longer
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _price_chunk(view, y, offset, shared, cost_factor, first, last, longest, collect, slack, marginal):  # type: ignore[no-untyped-def]
     p = np.empty(longest)
     upper = np.empty(longest)

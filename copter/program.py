@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -47,6 +47,7 @@ class Template:
 
     slot: int
     n_columns: int
+    birth: int = field(repr=False)
 
 
 Usage: TypeAlias = "Template | Mapping[Hashable, Any]"
@@ -69,6 +70,7 @@ class ContinualProgram:
         self.store = ConstraintStore()
         self._resources: dict[Hashable, int] = {}
         self._requests: dict[Hashable, int] = {}
+        self._templates: dict[int, Template] = {}
         self._starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
 
     # ---- what is there ---------------------------------------------------------------------------
@@ -197,11 +199,14 @@ class ContinualProgram:
         """
         if n_columns < 1:
             raise EditError("template", "n_columns", n_columns, "must be at least 1")
-        return Template(self._add_usage("template", usage, n_columns, shared=True), n_columns)
+        slot = self._add_usage("template", usage, n_columns, shared=True)
+        self._templates[slot] = Template(slot, n_columns, self.store.tick())
+        return self._templates[slot]
 
     def drop_template(self, template: Template) -> None:
         """Forget a template; requests that use it keep their columns."""
         self._check_template("template", template)
+        del self._templates[template.slot]
         self.store.usages.shared[template.slot] = False
         if not self.store.usages.references[template.slot]:
             self.store.free_usage(template.slot)
@@ -310,13 +315,15 @@ class ContinualProgram:
         cost = _vector(label, "costs", costs, int(begin[-1]), owner=(ids, begin))
         amounts = np.full(len(ids), math.inf)
         if totals is not None:
-            amounts = _vector(label, "totals", totals, len(ids))
+            amounts = _vector(label, "totals", totals, len(ids), owner=(ids, np.arange(len(ids))))
             if (amounts < 0).any():
                 worst = int(amounts.argmin())
                 raise EditError(ids[worst], "total", float(amounts[worst]), "must not be negative")
         kind = NO_TOTAL if totals is None else _sum_row(label, 0.0, relation)[0]
-        bound = _upper(label, upper, int(begin[-1]))
-        factor = np.ones(len(ids)) if scales is None else _vector(label, "scales", scales, len(ids))
+        bound = _upper(label, upper, int(begin[-1]), owner=(ids, begin))
+        factor = np.ones(len(ids))
+        if scales is not None:
+            factor = _vector(label, "scales", scales, len(ids), owner=(ids, np.arange(len(ids))))
         if (factor <= 0).any():
             worst = int(factor.argmin())
             raise EditError(ids[worst], "scale", float(factor[worst]), "must be positive")
@@ -326,7 +333,8 @@ class ContinualProgram:
             self._check_template(label, usage)
             if (widths != usage.n_columns).any():
                 wrong = int((widths != usage.n_columns).argmax())
-                raise EditError(ids[wrong], "costs", int(widths[wrong]), f"template has {usage.n_columns} columns")
+                why = f"template has {usage.n_columns} columns"
+                raise EditError(ids[wrong], "costs", int(widths[wrong]), why)
             usages = np.full(len(ids), usage.slot)
         else:
             usages = self._add_matrix(label, usage, widths)
@@ -421,17 +429,21 @@ class ContinualProgram:
         if costs is not None:
             widths = self.store.requests.n_columns[slots].tolist()
             if len(costs) != len(widths):
-                raise EditError(label, "costs", len(costs), f"needs one array for each of {len(widths)} requests")
+                why = f"needs one array for each of {len(widths)} requests"
+                raise EditError(label, "costs", len(costs), why)
             fresh = [_vector(id, "costs", c, n) for id, c, n in zip(ids, costs, widths, strict=True)]
         factor = None
         if scales is not None:
-            factor = _vector(label, "scales", scales, slots.size)
+            factor = _vector(label, "scales", scales, slots.size, owner=(ids, np.arange(slots.size)))
             if (factor <= 0).any():
                 worst = int(factor.argmin())
                 raise EditError(ids[worst], "scale", float(factor[worst]), "must be positive")
         patch = None
         if overrides is not None:
             counts = _vector(label, "override counts", overrides[0], slots.size).astype(np.int64)
+            if (counts < 0).any():
+                worst = int(counts.argmin())
+                raise EditError(ids[worst], "override counts", int(counts[worst]), "must not be negative")
             columns = _vector(label, "override columns", overrides[1], int(counts.sum())).astype(np.int64)
             values = _vector(label, "override costs", overrides[2], columns.size)
             owner = np.repeat(np.arange(slots.size), counts)
@@ -495,10 +507,8 @@ class ContinualProgram:
             raise EditError(id, "id", id, "a request of this id exists already")
 
     def _check_template(self, subject: Hashable, template: Template) -> None:
-        usages = self.store.usages
-        known = template.slot < usages.size and usages.shared[template.slot]
-        if not known or usages.n_columns[template.slot] != template.n_columns:
-            raise EditError(subject, "usage", template, "no such template in this program")
+        if self._templates.get(template.slot) is not template:
+            raise EditError(subject, "usage", template, "no such template in this program (any more)")
 
     def _bound(self, slot: int) -> float | NDArray[np.float64]:
         table = self.store.requests
@@ -537,7 +547,7 @@ class ContinualProgram:
     def _add_matrix(self, label: str, usage: Any, widths: NDArray[np.int64]) -> NDArray[np.int64]:
         from scipy.sparse import csc_array
 
-        matrix = csc_array(usage)
+        matrix = csc_array(usage, copy=True)
         shape = (len(self._resources), int(widths.sum()))
         if matrix.shape != shape:
             raise EditError(label, "usage", matrix.shape, f"needs the shape {shape}: resources, columns")
@@ -585,16 +595,22 @@ def _vector(
     except (TypeError, ValueError):
         raise EditError(subject, field, values, "must be numbers") from None
     if vector.ndim != 1 or (length is not None and vector.size != length):
-        raise EditError(subject, field, vector.shape, f"needs the shape ({'n' if length is None else length},)")
+        wanted = "n" if length is None else length
+        raise EditError(subject, field, vector.shape, f"needs the shape ({wanted},)")
     if length is None and vector.size == 0:
         raise EditError(subject, field, vector.shape, "needs at least one column")
     finite = np.isfinite(vector)
     if not finite.all():
         where = int(finite.argmin())
         if owner is not None:
-            subject = owner[0][int(np.searchsorted(owner[1], where, side="right")) - 1]
+            subject = _owner(owner, where)
         raise EditError(subject, field, float(vector[where]), f"entry {where} must be finite")
     return vector
+
+
+def _owner(owner: tuple[Sequence[Hashable], NDArray[np.int64]], entry: int) -> Hashable:
+    """Id of the request that a flat entry belongs to; ``owner`` is (ids, starts)."""
+    return owner[0][int(np.searchsorted(owner[1], entry, side="right")) - 1]
 
 
 def _sum_row(subject: Hashable, total: float | None, relation: str) -> tuple[int, float]:
@@ -615,13 +631,20 @@ def _scale(subject: Hashable, scale: float) -> float:
     return factor
 
 
-def _upper(subject: Hashable, upper: float | ArrayLike, n: int) -> float | NDArray[np.float64]:
+def _upper(
+    subject: Hashable,
+    upper: float | ArrayLike,
+    n: int,
+    owner: tuple[Sequence[Hashable], NDArray[np.int64]] | None = None,
+) -> float | NDArray[np.float64]:
     bound = np.asarray(upper, np.float64)
     if bound.ndim and bound.shape != (n,):
         raise EditError(subject, "upper", bound.shape, f"needs a number or the shape ({n},)")
     wrong = ~(bound >= 0)
     if wrong.any():
         value = float(bound[wrong][0]) if bound.ndim else float(bound)
+        if bound.ndim and owner is not None:
+            subject = _owner(owner, int(wrong.argmax()))
         raise EditError(subject, "upper", value, "must not be negative or NaN")
     return bound.copy() if bound.ndim else float(bound)
 

@@ -59,7 +59,8 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     if largest == 0:
         return None
     ray = SparseX(slot[loose], column[loose], direction.value[loose] / largest)
-    value = float((table.scale[ray.slot] * store.costs.cost[table.cost_start[ray.slot] + ray.column]) @ ray.value)
+    costs = table.scale[ray.slot] * store.costs.cost[table.cost_start[ray.slot] + ray.column]
+    value = float(costs @ ray.value)
     activity = row_activity(store, ray)
     lower, upper = store.rows.lower[: activity.size], store.rows.upper[: activity.size]
     above = np.where(np.isfinite(upper), np.maximum(activity, 0.0), 0.0)

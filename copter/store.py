@@ -99,7 +99,8 @@ class Pool:
         """Move the given live slices together; returns their new starts."""
         order = np.argsort(starts, kind="stable")
         moved = np.zeros_like(starts)
-        fresh = {name: np.empty(int(lengths.sum()) + _FIRST, getattr(self, name).dtype) for name in self.names}
+        room = int(lengths.sum()) + _FIRST
+        fresh = {name: np.empty(room, getattr(self, name).dtype) for name in self.names}
         at = 0
         for k in order.tolist():
             start, length = int(starts[k]), int(lengths[k])
@@ -209,6 +210,11 @@ class ConstraintStore:
             bound_stamp=(np.int64, -1),
         )
         self._dropped_rows: list[int] = []
+
+    def tick(self) -> int:
+        """Next stamp of the clock."""
+        self.clock += 1
+        return self.clock
 
     # ---- rows ----------------------------------------------------------------------------------
 
@@ -440,8 +446,10 @@ class ConstraintStore:
         costs[columns] = values
         return costs
 
-    def priced_columns(self, slot: int, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """c + A'y of a request's columns."""
+    def priced_columns(
+        self, slot: int, y: NDArray[np.float64], cost_factor: float = 1.0
+    ) -> NDArray[np.float64]:
+        """cost_factor c + A'y of a request's columns."""
         usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
         at, start, nnz = (
             int(getattr(self.usages, name)[usage]) for name in ("pointer_start", "entry_start", "nnz")
@@ -449,7 +457,7 @@ class ConstraintStore:
         priced = y[self.entries.row[start : start + nnz]] * self.entries.value[start : start + nnz]
         running = np.concatenate(([0.0], np.cumsum(priced)))
         pointer = self.pointers.pointer[at : at + n + 1]
-        return self.effective_costs(slot) + running[pointer[1:]] - running[pointer[:-1]]  # type: ignore[no-any-return]
+        return cost_factor * self.effective_costs(slot) + running[pointer[1:]] - running[pointer[:-1]]
 
     def upper_bounds(self, slot: int) -> NDArray[np.float64]:
         """Copy of the upper bounds of a request's columns."""

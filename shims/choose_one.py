@@ -26,10 +26,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
+from copter.kernels import kernel
 from copter.pricing import Pricing, dot, price, view_of
 from copter.store import EXACTLY, ConstraintStore, spread
 
@@ -123,7 +123,8 @@ class ChooseOneShim:
         bad = (table.n_columns[: table.size] > 0) & (table.total[: table.size] != 1.0)
         if bad.any():
             request = program.request_ids[int(np.flatnonzero(program.request_slots == bad.argmax())[0])]
-            raise CopterError(f"request {request!r} has no total of 1: this shim chooses one column a request")
+            why = "this shim chooses one column a request"
+            raise CopterError(f"request {request!r} has no total of 1: {why}")
 
 
 def _worthwhile(
@@ -156,7 +157,7 @@ def _worthwhile(
     return pricing, np.searchsorted(slot[order], np.arange(view.n_columns.size + 1)), column[order]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _loss(view, requests, y, chosen):  # type: ignore[no-untyped-def]
     """Price of what each request got."""
     prices = np.empty(requests.size)
@@ -165,7 +166,7 @@ def _loss(view, requests, y, chosen):  # type: ignore[no-untyped-def]
     return prices
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cannot_abstain(view, n_columns):  # type: ignore[no-untyped-def]
     """Whether a request's sum row is "==" and every column of it uses something."""
     light = np.zeros(n_columns.size, np.bool_)
@@ -181,7 +182,7 @@ def _cannot_abstain(view, n_columns):  # type: ignore[no-untyped-def]
     return bound
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(view, q, j, sign, left):  # type: ignore[no-untyped-def]
     """Take column j of request q off what is left (sign -1), or give it back (+1); j = -1 uses nothing."""
     if j < 0:
@@ -191,7 +192,7 @@ def _add(view, q, j, sign, left):  # type: ignore[no-untyped-def]
         left[view.row[k]] += sign * view.value[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fits(view, q, j, left):  # type: ignore[no-untyped-def]
     cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
     if cap < 1.0:
@@ -203,12 +204,12 @@ def _fits(view, q, j, left):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cost_of(view, q, j):  # type: ignore[no-untyped-def]
     return view.scale[q] * view.cost[view.cost_start[q] + j] if j >= 0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _priced(view, q, j, y):  # type: ignore[no-untyped-def]
     """Cost of column j of request q with its usage paid at prices y; no column costs nothing."""
     if j < 0:
@@ -220,7 +221,7 @@ def _priced(view, q, j, y):  # type: ignore[no-untyped-def]
     return price
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place(view, slots, columns, chosen, left):  # type: ignore[no-untyped-def]
     for k in range(slots.size):
         q, j = slots[k], columns[k]
@@ -229,7 +230,7 @@ def _place(view, slots, columns, chosen, left):  # type: ignore[no-untyped-def]
             _add(view, q, j, -1.0, left)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place_cheapest(view, requests, y, chosen, left):  # type: ignore[no-untyped-def]
     for q in requests:
         low = np.inf
@@ -240,7 +241,7 @@ def _place_cheapest(view, requests, y, chosen, left):  # type: ignore[no-untyped
         _add(view, q, chosen[q], -1.0, left)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gain(view, q, y, chosen, left, columns, fill):  # type: ignore[no-untyped-def]
     """(merit, column) of the best move of request q that fits once it gives back what it has.
 
@@ -265,7 +266,7 @@ def _gain(view, q, y, chosen, left, columns, fill):  # type: ignore[no-untyped-d
     return merit, best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _improve(view, requests, y, chosen, left, first, columns, fill):  # type: ignore[no-untyped-def]
     """Moves of merit, best first; a pass looks at every request."""
     merits = np.empty(requests.size)
@@ -275,7 +276,7 @@ def _improve(view, requests, y, chosen, left, first, columns, fill):  # type: ig
             merits[k] = _gain(view, q, y, chosen, left, columns[first[q] : first[q + 1]], fill)[0]
         moved = False
         for _ in range(2 * requests.size):
-            k = np.argmax(merits)
+            k = int(np.argmax(merits))
             if merits[k] <= 1e-12:
                 break
             q = requests[k]
@@ -292,7 +293,7 @@ def _improve(view, requests, y, chosen, left, first, columns, fill):  # type: ig
             break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _make_room(view, requests, worst, y, chosen, left, first, columns):  # type: ignore[no-untyped-def]
     """Move each of ``worst`` to a column that does not fit while others make room, if all together gain."""
     moved_request = np.empty(_EJECTIONS, np.int64)
@@ -319,7 +320,9 @@ def _make_room(view, requests, worst, y, chosen, left, first, columns):  # type:
                 row = np.argmin(left)
                 if left[row] >= -1e-9:
                     break
-                other, column, price = _cheapest_release(view, requests, q, row, y, chosen, left, first, columns)
+                other, column, price = _cheapest_release(
+                    view, requests, q, row, y, chosen, left, first, columns
+                )
                 if other < 0 or price >= gain:
                     break
                 gain -= price
@@ -339,7 +342,7 @@ def _make_room(view, requests, worst, y, chosen, left, first, columns):  # type:
             chosen[q] = was
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _usage_of(view, q, j, row):  # type: ignore[no-untyped-def]
     at, entry = view.pointer_start[view.usage[q]] + j, view.entry_start[view.usage[q]]
     for k in range(entry + view.pointer[at], entry + view.pointer[at + 1]):
@@ -348,7 +351,7 @@ def _usage_of(view, q, j, row):  # type: ignore[no-untyped-def]
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cheapest_release(view, requests, keep, row, y, chosen, left, first, columns):  # type: ignore[no-untyped-def]
     """(request, column, price) of the move that frees ``row`` at the least price for what is missing."""
     request, column, paid, best = np.int64(-1), np.int64(-1), np.inf, np.inf
@@ -378,7 +381,7 @@ def _cheapest_release(view, requests, keep, row, y, chosen, left, first, columns
     return request, column, paid
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cost(view, requests, chosen):  # type: ignore[no-untyped-def]
     total = 0.0
     for q in requests:

@@ -37,17 +37,18 @@ class Solver(ABC):
             Seconds after which the best answer so far is returned; overrides the solver's setting.
         """
 
-    def reset(self) -> None:
+    def reset(self) -> None:  # noqa: B027 - a solver without state has nothing to forget
         """Forget everything about earlier rounds."""
 
 
 class Stopwatch:
-    """Seconds since it was made."""
+    """Call it for the seconds since it was made."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
 
     def __call__(self) -> float:
+        """Return the seconds."""
         return time.perf_counter() - self._start
 
 

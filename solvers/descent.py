@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from copter.kernels import kernel
 from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
 from copter.store import AT_MOST, NO_TOTAL
 
@@ -48,7 +48,8 @@ class CoordinateDescent:
     def __init__(self, working: WorkingSet, stop: Callable[[], bool]) -> None:
         self.working = working
         self.stop = stop
-        norms = np.bincount(np.repeat(np.arange(working.column.size), np.diff(working.pointer)), working.value**2)
+        column = np.repeat(np.arange(working.column.size), np.diff(working.pointer))
+        norms = np.bincount(column, working.value**2)
         self._curvature = float(norms[norms > 0].mean()) if norms.any() else 1.0
         self._x: NDArray[np.float64] | None = None
 
@@ -78,26 +79,23 @@ class CoordinateDescent:
         self._x = x
         return InnerResult(x, y, False, iteration)
 
-    @classmethod
-    def least_violation(
-        cls, working: WorkingSet, centre: NDArray[np.float64], stop: Callable[[], bool], threads: int | None = None
-    ) -> NDArray[np.float64]:
+    def least_violation(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
         """(Scaled) prices proportional to the least violation of the rows that the columns can reach.
 
         At a minimiser x of dist(A x, [l, u])^2 / 2 over the boxes and sum rows, y = A x - Proj(A x) is a
         Farkas ray if it is not 0: descent with zero costs, y = 0 and eta = 1, and a vanishing proximal term.
         """
-        w = working._replace(cost=np.zeros_like(working.cost))
+        w = self.working._replace(cost=np.zeros_like(self.working.cost))
         x, sigma = centre.copy(), 1.0
         _make_feasible(w, x)
         for _ in range(_ELASTIC_STEPS):
             _descend(w, x, _activity(w, x), centre, sigma, 1.0, 1e-12, 10 * _EPOCHS)
             centre = x.copy()
             sigma *= 10.0
-            if stop():
+            if self.stop():
                 break
-        activity = _activity(w, x)
-        return activity - np.clip(activity, w.lower_row, w.upper_row)  # type: ignore[no-any-return]
+        activity: NDArray[np.float64] = _activity(w, x)
+        return activity - np.clip(activity, w.lower_row, w.upper_row)
 
 
 def _complementarity(w: WorkingSet, activity: NDArray[np.float64], y: NDArray[np.float64]) -> float:
@@ -107,7 +105,7 @@ def _complementarity(w: WorkingSet, activity: NDArray[np.float64], y: NDArray[np
     return float(np.linalg.norm(np.maximum(0.0, np.maximum(excess, idle))))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _activity(w, x):  # type: ignore[no-untyped-def]
     activity = np.zeros(w.lower_row.size)
     for j in range(x.size):
@@ -117,7 +115,7 @@ def _activity(w, x):  # type: ignore[no-untyped-def]
     return activity
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _make_feasible(w, x):  # type: ignore[no-untyped-def]
     """Put every block into its box and sum row, by filling or emptying columns in order."""
     for b in range(w.slot.size):
@@ -139,7 +137,7 @@ def _make_feasible(w, x):  # type: ignore[no-untyped-def]
                 wrong += step
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gradient(w, j, x, shifted, centre, sigma, eta):  # type: ignore[no-untyped-def]
     slope = 0.0
     for k in range(w.pointer[j], w.pointer[j + 1]):
@@ -148,14 +146,14 @@ def _gradient(w, j, x, shifted, centre, sigma, eta):  # type: ignore[no-untyped-
     return w.cost[j] + (x[j] - centre[j]) / sigma + eta * slope
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _move(w, j, step, x, shifted):  # type: ignore[no-untyped-def]
     x[j] += step
     for k in range(w.pointer[j], w.pointer[j + 1]):
         shifted[w.row[k]] += w.value[k] * step
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _curvature(w, to, source, step, shifted, ray, eta):  # type: ignore[no-untyped-def]
     """Curvature of the penalty along e_to - e_source, of rows violated now or after ``step``.
 
@@ -181,7 +179,7 @@ def _curvature(w, to, source, step, shifted, ray, eta):  # type: ignore[no-untyp
     return eta * curvature
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _step(w, to, source, slope, room, shifted, ray, sigma, eta):  # type: ignore[no-untyped-def]
     """Length of a step that surely descends: Newton's, counting every row that it would violate."""
     prox = (1.0 if to >= 0 else 0.0) / sigma + (1.0 if source >= 0 else 0.0) / sigma
@@ -189,7 +187,7 @@ def _step(w, to, source, slope, room, shifted, ray, sigma, eta):  # type: ignore
     return min(room, slope / (prox + _curvature(w, to, source, far, shifted, ray, eta)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignore[no-untyped-def]
     """Epochs until every request is stationary to ``tolerance``; returns whether they are."""
     active = np.ones(w.slot.size, np.bool_)
@@ -208,9 +206,9 @@ def _descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: igno
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _visit(w, b, x, shifted, centre, ray, sigma, eta):  # type: ignore[no-untyped-def]
-    """Steps on block b; returns the largest violation of optimality, as the step of length sigma it allows."""
+    """Steps on block b; the largest violation of optimality, as the step of length sigma it allows."""
     begin, end = w.first[b], w.first[b + 1]
     largest = 0.0
     unused = np.int64(-1)
@@ -243,9 +241,9 @@ def _visit(w, b, x, shifted, centre, ray, sigma, eta):  # type: ignore[no-untype
         for j in range(begin, end):
             gradient = _gradient(w, j, x, shifted, centre, sigma, eta)
             if gradient < low and x[j] < w.upper[j]:
-                to, low = j, gradient
+                to, low = np.int64(j), gradient
             if gradient > high and x[j] > 0.0:
-                source, high = j, gradient
+                source, high = np.int64(j), gradient
         if to == source or to < unused or source < unused or high <= low:
             break
         room = x[source] if source >= 0 else rest

@@ -29,9 +29,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from copter.kernels import kernel
 from copter.pricing import chunk_bounds, dot, run_chunks
 from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
 from copter.store import AT_MOST, EXACTLY
@@ -95,7 +95,8 @@ class SemismoothNewton:
         target = np.where(y > 0, w.upper_row, np.where(y < 0, w.lower_row, 0.0))
         value -= dot(np.where(y == 0, 0.0, y), target)
         nearest = np.clip(activity, w.lower_row, w.upper_row)
-        gradient = activity - np.where((y == 0) & self._kinked, nearest, np.where(self._kinked, target, w.upper_row))
+        held = np.where(self._kinked, target, w.upper_row)
+        gradient = activity - np.where((y == 0) & self._kinked, nearest, held)
         value -= 0.5 * self._elastic * dot(y, y)
         gradient -= self._elastic * y
         return Point(y, x, free, tight, value, gradient)
@@ -118,18 +119,16 @@ class SemismoothNewton:
             here = there
         return InnerResult(here.x, here.y, bool(np.linalg.norm(here.gradient) <= tolerance), limit)
 
-    @classmethod
-    def least_violation(
-        cls, working: WorkingSet, centre: NDArray[np.float64], stop: Callable[[], bool], threads: int | None = None
-    ) -> NDArray[np.float64]:
+    def least_violation(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
         """(Scaled) prices proportional to the least violation of the rows that the columns can reach.
 
         At a minimiser x of dist(A x, [l, u])^2 / 2 over the boxes and sum rows, y = A x - Proj(A x) is a
         Farkas ray if it is not 0.  Its dual is psi with zero costs less |y|^2 / 2.
         """
-        newton = cls(working._replace(cost=np.zeros_like(working.cost)), stop, threads)
+        free = self.working._replace(cost=np.zeros_like(self.working.cost))
+        newton = SemismoothNewton(free, self.stop, self.threads)
         newton._elastic = 1.0
-        y, sigma = np.zeros(working.row_scale.size), 1.0
+        y, sigma = np.zeros(free.row_scale.size), 1.0
         for _ in range(_ELASTIC_STEPS):
             result = newton.solve(y, centre, sigma, 1e-12 * (1.0 + float(np.linalg.norm(y))), 50)
             y, centre = result.y, result.x
@@ -188,7 +187,8 @@ class SemismoothNewton:
             y = here.y + length * step
             crossed = self._kinked & (((here.y > 0) & (y < 0)) | ((here.y < 0) & (y > 0)))
             y[crossed] = 0.0
-            blocked = (np.isinf(self.working.upper_row) & (y > 0)) | (np.isinf(self.working.lower_row) & (y < 0))
+            blocked = np.isinf(self.working.upper_row) & (y > 0)
+            blocked |= np.isinf(self.working.lower_row) & (y < 0)
             y[blocked] = 0.0
             there = self.evaluate(y, centre, sigma)
             risen = there.value - here.value
@@ -212,7 +212,7 @@ class SemismoothNewton:
         return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
     """tau with sum(clip(v - tau, 0, upper)) == total, by safeguarded Newton from a guess."""
     low, high = -np.inf, np.inf
@@ -255,7 +255,7 @@ def _multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
     return tau
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _project_blocks(w, y, centre, sigma, first, last, x, free, tight):  # type: ignore[no-untyped-def]
     """x = Proj(centre - sigma p) for blocks [first, last); their part of psi and of A x.
 
@@ -315,7 +315,7 @@ def _project_blocks(w, y, centre, sigma, first, last, x, free, tight):  # type: 
     return value / sigma, activity
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _dense_hessian(w, free, tight, index, size):  # type: ignore[no-untyped-def]
     """sum_q A_q P_q A_q' on the active rows."""
     hessian = np.zeros((size, size))
@@ -355,7 +355,7 @@ def _dense_hessian(w, free, tight, index, size):  # type: ignore[no-untyped-def]
     return hessian
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hessian_diagonal(w, free):  # type: ignore[no-untyped-def]
     diagonal = np.zeros(w.lower_row.size)
     for j in range(free.size):
@@ -365,7 +365,7 @@ def _hessian_diagonal(w, free):  # type: ignore[no-untyped-def]
     return diagonal
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hessian_times(w, free, tight, d):  # type: ignore[no-untyped-def]
     """sum_q A_q P_q A_q' d"""
     result = np.zeros(d.size)

@@ -27,6 +27,8 @@ from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
+    from copter.pricing import Pricing
+
 
 class Rebuild(Solver):
     """Proximal point, warm, on a program that is built anew every round.
@@ -71,6 +73,7 @@ class Rebuild(Solver):
             last=churn_base(self._last.x if self._last else None, program),
             ray=found.ray,
             certificate=Certificate(found.objective, found.bound, found.relative, found.absolute),
+            pricing=copy.original_pricing(found.pricing),
         )
         rows = program.store.rows
         self._last = _LastRound(LastX.of(program, x), y, rows.birth[: rows.size].copy())
@@ -80,12 +83,10 @@ class Rebuild(Solver):
         """Give the inner solver last round's x and prices, and the starts that came with edits."""
         starts = copy.original.take_starts()
         if self._last is not None and self._last.x.program is copy.original:
-            x = self._last.x.surviving()
-            kept = ~np.isin(x.slot, list(starts))
+            x = copy.fresh_x(self._last.x.surviving())
             y = np.zeros(copy.original.store.rows.size)
             known = copy.original.store.rows.birth[: self._last.y.size] == self._last.row_births
             y[: known.size][known] = self._last.y[known]
-            x = copy.fresh_x(SparseX(x.slot[kept], x.column[kept], x.value[kept]))
             self._inner.start_from(copy.program, x, copy.fresh_y(y))
         if starts:
             ids = dict(zip(copy.original.request_slots.tolist(), copy.original.request_ids, strict=True))
@@ -142,6 +143,19 @@ class Copy:
     def original_x(self, x: SparseX) -> SparseX:
         """An allocation of the new program in slots of the original one."""
         return _by_slot(self._slots[x.slot], x)
+
+    def original_pricing(self, pricing: Pricing | None) -> Pricing | None:
+        """A pass over the new program as one over the original, for shims."""
+        if pricing is None:
+            return None
+        store = self.original.store
+        marginal = np.zeros(store.requests.size)
+        marginal[self._slots] = pricing.marginal
+        slot = self._slots[pricing.slot]
+        order = np.argsort(slot, kind="stable")
+        return pricing._replace(
+            marginal=marginal, slot=slot[order], column=pricing.column[order], clock=store.clock
+        )
 
     def fresh_y(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Prices of the original program's row slots in those of the new one."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from copter.certificate import SparseX
+from copter.kernels import kernel
 from copter.pricing import KEEP_ALL, dot
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore, spread
 
@@ -63,12 +63,13 @@ class WorkingSet(NamedTuple):
     def values_at(self, x: SparseX) -> NDArray[np.float64]:
         """Values of an allocation on the columns of the set, (columns,)."""
         values = _lookup(self.slot, self.first, self.column, x.slot, x.column, x.value)
-        return values / self.column_scale  # type: ignore[no-any-return]
+        return values / self.column_scale
 
     def sparse(self, x: NDArray[np.float64]) -> SparseX:
         """Nonzeros of values on the columns of the set."""
         nonzero = np.flatnonzero(x)
-        return SparseX(self.slot[self.block[nonzero]], self.column[nonzero], x[nonzero] * self.column_scale[nonzero])
+        slot, value = self.slot[self.block[nonzero]], x[nonzero] * self.column_scale[nonzero]
+        return SparseX(slot, self.column[nonzero], value)
 
     def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
         """Objective, and objective - bound, of the set as a program of its own (scaled prices)."""
@@ -78,7 +79,10 @@ class WorkingSet(NamedTuple):
 
 
 def union(
-    slot: NDArray[np.int64], column: NDArray[np.int64], more_slot: NDArray[np.int64], more_column: NDArray[np.int64]
+    slot: NDArray[np.int64],
+    column: NDArray[np.int64],
+    more_slot: NDArray[np.int64],
+    more_column: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Union of two sets of (slot, column), ascending."""
     if not more_slot.size:
@@ -93,7 +97,8 @@ def union(
 def lightest(store: ConstraintStore) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Of each screened request the column that uses least; with them a working set is rarely infeasible."""
     table, usages = store.requests, store.usages
-    slot = np.flatnonzero((table.n_columns[: table.size] > KEEP_ALL) & (table.relation[: table.size] != NO_TOTAL))
+    screened = table.n_columns[: table.size] > KEEP_ALL
+    slot = np.flatnonzero(screened & (table.relation[: table.size] != NO_TOTAL))
     usage, inverse = np.unique(table.usage[slot], return_inverse=True)
     column = _lightest(
         usages.pointer_start[usage],
@@ -103,6 +108,18 @@ def lightest(store: ConstraintStore) -> tuple[NDArray[np.int64], NDArray[np.int6
         store.entries.value,
     )
     return slot, column[inverse]
+
+
+def typical_slack(
+    store: ConstraintStore, y: NDArray[np.float64], wanted: int, *, cost_factor: float = 1.0
+) -> float:
+    """Slack at which about ``wanted`` columns of a screened request are candidates; from a sample."""
+    slots = np.flatnonzero(store.requests.n_columns[: store.requests.size] > max(KEEP_ALL, wanted))
+    slacks = []
+    for slot in slots[:: max(1, slots.size // 48)].tolist():
+        prices = np.partition(store.priced_columns(slot, y, cost_factor), wanted)[: wanted + 1]
+        slacks.append(prices[wanted] - prices.min())
+    return float(np.median(slacks)) if slacks else 0.0
 
 
 def gather(store: ConstraintStore, slot: NDArray[np.int64], column: NDArray[np.int64]) -> WorkingSet:
@@ -146,7 +163,11 @@ def gather(store: ConstraintStore, slot: NDArray[np.int64], column: NDArray[np.i
 
 
 def _scales(
-    row: NDArray[np.int32], value: NDArray[np.float64], lengths: NDArray[np.int64], single: NDArray[np.bool_], m: int
+    row: NDArray[np.int32],
+    value: NDArray[np.float64],
+    lengths: NDArray[np.int64],
+    single: NDArray[np.bool_],
+    m: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Factors that give rows unit norm, and before that even out the columns that no sum row ties (Ruiz)."""
     row_scale, column_scale = np.ones(m), np.ones(lengths.size)
@@ -159,7 +180,7 @@ def _scales(
             column_scale *= np.where(single, _inverse_root(_largest(column, scaled, lengths.size)), 1.0)
             scaled = size * row_scale[row] * column_scale[column]
         size = scaled
-    row_scale *= _inverse_root(np.bincount(row, size * size, m))
+    row_scale *= _inverse_root(np.asarray(np.bincount(row, size * size, m), np.float64))
     return row_scale, column_scale
 
 
@@ -179,7 +200,7 @@ def runaway_price(w: WorkingSet) -> float:
     return 1e10 * (1.0 + float(abs(w.cost).max(initial=0.0)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lookup(blocks, first, column, x_slot, x_column, x_value):  # type: ignore[no-untyped-def]
     """Merge of two lists that ascend by (slot, column)."""
     values = np.zeros(column.size)
@@ -195,9 +216,9 @@ def _lookup(blocks, first, column, x_slot, x_column, x_value):  # type: ignore[n
     return values
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _request_bound(w, x, y):  # type: ignore[no-untyped-def]
-    """sum_q min p_q'x over X_q; a capped sum row by the multiplier that x suggests, which is a lower bound too."""
+    """sum_q min p_q'x over X_q; a capped sum row by the multiplier that x suggests, a lower bound too."""
     bound = 0.0
     for b in range(w.slot.size):
         low, capped = np.inf, False
@@ -230,16 +251,15 @@ def _request_bound(w, x, y):  # type: ignore[no-untyped-def]
     return bound
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lightest(pointer_start, entry_start, n_columns, pointer, value):  # type: ignore[no-untyped-def]
     column = np.zeros(n_columns.size, np.int64)
     for u in range(n_columns.size):
         low = np.inf
         for j in range(n_columns[u]):
             weight = 0.0
-            for k in range(
-                entry_start[u] + pointer[pointer_start[u] + j], entry_start[u] + pointer[pointer_start[u] + j + 1]
-            ):
+            begin, end = pointer[pointer_start[u] + j], pointer[pointer_start[u] + j + 1]
+            for k in range(entry_start[u] + begin, entry_start[u] + end):
                 weight += abs(value[k])
             if weight < low:
                 low = weight

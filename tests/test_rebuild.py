@@ -8,7 +8,9 @@ from test_baselines import random_edits, random_program, random_request
 
 from copter.certificate import certify
 from copter.compiled import compile_program
+from copter.pricing import price
 from copter.program import ContinualProgram
+from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
 from copter.solvers import make_solver
 from copter.solvers.rebuild import Copy
@@ -111,3 +113,22 @@ def test_the_build_counts_towards_the_deadline():
     random_request(program, np.random.default_rng(0), "more")
     solution = make_solver("copter-rebuild", deadline=1e-9).solve(program)
     assert solution.status is Status.DEADLINE and np.isfinite(solution.bound)
+
+
+def test_a_shim_is_given_the_last_pass():
+    program = ContinualProgram()
+    program.add_resource("gone", 1.0)
+    program.add_resource("a", 4.0)
+    rng = np.random.default_rng(0)
+    for q in range(8):
+        program.add_request(q, -rng.random(12), {"a": rng.integers(1, 3, 12), "gone": 1.0}, total=1.0)
+    program.drop_resource("gone")
+    program.remove_request(3)
+    program.update_request(5, relation="==")
+    solution = make_solver("copter-rebuild").solve(program)
+    given, own = solution.pricing, price(program.store, solution.y, slack=solution.pricing.slack)
+    assert given.clock == own.clock
+    assert given.request_bound == pytest.approx(own.request_bound)
+    np.testing.assert_allclose(given.marginal, own.marginal, atol=1e-12)
+    np.testing.assert_array_equal((given.slot, given.column), (own.slot, own.column))
+    assert 0 <= ChooseOneShim().round(program, solution).gap < 1

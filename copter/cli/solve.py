@@ -31,7 +31,9 @@ def _file(path: Path) -> Path:
 
 
 def solve(
-    path: Annotated[Path, typer.Argument(metavar="FILE", callback=_file, help="MPS or LP file, plain or gzipped.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE", callback=_file, help="MPS or LP file, plain or gzipped.")
+    ],
     solver: SolverName = "copter",
     tolerance: Tolerance = 1e-6,
     deadline: Deadline = None,

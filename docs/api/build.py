@@ -1,6 +1,6 @@
 """Build the API reference from docstrings: python docs/api/build.py [FOLDER], build/docs if not given.
 
-pdoc reads modules as they are in memory, so three things are settled first: names that `copter` imports when
+pdoc reads modules as they are in memory, so three things are settled first: names that a package imports when
 they are first used, type aliases written as strings, and the types of named tuples.  A warning is an error.
 """
 
@@ -20,22 +20,24 @@ from pdoc.extract import walk_specs
 import copter
 
 # The command's own reference is `copter --help`.
-PACKAGES = ("copter", "copter.solvers", "copter.shims", "copter.problems", "copter.problems.sia", "copter.bench")
+TOP = ("copter", "copter.solvers", "copter.shims", "copter.problems", "copter.bench")
 LEFT_OUT = "copter.cli"
 TEMPLATES = Path(__file__).parent
 
 
 def module_names() -> list[str]:
     """Every module of the package: pdoc itself stops at packages that have an `__all__`."""
-    names = list(PACKAGES)
-    for package in PACKAGES:
+    names = list(TOP)
+    for package in TOP:
         path = importlib.import_module(package).__path__
-        names += [found.name for found in pkgutil.iter_modules(path, f"{package}.")]
+        names += [found.name for found in pkgutil.walk_packages(path, f"{package}.")]
     return [name for name in dict.fromkeys(names) if not name.startswith(LEFT_OUT)]
 
 
 def settle(module: ModuleType) -> None:
-    """Make the types of a module such that they can be shown."""
+    """Import what a module imports lazily, and make its types such that they can be shown."""
+    for name in getattr(module, "__all__", ()):
+        setattr(module, name, getattr(module, name))
     for name, kind in getattr(module, "__annotations__", {}).items():
         alias = getattr(module, name, None)
         if "TypeAlias" in str(kind) and isinstance(alias, str):
@@ -48,20 +50,18 @@ def settle(module: ModuleType) -> None:
 
 def main(folder: Path) -> None:
     """Write the reference into a folder."""
-    for name in copter.__all__:
-        setattr(copter, name, getattr(copter, name))
     names = module_names()
     for name in names:
         settle(importlib.import_module(name))
-    specs = [name for name in PACKAGES if name.count(".") < 2]
-    specs += [name for name in names if name not in walk_specs([*specs, f"!{LEFT_OUT}"])]
+    seen = walk_specs(TOP)
+    specs = [*TOP, *(name for name in names if name not in seen)]
     pdoc.render.configure(
         docformat="numpy",
         template_directory=TEMPLATES,
         footer_text=f"copter {copter.__version__}",
         show_source=False,
     )
-    pdoc.pdoc(*specs, f"!{LEFT_OUT}", output_directory=folder)
+    pdoc.pdoc(*specs, output_directory=folder)
 
 
 if __name__ == "__main__":

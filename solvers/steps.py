@@ -1,0 +1,160 @@
+"""Proximal-point steps on a working set: the step length, the inner solver, and what failures mean.
+
+A step that the inner solver brings to its tolerance moves the centre and lengthens sigma; one that it does
+not shortens sigma.  Where prices run away the rows cannot be met by the columns of the set: the least
+violation of them is a Farkas ray of the program, or says which columns are missing.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.certificate import SparseX
+from copter.pricing import dot
+from copter.rays import farkas_ray, primal_ray
+from copter.solution import Ray
+from copter.solvers.base import Stopwatch
+from copter.solvers.descent import CoordinateDescent
+from copter.solvers.newton import SemismoothNewton
+from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
+
+if TYPE_CHECKING:
+    from copter.program import ContinualProgram
+
+log = logging.getLogger("copter")
+
+_GROWTH = 5.0
+_FIRST_SIGMA = 10.0
+_SIGMA_RANGE = (1e-6, 1e12)
+_INNER_LIMIT = 25
+_FAILURES = 3
+_INNER_SHARE = 0.01
+_RAY_GAP = 1e-3
+
+
+class InnerSolver(Protocol):
+    """What solves the subproblem of one step."""
+
+    def solve(
+        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, tolerance: float, limit: int
+    ) -> InnerResult:
+        """Solve it from prices ``y`` to ``tolerance``, in at most ``limit`` iterations."""
+
+    def least_violation(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Prices proportional to the least violation of the rows that the columns can reach."""
+
+
+@dataclass
+class Budget:
+    """Time and iterations that a solve may use, and has used."""
+
+    tolerance: float
+    deadline: float
+    iteration_limit: int
+    threads: int | None
+    watch: Stopwatch = field(default_factory=Stopwatch)
+    iterations: int = 0
+
+    def late(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.watch() >= self.deadline
+
+    def spent(self) -> bool:
+        """Whether the iteration limit is reached."""
+        return self.iterations >= self.iteration_limit
+
+
+@dataclass(frozen=True)
+class StepsResult:
+    """Where the steps ended.
+
+    Attributes
+    ----------
+    x, y : allocation and prices of row slots
+    sigma : step length to go on with
+    ray : proof that the program is infeasible or unbounded, if one was found
+    violation : prices of the least violation of the rows, if the columns of the set cannot meet them
+    """
+
+    x: SparseX
+    y: NDArray[np.float64]
+    sigma: float
+    ray: Ray | None
+    violation: NDArray[np.float64] | None
+
+
+def run_steps(
+    program: ContinualProgram,
+    working: WorkingSet,
+    inner: Literal["cd", "newton"],
+    budget: Budget,
+    x: SparseX,
+    y: NDArray[np.float64],
+    *,
+    sigma: float = 0.0,
+    goal: float,
+) -> StepsResult:
+    """Proximal-point steps from (x, y) until the set's own relative gap is at most ``goal``.
+
+    Parameters
+    ----------
+    sigma : float
+        First step length; 0 for the default, small against the costs.
+    """
+    solver: InnerSolver
+    if inner == "cd":
+        solver = CoordinateDescent(working, budget.late)
+    else:
+        solver = SemismoothNewton(working, budget.late, budget.threads)
+    centre, prices = working.values_at(x), y / working.row_scale
+    reached, ray, violation, failures = centre, None, None, 0
+    bounds = np.concatenate((working.lower_row, working.upper_row))
+    bounds = bounds[np.isfinite(bounds)]
+    closeness = _INNER_SHARE * budget.tolerance * (1.0 + math.sqrt(dot(bounds, bounds)))
+    unit = 1.0 / max(1e-12, _root_mean_square(working.cost))
+    sigma = sigma or _FIRST_SIGMA * unit
+    while not budget.spent():
+        attainable = 1e-14 * math.sqrt(dot(centre, centre))
+        result = solver.solve(prices, centre, sigma, closeness + attainable, _INNER_LIMIT)
+        budget.iterations += max(1, result.iterations)
+        objective, loss = working.gap(result.x, result.y)
+        gap = abs(loss) / max(1.0, abs(objective))
+        move, reached = result.x - centre, result.x
+        log.debug(
+            "    sigma %.1e: %d steps, %s, gap %.1e, move %.1e",
+            sigma,
+            result.iterations,
+            "converged" if result.converged else "not converged",
+            gap,
+            math.sqrt(dot(move, move)),
+        )
+        if result.converged:
+            centre, prices = result.x, result.y
+            ray = primal_ray(program, working.sparse(move)) if gap > _RAY_GAP else None
+            if ray is not None or gap <= goal or not move.any() or budget.late():
+                break
+            if 2 * result.iterations <= _INNER_LIMIT:
+                sigma = min(sigma * _GROWTH, _SIGMA_RANGE[1] * unit)
+            continue
+        failures += 1
+        if budget.late() or failures > _FAILURES:
+            break
+        if failures == _FAILURES:
+            violation = solver.least_violation(result.x) * working.row_scale
+            ray = farkas_ray(program, violation)
+            if ray is not None:
+                break
+        sigma = max(sigma / _GROWTH, _SIGMA_RANGE[0] * unit)
+        if abs(result.y).max(initial=0.0) <= runaway_price(working):
+            prices = result.y
+    return StepsResult(working.sparse(reached), prices * working.row_scale, sigma, ray, violation)
+
+
+def _root_mean_square(values: NDArray[np.float64]) -> float:
+    return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))

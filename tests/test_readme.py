@@ -1,0 +1,81 @@
+"""README and docs are true: Python blocks run and print what stands below them, commands and links exist."""
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def blocks():
+    """Each Python block with the text block that follows it at once, if one does: its output."""
+    for page in PAGES:
+        text = page.read_text()
+        found = list(BLOCK.finditer(text))
+        for one, after in zip(found, [*found[1:], None], strict=True):
+            if one[1] != "python":
+                continue
+            follows = after is not None and after[1] == "text" and not text[one.end() : after.start()].strip()
+            name = f"{page.name}:{text[: one.start()].count(chr(10)) + 1}"
+            yield pytest.param(one[2], after[2] if follows else None, id=name)
+
+
+@pytest.mark.parametrize(("code", "output"), list(blocks()))
+def test_a_python_block_runs_and_prints_what_the_page_says(code, output, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "<block>", "exec"), {"__name__": "__main__"})
+    assert output is None or printed.getvalue() == output
+
+
+def commands(page):
+    for language, body in BLOCK.findall(page.read_text()):
+        if language == "sh":
+            yield from (line.partition("#")[0].strip() for line in body.splitlines())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_exist_with_their_options(page):
+    from copter.cli.main import app
+
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for line in commands(page):
+        tool, *words = shlex.split(line) or [""]
+        if tool == "make":
+            assert set(words) <= targets, line
+        if tool != "copter":
+            continue
+        command = typer.main.get_command(app)
+        while hasattr(command, "commands"):
+            assert words and words[0] in command.commands, line
+            command = command.commands[words.pop(0)]
+        options = {name for parameter in command.params for name in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options, line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for link in LINK.findall(page.read_text()):
+        path, _, heading = link.partition("#")
+        if path.startswith("http"):
+            continue
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
+            assert heading in {title.lower().replace(" ", "-") for title in titles}, link
+
+
+def test_the_example_of_the_readme_is_short():
+    found = BLOCK.findall((ROOT / "README.md").read_text())
+    code = next(body for language, body in found if language == "python")
+    assert sum(bool(line) for line in code.splitlines()) <= 20
