@@ -15,5 +15,5 @@ def kernel(function: Function) -> Function:
 
     Division by zero gives an infinity or NaN and not an exception: less code, and kernels have none to raise.
     """
-    compiled: Function = njit(cache=True, nogil=True, error_model="numpy")(function)
+    compiled: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
     return compiled

@@ -15,7 +15,7 @@ templates go beyond it.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -23,13 +23,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
-from copter.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.validation import (
+    coefficients_of,
+    first_duplicate,
+    number,
+    row_bounds,
+    scale_factor,
+    sparse_entries,
+    sum_row,
+    upper_bounds,
+    vector,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray
 
 Relation: TypeAlias = Literal["<=", "=="]
-RELATIONS: dict[str, int] = {"<=": AT_MOST, "==": EXACTLY}
 
 
 class _Keep:
@@ -47,7 +57,7 @@ class Template:
 
     slot: int
     n_columns: int
-    birth: int = field(repr=False)
+    birth: int = field(default=-1, repr=False)
 
 
 Usage: TypeAlias = "Template | Mapping[Hashable, Any]"
@@ -144,14 +154,14 @@ class ContinualProgram:
         """
         if id in self._resources:
             raise EditError(id, "id", id, "a resource of this id exists already")
-        lower, upper = _row_bounds(id, lower, upper)
+        lower, upper = row_bounds(id, lower, upper)
         self._resources[id] = self.store.add_row(lower, upper)
 
     def set_capacity(self, id: Hashable, upper: float | None = None, lower: float | None = None) -> None:
         """Set one or both bounds of a resource; None leaves a bound as it is."""
         slot = self._resource(id)
         old_lower, old_upper = self.capacity(id)
-        bounds = _row_bounds(id, old_lower if lower is None else lower, old_upper if upper is None else upper)
+        bounds = row_bounds(id, old_lower if lower is None else lower, old_upper if upper is None else upper)
         self.store.set_row(slot, *bounds)
 
     def add_resources(self, id: Hashable, count: float) -> None:
@@ -176,7 +186,7 @@ class ContinualProgram:
 
     def _change_capacity(self, id: Hashable, count: float, sign: float) -> None:
         slot = self._resource(id)
-        count = _number(id, "count", count)
+        count = number(id, "count", count)
         if not 0 <= count < math.inf:
             raise EditError(id, "count", count, "must be finite and not negative")
         lower, old = self.capacity(id)
@@ -209,7 +219,7 @@ class ContinualProgram:
         del self._templates[template.slot]
         self.store.usages.shared[template.slot] = False
         if not self.store.usages.references[template.slot]:
-            self.store.free_usage(template.slot)
+            self.store.free_usages([template.slot])
 
     # ---- requests --------------------------------------------------------------------------------
 
@@ -258,12 +268,12 @@ class ContinualProgram:
             total or upper bound: names the request, the field and the value.
         """
         self._check_new(id)
-        cost = _vector(id, "costs", costs)
-        kind, amount = _sum_row(id, total, relation)
-        bound = _upper(id, upper, cost.size)
-        scale = _scale(id, scale)
-        columns, values = _sparse(id, "override", override or {}, cost.size)
-        begin = _sparse(id, "start", start, cost.size) if start is not None else None
+        cost = vector(id, "costs", costs)
+        kind, amount = sum_row(id, total, relation)
+        bound = upper_bounds(id, upper, cost.size)
+        scale = scale_factor(id, scale)
+        columns, values = sparse_entries(id, "override", override or {}, cost.size)
+        begin = sparse_entries(id, "start", start, cost.size) if start is not None else None
         slot = self._insert(id, cost, usage)
         table = self.store.requests
         table.integral[slot], table.scale[slot] = integral, scale
@@ -307,23 +317,23 @@ class ContinualProgram:
         for id in ids:
             self._check_new(id)
         if len(set(ids)) < len(ids):
-            raise EditError(label, "ids", _first_duplicate(ids), "is given twice")
-        widths = _vector(label, "sizes", sizes, len(ids)).astype(np.int64)
+            raise EditError(label, "ids", first_duplicate(ids), "is given twice")
+        widths = vector(label, "sizes", sizes, len(ids)).astype(np.int64)
         if ids and widths.min() < 1:
             raise EditError(ids[int(widths.argmin())], "sizes", int(widths.min()), "must be at least 1")
         begin = np.concatenate(([0], np.cumsum(widths)))
-        cost = _vector(label, "costs", costs, int(begin[-1]), owner=(ids, begin))
+        cost = vector(label, "costs", costs, int(begin[-1]), owner=(ids, begin))
         amounts = np.full(len(ids), math.inf)
         if totals is not None:
-            amounts = _vector(label, "totals", totals, len(ids), owner=(ids, np.arange(len(ids))))
+            amounts = vector(label, "totals", totals, len(ids), owner=(ids, np.arange(len(ids))))
             if (amounts < 0).any():
                 worst = int(amounts.argmin())
                 raise EditError(ids[worst], "total", float(amounts[worst]), "must not be negative")
-        kind = NO_TOTAL if totals is None else _sum_row(label, 0.0, relation)[0]
-        bound = _upper(label, upper, int(begin[-1]), owner=(ids, begin))
+        kind = NO_TOTAL if totals is None else sum_row(label, 0.0, relation)[0]
+        bound = upper_bounds(label, upper, int(begin[-1]), owner=(ids, begin))
         factor = np.ones(len(ids))
         if scales is not None:
-            factor = _vector(label, "scales", scales, len(ids), owner=(ids, np.arange(len(ids))))
+            factor = vector(label, "scales", scales, len(ids), owner=(ids, np.arange(len(ids))))
         if (factor <= 0).any():
             worst = int(factor.argmin())
             raise EditError(ids[worst], "scale", float(factor[worst]), "must be positive")
@@ -372,7 +382,7 @@ class ContinualProgram:
         slot = self._request(id)
         store, table = self.store, self.store.requests
         n = int(table.n_columns[slot])
-        cost = None if costs is None else _vector(id, "costs", costs)
+        cost = None if costs is None else vector(id, "costs", costs)
         if usage is not None and cost is None:
             raise EditError(id, "usage", usage, "needs the costs of the new columns too")
         if cost is not None and usage is None and cost.size != n:
@@ -383,11 +393,11 @@ class ContinualProgram:
         old_kind = int(table.relation[slot])
         sign: Relation = relation or ("==" if old_kind == EXACTLY else "<=")
         old_total = None if old_kind == NO_TOTAL else float(table.total[slot])
-        kind, amount = _sum_row(id, old_total if total is KEEP else total, sign)
-        bound = None if upper is None else _upper(id, upper, n)
-        factor = None if scale is None else _scale(id, scale)
-        patch = None if override is None else _sparse(id, "override", override, n)
-        begin = _sparse(id, "start", start, n) if start is not None else None
+        kind, amount = sum_row(id, old_total if total is KEEP else total, sign)
+        bound = None if upper is None else upper_bounds(id, upper, n)
+        factor = None if scale is None else scale_factor(id, scale)
+        patch = None if override is None else sparse_entries(id, "override", override, n)
+        begin = sparse_entries(id, "start", start, n) if start is not None else None
         if usage is not None and cost is not None:
             store.replace_columns(slot, self._usage_slot(id, usage, n), cost)
             self._starts.pop(slot, None)
@@ -424,28 +434,28 @@ class ContinualProgram:
         label = "update_requests"
         slots = self._slots(ids)
         if slots.size > 1 and np.unique(slots).size < slots.size:
-            raise EditError(label, "ids", _first_duplicate(list(ids)), "is given twice")
+            raise EditError(label, "ids", first_duplicate(list(ids)), "is given twice")
         fresh = None
         if costs is not None:
             widths = self.store.requests.n_columns[slots].tolist()
             if len(costs) != len(widths):
                 why = f"needs one array for each of {len(widths)} requests"
                 raise EditError(label, "costs", len(costs), why)
-            fresh = [_vector(id, "costs", c, n) for id, c, n in zip(ids, costs, widths, strict=True)]
+            fresh = [vector(id, "costs", c, n) for id, c, n in zip(ids, costs, widths, strict=True)]
         factor = None
         if scales is not None:
-            factor = _vector(label, "scales", scales, slots.size, owner=(ids, np.arange(slots.size)))
+            factor = vector(label, "scales", scales, slots.size, owner=(ids, np.arange(slots.size)))
             if (factor <= 0).any():
                 worst = int(factor.argmin())
                 raise EditError(ids[worst], "scale", float(factor[worst]), "must be positive")
         patch = None
         if overrides is not None:
-            counts = _vector(label, "override counts", overrides[0], slots.size).astype(np.int64)
+            counts = vector(label, "override counts", overrides[0], slots.size).astype(np.int64)
             if (counts < 0).any():
                 worst = int(counts.argmin())
                 raise EditError(ids[worst], "override counts", int(counts[worst]), "must not be negative")
-            columns = _vector(label, "override columns", overrides[1], int(counts.sum())).astype(np.int64)
-            values = _vector(label, "override costs", overrides[2], columns.size)
+            columns = vector(label, "override columns", overrides[1], int(counts.sum())).astype(np.int64)
+            values = vector(label, "override costs", overrides[2], columns.size)
             owner = np.repeat(np.arange(slots.size), counts)
             bad = (columns < 0) | (columns >= self.store.requests.n_columns[slots][owner])
             if bad.any():
@@ -471,7 +481,7 @@ class ContinualProgram:
         ids = list(ids)
         slots = self._slots(ids).tolist()
         if len(set(slots)) < len(slots):
-            raise EditError("remove_requests", "ids", _first_duplicate(ids), "is given twice")
+            raise EditError("remove_requests", "ids", first_duplicate(ids), "is given twice")
         for id, slot in zip(ids, slots, strict=True):
             del self._requests[id]
             self._starts.pop(slot, None)
@@ -533,7 +543,7 @@ class ContinualProgram:
         for resource, coefficients in usage.items():
             if resource not in self._resources:
                 raise EditError(id, "usage", resource, "no resource of this id")
-            column, value = _coefficients(id, resource, coefficients, n)
+            column, value = coefficients_of(id, resource, coefficients, n)
             rows.append(np.full(column.size, self._resources[resource], np.int64))
             columns.append(column)
             values.append(value)
@@ -556,137 +566,3 @@ class ContinualProgram:
             raise EditError(label, "usage", "NaN or infinite", "coefficients must be finite")
         row = self.resource_slots[matrix.indices]
         return self.store.add_usages(widths, matrix.indptr.astype(np.int64), row, matrix.data)
-
-
-# ---- validation ------------------------------------------------------------------------------------
-
-
-def _number(subject: Hashable, field: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise EditError(subject, field, value, "must be a number") from None
-    if math.isnan(number):
-        raise EditError(subject, field, value, "must not be NaN")
-    return number
-
-
-def _row_bounds(id: Hashable, lower: float, upper: float) -> tuple[float, float]:
-    lower, upper = _number(id, "lower", lower), _number(id, "upper", upper)
-    if lower > upper:
-        raise EditError(id, "lower", lower, f"is above the upper bound {upper}")
-    if lower == math.inf:
-        raise EditError(id, "lower", lower, "must be below infinity")
-    if upper == -math.inf:
-        raise EditError(id, "upper", upper, "must be above minus infinity")
-    return lower, upper
-
-
-def _vector(
-    subject: Hashable,
-    field: str,
-    values: ArrayLike,
-    length: int | None = None,
-    owner: tuple[Sequence[Hashable], NDArray[np.int64]] | None = None,
-) -> NDArray[np.float64]:
-    """``values`` as a finite float vector; ``owner`` (ids, starts) says whose entry is a wrong one."""
-    try:
-        vector = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise EditError(subject, field, values, "must be numbers") from None
-    if vector.ndim != 1 or (length is not None and vector.size != length):
-        wanted = "n" if length is None else length
-        raise EditError(subject, field, vector.shape, f"needs the shape ({wanted},)")
-    if length is None and vector.size == 0:
-        raise EditError(subject, field, vector.shape, "needs at least one column")
-    finite = np.isfinite(vector)
-    if not finite.all():
-        where = int(finite.argmin())
-        if owner is not None:
-            subject = _owner(owner, where)
-        raise EditError(subject, field, float(vector[where]), f"entry {where} must be finite")
-    return vector
-
-
-def _owner(owner: tuple[Sequence[Hashable], NDArray[np.int64]], entry: int) -> Hashable:
-    """Id of the request that a flat entry belongs to; ``owner`` is (ids, starts)."""
-    return owner[0][int(np.searchsorted(owner[1], entry, side="right")) - 1]
-
-
-def _sum_row(subject: Hashable, total: float | None, relation: str) -> tuple[int, float]:
-    if relation not in RELATIONS:
-        raise EditError(subject, "relation", relation, "must be '<=' or '=='")
-    if total is None:
-        return NO_TOTAL, math.inf
-    amount = _number(subject, "total", total)
-    if not 0 <= amount < math.inf:
-        raise EditError(subject, "total", total, "must be finite and not negative")
-    return RELATIONS[relation], amount
-
-
-def _scale(subject: Hashable, scale: float) -> float:
-    factor = _number(subject, "scale", scale)
-    if not 0 < factor < math.inf:
-        raise EditError(subject, "scale", scale, "must be finite and positive")
-    return factor
-
-
-def _upper(
-    subject: Hashable,
-    upper: float | ArrayLike,
-    n: int,
-    owner: tuple[Sequence[Hashable], NDArray[np.int64]] | None = None,
-) -> float | NDArray[np.float64]:
-    bound = np.asarray(upper, np.float64)
-    if bound.ndim and bound.shape != (n,):
-        raise EditError(subject, "upper", bound.shape, f"needs a number or the shape ({n},)")
-    wrong = ~(bound >= 0)
-    if wrong.any():
-        value = float(bound[wrong][0]) if bound.ndim else float(bound)
-        if bound.ndim and owner is not None:
-            subject = _owner(owner, int(wrong.argmax()))
-        raise EditError(subject, "upper", value, "must not be negative or NaN")
-    return bound.copy() if bound.ndim else float(bound)
-
-
-def _sparse(
-    subject: Hashable, field: str, entries: Mapping[int, float], n: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    columns = np.fromiter(entries.keys(), np.int64, len(entries))
-    outside = (columns < 0) | (columns >= n)
-    if outside.any():
-        raise EditError(subject, field, int(columns[outside][0]), f"no such column (there are {n})")
-    return columns, _vector(subject, field, list(entries.values()), len(entries))
-
-
-def _coefficients(
-    subject: Hashable, resource: Hashable, coefficients: Any, n: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Nonzero coefficients of one resource: columns, ascending, and values."""
-    field = f"usage[{resource!r}]"
-    if isinstance(coefficients, tuple):
-        if len(coefficients) != 2:
-            raise EditError(subject, field, len(coefficients), "a pair (columns, values) is wanted")
-        columns = np.asarray(coefficients[0], np.int64)
-        values = _vector(subject, field, coefficients[1], columns.size)
-        outside = (columns < 0) | (columns >= n)
-        if outside.any():
-            raise EditError(subject, field, int(columns[outside][0]), f"no such column (there are {n})")
-        if np.unique(columns).size < columns.size:
-            raise EditError(subject, field, "columns", "a column is given twice")
-        keep = values != 0
-        return columns[keep], values[keep]
-    dense = np.asarray(coefficients, np.float64)
-    values = np.full(n, float(dense)) if dense.ndim == 0 else dense
-    values = _vector(subject, field, values, n)
-    columns = np.flatnonzero(values)
-    return columns, values[columns]
-
-
-def _first_duplicate(ids: Iterable[Hashable]) -> Hashable:
-    seen: set[Hashable] = set()
-    for id in ids:
-        if id in seen:
-            return id
-        seen.add(id)
-    raise ValueError("no duplicate")

@@ -153,11 +153,11 @@ class Table:
             self.size = need
         return slots
 
-    def free(self, slot: int) -> None:
-        """Blank a slot and keep it for later use."""
+    def free(self, slots: list[int]) -> None:
+        """Blank slots and keep them for later use."""
         for name, (_, blank) in self._fields.items():
-            getattr(self, name)[slot] = blank
-        self._free.append(slot)
+            getattr(self, name)[slots] = blank
+        self._free += slots
 
 
 def spread(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -258,9 +258,8 @@ class ConstraintStore:
                 array[start : start + kept] = array[start : start + nnz][keep]
             entries.free(start + kept, nnz - kept)
             usages.nnz[slot] = kept
-        for slot in self._dropped_rows:
-            self.rows.free(slot)
-        self._dropped_rows.clear()
+        self.rows.free(self._dropped_rows)
+        self._dropped_rows = []
 
     # ---- usages --------------------------------------------------------------------------------
 
@@ -310,12 +309,15 @@ class ConstraintStore:
         table.references[slots], table.shared[slots] = 0, shared
         return slots
 
-    def free_usage(self, slot: int) -> None:
-        """Forget a usage that nothing points at."""
+    def free_usages(self, slots: list[int]) -> None:
+        """Forget usages that nothing points at."""
         table = self.usages
-        self.pointers.free(int(table.pointer_start[slot]), int(table.n_columns[slot]) + 1)
-        self.entries.free(int(table.entry_start[slot]), int(table.nnz[slot]))
-        table.free(slot)
+        for slot in slots:
+            self.pointers.free(int(table.pointer_start[slot]), int(table.n_columns[slot]) + 1)
+            self.entries.free(int(table.entry_start[slot]), int(table.nnz[slot]))
+        table.free(slots)
+        if not (self.entries.wasteful or self.pointers.wasteful):
+            return
         live = np.flatnonzero(table.n_columns[: table.size])
         if self.entries.wasteful:
             table.entry_start[live] = self.entries.compact(table.entry_start[live], table.nnz[live])
@@ -344,14 +346,13 @@ class ConstraintStore:
 
     def remove_requests(self, slots: list[int]) -> None:
         """Forget requests, and the usages that nothing else points at."""
-        for slot in slots:
-            self._release_columns(slot)
-            self.requests.free(slot)
+        self._release_columns(np.array(slots, np.int64))
+        self.requests.free(slots)
         self._compact_columns()
 
     def replace_columns(self, slot: int, usage: int, costs: NDArray[np.float64]) -> None:
         """Give a request other columns; its scale, sum row and scalar bound stay."""
-        self._release_columns(slot)
+        self._release_columns(np.array([slot]))
         table = self.requests
         self.clock += 1
         start = self.costs.allocate(costs.size)
@@ -486,17 +487,22 @@ class ConstraintStore:
                 nnz[slot] = self.rows.alive[self.entries.row[start : start + int(nnz[slot])]].sum()
         return int(nnz @ usages.references[: usages.size])
 
-    def _release_columns(self, slot: int) -> None:
+    def _release_columns(self, slots: NDArray[np.int64]) -> None:
         table, usages = self.requests, self.usages
-        n, usage = int(table.n_columns[slot]), int(table.usage[slot])
-        self.costs.free(int(table.cost_start[slot]), n)
-        self.overrides.free(int(table.override_start[slot]), int(table.override_length[slot]))
-        table.override_start[slot] = table.override_length[slot] = 0
-        self._free_uppers(slot)
-        self.n_variables -= n
-        usages.references[usage] -= 1
-        if not usages.references[usage] and not usages.shared[usage]:
-            self.free_usage(usage)
+        sizes = table.n_columns[slots].tolist()
+        for start, size in zip(table.cost_start[slots].tolist(), sizes, strict=True):
+            self.costs.free(start, size)
+        self.n_variables -= sum(sizes)
+        for slot in slots[table.override_length[slots] > 0].tolist():
+            self.overrides.free(int(table.override_start[slot]), int(table.override_length[slot]))
+        table.override_start[slots] = table.override_length[slots] = 0
+        for slot in slots[table.upper_start[slots] >= 0].tolist():
+            self._free_uppers(slot)
+        gone = table.usage[slots]
+        np.subtract.at(usages.references, gone, 1)
+        gone = gone[(usages.references[gone] == 0) & ~usages.shared[gone]]
+        if gone.size:
+            self.free_usages(np.unique(gone).tolist())
 
     def _free_uppers(self, slot: int) -> None:
         table = self.requests

@@ -84,7 +84,7 @@ def test_table_blanks_a_freed_slot_and_hands_it_out_again():
     table = Table(size_of=(np.int64, -1), open=(np.bool_, False))
     slots = table.allocate(100)
     table.size_of[slots], table.open[slots] = 7, True
-    table.free(42)
+    table.free([42])
     assert (table.size_of[42], table.open[42]) == (-1, False)
     again = table.allocate(2)
     assert again.tolist() == [42, 100]
