@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.core import event
+
+log = logging.getLogger("copter")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -17,3 +21,21 @@ def kernel(function: Function) -> Function:
     """
     compiled: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
     return compiled
+
+
+class _SayOnce(event.Listener):
+    """Says that kernels are being compiled, the first time that one really is (and not loaded from the cache)."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def on_start(self, event: Any) -> None:
+        if not self._said:
+            self._said = True
+            log.warning("compiling kernels: about 10 s, once on this machine (later processes load them)")
+
+    def on_end(self, event: Any) -> None:
+        """Nothing: the start was worth a word."""
+
+
+event.register("numba:compile", _SayOnce())

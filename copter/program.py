@@ -60,7 +60,7 @@ class Template:
     birth: int = field(default=-1, repr=False)
 
 
-Usage: TypeAlias = "Template | Mapping[Hashable, Any]"
+Usage: TypeAlias = Template | Mapping[Hashable, Any]
 
 
 class ContinualProgram:
@@ -391,9 +391,10 @@ class ContinualProgram:
         if usage is not None and upper is None and table.upper_start[slot] >= 0:
             raise EditError(id, "upper", upper, "was given per column: a new usage needs it again")
         old_kind = int(table.relation[slot])
-        sign: Relation = relation or ("==" if old_kind == EXACTLY else "<=")
         old_total = None if old_kind == NO_TOTAL else float(table.total[slot])
-        kind, amount = sum_row(id, old_total if total is KEEP else total, sign)
+        wanted = old_total if total is KEEP else total
+        kept: Relation = "==" if old_kind == EXACTLY and wanted is not None else "<="
+        kind, amount = sum_row(id, wanted, relation or kept)
         bound = None if upper is None else upper_bounds(id, upper, n)
         factor = None if scale is None else scale_factor(id, scale)
         patch = None if override is None else sparse_entries(id, "override", override, n)

@@ -38,6 +38,23 @@ def row_bounds(id: Hashable, lower: float, upper: float) -> tuple[float, float]:
     return lower, upper
 
 
+def _numbers(subject: Hashable, field: str, values: Any) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise EditError(subject, field, values, "must be numbers") from None
+
+
+def _columns(subject: Hashable, field: str, values: Any, n: int) -> NDArray[np.int64]:
+    """Column indices: whole numbers from 0 to n - 1."""
+    given = _numbers(subject, field, values)
+    wrong = ~((given >= 0) & (given < n) & (given == np.floor(given)))
+    if given.ndim != 1 or wrong.any():
+        value = given.shape if given.ndim != 1 else float(given[wrong][0])
+        raise EditError(subject, field, value, f"no such column (there are {n})")
+    return given.astype(np.int64)
+
+
 def vector(
     subject: Hashable,
     field: str,
@@ -46,10 +63,7 @@ def vector(
     owner: tuple[Sequence[Hashable], NDArray[np.int64]] | None = None,
 ) -> NDArray[np.float64]:
     """``values`` as a finite float vector; ``owner`` (ids, starts) says whose entry is a wrong one."""
-    try:
-        vector = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise EditError(subject, field, values, "must be numbers") from None
+    vector = _numbers(subject, field, values)
     if vector.ndim != 1 or (length is not None and vector.size != length):
         wanted = "n" if length is None else length
         raise EditError(subject, field, vector.shape, f"needs the shape ({wanted},)")
@@ -74,6 +88,8 @@ def sum_row(subject: Hashable, total: float | None, relation: str) -> tuple[int,
     if relation not in RELATIONS:
         raise EditError(subject, "relation", relation, "must be '<=' or '=='")
     if total is None:
+        if relation == "==":
+            raise EditError(subject, "relation", relation, "needs a total")
         return NO_TOTAL, math.inf
     amount = number(subject, "total", total)
     if not 0 <= amount < math.inf:
@@ -96,7 +112,7 @@ def upper_bounds(
     owner: tuple[Sequence[Hashable], NDArray[np.int64]] | None = None,
 ) -> float | NDArray[np.float64]:
     """Upper bounds of n columns: a number for all, or one each."""
-    bound = np.asarray(upper, np.float64)
+    bound = _numbers(subject, "upper", upper)
     if bound.ndim and bound.shape != (n,):
         raise EditError(subject, "upper", bound.shape, f"needs a number or the shape ({n},)")
     wrong = ~(bound >= 0)
@@ -112,10 +128,7 @@ def sparse_entries(
     subject: Hashable, field: str, entries: Mapping[int, float], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """(columns, values) of a mapping from column to finite number."""
-    columns = np.fromiter(entries.keys(), np.int64, len(entries))
-    outside = (columns < 0) | (columns >= n)
-    if outside.any():
-        raise EditError(subject, field, int(columns[outside][0]), f"no such column (there are {n})")
+    columns = _columns(subject, field, list(entries), n)
     return columns, vector(subject, field, list(entries.values()), len(entries))
 
 
@@ -127,16 +140,13 @@ def coefficients_of(
     if isinstance(coefficients, tuple):
         if len(coefficients) != 2:
             raise EditError(subject, field, len(coefficients), "a pair (columns, values) is wanted")
-        columns = np.asarray(coefficients[0], np.int64)
+        columns = _columns(subject, field, coefficients[0], n)
         values = vector(subject, field, coefficients[1], columns.size)
-        outside = (columns < 0) | (columns >= n)
-        if outside.any():
-            raise EditError(subject, field, int(columns[outside][0]), f"no such column (there are {n})")
         if np.unique(columns).size < columns.size:
             raise EditError(subject, field, "columns", "a column is given twice")
         keep = values != 0
         return columns[keep], values[keep]
-    dense = np.asarray(coefficients, np.float64)
+    dense = _numbers(subject, field, coefficients)
     values = np.full(n, float(dense)) if dense.ndim == 0 else dense
     values = vector(subject, field, values, n)
     columns = np.flatnonzero(values)

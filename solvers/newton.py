@@ -36,10 +36,11 @@ from copter.pricing import chunk_bounds, dot, run_chunks
 from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
 from copter.store import AT_MOST, EXACTLY
 
-_DENSE_ROWS = 400
+_DENSE_ROWS = 1000
 _ARMIJO = 1e-4
 _CURVATURE = 0.8
-_LINE_STEPS = 30
+_LINE_STEPS = 12
+_RETRIES = 5
 _LONGEST_STEP = 1e9
 _ELASTIC_STEPS = 12
 _DAMPING = (1e-12, 1e4)
@@ -112,8 +113,11 @@ class SemismoothNewton:
                 return InnerResult(here.x, here.y, True, iteration)
             if abs(here.y).max(initial=0.0) > far or self.stop():  # prices run away where rows cannot be met
                 return InnerResult(here.x, here.y, False, iteration)
-            step = self._direction(here, sigma)
-            there = self._search(here, step, centre, sigma)
+            there = None
+            for _ in range(_RETRIES):
+                there = self._search(here, self._direction(here, sigma), centre, sigma)
+                if there is not None:
+                    break
             if there is None:
                 return InnerResult(here.x, here.y, False, iteration)
             here = there
@@ -136,28 +140,38 @@ class SemismoothNewton:
         return y
 
     def _direction(self, here: Point, sigma: float) -> NDArray[np.float64]:
-        active = np.flatnonzero((here.gradient != 0) | (here.y != 0))
+        """Newton step; prices that would cross their kink go right to it, the others know of that."""
         damping = self._damping * sigma + self._elastic
-        step = np.zeros(here.y.size)
+        diagonal = sigma * _hessian_diagonal(self.working, here.free, here.tight) + damping
+        towards = self._kinked & (here.y * here.gradient < 0)
+        crossing = towards & (abs(here.gradient) >= abs(here.y) * diagonal)
+        step = np.where(crossing, -here.y, 0.0)
+        mask = ((here.gradient != 0) | (here.y != 0)) & ~crossing
+        active = np.flatnonzero(mask | crossing)
         if active.size <= _DENSE_ROWS:
             index = np.full(here.y.size, -1)
             index[active] = np.arange(active.size)
-            hessian = _dense_hessian(self.working, here.free, here.tight, index, active.size)
-            hessian *= sigma
+            hessian = sigma * _dense_hessian(self.working, here.free, here.tight, index, active.size)
+            rest, gone = index[mask], index[crossing]
+            right = here.gradient[mask] - hessian[np.ix_(rest, gone)] @ step[crossing]
             hessian[np.diag_indices(active.size)] += damping + 1e-15 * hessian.diagonal().max(initial=0.0)
-            step[active] = np.linalg.solve(hessian, here.gradient[active])
-        else:
-            mask = np.zeros(here.y.size, np.bool_)
-            mask[active] = True
-            step = self._conjugate_gradients(here, mask, sigma, damping)
-        return step
+            step[mask] = np.linalg.solve(hessian[np.ix_(rest, rest)], right)
+            return step
+        pull = sigma * _hessian_times(self.working, here.free, here.tight, step)
+        solved = self._conjugate_gradients(here, here.gradient - pull, mask, diagonal, sigma, damping)
+        return step + solved
 
     def _conjugate_gradients(
-        self, here: Point, mask: NDArray[np.bool_], sigma: float, damping: float
+        self,
+        here: Point,
+        right: NDArray[np.float64],
+        mask: NDArray[np.bool_],
+        diagonal: NDArray[np.float64],
+        sigma: float,
+        damping: float,
     ) -> NDArray[np.float64]:
         w = self.working
-        residual = np.where(mask, here.gradient, 0.0)
-        diagonal = sigma * _hessian_diagonal(w, here.free) + damping
+        residual = np.where(mask, right, 0.0)
         goal = min(0.1, float(np.linalg.norm(residual))) * float(np.linalg.norm(residual))
         step = np.zeros(residual.size)
         scaled = residual / diagonal
@@ -181,6 +195,7 @@ class SemismoothNewton:
         """A point along the (kinked) ray that is higher and not too steep; None if there is none."""
         slope = dot(here.gradient, step)
         noise = 1e-14 * (1.0 + abs(here.value))
+        steepness = dot(here.gradient, here.gradient)
         length, low, high = 1.0, 0.0, np.inf
         best: Point | None = None
         for _ in range(_LINE_STEPS):
@@ -193,6 +208,8 @@ class SemismoothNewton:
             there = self.evaluate(y, centre, sigma)
             risen = there.value - here.value
             enough = risen >= _ARMIJO * dot(here.gradient, y - here.y) - noise
+            # at the noise floor of the values only the gradient tells
+            enough |= risen >= -100.0 * noise and dot(there.gradient, there.gradient) <= 0.5 * steepness
             if not enough:
                 high = length
             else:
@@ -356,12 +373,20 @@ def _dense_hessian(w, free, tight, index, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hessian_diagonal(w, free):  # type: ignore[no-untyped-def]
+def _hessian_diagonal(w, free, tight):  # type: ignore[no-untyped-def]
+    """Diagonal of sum_q A_q diag(F) A_q', which is above that of the Hessian; lone free columns add nothing."""
     diagonal = np.zeros(w.lower_row.size)
-    for j in range(free.size):
-        if free[j]:
-            for k in range(w.pointer[j], w.pointer[j + 1]):
-                diagonal[w.row[k]] += w.value[k] * w.value[k]
+    for b in range(tight.size):
+        count = 0
+        for j in range(w.first[b], w.first[b + 1]):
+            if free[j]:
+                count += 1
+        if count == 0 or (tight[b] and count == 1):
+            continue
+        for j in range(w.first[b], w.first[b + 1]):
+            if free[j]:
+                for k in range(w.pointer[j], w.pointer[j + 1]):
+                    diagonal[w.row[k]] += w.value[k] * w.value[k]
     return diagonal
 
 

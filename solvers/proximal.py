@@ -26,10 +26,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from copter.certificate import Certificate, SparseX, certify
 from copter.pricing import KEEP_ALL, Pricing, price
@@ -126,13 +128,19 @@ class ProximalPoint(Solver):
     def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
         run = _Run(self, program, deadline if deadline is not None else self.deadline)
-        solution = run.solve()
+        with _blas().limit(limits=1):  # small dense systems: BLAS' own threads only get in the way
+            solution = run.solve()
         self._remember(program, solution.nonzeros, solution.y, run.slack)
         return solution
 
     def _remember(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64], slack: float) -> None:
         births = program.store.rows.birth[: y.size].copy()
         self._state = _State(LastX.of(program, x), y, births, slack)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -146,10 +154,10 @@ class _Answer:
 
     @property
     def worth(self) -> float:
-        """The worst relative residual, by which answers are compared."""
+        """Sum of the relative residuals, each at most 1, by which answers are compared."""
         relative = self.certificate.relative
-        worst = max(relative.primal, relative.dual, relative.gap)
-        return worst if worst == worst else np.inf
+        parts = np.array([relative.primal, relative.dual, relative.gap])
+        return float(np.where(np.isnan(parts), np.inf, np.minimum(parts, 1.0)).sum())
 
 
 class _Run:

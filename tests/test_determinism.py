@@ -22,31 +22,31 @@ from copter.solvers.working_set import gather
 ROWS, SCREENED, SMALL = 7, 250, 9000
 
 
-def large(seed: int = 0) -> ContinualProgram:
+def large(seed: int = 0, small: int = SMALL, room: float = 1.0) -> ContinualProgram:
     """Two kinds of requests: of 800 columns that share a template, and of 8 with columns of their own."""
     rng = np.random.default_rng(seed)
     program = ContinualProgram()
     sizes = np.arange(1.0, 801.0) ** 0.7
     kind = rng.integers(0, ROWS, 800)
     for i in range(ROWS):
-        program.add_resource(i, 40.0 * SCREENED, lower=0.0 if i else 10.0)
+        program.add_resource(i, room * (10.0 * SCREENED + 0.8 * small), lower=0.0 if i else 10.0)
     template = program.add_template({i: np.where(kind == i, sizes, 0.0) for i in range(ROWS)}, 800)
     gains = -(sizes**0.8) * rng.uniform(0.5, 1.5, (SCREENED, 800))
     ids = [("wide", k) for k in range(SCREENED)]
     program.add_requests(ids, gains.ravel(), [800] * SCREENED, template, totals=[1.0] * SCREENED)
-    n = 8 * SMALL
+    n = 8 * small
     pointer = np.arange(0, 3 * n + 1, 3)
     row = np.argsort(rng.random((n, ROWS)), axis=1)[:, :3].ravel()
     usage = csc_array((rng.uniform(0.5, 2.0, 3 * n), row, pointer), shape=(ROWS, n))
-    costs, totals = rng.normal(size=n), rng.uniform(0.5, 2.0, SMALL)
-    program.add_requests(range(SMALL), costs, [8] * SMALL, usage, totals=totals)
+    costs, totals = rng.normal(size=n), rng.uniform(0.5, 2.0, small)
+    program.add_requests(range(small), costs, [8] * small, usage, totals=totals)
     return program
 
 
 def edit(program: ContinualProgram, seed: int) -> None:
     rng = np.random.default_rng(seed)
     program.remove_requests([("wide", k) for k in range(10 * seed, 10 * seed + 10)])
-    moved = rng.choice(SMALL, 3000, replace=False).tolist()
+    moved = range(0, len(program) - SCREENED, 3)
     program.update_requests(moved, scales=rng.uniform(0.9, 1.1, len(moved)))
     program.remove_resources(2, 50)
 
@@ -58,8 +58,8 @@ def digest(threads: int) -> str:
     y = np.linspace(0.0, 1.0, program.store.rows.size)
     for part in price(program.store, y, slack=0.1, threads=threads):
         mark.update(np.asarray(part).tobytes())
-    for inner, tolerance in (("newton", 1e-6), ("cd", 1e-3), ("auto", 1e-6)):
-        program = large()
+    for inner, tolerance, size in (("newton", 1e-6, {}), ("cd", 1e-3, {"small": 500, "room": 2.0}), ("auto", 1e-6, {})):
+        program = large(**size)
         solver = ProximalPoint(inner=inner, threads=threads, tolerance=tolerance)
         for step in range(2):
             solution = solver.solve(program)
