@@ -28,6 +28,8 @@ from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
 from copter.store import AT_MOST, NO_TOTAL
 
 _EPOCHS = 100
+_EPOCHS_A_CALL = 20
+_PAIR_STEPS = 8
 _PENALTY = 4.0
 _PENALTY_GROWTH = 4.0
 _PENALTY_LIMIT = 1e4
@@ -50,7 +52,7 @@ class CoordinateDescent:
         self.stop = stop
         column = np.repeat(np.arange(working.column.size), np.diff(working.pointer))
         norms = np.bincount(column, working.value**2)
-        self._curvature = float(norms[norms > 0].mean()) if norms.any() else 1.0
+        self._curvature = float(np.median(norms[norms > 0])) if norms.any() else 1.0
         self._x: NDArray[np.float64] | None = None
 
     def solve(
@@ -65,7 +67,7 @@ class CoordinateDescent:
         far, last, iteration = runaway_price(w), np.inf, 0
         for iteration in range(1, limit + 1):
             shifted = _activity(w, x) + y / eta
-            stationary = _descend(w, x, shifted, centre, sigma, eta, tolerance, _EPOCHS)
+            stationary = self._descend(w, x, shifted, centre, sigma, eta, tolerance)
             y = eta * (shifted - np.clip(shifted, w.lower_row, w.upper_row))
             violation = _complementarity(w, _activity(w, x), y)
             if violation <= tolerance and stationary:
@@ -79,6 +81,24 @@ class CoordinateDescent:
         self._x = x
         return InnerResult(x, y, False, iteration)
 
+    def _descend(
+        self,
+        w: WorkingSet,
+        x: NDArray[np.float64],
+        shifted: NDArray[np.float64],
+        centre: NDArray[np.float64],
+        sigma: float,
+        eta: float,
+        tolerance: float,
+    ) -> bool:
+        """Epochs on x and ``shifted`` until x is stationary, the limit is reached, or it is time to stop."""
+        for _ in range(_EPOCHS // _EPOCHS_A_CALL):
+            if _descend(w, x, shifted, centre, sigma, eta, tolerance, _EPOCHS_A_CALL):
+                return True
+            if self.stop():
+                break
+        return False
+
     def least_violation(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
         """(Scaled) prices proportional to the least violation of the rows that the columns can reach.
 
@@ -89,7 +109,7 @@ class CoordinateDescent:
         x, sigma = centre.copy(), 1.0
         _make_feasible(w, x)
         for _ in range(_ELASTIC_STEPS):
-            _descend(w, x, _activity(w, x), centre, sigma, 1.0, 1e-12, 10 * _EPOCHS)
+            self._descend(w, x, _activity(w, x), centre, sigma, 1.0, 1e-12)
             centre = x.copy()
             sigma *= 10.0
             if self.stop():
@@ -197,7 +217,7 @@ def _descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: igno
         change = 0.0
         for b in range(w.slot.size):
             if active[b] or everything:
-                moved = _visit(w, b, x, shifted, centre, ray, sigma, eta)
+                moved = _visit(w, b, x, shifted, centre, ray, sigma, eta, tolerance)
                 active[b] = moved > tolerance
                 change = max(change, moved)
         if change <= tolerance and everything:
@@ -207,7 +227,7 @@ def _descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: igno
 
 
 @kernel
-def _visit(w, b, x, shifted, centre, ray, sigma, eta):  # type: ignore[no-untyped-def]
+def _visit(w, b, x, shifted, centre, ray, sigma, eta, tolerance):  # type: ignore[no-untyped-def]
     """Steps on block b; the largest violation of optimality, as the step of length sigma it allows."""
     begin, end = w.first[b], w.first[b + 1]
     largest = 0.0
@@ -231,7 +251,7 @@ def _visit(w, b, x, shifted, centre, ray, sigma, eta):  # type: ignore[no-untype
         for j in range(begin, end):
             rest -= x[j]
         rest = max(rest, 0.0)
-    for _ in range(2 + (end - begin) // 4):
+    for _ in range(min(2 + (end - begin) // 4, _PAIR_STEPS)):
         to, source = unused - 1, unused - 1
         low, high = np.inf, -np.inf
         if w.relation[b] == AT_MOST:
@@ -249,6 +269,10 @@ def _visit(w, b, x, shifted, centre, ray, sigma, eta):  # type: ignore[no-untype
         room = x[source] if source >= 0 else rest
         if to >= 0:
             room = min(room, w.upper[to] - x[to])
+        violation = min(w.total[b], sigma * (high - low))
+        largest = max(largest, violation)
+        if violation <= tolerance:
+            break
         step = _step(w, to, source, high - low, room, shifted, ray, sigma, eta)
         if step <= 0.0:
             break
@@ -260,5 +284,4 @@ def _visit(w, b, x, shifted, centre, ray, sigma, eta):  # type: ignore[no-untype
             _move(w, source, -step, x, shifted)
         else:
             rest -= step
-        largest = max(largest, min(room, sigma * (high - low)))
     return largest

@@ -53,6 +53,8 @@ _WANTED = 12
 """Candidate columns of a screened request that a pass should collect, about."""
 _SCREEN_FROM = 20_000
 """Programs of fewer columns are not screened."""
+_WIDEST = 6
+"""A working set of more than so many times the wanted columns is thinned out."""
 _SAMPLE_COLUMNS = 60_000
 _GOAL_SHARE = 0.3
 _IDLE_ROUNDS = 12
@@ -236,6 +238,8 @@ class _Run:
             if budget.late():
                 return self._solution(Status.DEADLINE, f"deadline of {budget.deadline:g} s reached", best)
             known = slot.size
+            if known > self._most_columns():  # prices have come far: begin again with what matters here
+                slot, column = union(now.x.slot, now.x.column, *lightest(self.store))
             slot, column = union(slot, column, now.pricing.slot, now.pricing.column)
             if steps.violation is not None:
                 slot, column = union(slot, column, *self._missing_columns(steps.violation))
@@ -244,6 +248,12 @@ class _Run:
                 reason = f"no progress beyond a residual of {best.worth:.1e}"
                 return self._solution(Status.NUMERICAL_ERROR, reason, best)
         return self._solution(Status.ITERATION_LIMIT, "iteration limit reached", best)
+
+    def _most_columns(self) -> int:
+        """Size from which on the working set is thinned out."""
+        n_columns = self.store.requests.n_columns[: self.store.requests.size]
+        kept = int(n_columns[n_columns <= KEEP_ALL].sum())
+        return kept + _SCREEN_FROM + _WIDEST * _WANTED * int(np.count_nonzero(n_columns > KEEP_ALL))
 
     def _look(self, x: SparseX, y: NDArray[np.float64]) -> _Answer:
         """Price all columns at y and certify (x, y)."""

@@ -58,7 +58,11 @@ def digest(threads: int) -> str:
     y = np.linspace(0.0, 1.0, program.store.rows.size)
     for part in price(program.store, y, slack=0.1, threads=threads):
         mark.update(np.asarray(part).tobytes())
-    for inner, tolerance, size in (("newton", 1e-6, {}), ("cd", 1e-3, {"small": 500, "room": 2.0}), ("auto", 1e-6, {})):
+    for inner, tolerance, size in (
+        ("newton", 1e-6, {}),
+        ("cd", 1e-3, {"small": 500, "room": 2.0}),
+        ("auto", 1e-6, {}),
+    ):
         program = large(**size)
         solver = ProximalPoint(inner=inner, threads=threads, tolerance=tolerance)
         for step in range(2):

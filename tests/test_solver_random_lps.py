@@ -8,6 +8,7 @@ from numpy_twins import INF, verify
 from strategies import KINDS, PlainProgram, PlainRequest, make_infeasible, make_unbounded, random_plain
 
 from copter import ProximalPoint
+from copter.solvers import proximal
 
 #: inner solver and the tolerance it is asked for, and then held to
 INNERS = [("newton", 1e-6), ("cd", 1e-4), ("auto", 1e-6)]
@@ -172,8 +173,39 @@ def test_smallest(case, inner, tolerance):
 # ---- screened columns ----------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def screened(monkeypatch):
+    """Small programs are screened by prices too, as large ones are."""
+    monkeypatch.setattr(proximal, "_SCREEN_FROM", 0)
+
+
+@pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
+@pytest.mark.parametrize("kind", ["wide", "mixed", "degenerate"])
+@pytest.mark.parametrize("seed", range(12))
+def test_screened(seed, kind, inner, tolerance, screened):
+    rng = np.random.default_rng([seed, 8])
+    assert check(random_plain(rng, kind), inner, tolerance) == "optimal"
+
+
+@pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
+@pytest.mark.parametrize("make", [make_infeasible, make_unbounded])
+@pytest.mark.parametrize("seed", range(12))
+def test_screened_without_an_optimum(seed, make, inner, tolerance, screened):
+    rng = np.random.default_rng([seed, 9])
+    plain = random_plain(rng, "wide")
+    make(rng, plain)
+    assert check(plain, inner, tolerance) == ("infeasible" if make is make_infeasible else "unbounded")
+
+
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS)
-def test_columns_that_only_feasibility_asks_for(inner, tolerance):
+@pytest.mark.parametrize("n", [4, 12])
+def test_screened_assignment(n, inner, tolerance, screened):
+    """The columns that look best at first are too few to meet the rows."""
+    assert check(assignment(n, np.random.default_rng(n)), inner, tolerance) == "optimal"
+
+
+@pytest.mark.parametrize(("inner", "tolerance"), INNERS)
+def test_columns_that_only_feasibility_asks_for(inner, tolerance, screened):
     """The row is met by dear columns alone: prices of optimality never point at them."""
     n = 40
     costs = np.linspace(1.0, 2.0, n).tolist()
@@ -184,16 +216,17 @@ def test_columns_that_only_feasibility_asks_for(inner, tolerance):
     assert check(plain, inner, tolerance) == "optimal"
 
 
-@pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("inner", "tolerance"), INNERS)
+@pytest.mark.parametrize("seed", range(3))
 def test_many_columns_of_which_few_matter(seed, inner, tolerance):
+    """Large enough to be screened by itself."""
     rng = np.random.default_rng(seed)
-    plain = PlainProgram({i: (-INF, float(rng.integers(10, 30))) for i in range(3)})
+    plain = PlainProgram({i: (-INF, float(rng.integers(40, 60))) for i in range(3)})
     sizes = rng.integers(1, 9, 300)
-    usage = {
-        i: {int(j): float(sizes[j]) for j in np.flatnonzero(rng.integers(0, 3, 300) == i)} for i in range(3)
-    }
-    for k in range(30):
+    kind = rng.integers(0, 3, 300)
+    usage = {i: {int(j): float(sizes[j]) for j in np.flatnonzero(kind == i)} for i in range(3)}
+    for k in range(80):
         gains = (-(sizes**0.6) * rng.uniform(0.5, 1.5, 300)).tolist()
         plain.requests[k] = PlainRequest(gains, {i: dict(e) for i, e in usage.items()}, 1.0)
+    assert plain.model().c.size > proximal._SCREEN_FROM
     assert check(plain, inner, tolerance) == "optimal"
