@@ -30,7 +30,7 @@ from copter.store import AT_MOST, NO_TOTAL
 _EPOCHS = 100
 _EPOCHS_A_CALL = 20
 _PAIR_STEPS = 8
-_PENALTY = 4.0
+_PENALTY = 1.0
 _PENALTY_GROWTH = 4.0
 _PENALTY_LIMIT = 1e4
 _ELASTIC_STEPS = 9
@@ -61,7 +61,7 @@ class CoordinateDescent:
         """Reduce violation and stationarity to ``tolerance``; at most ``limit`` multiplier steps."""
         w = self.working
         unit = 1.0 / (sigma * self._curvature)
-        eta = _PENALTY * unit
+        eta = _PENALTY / sigma
         x = centre.copy() if self._x is None else self._x.copy()
         _make_feasible(w, x)
         far, last, iteration = runaway_price(w), np.inf, 0
@@ -73,7 +73,7 @@ class CoordinateDescent:
             if violation <= tolerance and stationary:
                 self._x = x
                 return InnerResult(x, y, True, iteration)
-            if violation > _SHRINK * last and stationary:
+            if violation > _SHRINK * last:
                 eta = min(_PENALTY_GROWTH * eta, _PENALTY_LIMIT * unit)
             last = violation
             if abs(y).max(initial=0.0) > far or self.stop():  # prices run away where rows cannot be met
