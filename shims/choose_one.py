@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from copter.solution import Solution
 
 _MINIMUM_FRACTION = 1e-7
-_PASSES = 6
+_PASSES = 3
 _WORTH_MAKING_ROOM = 2e-5
 _ROOM_FOR = 12
 _CANDIDATES = 40

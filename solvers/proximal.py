@@ -223,6 +223,7 @@ class _Run:
                 now.x,
                 now.y,
                 sigma=sigma,
+                warm=self.warm[0],
                 goal=goal,
             )
             now, sigma = self._look(steps.x, steps.y), steps.sigma

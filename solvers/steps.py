@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("copter")
 
 _GROWTH = 5.0
-_FIRST_SIGMA = 10.0
+_FIRST_SIGMA = {False: 10.0, True: 100.0}
 _SIGMA_RANGE = (1e-6, 1e12)
 _INNER_LIMIT = 25
 _FAILURES = 3
@@ -98,6 +98,7 @@ def run_steps(
     y: NDArray[np.float64],
     *,
     sigma: float = 0.0,
+    warm: bool = False,
     goal: float,
 ) -> StepsResult:
     """Proximal-point steps from (x, y) until the set's own relative gap is at most ``goal``.
@@ -106,6 +107,9 @@ def run_steps(
     ----------
     sigma : float
         First step length; 0 for the default, small against the costs.
+    warm : bool
+        Whether (x, y) is an answer to a program not unlike this one: the default step is longer then.
+    goal : float
     """
     solver: InnerSolver
     if inner == "cd":
@@ -118,7 +122,7 @@ def run_steps(
     bounds = bounds[np.isfinite(bounds)]
     closeness = _INNER_SHARE * budget.tolerance * (1.0 + math.sqrt(dot(bounds, bounds)))
     unit = 1.0 / max(1e-12, _root_mean_square(working.cost))
-    sigma = sigma or _FIRST_SIGMA * unit
+    sigma = sigma or _FIRST_SIGMA[warm] * unit
     while not budget.spent():
         attainable = 1e-14 * math.sqrt(dot(centre, centre))
         result = solver.solve(prices, centre, sigma, closeness + attainable, _INNER_LIMIT)

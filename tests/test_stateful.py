@@ -344,6 +344,3 @@ TestEdits = Edits.TestCase
 TestEdits.settings = PROFILE
 TestEditsByDescent = EditsByDescent.TestCase
 TestEditsByDescent.settings = settings(PROFILE, max_examples=30)
-
-
-    print(C)
