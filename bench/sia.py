@@ -7,6 +7,7 @@ depends on come from copter itself, once, while recording.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from copter.bench.recording import Recorder, RecordingProgram
@@ -15,11 +16,25 @@ from copter.problems.sia.steady import record_rounds
 from copter.solvers.base import make_solver
 
 _SHIM = "copter.shims.choose_one:ChooseOneShim"
-_WARM_UP_GPUS, _WARM_UP_JOBS, _WARM_UP_ROUNDS = 256, 40, 4
 
 
-def record_sia(folder: Path, *, gpus: int, jobs: int, rounds: int, seed: int) -> Recorded:
-    """Record rounds of Sia, and a small recording of the same kind to warm up with.
+@dataclass(frozen=True)
+class Size:
+    """GPUs, jobs at any time, and rounds."""
+
+    gpus: int
+    jobs: int
+    rounds: int
+
+
+WARM_UP = Size(1024, 150, 3)
+"""More than 50,000 columns: passes over them use the thread pool, and the solver screens them."""
+
+
+def record_sia(
+    folder: Path, *, gpus: int, jobs: int, rounds: int, seed: int, warm_up: Size | None = None
+) -> Recorded:
+    """Record rounds of Sia, and a recording of the same kind to warm up with.
 
     Parameters
     ----------
@@ -28,22 +43,25 @@ def record_sia(folder: Path, *, gpus: int, jobs: int, rounds: int, seed: int) ->
     gpus, jobs, rounds : int
         Size of the cluster, jobs at any time, rounds; the first one starts from nothing.
     seed : int
+    warm_up : Size, optional
+        Default: :data:`WARM_UP`.  With a smaller one, the first timed rounds may compile.
     """
+    small = WARM_UP if warm_up is None else warm_up
     recorded = Recorded(folder / "rounds.pickle", folder / "warm-up.pickle", _SHIM)
-    _record(recorded.warm_up, _WARM_UP_GPUS, _WARM_UP_JOBS, _WARM_UP_ROUNDS, seed)
-    _record(recorded.rounds, gpus, jobs, rounds, seed)
+    _record(recorded.warm_up, small, seed)
+    _record(recorded.rounds, Size(gpus, jobs, rounds), seed)
     return recorded
 
 
-def _record(path: Path, gpus: int, jobs: int, rounds: int, seed: int) -> None:
+def _record(path: Path, size: Size, seed: int) -> None:
     with Recorder(path) as recorder:
         steady = record_rounds(
             RecordingProgram(recorder),
             recorder.end_round,
             make_solver("copter"),
-            gpus=gpus,
-            jobs=jobs,
-            rounds=rounds,
+            gpus=size.gpus,
+            jobs=size.jobs,
+            rounds=size.rounds,
             seed=seed,
         )
         for _ in steady:

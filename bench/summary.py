@@ -1,4 +1,10 @@
-"""From records to what a reader wants: medians and tails per solver, ratios to copter, the ablation."""
+"""From records to what a reader wants: medians and tails per solver, ratios to copter, the ablation.
+
+A round that was cut off (deadline, iteration limit, numerical error) would have taken longer.  It stays in
+all figures and is counted in `not_optimal`; times that depend on how much longer are named in `at_least`.  Values
+that are NaN or infinite, such as the gap of a round without any answer, are in no median; `not_finite` counts
+them.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +14,50 @@ from typing import Any
 import numpy as np
 
 from copter.bench.rounds import Measured, Record
+from copter.solvers.base import SOLVERS
 
 TIMES = ("t_edit", "t_solve", "t_shim", "t_total")
+APART = ("t_store", "t_certify")
 QUALITY = ("gap", "primal_residual", "integral_gap", "churn", "iterations")
 
-# What a solver keeps from the last round: (differential edits, warm start).
-KEEPS = {
-    "copter": (True, True),
-    "copter-cd": (True, True),
-    "copter-newton": (True, True),
-    "copter-cold": (True, False),
-    "copter-rebuild": (False, True),
-    "highs-hot": (True, True),
-    "highs-simplex": (False, False),
-    "highs-ipm": (False, False),
-    "highs-pdlp": (False, False),
-    "highs-milp": (False, False),
-    "glop": (False, True),
-    "pdlp": (False, True),
-}
+ANSWERED = ("optimal", "infeasible", "unbounded")
+_IN_PLACE = ("proximal", "highs_hot")
+"""Modules of the solvers that take a round's edits as such, and build nothing again."""
 
 
-def spread(values: Iterable[float]) -> dict[str, float]:
-    """Return median, p99, smallest and largest of some numbers (NaN where there are none)."""
-    array = np.array([value for value in values if value == value], float)
+def keeps_edits(solver: str) -> bool | None:
+    """Whether a solver takes a round's edits as such; None if it is not a registered one."""
+    return SOLVERS[solver][0] in _IN_PLACE if solver in SOLVERS else None
+
+
+def spread(values: Iterable[float], truncated: Sequence[bool] | None = None) -> dict[str, Any]:
+    """Return median, p99, smallest and largest of the finite ones of some numbers (NaN if there are none).
+
+    Parameters
+    ----------
+    values : iterable of float
+    truncated : sequence of bool, optional
+        Which of them would be larger had their round not been cut off.
+
+    Returns
+    -------
+    dict
+        ``median, p99, min, max``; ``not_finite``, the number of values that are NaN or infinite; and
+        ``at_least``, the names of the figures that are only lower bounds.
+    """
+    array = np.fromiter(values, float)
+    finite = np.isfinite(array)
+    found: dict[str, Any] = _figures(array[finite])
+    at_least: list[str] = []
+    if truncated is not None and any(truncated):
+        cut = np.array(truncated, bool)[finite]
+        beyond = 2.0 * abs(array[finite]).max(initial=0.0) + 1.0
+        longer = _figures(np.where(cut, beyond, array[finite]))
+        at_least = [name for name, value in longer.items() if value != found[name] and finite.any()]
+    return found | {"not_finite": int(np.count_nonzero(~finite)), "at_least": at_least}
+
+
+def _figures(array: np.ndarray) -> dict[str, float]:
     if not array.size:
         return dict.fromkeys(("median", "p99", "min", "max"), float("nan"))
     return {
@@ -52,43 +78,63 @@ def summarise(measured: Sequence[Measured]) -> dict[str, Any]:
     Returns
     -------
     dict
-        Per solver: the first (cold) round apart, the spread of the rounds after it, and as ``over_copter``
-        its median edit + solve over the whole of copter's median round (edit, solve, shim), None without it.
+        Per solver: the first (cold) round apart, the spread of the rounds after it, how many of those are
+        not optimal, and as ``over_copter`` its median edit + solve over the whole of copter's median round
+        (edit, solve, shim).  That is None without copter, or if copter's own median is only a lower bound;
+        ``over_copter_at_least`` says whether it is itself one.
     """
     summary = {one.solver: _of_solver(one) for one in measured if one.records}
-    whole = summary["copter"]["t_total"]["median"] if "copter" in summary else None
+    copter = summary.get("copter")
+    usable = copter is not None and "median" not in copter["t_total"]["at_least"]
+    whole = copter["t_total"]["median"] if copter is not None and usable else None
     for one in summary.values():
         one["over_copter"] = one["t_edit_solve"]["median"] / whole if whole else None
+        one["over_copter_at_least"] = "median" in one["t_edit_solve"]["at_least"]
     return summary
 
 
 def _of_solver(measured: Measured) -> dict[str, Any]:
     first, later = measured.records[0], measured.records[1:] or measured.records
+    truncated = [record["status"] not in ANSWERED for record in later]
     statuses: dict[str, int] = {}
     for record in measured.records:
         statuses[record["status"]] = statuses.get(record["status"], 0) + 1
     result: dict[str, Any] = {
         "rounds": len(measured.records),
-        "first_round": {name: first[name] for name in (*TIMES, "gap", "iterations")},
+        "rounds_measured": len(later),
+        "not_optimal": sum(record["status"] != "optimal" for record in later),
+        "first_round": {name: first[name] for name in ("status", *TIMES, "gap", "iterations")},
         "statuses": statuses,
         "peak_memory_mb": measured.peak_memory_mb or None,
-        "t_edit_solve": spread(record["t_edit"] + record["t_solve"] for record in later),
+        "warm_started": sum(record["warm_started"] for record in measured.records[1:]),
+        "t_edit_solve": spread((record["t_edit"] + record["t_solve"] for record in later), truncated),
     }
-    for name in (*TIMES, *QUALITY):
+    for name in (*TIMES, *APART):
+        cut = truncated if name in ("t_solve", "t_total") else None
+        result[name] = spread((record[name] for record in later), cut)
+    for name in QUALITY:
         result[name] = spread(record[name] for record in later)
     return result
 
 
 def ablation(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a row per solver: what it keeps between rounds, its median round, its ratio to copter's."""
+    """Return a row per solver: what it keeps between rounds, its median round, its ratio to copter's.
+
+    ``warm_start`` is what its rounds after the first reported; None if there were none.
+    """
     return [
         {
             "solver": name,
-            "differential_edits": KEEPS[name][0],
-            "warm_start": KEEPS[name][1],
+            "differential_edits": keeps_edits(name),
+            "warm_start": one["warm_started"] > 0 if one["rounds"] > 1 else None,
             **{time: one[time]["median"] for time in TIMES},
+            "at_least": [time for time in TIMES if "median" in one[time]["at_least"]],
             "over_copter": one["over_copter"],
+            "over_copter_at_least": one["over_copter_at_least"],
             "max_gap": one["gap"]["max"],
+            "gaps_not_finite": one["gap"]["not_finite"],
+            "rounds": one["rounds_measured"],
+            "not_optimal": one["not_optimal"],
         }
         for name, one in summary.items()
     ]
@@ -102,7 +148,7 @@ def document(
     summary = summarise(measured)
     return {
         "machine": machine,
-        "settings": settings,
+        "settings": settings | {"stopping": {one.solver: one.stopping for one in measured}},
         "records": records,
         "summary": summary,
         "ablation": ablation(summary),

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.pricing import Pricing, StoreView, dot, price, view_of
-from copter.store import AT_MOST, NO_TOTAL, ConstraintStore
+from copter.store import AT_MOST, NO_TOTAL, ConstraintStore, spread
 
 
 class SparseX(NamedTuple):
@@ -111,19 +111,21 @@ def right_hand_norm(store: ConstraintStore) -> float:
     return float(np.sqrt(dot(bounds, bounds) + dot(totals, totals)))
 
 
-def row_activity(store: ConstraintStore, x: SparseX) -> NDArray[np.float64]:
-    """A x, one entry a row slot (dropped rows: arbitrary)."""
+def row_activity(store: ConstraintStore, x: SparseX, *, absolute: bool = False) -> NDArray[np.float64]:
+    """A x, or |A| |x|, one entry a row slot (dropped rows: arbitrary)."""
     activity = np.zeros(store.rows.size)
-    _add_activity(view_of(store), x.slot, x.column, x.value, activity)
+    view = view_of(store)
+    if absolute:
+        view = view._replace(value=abs(view.value))
+    _add_activity(view, x.slot, x.column, abs(x.value) if absolute else x.value, activity)
     return activity
 
 
 def _cost_norm(store: ConstraintStore) -> float:
-    squares = 0.0
-    for slot in store.live_requests().tolist():
-        costs = store.effective_costs(slot)
-        squares += dot(costs, costs)
-    return float(np.sqrt(squares))
+    table, slots = store.requests, store.live_requests()
+    sizes = table.n_columns[slots]
+    costs = np.repeat(table.scale[slots], sizes) * store.costs.cost[spread(table.cost_start[slots], sizes)]
+    return float(np.sqrt(dot(costs, costs)))
 
 
 def _objective_and_local(store: ConstraintStore, x: SparseX) -> tuple[float, float]:

@@ -235,18 +235,32 @@ def linprog(
 ) -> OptimizeResult:
     """Minimise c'x subject to A_ub x <= b_ub, A_eq x == b_eq and bounds, as scipy's ``linprog`` does.
 
+    scipy's ``method``, ``callback``, ``options``, ``x0`` and ``integrality`` are not taken: settings belong
+    to the ``solver``, and every column is continuous.
+
     Parameters
     ----------
-    c, A_ub, b_ub, A_eq, b_eq, bounds
+    c, A_ub, b_ub, A_eq, b_eq
         As in :func:`scipy.optimize.linprog`; matrices may be sparse.
+    bounds : pair or sequence of pairs, optional
+        (lower, upper) of all columns or of each; None in a pair is no bound.  None is scipy's default too:
+        every column at least 0.
     solver : Solver, optional
         Default: ``make_solver("copter")``.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``x, fun, status, success, message, slack, con, nit, ineqlin.marginals, eqlin.marginals`` with
-        scipy's meaning and sign, and ``solution``: copter's own :class:`Solution`.
+        ``x, fun, status, success, message, slack, con, nit`` and the ``residual`` and ``marginals`` of
+        ``ineqlin, eqlin, lower, upper`` with scipy's meaning and sign, and ``solution``: copter's own
+        :class:`Solution`.  ``lower.marginals`` are the reduced costs that are positive, ``upper.marginals``
+        the negative ones.
+
+    Raises
+    ------
+    EditError
+        A shape that does not fit, a NaN (also as a bound, where scipy reads "none"), an infinite cost or
+        coefficient, a lower bound above an upper one.
     """
     from scipy.optimize import OptimizeResult
     from scipy.sparse import csc_array, vstack
@@ -263,18 +277,14 @@ def linprog(
         if matrix.shape != (right.size, n):
             wanted = f"needs {right.size} rows (as b) and {n} columns (as c)"
             raise EditError(name, "shape", matrix.shape, wanted)
-    pairs = [[np.nan if v is None else v for v in pair] for pair in np.reshape(bounds, (-1, 2))]
-    box = np.array(pairs, np.float64)
-    box = np.broadcast_to(box, (n, 2)) if box.shape[0] in (1, n) else box
-    if box.shape != (n, 2):
-        raise EditError("bounds", "shape", box.shape, f"needs one pair or {n}")
+    lower, upper = _box(bounds, n)
     lp = GeneralLP(
         cost,
         csc_array(vstack([upper_rows, equal_rows])),
         np.concatenate((np.full(b_up.size, -np.inf), b_same)),
         np.concatenate((b_up, b_same)),
-        np.where(np.isnan(box[:, 0]), -np.inf, box[:, 0]),
-        np.where(np.isnan(box[:, 1]), np.inf, box[:, 1]),
+        lower,
+        upper,
         0.0,
         np.zeros(n, np.bool_),
     )
@@ -282,6 +292,7 @@ def linprog(
     solution = (solver or make_solver("copter")).solve(general.program)
     x = general.point(solution)
     prices = np.array([solution.price[i] for i in range(b_up.size + b_same.size)])
+    reduced = cost + lp.A.T @ prices
     return OptimizeResult(
         x=x,
         fun=float(cost @ x),
@@ -293,5 +304,30 @@ def linprog(
         nit=solution.iterations,
         ineqlin=OptimizeResult(residual=b_up - upper_rows @ x, marginals=-prices[: b_up.size]),
         eqlin=OptimizeResult(residual=b_same - equal_rows @ x, marginals=-prices[b_up.size :]),
+        lower=OptimizeResult(residual=x - lower, marginals=np.maximum(reduced, 0.0)),
+        upper=OptimizeResult(residual=upper - x, marginals=np.minimum(reduced, 0.0)),
         solution=solution,
     )
+
+
+def _box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower and upper bounds of ``n`` columns from what scipy's ``linprog`` takes for them."""
+    if bounds is None:
+        return np.zeros(n), np.full(n, np.inf)
+    try:
+        pairs = np.array(bounds, object)
+        missing = np.equal(pairs, None)
+        pairs = np.where(missing, 0.0, pairs).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise EditError("bounds", "pairs", bounds, f"must be pairs of numbers or None: {error}") from None
+    if pairs.size == 0 and n == 0:
+        return np.zeros(0), np.zeros(0)
+    if pairs.shape not in ((2,), (1, 2), (n, 2)):
+        raise EditError("bounds", "shape", pairs.shape, f"needs one pair or {n}")
+    if np.isnan(pairs).any():
+        where = int(np.isnan(pairs.reshape(-1, 2)).any(axis=1).argmax())
+        pair = tuple(pairs.reshape(-1, 2)[where].tolist())
+        raise EditError(f"column {where}", "bounds", pair, "must not be NaN; None is for no bound")
+    box = np.where(missing, [-np.inf, np.inf], pairs)
+    low, high = np.broadcast_to(box, (n, 2)).T
+    return low.copy(), high.copy()

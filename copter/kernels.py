@@ -24,13 +24,14 @@ def kernel(function: Function) -> Function:
 
 
 class _SayOnce(event.Listener):
-    """Says that kernels are being compiled, the first time that one really is (and not loaded from the cache)."""
+    """Says that kernels are being compiled, the first time that one of ours really is (not loaded)."""
 
     def __init__(self) -> None:
         self._said = False
 
     def on_start(self, event: Any) -> None:
-        if not self._said:
+        ours = str(event.data["dispatcher"].py_func.__module__).startswith("copter.")
+        if ours and not self._said:
             self._said = True
             log.warning("compiling kernels: about 10 s, once on this machine (later processes load them)")
 

@@ -193,6 +193,10 @@ def _pool(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="copter")
 
 
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork: the child makes its own pool
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 def _template_prices(
     store: ConstraintStore, view: StoreView, y: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

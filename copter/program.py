@@ -26,7 +26,9 @@ from copter.errors import EditError
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
 from copter.validation import (
     coefficients_of,
+    cost_vector,
     first_duplicate,
+    flag,
     number,
     row_bounds,
     scale_factor,
@@ -34,6 +36,7 @@ from copter.validation import (
     sum_row,
     upper_bounds,
     vector,
+    whole_numbers,
 )
 
 if TYPE_CHECKING:
@@ -268,15 +271,16 @@ class ContinualProgram:
             total or upper bound: names the request, the field and the value.
         """
         self._check_new(id)
-        cost = vector(id, "costs", costs)
+        cost = cost_vector(id, "costs", costs)
         kind, amount = sum_row(id, total, relation)
         bound = upper_bounds(id, upper, cost.size)
         scale = scale_factor(id, scale)
         columns, values = sparse_entries(id, "override", override or {}, cost.size)
         begin = sparse_entries(id, "start", start, cost.size) if start is not None else None
+        whole = flag(id, "integral", integral)
         slot = self._insert(id, cost, usage)
         table = self.store.requests
-        table.integral[slot], table.scale[slot] = integral, scale
+        table.integral[slot], table.scale[slot] = whole, scale
         self.store.set_bounds(slot, kind, amount, bound)
         if columns.size:
             self.store.set_overrides(np.array([slot]), np.array([columns.size]), columns, values)
@@ -318,18 +322,18 @@ class ContinualProgram:
             self._check_new(id)
         if len(set(ids)) < len(ids):
             raise EditError(label, "ids", first_duplicate(ids), "is given twice")
-        widths = vector(label, "sizes", sizes, len(ids)).astype(np.int64)
+        widths = whole_numbers(label, "sizes", sizes, len(ids))
         if ids and widths.min() < 1:
             raise EditError(ids[int(widths.argmin())], "sizes", int(widths.min()), "must be at least 1")
         begin = np.concatenate(([0], np.cumsum(widths)))
-        cost = vector(label, "costs", costs, int(begin[-1]), owner=(ids, begin))
+        cost = cost_vector(label, "costs", costs, int(begin[-1]), owner=(ids, begin))
         amounts = np.full(len(ids), math.inf)
         if totals is not None:
             amounts = vector(label, "totals", totals, len(ids), owner=(ids, np.arange(len(ids))))
             if (amounts < 0).any():
                 worst = int(amounts.argmin())
                 raise EditError(ids[worst], "total", float(amounts[worst]), "must not be negative")
-        kind = NO_TOTAL if totals is None else sum_row(label, 0.0, relation)[0]
+        kind = sum_row(label, None if totals is None else 0.0, relation)[0]
         bound = upper_bounds(label, upper, int(begin[-1]), owner=(ids, begin))
         factor = np.ones(len(ids))
         if scales is not None:
@@ -337,6 +341,7 @@ class ContinualProgram:
         if (factor <= 0).any():
             worst = int(factor.argmin())
             raise EditError(ids[worst], "scale", float(factor[worst]), "must be positive")
+        whole = flag(label, "integral", integral)
         if not ids:
             return
         if isinstance(usage, Template):
@@ -351,7 +356,7 @@ class ContinualProgram:
         slots = self.store.add_requests(widths, usages, cost)
         table = self.store.requests
         table.relation[slots], table.total[slots] = kind, amounts
-        table.scale[slots], table.integral[slots] = factor, integral
+        table.scale[slots], table.integral[slots] = factor, whole
         if isinstance(bound, np.ndarray):
             first = self.store.uppers.allocate(bound.size)
             self.store.uppers.upper[first : first + bound.size] = bound
@@ -382,7 +387,7 @@ class ContinualProgram:
         slot = self._request(id)
         store, table = self.store, self.store.requests
         n = int(table.n_columns[slot])
-        cost = None if costs is None else vector(id, "costs", costs)
+        cost = None if costs is None else cost_vector(id, "costs", costs)
         if usage is not None and cost is None:
             raise EditError(id, "usage", usage, "needs the costs of the new columns too")
         if cost is not None and usage is None and cost.size != n:
@@ -442,7 +447,7 @@ class ContinualProgram:
             if len(costs) != len(widths):
                 why = f"needs one array for each of {len(widths)} requests"
                 raise EditError(label, "costs", len(costs), why)
-            fresh = [vector(id, "costs", c, n) for id, c, n in zip(ids, costs, widths, strict=True)]
+            fresh = [cost_vector(id, "costs", c, n) for id, c, n in zip(ids, costs, widths, strict=True)]
         factor = None
         if scales is not None:
             factor = vector(label, "scales", scales, slots.size, owner=(ids, np.arange(slots.size)))
@@ -451,12 +456,12 @@ class ContinualProgram:
                 raise EditError(ids[worst], "scale", float(factor[worst]), "must be positive")
         patch = None
         if overrides is not None:
-            counts = vector(label, "override counts", overrides[0], slots.size).astype(np.int64)
+            counts = whole_numbers(label, "override counts", overrides[0], slots.size)
             if (counts < 0).any():
                 worst = int(counts.argmin())
                 raise EditError(ids[worst], "override counts", int(counts[worst]), "must not be negative")
-            columns = vector(label, "override columns", overrides[1], int(counts.sum())).astype(np.int64)
-            values = vector(label, "override costs", overrides[2], columns.size)
+            columns = whole_numbers(label, "override columns", overrides[1], int(counts.sum()))
+            values = cost_vector(label, "override costs", overrides[2], columns.size)
             owner = np.repeat(np.arange(slots.size), counts)
             bad = (columns < 0) | (columns >= self.store.requests.n_columns[slots][owner])
             if bad.any():

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from copter.program import ContinualProgram
 
 RAY_TOLERANCE = 1e-7
-"""A ray counts as a proof if its residual is at most this share of its value."""
+"""How far a ray may be from its conditions: relative to its value (Farkas), or a row activity relative to
+the sum of its absolute terms (unbounded), so that units do not matter."""
 
 
-def farkas_ray(program: ContinualProgram, y: NDArray[np.float64]) -> Ray | None:
+def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int | None = None) -> Ray | None:
     """Ray of an infeasible program from prices of its row slots; None if they prove nothing."""
     store = program.store
     lower, upper = store.rows.lower[: store.rows.size], store.rows.upper[: store.rows.size]
@@ -38,10 +39,12 @@ def farkas_ray(program: ContinualProgram, y: NDArray[np.float64]) -> Ray | None:
     largest = float(abs(y).max(initial=0.0))
     if largest > 0:
         y = np.where(abs(y) > 1e-12 * largest, y / largest, 0.0)
-    pricing = price(store, y, cost_factor=0.0)
+    pricing = price(store, y, cost_factor=0.0, threads=threads)
     paid = np.where(y > 0, upper, np.where(y < 0, lower, 0.0))
-    value = pricing.request_bound - float(y @ np.where(y == 0, 0.0, paid))
-    if not value > 0 or pricing.violation > RAY_TOLERANCE * value:
+    terms = y * np.where(y == 0, 0.0, paid)
+    value = pricing.request_bound - float(terms.sum())
+    noise = 1e-9 * (abs(pricing.request_bound) + float(abs(terms).sum())) if np.isfinite(value) else 0.0
+    if not value > noise or pricing.violation > RAY_TOLERANCE * value:
         return None
     prices = dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True))
     return Ray("infeasible", prices, {}, value, pricing.violation)
@@ -62,11 +65,14 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     costs = table.scale[ray.slot] * store.costs.cost[table.cost_start[ray.slot] + ray.column]
     value = float(costs @ ray.value)
     activity = row_activity(store, ray)
+    weight = row_activity(store, ray, absolute=True)
     lower, upper = store.rows.lower[: activity.size], store.rows.upper[: activity.size]
     above = np.where(np.isfinite(upper), np.maximum(activity, 0.0), 0.0)
     below = np.where(np.isfinite(lower), np.maximum(-activity, 0.0), 0.0)
-    residual = float(np.linalg.norm(np.maximum(above, below)))
-    if not value < 0 or residual > RAY_TOLERANCE * -value:
+    wrong = np.maximum(above, below) / np.where(weight > 0, weight, 1.0)
+    costs = table.scale[ray.slot] * store.costs.cost[table.cost_start[ray.slot] + ray.column]
+    residual = float(wrong[store.rows.alive[: activity.size]].max(initial=0.0))
+    if not value < -RAY_TOLERANCE * float(abs(costs) @ ray.value) or residual > RAY_TOLERANCE:
         return None
     slots = dict(zip(program.request_ids, program.request_slots.tolist(), strict=True))
     parts = Allocation(slots, table.n_columns[: table.size].copy(), ray)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import Residuals, SparseX, certify
+from copter.certificate import Certificate, Residuals, SparseX, certify
 from copter.pricing import Pricing
 
 if TYPE_CHECKING:
@@ -124,6 +124,10 @@ class Solution:
         x by request slot, for shims and solvers.
     y : ndarray
         Prices by row slot.
+    clock : int
+        The store's clock when the program was solved: an edit since then makes the slots above stale.
+    details : mapping of name to float
+        What else a baseline reports of itself.
     pricing : Pricing, optional
         The solver's last pass over the columns, at these prices, for shims.
     """
@@ -143,6 +147,7 @@ class Solution:
     churn: float
     nonzeros: SparseX
     y: NDArray[np.float64]
+    clock: int
     ray: Ray | None = None
     details: Mapping[str, float] = field(default_factory=dict)
     pricing: Pricing | None = None
@@ -183,7 +188,7 @@ def make_solution(
     warm: tuple[bool, str],
     last: SparseX | None = None,
     ray: Ray | None = None,
-    certificate: object | None = None,
+    certificate: Certificate | None = None,
     details: Mapping[str, float] | None = None,
     pricing: Pricing | None = None,
     threads: int | None = None,
@@ -199,11 +204,7 @@ def make_solution(
     certificate : Certificate, optional
         If it was computed for exactly this x and y already.
     """
-    from copter.certificate import Certificate
-
-    proof = (
-        certificate if isinstance(certificate, Certificate) else certify(program.store, x, y, threads=threads)
-    )
+    proof = certificate or certify(program.store, x, y, threads=threads)
     slots = dict(zip(program.request_ids, program.request_slots.tolist(), strict=True))
     table = program.store.requests
     prices = dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True))
@@ -223,6 +224,7 @@ def make_solution(
         churn=churn(last, x),
         nonzeros=x,
         y=y,
+        clock=program.store.clock,
         ray=ray,
         details=details or {},
         pricing=pricing,

@@ -235,6 +235,7 @@ class ConstraintStore:
 
     def drop_row(self, slot: int) -> None:
         """Forget a row: O(1), its entries go when enough rows have been dropped."""
+        self.clock += 1
         self.rows.alive[slot] = False
         self.rows.lower[slot], self.rows.upper[slot] = -np.inf, np.inf
         self._dropped_rows.append(slot)
@@ -346,6 +347,9 @@ class ConstraintStore:
 
     def remove_requests(self, slots: list[int]) -> None:
         """Forget requests, and the usages that nothing else points at."""
+        if not slots:
+            return
+        self.clock += 1
         self._release_columns(np.array(slots, np.int64))
         self.requests.free(slots)
         self._compact_columns()

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from copter.errors import EditError
 from copter.store import AT_MOST, EXACTLY, NO_TOTAL
 
+LARGEST_COST, LARGEST_SCALE = 1e150, 1e100
 RELATIONS: dict[str, int] = {"<=": AT_MOST, "==": EXACTLY}
 
 
@@ -78,6 +79,38 @@ def vector(
     return vector
 
 
+def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int) -> NDArray[np.int64]:
+    """``values`` as integers."""
+    given = vector(subject, field, values, length)
+    wrong = given != np.floor(given)
+    if wrong.any():
+        raise EditError(subject, field, float(given[wrong][0]), "must be a whole number")
+    return given.astype(np.int64)
+
+
+def flag(subject: Hashable, field: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise EditError(subject, field, value, "must be True or False")
+    return bool(value)
+
+
+def cost_vector(
+    subject: Hashable,
+    field: str,
+    values: ArrayLike,
+    length: int | None = None,
+    owner: tuple[Sequence[Hashable], NDArray[np.int64]] | None = None,
+) -> NDArray[np.float64]:
+    """Costs: finite, and so small that no scale makes them infinite."""
+    costs = vector(subject, field, values, length, owner)
+    if abs(costs).max(initial=0.0) > LARGEST_COST:
+        where = int(abs(costs).argmax())
+        subject = subject if owner is None else owner_of(owner, where)
+        raise EditError(subject, field, float(costs[where]), f"must be at most {LARGEST_COST:g} in size")
+    return costs
+
+
 def owner_of(owner: tuple[Sequence[Hashable], NDArray[np.int64]], entry: int) -> Hashable:
     """Id of the request that a flat entry belongs to; ``owner`` is (ids, starts)."""
     return owner[0][int(np.searchsorted(owner[1], entry, side="right")) - 1]
@@ -102,6 +135,8 @@ def scale_factor(subject: Hashable, scale: float) -> float:
     factor = number(subject, "scale", scale)
     if not 0 < factor < math.inf:
         raise EditError(subject, "scale", scale, "must be finite and positive")
+    if not 1.0 / LARGEST_SCALE <= factor <= LARGEST_SCALE:
+        raise EditError(subject, "scale", scale, f"must be between 1/{LARGEST_SCALE:g} and {LARGEST_SCALE:g}")
     return factor
 
 
@@ -129,7 +164,7 @@ def sparse_entries(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """(columns, values) of a mapping from column to finite number."""
     columns = _columns(subject, field, list(entries), n)
-    return columns, vector(subject, field, list(entries.values()), len(entries))
+    return columns, cost_vector(subject, field, list(entries.values()), len(entries))
 
 
 def coefficients_of(

@@ -81,7 +81,7 @@ class ChooseOneShim:
         begin = perf_counter()
         store = program.store
         table, rows = store.requests, store.rows
-        self._check(program)
+        self._check(program, solution)
         view = view_of(store)
         x, y = solution.nonzeros, solution.y
         chosen = np.full(table.size, -1)
@@ -112,14 +112,22 @@ class ChooseOneShim:
         return Rounded(choice, objective, float(gap), perf_counter() - begin)
 
     @staticmethod
-    def _check(program: ContinualProgram) -> None:
-        """Raise if the program has rows or requests that this shim cannot round."""
+    def _check(program: ContinualProgram, solution: Solution) -> None:
+        """Raise if the program has rows or requests that this shim cannot round, or was edited since."""
         store = program.store
+        if solution.clock != store.clock:
+            raise CopterError("the program was edited after this solution: solve it again before rounding")
         rows, table = store.rows, store.requests
         bad = rows.alive[: rows.size] & np.isfinite(rows.lower[: rows.size])
         if bad.any():
             row = program.resource_ids[int(np.flatnonzero(program.resource_slots == bad.argmax())[0])]
             raise CopterError(f"resource {row!r} has a lower bound: this shim rounds capacities only")
+        usages = store.usages
+        for usage in np.flatnonzero(usages.references[: usages.size]).tolist():
+            start = int(usages.entry_start[usage])
+            part = slice(start, start + int(usages.nnz[usage]))
+            if (store.entries.value[part] < 0).any():
+                raise CopterError("a column has a negative coefficient: this shim rounds capacities only")
         bad = (table.n_columns[: table.size] > 0) & (table.total[: table.size] != 1.0)
         if bad.any():
             request = program.request_ids[int(np.flatnonzero(program.request_slots == bad.argmax())[0])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from copter.errors import UnknownSolverError
 
@@ -23,6 +23,9 @@ class Solver(ABC):
         Name on the command line and in results.
     """
 
+    edits_in_place: ClassVar[bool] = True
+    """Whether it solves the edited program itself: False if it keeps or builds a model of its own."""
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -36,6 +39,19 @@ class Solver(ABC):
         deadline : float, optional
             Seconds after which the best answer so far is returned; overrides the solver's setting.
         """
+
+    def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
+        """Seconds of a solve that count as edit and as solve, of ``wall`` seconds around it.
+
+        All of them, unless a subclass says that some are not the solver's own work.
+        """
+        edit = min(solution.timings.edit, wall)
+        return edit, wall - edit
+
+    def stopping(self) -> dict[str, float]:
+        """What the solver itself stops at: its own tolerances, by its own names for them."""
+        tolerance: float | None = getattr(self, "tolerance", None)
+        return {} if tolerance is None else {"tolerance": tolerance}
 
     def reset(self) -> None:  # noqa: B027 - a solver without state has nothing to forget
         """Forget everything about earlier rounds."""

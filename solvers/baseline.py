@@ -103,6 +103,12 @@ class Baseline(Solver):
         self.threads = threads
         self._last: LastX | None = None
 
+    edits_in_place = False
+
+    def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
+        """Its model's push or rebuild and the solver's own run; the certificate is on no clock."""
+        return solution.timings.edit, solution.timings.solve
+
     def reset(self) -> None:
         """Forget everything about earlier rounds."""
         self._last = None

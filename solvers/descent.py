@@ -9,8 +9,8 @@ g_j = c_j + (x_j - z_j) / sigma + a_j'w with w = eta (s - Proj(s)); s is kept up
 a sum row takes exact single-coordinate steps; one with a sum row moves mass between the pair of columns
 that violates optimality most (for sum(x) <= total the unused rest is a column of cost 0), so its row holds
 at every moment.  Requests that are optimal are left out of the following epochs, until all are: then
-every request is looked at once more before the epoch counts as converged.  eta grows when the rows'
-violation does not shrink.
+every request is looked at once more before the epoch counts as converged.  eta grows when a
+stationary point violates the rows not much less than the last one.
 
 Sources: Yen et al. (2015), "Sparse linear programming via primal and dual augmented coordinate descent";
 thesis section 4.3.2; the pairwise step is Platt's (1998), with working sets by maximal violation.
@@ -60,7 +60,7 @@ class CoordinateDescent:
     ) -> InnerResult:
         """Reduce violation and stationarity to ``tolerance``; at most ``limit`` multiplier steps."""
         w = self.working
-        unit = 1.0 / (sigma * self._curvature)
+        most = _PENALTY_LIMIT / (sigma * self._curvature)
         eta = _PENALTY / sigma
         x = centre.copy() if self._x is None else self._x.copy()
         _make_feasible(w, x)
@@ -73,8 +73,8 @@ class CoordinateDescent:
             if violation <= tolerance and stationary:
                 self._x = x
                 return InnerResult(x, y, True, iteration)
-            if violation > _SHRINK * last:
-                eta = min(_PENALTY_GROWTH * eta, _PENALTY_LIMIT * unit)
+            if violation > _SHRINK * last and stationary:
+                eta = min(_PENALTY_GROWTH * eta, most)
             last = violation
             if abs(y).max(initial=0.0) > far or self.stop():  # prices run away where rows cannot be met
                 break

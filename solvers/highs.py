@@ -88,6 +88,11 @@ class HighsRebuild(Baseline):
         self.crossover = crossover
         self.mip_gap = mip_gap
 
+    def stopping(self) -> dict[str, float]:
+        """Tolerances and gap that HiGHS is given."""
+        options = simplex_options(self.tolerance, "choose") if self.method == "simplex" else self._options()
+        return {name: value for name, value in options.items() if name.endswith(("tolerance", "gap"))}
+
     def _load(self, program: ContinualProgram) -> Layout:
         self._compiled = compile_program(program)
         self._highs = engine(self.threads, **self._options())

@@ -74,6 +74,11 @@ class HighsHot(Baseline):
         super().reset()
         self._model = None
 
+    def stopping(self) -> dict[str, float]:
+        """Tolerances that HiGHS is given."""
+        options = simplex_options(self.tolerance, "choose")
+        return {name: value for name, value in options.items() if name.endswith("tolerance")}
+
     def _load(self, program: ContinualProgram) -> Layout:
         model, self._model = self._model, None  # a push that fails halfway leaves a model of no use
         moved = False

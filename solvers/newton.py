@@ -374,7 +374,7 @@ def _dense_hessian(w, free, tight, index, size):  # type: ignore[no-untyped-def]
 
 @kernel
 def _hessian_diagonal(w, free, tight):  # type: ignore[no-untyped-def]
-    """Diagonal of sum_q A_q diag(F) A_q', which is above that of the Hessian; lone free columns add nothing."""
+    """Diagonal of sum_q A_q diag(F) A_q', above that of the Hessian; lone free columns add nothing."""
     diagonal = np.zeros(w.lower_row.size)
     for b in range(tight.size):
         count = 0

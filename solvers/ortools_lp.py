@@ -56,6 +56,11 @@ _TIGHTENINGS = 5
 class Glop(Baseline):
     """GLOP from scratch every round; parameters as :class:`copter.solvers.baseline.Baseline`."""
 
+    def stopping(self) -> dict[str, float]:
+        """Feasibility tolerance: GLOP's default of 1e-6, or the wanted one if it is smaller."""
+        tolerance = min(1e-6, max(self.tolerance, 1e-10))
+        return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
+
     def _load(self, program: ContinualProgram) -> Layout:
         compiled = compile_program(program)
         self._upper = compiled.upper
@@ -75,10 +80,8 @@ class Glop(Baseline):
         if deadline is not None:
             solver.set_time_limit_in_seconds(deadline)
         if self.tolerance < 1e-6:
-            tolerance = max(self.tolerance, 1e-10)
-            solver.set_solver_specific_parameters(
-                f"primal_feasibility_tolerance: {tolerance} dual_feasibility_tolerance: {tolerance}"
-            )
+            given = " ".join(f"{name}: {value}" for name, value in self.stopping().items())
+            solver.set_solver_specific_parameters(given)
         watch = Stopwatch()
         solver.solve(self._builder)
         seconds = watch()

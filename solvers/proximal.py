@@ -57,7 +57,7 @@ _WIDEST = 6
 """A working set of more than so many times the wanted columns is thinned out."""
 _SAMPLE_COLUMNS = 60_000
 _GOAL_SHARE = 0.3
-_IDLE_ROUNDS = 12
+_IDLE_ROUNDS = 30
 _SWITCH_ROUNDS = 4
 
 
@@ -110,6 +110,12 @@ class ProximalPoint(Solver):
             raise ValueError(f"inner = {inner!r}: must be 'auto', 'cd' or 'newton'")
         if not 0 < tolerance < 1:
             raise ValueError(f"tolerance = {tolerance!r}: must be between 0 and 1")
+        if deadline is not None and not deadline >= 0:
+            raise ValueError(f"deadline = {deadline!r}: must be seconds, not negative")
+        if iteration_limit < 0:
+            raise ValueError(f"iteration_limit = {iteration_limit!r}: must not be negative")
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads = {threads!r}: must be at least 1")
         self.inner = inner
         self.tolerance = tolerance
         self.deadline = deadline
@@ -156,10 +162,10 @@ class _Answer:
 
     @property
     def worth(self) -> float:
-        """Sum of the relative residuals, each at most 1, by which answers are compared."""
+        """The worst relative residual, each counted as 1 at most, by which answers are compared."""
         relative = self.certificate.relative
         parts = np.array([relative.primal, relative.dual, relative.gap])
-        return float(np.where(np.isnan(parts), np.inf, np.minimum(parts, 1.0)).sum())
+        return float(np.where(np.isnan(parts), np.inf, np.minimum(parts, 1.0)).max())
 
 
 class _Run:
@@ -192,22 +198,24 @@ class _Run:
             self.centre = state.last.surviving()
             self.slack = state.slack
         self.centre = _with_starts(self.centre, starts, self.store.requests.n_columns)
-        if state is None:
-            return bool(starts), "starts that were given" if starts else "no earlier round"
-        if state.last.program is not self.program:
-            return bool(starts), "starts that were given" if starts else "the last round was another program"
-        return True, "last round's x and prices"
+        if state is not None and state.last.program is self.program:
+            if self.y.any() or self.centre.slot.size:
+                return True, "last round's x and prices"
+            why = "nothing of the last round is left"
+        else:
+            why = "no earlier round" if state is None else "the last round was another program"
+        return (True, "starts that were given") if starts else (False, why)
 
     def solve(self) -> Solution:
         budget, settings = self.budget, self.settings
         y = self.y if self.y.any() else self._sampled_prices()
         now = best = self._look(self.centre, y)
         if now.pricing.request_bound == np.inf:
-            ray = farkas_ray(self.program, np.zeros_like(y))
+            ray = farkas_ray(self.program, np.zeros_like(y), settings.threads)
             reason = "the columns of a request cannot meet its sum row"
             return self._solution(Status.INFEASIBLE, reason, best, ray)
         if self.warm[0] and now.certificate.within(settings.tolerance):
-            return self._solution(Status.OPTIMAL, "last round's answer still is optimal", best)
+            return self._solution(Status.OPTIMAL, "the point of the warm start is optimal", best)
         slot, column = union(now.pricing.slot, now.pricing.column, now.x.slot, now.x.column)
         slot, column = union(slot, column, *lightest(self.store))
         sigma, idle = 0.0, 0
@@ -231,7 +239,7 @@ class _Run:
             improved = now.worth < 0.5 * best.worth
             best = now if now.worth < best.worth else best
             if now.certificate.within(settings.tolerance):
-                return self._solution(Status.OPTIMAL, "residuals and gap are within the tolerance", best)
+                return self._solution(Status.OPTIMAL, "residuals and gap are within the tolerance", now)
             if steps.ray is not None:
                 status = Status.INFEASIBLE if steps.ray.kind == "infeasible" else Status.UNBOUNDED
                 reason = f"a ray proves it (value {steps.ray.value:.3g})"
@@ -259,7 +267,7 @@ class _Run:
     def _look(self, x: SparseX, y: NDArray[np.float64]) -> _Answer:
         """Price all columns at y and certify (x, y)."""
         pricing = self._price(y)
-        return _Answer(x, y, pricing, certify(self.store, x, y, pricing))
+        return _Answer(x, y, pricing, certify(self.store, x, y, pricing, threads=self.settings.threads))
 
     def _price(self, y: NDArray[np.float64]) -> Pricing:
         """A pass at prices y; the slack is kept at about a dozen columns a screened request."""

@@ -41,10 +41,16 @@ class Rebuild(Solver):
         The build counts towards the deadline.
     """
 
+    edits_in_place = False
+
     def __init__(self, name: str = "copter-rebuild", **settings: Any) -> None:
         super().__init__(name)
         self._inner = ProximalPoint(name, **settings)
         self._last: _LastRound | None = None
+
+    def stopping(self) -> dict[str, float]:
+        """As of the solver inside."""
+        return self._inner.stopping()
 
     def reset(self) -> None:
         """Forget the last answer."""

@@ -125,7 +125,8 @@ def run_steps(
     sigma = sigma or _FIRST_SIGMA[warm] * unit
     while not budget.spent():
         attainable = 1e-14 * math.sqrt(dot(centre, centre))
-        result = solver.solve(prices, centre, sigma, closeness + attainable, _INNER_LIMIT)
+        limit = min(_INNER_LIMIT, budget.iteration_limit - budget.iterations)
+        result = solver.solve(prices, centre, sigma, closeness + attainable, limit)
         budget.iterations += max(1, result.iterations)
         objective, loss = working.gap(result.x, result.y)
         gap = abs(loss) / max(1.0, abs(objective))
@@ -139,7 +140,7 @@ def run_steps(
             math.sqrt(dot(move, move)),
         )
         if result.converged:
-            centre, prices = result.x, result.y
+            centre, prices, violation, failures = result.x, result.y, None, 0
             ray = primal_ray(program, working.sparse(move)) if gap > _RAY_GAP else None
             if ray is not None or gap <= goal or not move.any() or budget.late():
                 break
@@ -151,7 +152,7 @@ def run_steps(
             break
         if failures == _FAILURES:
             violation = solver.least_violation(result.x) * working.row_scale
-            ray = farkas_ray(program, violation)
+            ray = farkas_ray(program, violation, budget.threads)
             if ray is not None:
                 break
         sigma = max(sigma / _GROWTH, _SIGMA_RANGE[0] * unit)

@@ -86,6 +86,7 @@ FIELDS = {
     "total infinite": ({"total": INF}, "total", INF),
     "total no number": ({"total": "one"}, "total", "one"),
     "relation": ({"total": 1.0, "relation": ">="}, "relation", ">="),
+    "equation without a total": ({"total": None, "relation": "=="}, "relation", "=="),
     "upper negative": ({"upper": -1.0}, "upper", -1.0),
     "upper NaN": ({"upper": [1.0, NAN]}, "upper", NAN),
     "upper length": ({"upper": [1.0, 1.0, 1.0]}, "upper", (3,)),
@@ -114,6 +115,31 @@ UPDATES = {
     "bulk unknown": (lambda p: p.update_requests(["q", "z"], scales=[1, 2]), "z", "id", "z"),
     "bulk twice": (lambda p: p.update_requests(["q", "q"], scales=[1, 2]), "update_requests", "ids", "q"),
     "bulk length": (lambda p: p.update_requests(["q"], scales=[1, 2]), "update_requests", "scales", (2,)),
+    "equation without a total": (lambda p: p.update_request("u", relation="=="), "u", "relation", "=="),
+    "equation whose total goes": (
+        lambda p: p.update_request("t", total=None, relation="==", scale=2.0),
+        "t",
+        "relation",
+        "==",
+    ),
+    "bulk costs NaN": (
+        lambda p: p.update_requests(["q", "t"], costs=[[1, 2], [1, 2, NAN]]),
+        "t",
+        "costs",
+        NAN,
+    ),
+    "bulk costs length": (
+        lambda p: p.update_requests(["q", "t"], costs=[[1, 2], [1, 2]]),
+        "t",
+        "costs",
+        (2,),
+    ),
+    "bulk costs count": (
+        lambda p: p.update_requests(["q", "t"], costs=[[1, 2]]),
+        "update_requests",
+        "costs",
+        1,
+    ),
     "bulk scale": (lambda p: p.update_requests(["q", "t"], scales=[1, 0]), "t", "scale", 0.0),
     "bulk override outside": (
         lambda p: p.update_requests(["t", "q"], scales=[3, 3], overrides=([1, 1], [2, 2], [0, 0])),
@@ -159,6 +185,7 @@ ADDED = {
     ),
     "upper": ((["a", "b"], [1.0] * 3, [1, 2]), BULK | {"upper": [1.0] * 4}, "add_requests", "upper", (4,)),
     "scales": ((["a", "b"], [1.0] * 3, [1, 2]), BULK | {"scales": [0, 1]}, "a", "scale", 0.0),
+    "equations without totals": ((["a"], [1.0] * 3, [3]), BULK | {"relation": "=="}, None, "relation", "=="),
     "matrix shape": ((["a", "b"], [1.0] * 4, [2, 2]), BULK, "add_requests", "usage", (2, 3)),
     "matrix NaN": (
         (["a"], [1.0], [1]),

@@ -177,6 +177,16 @@ def test_linprog_marginals_are_scipy_s_where_they_are_unique():
     np.testing.assert_allclose(found.eqlin.marginals, truth.eqlin.marginals, atol=1e-5)
 
 
+def test_reduced_costs_are_split_by_bound_as_scipy_s():
+    given = {"c": [1.0, -2.0, 0.5, -1.0], "A_ub": [[1.0, 1.0, 1.0, 1.0]], "b_ub": [3.0]}
+    given["bounds"] = [(-1, 5), (0, 2), (0, None), (None, 4)]
+    truth, found = scipy.optimize.linprog(**given), linprog(**given)
+    np.testing.assert_allclose(found.x, truth.x, atol=1e-5)
+    for side in ("lower", "upper"):
+        np.testing.assert_allclose(found[side].marginals, truth[side].marginals, atol=1e-5)
+        np.testing.assert_allclose(found[side].residual, truth[side].residual, atol=1e-5)
+
+
 CASES = {
     "infeasible": ({"c": [1.0], "A_ub": [[1.0], [-1.0]], "b_ub": [1.0, -2.0]}, 2),
     "infeasible bounds": ({"c": [1.0, 1.0], "A_eq": [[1.0, 1.0]], "b_eq": [5.0], "bounds": (0, 2)}, 2),
@@ -184,7 +194,7 @@ CASES = {
     "unbounded free": ({"c": [1.0], "bounds": (None, None)}, 3),
     "no rows": ({"c": [1.0, -1.0], "bounds": [(-1, 1), (None, 2)]}, 0),
     "one pair of bounds": ({"c": [1.0, -1.0], "bounds": (-1, 1)}, 0),
-    "NaN for no bound": ({"c": [1.0, -1.0], "bounds": [(0, NAN), (NAN, 4)]}, 0),
+    "None for no bound": ({"c": [1.0, -1.0], "bounds": [(0, None), (None, 4)]}, 0),
     "default bounds": ({"c": [1.0], "A_ub": [[-1.0]], "b_ub": [-3.0]}, 0),
 }
 
@@ -214,6 +224,10 @@ ERRORS = {
     "NaN cost": ({"c": [1.0, NAN]}, "c[1]", "c"),
     "infinite cost": ({"c": [INF, 1.0]}, "c[0]", "c"),
     "bounds crossed": ({"c": [1.0, 1.0], "bounds": [(0, 1), (3, 2)]}, "column 1", "bounds"),
+    "NaN bound": ({"c": [1.0, 1.0], "bounds": [(0, 1), (NAN, 2)]}, "column 1", "bounds"),
+    "NaN in the only pair": ({"c": [1.0, 1.0], "bounds": (0, NAN)}, "column 0", "bounds"),
+    "bounds of no numbers": ({"c": [1.0], "bounds": [("a", 2)]}, "bounds", "pairs"),
+    "ragged bounds": ({"c": [1.0, 2.0], "bounds": [(0, 2), (1,)]}, "bounds", "pairs"),
     "lower bound +inf": ({"c": [1.0, 1.0], "bounds": [(0, 1), (INF, INF)]}, "column 1", "bounds"),
     "NaN right-hand side": ({"c": [1.0], "A_ub": [[1.0], [2.0]], "b_ub": [1.0, NAN]}, "row 1", "bounds"),
     "rows of A_ub": ({"c": [1.0], "A_ub": [[1.0]], "b_ub": [1.0, 2.0]}, "A_ub", "shape"),

@@ -198,8 +198,11 @@ def test_bulk_scales_and_overrides(program):
     assert program.costs("a").tolist() == [-2.0, -3.0, 6.0]
     assert program.costs("b").tolist() == [4.0, 5.0, 6.0]
     assert program.costs("c").tolist() == [70.0, 80.0, -1.0]
+    program.update_requests(["a", "b"], costs=[[1.0, 1.0, 1.0], [5.0, 5.0, 5.0]], scales=[4.0, 1.0])
+    assert program.costs("a").tolist() == [-2.0, -3.0, 4.0]  # overrides stay
+    assert program.costs("b").tolist() == [5.0, 5.0, 5.0]
     program.update_requests(["a"], overrides=([0], [], []))
-    assert program.costs("a").tolist() == [2.0, 4.0, 6.0]
+    assert program.costs("a").tolist() == [4.0, 4.0, 4.0]
 
 
 def test_starts_are_handed_to_the_next_solve_and_die_with_their_request(program):

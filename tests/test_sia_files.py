@@ -77,6 +77,16 @@ def test_each_kind_of_file(folder):
     assert profiles["resnet"].goodput(quad, 0).tolist() == [6.0, 12.0, 24.0]
 
 
+def test_the_parent_of_the_profiles_will_do(folder):
+    names, cluster, files = sorted(read_profiles(folder)), read_cluster(folder), list(folder.iterdir())
+    inside = folder / "derived_npz"
+    inside.mkdir()
+    for path in files:
+        path.rename(inside / path.name)
+    assert sorted(read_profiles(folder)) == sorted(read_profiles(inside)) == names
+    assert read_cluster(folder) == read_cluster(inside) == cluster
+
+
 def test_a_scaled_cluster(folder):
     assert read_cluster(folder, 3).capacity == {"azure": 12, "aws": 12}
 

@@ -381,6 +381,57 @@ def test_non_preemptible_jobs_on_vanished_nodes_are_an_error():
         policy.apply(120.0)
 
 
+def test_a_round_that_failed_leaves_nothing_behind():
+    """r loses what it can run on: no edit may survive, not even those of the jobs that came before it."""
+    policy, solver = make(BIG, scale_up_limit=None), milp()
+    only_big = np.where((BIG.configurations.type_index == 1) & (BIG.configurations.gpus == 16), 5.0, 0.0)
+    rising = BIG.configurations.gpus.astype(float)
+    policy.submit(Job("a", table([rising, rising**0.9], BIG)))
+    policy.submit(Job("b", table([rising, rising**0.9], BIG)))
+    policy.submit(Job("r", table(only_big, BIG), reserved=True))
+    assert policy.round(solver, 60.0).allocation["r"] == Configuration(2, 16, "B")
+    policy.set_nodes("B", 1)
+    policy.update_levels(["a", "b"], [1, 1])
+    policy.submit(Job("c", RISING))
+    with pytest.raises(InfeasibleRoundError, match="'r' is reserved"):
+        policy.round(solver, 120.0)
+    assert policy.program.request_ids == ["a", "b", "r"]
+    assert policy.program.capacity("B") == (-np.inf, 16.0)
+    policy.complete("a")
+    policy.set_nodes("B", 2)
+    done = policy.round(solver, 180.0)
+    assert done.allocation["r"] == Configuration(2, 16, "B")
+    assert policy.program.request_ids == ["b", "r", "c"]
+    four = columns(policy, "b").index(Configuration(1, 4, "A"))
+    assert policy.program.costs("b")[four] == pytest.approx((4**0.9) ** -0.5)  # no restart seconds: factor 1
+
+
+def test_a_pin_that_is_released_keeps_the_scale_up_limit():
+    policy = make(BIG)
+    rising = BIG.configurations.gpus.astype(float)
+    without = rising.copy()
+    without[BIG.configurations.index(Configuration(1, 2, "A"))] = 0.0
+    policy.submit(Job("J", table([rising, without], BIG, seconds=500.0)))
+    force(policy, 60.0, J=Configuration(1, 1, "A"))
+    policy.update("J", restarting_until=0.0)
+    force(policy, 120.0, J=Configuration(1, 2, "A"))
+    policy.update("J", level=1)
+    policy.apply(180.0)  # still restarting, but its level cannot run on 2 GPUs any more
+    assert gpus(policy, "J") == [None, ("A", 1), ("A", 4), ("B", 1), ("B", 2), ("B", 4)]
+
+
+def test_a_baseline_s_time_is_its_own_clock():
+    policy = make(PAIR)
+    policy.submit(Job("J", table([2.0, 8.0, 4.0, 8.0, 32.0])))
+    done = policy.round(milp(), 60.0)
+    timings = done.solution.timings
+    assert (done.edit_seconds, done.solve_seconds) == (timings.edit, timings.solve)
+    assert done.store_seconds > 0 and done.certify_seconds > 0
+    done = policy.round(make_solver("copter"), 120.0)
+    assert done.edit_seconds >= done.store_seconds > 0
+    assert done.certify_seconds == pytest.approx(0.0, abs=1e-9)
+
+
 # ---- deltas ------------------------------------------------------------------------------------------
 
 

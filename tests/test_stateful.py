@@ -158,6 +158,9 @@ class Edits(RuleBasedStateMachine):
         id = f"q{next(self.names)}"
         cost, given, plain = self.columns(data)
         upper, override = self.upper(data, len(cost)), self.override(data, len(cost))
+        if total is None and relation == "==":
+            self.refused(id, "relation", lambda: self.program.add_request(id, cost, given, relation=relation))
+            relation = "<="
         options = {"total": total, "relation": relation, "upper": upper, "scale": scale, "integral": integral}
         self.program.add_request(id, cost, given, override=override, **options)
         self.plain.requests[id] = PlainRequest(cost, plain, override=override, **options)
@@ -207,6 +210,10 @@ class Edits(RuleBasedStateMachine):
                 "upper": lambda: self.upper(data, n),
             }[name]()
             change[name] = value
+        if change.get("total", request.total) is None and change.get("relation") == "==":
+            self.refused(id, "relation", lambda: self.program.update_request(id, **change))
+            del change["relation"]
+        for name, value in change.items():
             setattr(request, name, value)
         request.forget_relation()
         self.program.update_request(id, **change)
@@ -230,6 +237,10 @@ class Edits(RuleBasedStateMachine):
         ids = self.some(data, self.plain.requests)
         requests = [self.plain.requests[id] for id in ids]
         change = {}
+        if data.draw(st.booleans()):
+            change["costs"] = [self.vector(data, len(request.costs), costs) for request in requests]
+            for request, new in zip(requests, change["costs"], strict=True):
+                request.costs = new
         if data.draw(st.booleans()):
             change["scales"] = self.vector(data, len(ids), scales)
             for request, scale in zip(requests, change["scales"], strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +25,9 @@ def measure_all(recorded: Recorded, settings: Mapping[str, Any]) -> tuple[list[M
     run = replay_isolated if settings["isolate"] else replay
     for name in settings["solvers"]:
         errors().print(f"measuring {name}")
-        solver = SolverSettings(name, settings["tolerance"], settings["deadline"], settings["threads"])
+        solver = SolverSettings(
+            name, settings["tolerance"], settings["deadline"], settings["threads"], settings["mip_gap"]
+        )
         try:
             measured.append(run(recorded, solver, _show))
         except (
@@ -58,6 +61,7 @@ def report(
     if str(json_path) != "-":
         _print_times(title, result)
         _print_ablation(result["ablation"])
+        _print_stopping(result["settings"])
     if failures:
         raise typer.Exit(1)
 
@@ -66,7 +70,7 @@ def _print_times(title: str, result: Mapping[str, Any]) -> None:
     first = result["records"][0] if result["records"] else None
     size = f": {first['n_variables']:,} columns, {first['n_rows']:,} rows" if first else ""
     table(
-        f"{title}{size}; medians of the rounds after the first",
+        f"{title}{size}; medians of the rounds after the first (>= where rounds were cut off)",
         (
             "solver",
             "first",
@@ -75,7 +79,8 @@ def _print_times(title: str, result: Mapping[str, Any]) -> None:
             "shim",
             "round",
             "p99",
-            "gap",
+            "not optimal",
+            "largest gap",
             "integral",
             "churn",
             "iterations",
@@ -85,10 +90,11 @@ def _print_times(title: str, result: Mapping[str, Any]) -> None:
             (
                 name,
                 seconds(one["first_round"]["t_total"]),
-                *(seconds(one[time]["median"]) for time in ("t_edit", "t_solve", "t_shim", "t_total")),
-                seconds(one["t_total"]["p99"]),
-                f"{one['gap']['max']:.1e}",
-                f"{one['integral_gap']['max']:.1e}",
+                *(_time(one[time], "median") for time in ("t_edit", "t_solve", "t_shim", "t_total")),
+                _time(one["t_total"], "p99"),
+                f"{one['not_optimal']} of {one['rounds_measured']}",
+                _gap(one["gap"]["max"], one["gap"]["not_finite"]),
+                _gap(one["integral_gap"]["max"], one["integral_gap"]["not_finite"]),
                 f"{one['churn']['median']:.1%}",
                 f"{one['iterations']['median']:.0f}",
                 f"{one['peak_memory_mb']:.0f}" if one["peak_memory_mb"] else "-",
@@ -98,8 +104,32 @@ def _print_times(title: str, result: Mapping[str, Any]) -> None:
     )
 
 
+def _time(figures: Mapping[str, Any], name: str) -> str:
+    """Return a time, marked if it is only a lower bound."""
+    return (">= " if name in figures["at_least"] else "") + seconds(figures[name])
+
+
+def _gap(largest: float, not_finite: int) -> str:
+    """Return the largest finite gap, and how many rounds had none."""
+    shown = f"{largest:.1e}" if math.isfinite(largest) else "-"
+    return f"{shown}, {not_finite} without" if not_finite else shown
+
+
+def _print_stopping(settings: Mapping[str, Any]) -> None:
+    limit = "none" if settings["deadline"] is None else seconds(settings["deadline"])
+    table(
+        f"What each solver itself stops at; wanted {settings['tolerance']:g}, deadline {limit} a round",
+        ("solver", "stops at"),
+        [
+            (name, ", ".join(f"{key} {value:g}" for key, value in own.items()))
+            for name, own in settings["stopping"].items()
+        ],
+        text_columns=2,
+    )
+
+
 def _print_ablation(rows: Sequence[Mapping[str, Any]]) -> None:
-    yes = {True: "yes", False: "no"}
+    yes = {True: "yes", False: "no", None: "-"}
     table(
         "What each solver keeps from the last round, and what that is worth",
         (
@@ -109,6 +139,7 @@ def _print_ablation(rows: Sequence[Mapping[str, Any]]) -> None:
             "edit",
             "solve",
             "edit + solve / copter round",
+            "not optimal",
             "largest gap",
         ),
         [
@@ -116,10 +147,15 @@ def _print_ablation(rows: Sequence[Mapping[str, Any]]) -> None:
                 row["solver"],
                 yes[row["differential_edits"]],
                 yes[row["warm_start"]],
-                seconds(row["t_edit"]),
-                seconds(row["t_solve"]),
-                f"{row['over_copter']:.2f}x" if row["over_copter"] else "-",
-                f"{row['max_gap']:.1e}",
+                *(
+                    (">= " if time in row["at_least"] else "") + seconds(row[time])
+                    for time in ("t_edit", "t_solve")
+                ),
+                f"{'>= ' if row['over_copter_at_least'] else ''}{row['over_copter']:.2f}x"
+                if row["over_copter"]
+                else "-",
+                f"{row['not_optimal']} of {row['rounds']}",
+                _gap(row["max_gap"], row["gaps_not_finite"]),
             )
             for row in rows
         ],

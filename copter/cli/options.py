@@ -38,6 +38,12 @@ Threads: TypeAlias = Annotated[
 Deadline: TypeAlias = Annotated[
     float | None, typer.Option(callback=positive, help="Seconds a solve may take; none if not given.")
 ]
+MipGap: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--mip-gap", callback=_tolerance, help="Relative gap at which highs-milp stops; for no other solver."
+    ),
+]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn at random.")]
 JsonFlag: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")

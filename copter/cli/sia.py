@@ -14,6 +14,7 @@ from copter.cli.options import (
     Deadline,
     JsonFlag,
     JsonPath,
+    MipGap,
     Seed,
     SolverName,
     SolverNames,
@@ -36,6 +37,7 @@ _RUN_EXAMPLES = """\b
 Examples:
   copter run sia --gpus 512 --jobs-per-day 960 --hours 6 --out runs/first
   copter run sia --workload workload-1.csv --profiles derived_npz --gpus 512 --json
+  copter run sia --gpus 512 --solver highs-milp --mip-gap 1e-3 --deadline 10
 """
 _BENCH_EXAMPLES = """\b
 Examples:
@@ -60,7 +62,9 @@ def _file(path: Path | None) -> Path | None:
 
 def _folder(path: Path | None) -> Path | None:
     if path is not None and not path.is_dir():
-        raise typer.BadParameter(f"{path} is no folder: give the one with the <application>.npz files")
+        raise typer.BadParameter(
+            f"{path} is no folder: give the one with the <application>.npz files, or its parent"
+        )
     return path
 
 
@@ -70,7 +74,10 @@ def run_sia(
         typer.Option(callback=_file, help="CSV of jobs: name, time, category, application."),
     ] = None,
     profiles: Annotated[
-        Path | None, typer.Option(callback=_folder, help="Folder of the applications' profiles.")
+        Path | None,
+        typer.Option(
+            callback=_folder, help="Folder of the applications' profiles, or one with derived_npz in it."
+        ),
     ] = None,
     gpus: Annotated[
         int | None,
@@ -96,6 +103,7 @@ def run_sia(
     ] = None,
     solver: SolverName = "copter",
     tolerance: Tolerance = 1e-5,
+    mip_gap: MipGap = 1e-3,
     deadline: Deadline = None,
     threads: Threads = None,
     seed: Seed = 0,
@@ -124,22 +132,21 @@ def run_sia(
         "max_hours": max_hours,
         "solver": solver,
         "tolerance": tolerance,
+        "mip_gap": mip_gap,
         "deadline": deadline,
         "threads": threads,
         "seed": seed,
     }
     scenario = _scenario(workload, profiles, gpus, jobs_per_day, hours, seed)
+    from copter.bench.rounds import SolverSettings
     from copter.cli.sia_report import SiaRun
     from copter.problems.sia.replay import Replay
-    from copter.solvers.base import make_solver
 
-    def fresh() -> Solver:
-        return make_solver(solver, tolerance=tolerance, deadline=deadline, threads=threads)
-
-    replay = Replay(scenario, fresh(), hours=hours, max_hours=max_hours)
+    chosen = SolverSettings(solver, tolerance, deadline, threads, mip_gap)
+    replay = Replay(scenario, chosen.make(), hours=hours, max_hours=max_hours)
     path = out if out is not None or as_json else _default_folder()
     with SiaRun(replay, path, [Path(sys.argv[0]).name, *sys.argv[1:]], settings) as run:
-        _warm_up(fresh())
+        _warm_up(chosen.make())
         _follow(run, quiet=as_json)
         summary = {"solver": solver, **run.finish()}
     if as_json:
@@ -215,6 +222,7 @@ def bench_sia(
     solvers: SolverNames = "copter,highs-hot",
     json_path: JsonPath = None,
     tolerance: Tolerance = 1e-4,
+    mip_gap: MipGap = 1e-3,
     deadline: Deadline = None,
     threads: Threads = None,
     seed: Seed = 0,
@@ -229,6 +237,7 @@ def bench_sia(
         "rounds": rounds,
         "solvers": split_solvers(solvers),
         "tolerance": tolerance,
+        "mip_gap": mip_gap,
         "deadline": deadline,
         "threads": threads,
         "seed": seed,

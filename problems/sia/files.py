@@ -49,6 +49,7 @@ SYNTHETIC_MAX_GPUS = 128
 
 CONSTANTS = "simulator_constants.json"
 BATCH_INFERENCE = "batch_inference.json"
+DERIVED = "derived_npz"
 
 
 class ProfileError(CopterError, ValueError):
@@ -59,15 +60,24 @@ class ProfileError(CopterError, ValueError):
         super().__init__(f"{path}, {field}: {why}")
 
 
+def profile_folder(path: str | Path) -> Path:
+    """The folder with the npz files: ``path``, or ``derived_npz`` in it if that is where they are."""
+    path = Path(path)
+    inside = path / DERIVED
+    if inside.is_dir() and not (path / CONSTANTS).exists() and not any(path.glob("*.npz")):
+        return inside
+    return path
+
+
 def read_profiles(folder: str | Path) -> dict[str, Profile]:
-    """Profiles of all applications in a folder, by application.
+    """Profiles of all applications in a folder, or in the folder ``derived_npz`` of it, by application.
 
     Raises
     ------
     ProfileError
         A missing or malformed file; names the file and the field.
     """
-    folder = Path(folder)
+    folder = profile_folder(folder)
     constants = _constants(folder)
     profiles: dict[str, Profile] = {}
     for path in sorted(folder.glob("*.npz")):
@@ -81,8 +91,9 @@ def read_profiles(folder: str | Path) -> dict[str, Profile]:
 
 def read_cluster(folder: str | Path, scale: float = 1.0) -> Cluster:
     """The authors' cluster, from ``simulator_constants.json``, with ``scale`` times its 256 GPUs."""
-    path = Path(folder) / CONSTANTS
-    constants = _constants(Path(folder))
+    folder = profile_folder(folder)
+    path = folder / CONSTANTS
+    constants = _constants(folder)
     nodes = _field(path, constants, "cluster_nnodes", dict)
     sizes = _field(path, constants, "cluster_ngpus_per_node", dict)
     types = []

@@ -65,6 +65,13 @@ class Round:
     solution, rounded
         Answers of the solver and of the shim.
     edit_seconds, solve_seconds, shim_seconds : float
+        Seconds of the policy by the solver's own clock (:meth:`copter.solvers.base.Solver.seconds`).  For
+        copter's solvers the edit is `store_seconds`, and the solve has the certificate in it; for a baseline
+        they are the push of its own model and the solver's own run.
+    store_seconds : float
+        Events turned into edits of the program.
+    certify_seconds : float
+        What is on no clock: a baseline's answer read and certified.
     """
 
     allocation: dict[Hashable, Configuration | None]
@@ -75,6 +82,8 @@ class Round:
     edit_seconds: float
     solve_seconds: float
     shim_seconds: float
+    store_seconds: float = 0.0
+    certify_seconds: float = 0.0
 
 
 class Shim(Protocol):

@@ -106,7 +106,6 @@ class SiaPolicy:
         self._source_list: list[tuple[Profile, int | None]] = []
         self._fixed_batch: dict[Profile, Profile] = {}
         self._arrived: list[int] = []
-        self._recosted: dict[Hashable, NDArray[np.float64]] = {}
         self._left: list[Hashable] = []
         self._nodes: dict[str, int] = {}
         self._released: list[Hashable] = []
@@ -223,21 +222,25 @@ class SiaPolicy:
         self.apply(now)
         edited = perf_counter()
         solution = solver.solve(self.program, deadline=deadline)
-        solved = perf_counter()
+        wall = perf_counter() - edited
         if not math.isfinite(solution.objective) or str(solution.status) == "infeasible":
             raise InfeasibleRoundError(f"no allocation at {now:g} s: {solution.status}: {solution.reason}")
+        solved = perf_counter()
         rounded = self.shim.round(self.program, solution)
-        done = perf_counter()
+        shim_seconds = perf_counter() - solved
         changes = self.assign(rounded.choice, now)
+        store, (model, solve) = edited - begin, solver.seconds(solution, wall)
         return Round(
             self.allocation,
             changes,
             self._released,
             solution,
             rounded,
-            edited - begin,
-            solved - edited,
-            done - solved,
+            model + (store if solver.edits_in_place else 0.0),
+            solve,
+            shim_seconds,
+            store,
+            wall - model - solve,
         )
 
     @property
@@ -250,24 +253,37 @@ class SiaPolicy:
         return self._shim
 
     def apply(self, now: float) -> None:
-        """Turn everything that happened since the last round into deltas of the program."""
+        """Turn everything that happened since the last round into deltas of the program.
+
+        Raises
+        ------
+        InfeasibleRoundError
+            Non-preemptible or reserved jobs do not fit.  The program is as it was then, and the events stay:
+            they are applied by the next call that does not raise.
+        """
         if self._nodes:
             self._apply_nodes()
-        if self._left:
-            self.program.remove_requests(self._left)
-            self._left = []
         table, slots = self._table, self._table.slots()
         mode = self._modes(slots, now)
-        limit = self._limits(slots, mode)
+        limit = self._limits(slots)
         row = table.source[slots] * _LEVELS + table.level[slots]
         changed = (row != table.sent_row[slots]) | (mode != table.sent_mode[slots])
         changed |= (limit != table.sent_limit[slots]) | (table.current[slots] != table.sent_current[slots])
-        self._add(slots, mode, limit)
-        for at in np.flatnonzero(changed).tolist():
-            self._refresh(int(slots[at]), int(mode[at]), int(limit[at]))
-        if self._recosted:
-            self.program.update_requests(list(self._recosted), costs=list(self._recosted.values()))
-            self._recosted = {}
+        picks = {  # all that can raise comes before the first edit; jobs that arrived are among the changed
+            int(slots[at]): self._pick(int(slots[at]), int(mode[at]), int(limit[at]))
+            for at in np.flatnonzero(changed).tolist()
+        }
+        self._resize()
+        if self._left:
+            self.program.remove_requests(self._left)
+            self._left = []
+        self._add(picks)
+        recosted: dict[Hashable, NDArray[np.float64]] = {}
+        for slot, pick in picks.items():
+            if (costs := self._refresh(slot, *pick)) is not None:
+                recosted[self._ids[slot]] = costs
+        if recosted:
+            self.program.update_requests(list(recosted), costs=list(recosted.values()))
         table.sent_row[slots], table.sent_limit[slots] = row, limit
         table.sent_current[slots] = table.current[slots]
         self._rescale(slots[changed | (table.column[slots] >= 0)], now)
@@ -314,16 +330,10 @@ class SiaPolicy:
             raise PolicyError(f"unknown job {job!r}") from None
 
     def _apply_nodes(self) -> None:
-        """Change capacities and configurations; jobs whose configuration is gone have none."""
+        """Change nodes and configurations of the cluster; jobs whose configuration is gone have none."""
         old = self.cluster.configurations.codes
-        before = self.cluster.capacity
         for type, nodes in self._nodes.items():
             self.cluster.set_nodes(type, nodes)
-        for type, gpus in self.cluster.capacity.items():
-            if gpus > before[type]:
-                self.program.add_resources(type, gpus - before[type])
-            elif gpus < before[type]:
-                self.program.remove_resources(type, before[type] - gpus)
         self._nodes = {}
         configurations = self.cluster.configurations
         self._rows = RowCache(configurations, self.objective)
@@ -333,6 +343,15 @@ class SiaPolicy:
         current[held] = configurations.find_codes(old[current[held]])
         table.current[slots] = current
         table.sent_row[slots] = NONE
+
+    def _resize(self) -> None:
+        """Bring the program's capacities up to the cluster's."""
+        for type, gpus in self.cluster.capacity.items():
+            more = gpus - self.program.capacity(type)[1]
+            if more > 0:
+                self.program.add_resources(type, more)
+            elif more < 0:
+                self.program.remove_resources(type, -more)
 
     def _modes(self, slots: NDArray[np.int64], now: float) -> NDArray[np.int64]:
         table = self._table
@@ -364,12 +383,13 @@ class SiaPolicy:
             self._released += [self._ids[slot] for slot in slots[free].tolist()]
         return mode
 
-    def _limits(self, slots: NDArray[np.int64], mode: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _limits(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Most GPUs of each job; pinned jobs have one too, for :meth:`_pick` may release them."""
         if self.scale_up_limit is None:
             return np.full(slots.size, NO_LIMIT)
         current = self._table.current[slots]
         held = np.where(current >= 0, self.cluster.configurations.gpus[current], 0)
-        return np.where(mode == PINNED, NO_LIMIT, (held * self.scale_up_limit).astype(np.int64))
+        return (held * self.scale_up_limit).astype(np.int64)
 
     def _row(self, slot: int) -> CostRow:
         source, level = int(self._table.source[slot]), int(self._table.level[slot])
@@ -386,14 +406,12 @@ class SiaPolicy:
             raise InfeasibleRoundError(f"job {self._ids[slot]!r} is reserved, and nothing can run it")
         return row, row.runnable.choices(limit, mode == FREE), mode
 
-    def _add(self, slots: NDArray[np.int64], mode: NDArray[np.int64], limit: NDArray[np.int64]) -> None:
+    def _add(self, picks: dict[int, tuple[CostRow, Choices, int]]) -> None:
         """Requests of the jobs that arrived, in bulk for each set of columns."""
         groups: dict[tuple[bool, bytes], list[int]] = {}
         for slot in self._arrived:
-            at = int(np.searchsorted(slots, slot))
-            row, choices, picked = self._pick(slot, int(mode[at]), int(limit[at]))
+            row, choices, _ = picks[slot]
             self._choices[slot], self._costs[slot] = choices, row.block(choices)
-            self._table.sent_mode[slot] = picked
             groups.setdefault(choices.key, []).append(slot)
         configurations = self.cluster.configurations
         for group in groups.values():
@@ -409,10 +427,10 @@ class SiaPolicy:
             )
         self._arrived = []
 
-    def _refresh(self, slot: int, mode: int, limit: int) -> None:
-        """Columns and costs of one job, as far as they differ from what the program has."""
+    def _refresh(self, slot: int, row: CostRow, choices: Choices, mode: int) -> NDArray[np.float64] | None:
+        """Give the program a job's columns, if others; returns its costs if only they have changed."""
         table, job = self._table, self._ids[slot]
-        row, choices, mode = self._pick(slot, mode, limit)
+        recosted = None
         costs, old = row.block(choices), self._choice(slot)
         current = int(table.current[slot])
         table.sent_mode[slot] = mode
@@ -425,8 +443,9 @@ class SiaPolicy:
             self.program.update_request(job, costs=costs, usage=template, start=start)
             self._templates.release(old)
         elif costs is not self._costs[slot] and not np.array_equal(costs, self._cost(slot)):
-            self._recosted[job] = costs
+            recosted = costs
         self._choices[slot], self._costs[slot] = choices, costs
+        return recosted
 
     def _choice(self, slot: int) -> Choices:
         choices = self._choices[slot]

@@ -33,7 +33,9 @@ class RoundRecord:
         Share of all GPUs that were given to jobs.
     utilisation_by_type : dict
     t_edit, t_solve, t_shim, t_total : float
-        Seconds of the policy.
+        Seconds of the policy, see :class:`copter.problems.sia.interface.Round`; the last is their sum.
+    t_store, t_certify : float
+        Seconds in which events became edits, and of certifying a baseline's answer.
     status : str
     gap, primal_residual, integral_gap : float
         Certified gap of the fractional answer, and of the allocation that came out.
@@ -56,6 +58,8 @@ class RoundRecord:
     t_solve: float
     t_shim: float
     t_total: float
+    t_store: float
+    t_certify: float
     status: str
     gap: float
     primal_residual: float

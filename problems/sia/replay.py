@@ -162,6 +162,8 @@ class Replay:
             t_solve=decided.solve_seconds,
             t_shim=decided.shim_seconds,
             t_total=decided.edit_seconds + decided.solve_seconds + decided.shim_seconds,
+            t_store=decided.store_seconds,
+            t_certify=decided.certify_seconds,
             status=str(solution.status),
             gap=solution.gap,
             primal_residual=solution.primal_residual,
