@@ -20,7 +20,7 @@ types: build/.wheel
 	cd build/wheel && ../../$(BIN)/mypy --config-file ../../pyproject.toml
 
 pytest: $(VENV)/.installed
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --durations=20
 
 # Small enough for a laptop; larger sizes: see copter bench sia --help.
 bench: $(VENV)/.installed
