@@ -27,7 +27,7 @@ class Size:
     rounds: int
 
 
-WARM_UP = Size(1024, 150, 3)
+WARM_UP = Size(1024, 400, 3)
 """More than 50,000 columns: passes over them use the thread pool, and the solver screens them."""
 
 

@@ -1,9 +1,9 @@
 """From records to what a reader wants: medians and tails per solver, ratios to copter, the ablation.
 
-A round that was cut off (deadline, iteration limit, numerical error) would have taken longer.  It stays in
-all figures and is counted in `not_optimal`; times that depend on how much longer are named in `at_least`.  Values
-that are NaN or infinite, such as the gap of a round without any answer, are in no median; `not_finite` counts
-them.
+A round that was cut off (deadline, iteration limit, numerical error) would have taken longer.  It stays
+in all figures and is counted in `not_optimal`; times that depend on how much longer are named in
+`at_least`.  Values that are NaN or infinite, such as the gap of a round without any answer, are in no
+median; `not_finite` counts them.
 """
 
 from __future__ import annotations

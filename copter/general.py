@@ -138,10 +138,15 @@ def to_program(lp: GeneralLP) -> GeneralProgram:
     from scipy.sparse import csc_array
 
     n = lp.c.size
-    for name, values in (("c", lp.c), ("A", lp.A.data)):
-        if not np.isfinite(values).all():
-            where = int(np.argmin(np.isfinite(values)))
-            raise EditError(f"{name}[{where}]", name, float(values[where]), "must be finite")
+    if not np.isfinite(lp.c).all():
+        where = int(np.argmin(np.isfinite(lp.c)))
+        raise EditError(f"c[{where}]", "c", float(lp.c[where]), "must be finite")
+    A = csc_array(lp.A)
+    if not np.isfinite(A.data).all():
+        where = int(np.argmin(np.isfinite(A.data)))
+        column = int(np.searchsorted(A.indptr, where, side="right")) - 1
+        subject = f"A: row {A.indices[where]}, column {column}"
+        raise EditError(subject, "A", float(A.data[where]), "must be finite")
     for name, low, high in (("column", lp.lower, lp.upper), ("row", lp.row_lower, lp.row_upper)):
         _check_bounds(name, low, high, "lower must be <= upper, not NaN, and either may be reached")
     lower, upper = np.where(lp.integral, (_up(lp.lower), _down(lp.upper)), (lp.lower, lp.upper))
@@ -160,7 +165,7 @@ def to_program(lp: GeneralLP) -> GeneralProgram:
     row_upper, row_lower = (lp.row_upper - moved).tolist(), (lp.row_lower - moved).tolist()
     for i, (high, low) in enumerate(zip(row_upper, row_lower, strict=True)):
         program.add_resource(i, high, low)
-    columns = csc_array(lp.A)[:, origin]
+    columns = A[:, origin]
     columns.data = columns.data * np.repeat(sign, np.diff(columns.indptr))
     continuous = int(np.count_nonzero(~lp.integral[origin]))
     for part, integral in ((slice(0, continuous), False), (slice(continuous, origin.size), True)):
