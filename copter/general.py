@@ -321,7 +321,7 @@ def _box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]
         return np.zeros(n), np.full(n, np.inf)
     try:
         pairs = np.array(bounds, object)
-        missing = np.equal(pairs, None)
+        missing = np.vectorize(lambda value: value is None, otypes=[bool])(pairs)
         pairs = np.where(missing, 0.0, pairs).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise EditError("bounds", "pairs", bounds, f"must be pairs of numbers or None: {error}") from None

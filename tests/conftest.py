@@ -1,0 +1,20 @@
+"""Kernels are compiled before the first test, so that no test's deadline pays for it."""
+
+import pytest
+
+from copter import ContinualProgram, ProximalPoint
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_kernels():
+    program = ContinualProgram()
+    for resource, upper in (("a", 3.0), ("b", 0.5)):
+        program.add_resource(resource, upper, lower=-1.0)
+    for k in range(12):
+        usage = {"a": [1.0 + k % 3, 0.0, 2.0], "b": ([2], [0.1 * k])}
+        program.add_request(k, [-1.0 - 0.1 * k, 0.0, -1.5], usage, total=1.0, upper=[1.0, 1.0, 0.7])
+    for inner in ("newton", "cd"):
+        ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
+    program.set_capacity("a", upper=-0.5)
+    for inner in ("newton", "cd"):
+        ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
