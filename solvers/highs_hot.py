@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from copter.program import ContinualProgram
     from copter.store import ConstraintStore
 
+_INTERIOR_FROM = 100_000
+"""Columns from which on the first round is solved by interior point with crossover."""
+
 
 class HighsHot(Baseline):
     """HiGHS simplex with model and basis kept between rounds.
@@ -111,7 +114,12 @@ class HighsHot(Baseline):
         # HiGHS holds the limit against the time of all runs of an instance together.
         limit = highspy.kHighsInf if deadline is None else highs.getRunTime() + deadline
         set_option(highs, "time_limit", limit)
+        if self._model.size.sum() >= _INTERIOR_FROM and not self._warm[0]:
+            # cold simplex takes ten times as long here; crossover leaves the basis for the next rounds
+            set_option(highs, "solver", "ipm")
+            set_option(highs, "run_crossover", "on")
         seconds = run(highs)
+        set_option(highs, "solver", "simplex")
         status, reason = status_of(highs)
         warm = self._warm
         if status is Status.NUMERICAL_ERROR and warm[0]:  # met once in 640 rounds of random edits

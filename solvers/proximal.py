@@ -199,7 +199,8 @@ class _Run:
             self.slack = state.slack
         self.centre = _with_starts(self.centre, starts, self.store.requests.n_columns)
         if state is not None and state.last.program is self.program:
-            if self.y.any() or self.centre.slot.size:
+            was_zero = not (state.y.any() or state.last.x.slot.size)
+            if was_zero or self.y.any() or self.centre.slot.size:
                 return True, "last round's x and prices"
             why = "nothing of the last round is left"
         else:

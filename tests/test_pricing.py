@@ -35,8 +35,7 @@ def test_pricing(kind, seed):
     plain = random_plain(rng, kind)
     program, model = plain.build(), plain.model()
     y = random_prices(rng, plain, program)
-    slack = float(rng.random())
-    for factor in (1.0, 0.0):
+    for factor, slack in ((1.0, float(rng.random())), (0.0, float(rng.random())), (1.0, 0.0)):
         found = price(program.store, y, slack=slack, cost_factor=factor)
         p = factor * model.c + model.A.T @ y[program.resource_slots]
         bound, violations, wanted = 0.0, [], []

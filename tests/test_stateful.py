@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from numpy_twins import INF, verify
@@ -189,6 +189,11 @@ class Edits(RuleBasedStateMachine):
             begin += widths[k]
         given = fixed[0] if fixed is not None else form(fresh.model().A)
         options = {"totals": total, "relation": relation, "upper": upper, "scales": scale, "integral": True}
+        if total is None and relation == "==":
+            self.refused(
+                None, "relation", lambda: self.program.add_requests(ids, flat, widths, given, **options)
+            )
+            options["relation"] = "<="
         self.program.add_requests(ids, flat, widths, given, **options)
         self.plain.requests.update(fresh.requests)
 
@@ -326,11 +331,6 @@ class Edits(RuleBasedStateMachine):
     def solve(self):
         solution = self.solver.solve(self.program, deadline=10.0)
         status = verify(solution, self.program, self.plain.model(), self.tolerance, either=True)
-        import collections
-
-        global C
-        C = globals().setdefault("C", collections.Counter())
-        C[str(solution.status)] += 1
         if status == "optimal":
             again = self.solver.solve(self.program)
             assert (again.iterations, again.churn, again.warm_started) == (0, 0.0, True)
@@ -349,6 +349,7 @@ PROFILE = settings(
     stateful_step_count=30,
     deadline=None,
     derandomize=True,
+    phases=[Phase.generate],  # shrinking takes minutes: add Phase.shrink to look at a failure
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 TestEdits = Edits.TestCase
