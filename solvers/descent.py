@@ -53,6 +53,7 @@ class CoordinateDescent:
         column = np.repeat(np.arange(working.column.size), np.diff(working.pointer))
         norms = np.bincount(column, working.value**2)
         self._curvature = float(np.median(norms[norms > 0])) if norms.any() else 1.0
+        self._first = _PENALTY
         self._x: NDArray[np.float64] | None = None
 
     def solve(
@@ -61,7 +62,7 @@ class CoordinateDescent:
         """Reduce violation and stationarity to ``tolerance``; at most ``limit`` multiplier steps."""
         w = self.working
         most = _PENALTY_LIMIT / (sigma * self._curvature)
-        eta = _PENALTY / sigma
+        eta = self._first / sigma
         x = centre.copy() if self._x is None else self._x.copy()
         _make_feasible(w, x)
         far, last, iteration = runaway_price(w), np.inf, 0
@@ -79,6 +80,7 @@ class CoordinateDescent:
             if abs(y).max(initial=0.0) > far or self.stop():  # prices run away where rows cannot be met
                 break
         self._x = x
+        self._first = min(16.0 * self._first, _PENALTY_LIMIT / self._curvature)
         return InnerResult(x, y, False, iteration)
 
     def _descend(
