@@ -271,9 +271,8 @@ def _visit(w, b, x, shifted, centre, ray, sigma, eta, tolerance):  # type: ignor
         room = x[source] if source >= 0 else rest
         if to >= 0:
             room = min(room, w.upper[to] - x[to])
-        violation = min(w.total[b], sigma * (high - low))
-        largest = max(largest, violation)
-        if violation <= tolerance:
+        largest = max(largest, min(room, sigma * (high - low)))
+        if sigma * (high - low) <= tolerance:
             break
         step = _step(w, to, source, high - low, room, shifted, ray, sigma, eta)
         if step <= 0.0:

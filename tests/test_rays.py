@@ -137,6 +137,19 @@ def test_a_direction_that_costs_is_no_ray():
     assert primal_ray(program, direction(program, {"x": [1.0], "z": [2.0, 0, 0]})) is None
 
 
+def test_rounding_dust_does_not_void_a_ray():
+    """A proximal step to a length of 1e12 leaves 1e-4 on columns that should not move at all."""
+    plain = pair()
+    plain.requests["still"] = PlainRequest([1.0], {"cap": {0: 1.0}})
+    program = plain.build()
+    ray = primal_ray(program, direction(program, {"x": [0.5e12], "z": [1e12, 0, 0], "still": [1e-4]}))
+    assert ray is not None and ray.value == pytest.approx(-0.5)
+    farkas = cycle().build()
+    farkas.add_resource("idle", 5.0)
+    farkas.add_request("idle", [1.0], {"idle": -1.0})
+    assert farkas_ray(farkas, np.array([1e12, 1e12, 1e12, 1e-4])).value == pytest.approx(3.0)
+
+
 # ---- from the solver ---------------------------------------------------------------------------------
 
 
