@@ -61,6 +61,7 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     largest = float(direction.value[loose].max(initial=0.0))
     if largest == 0:
         return None
+    loose &= direction.value > 1e-12 * largest  # dust of a long step
     ray = SparseX(slot[loose], column[loose], direction.value[loose] / largest)
     costs = table.scale[ray.slot] * store.costs.cost[table.cost_start[ray.slot] + ray.column]
     value = float(costs @ ray.value)
