@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -170,10 +170,6 @@ class Solution:
     def is_optimal(self, tolerance: float) -> bool:
         """Whether residuals and gap are all within a relative tolerance."""
         return max(self.relative.primal, self.relative.dual, self.relative.gap) <= tolerance
-
-    def with_timings(self, **seconds: float) -> Solution:
-        """Copy with some timings replaced."""
-        return replace(self, timings=replace(self.timings, **seconds))
 
 
 def make_solution(

@@ -32,6 +32,7 @@ _EPOCHS_A_CALL = 20
 _PAIR_STEPS = 8
 _PENALTY = 1.0
 _PENALTY_GROWTH = 4.0
+_FIRST_GROWTH = 16.0
 _PENALTY_LIMIT = 1e4
 _ELASTIC_STEPS = 9
 _SHRINK = 0.5
@@ -80,7 +81,7 @@ class CoordinateDescent:
             if abs(y).max(initial=0.0) > far or self.stop():  # prices run away where rows cannot be met
                 break
         self._x = x
-        self._first = min(16.0 * self._first, _PENALTY_LIMIT / self._curvature)
+        self._first = min(_FIRST_GROWTH * self._first, _PENALTY_LIMIT / self._curvature)
         return InnerResult(x, y, False, iteration)
 
     def _descend(
