@@ -8,20 +8,30 @@ solver's.
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
+import math
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
+from copter.bench.course import Course, Play, Record, solve_round
 from copter.program import ContinualProgram, Template
+
+if TYPE_CHECKING:
+    from copter.bench.rounds import SolverSettings
+    from copter.solution import Solution
+    from copter.solvers.base import Solver
 
 Delta = tuple[str, dict[str, Any]]
 
 VERBS = (
     "add_resource",
     "set_capacity",
+    "set_capacities",
     "add_resources",
     "remove_resources",
     "drop_resource",
@@ -158,3 +168,48 @@ class Replayer:
 
     def _resolve(self, value: Any) -> Any:
         return self._templates[value.index] if isinstance(value, TemplateRef) else value
+
+
+@dataclass(frozen=True)
+class Recorded(Course):
+    """Recorded rounds to measure, and what belongs to them.
+
+    Attributes
+    ----------
+    rounds, warm_up : Path
+        The recording, and a small one of the same kind that is run first, untimed.
+    shim : str
+        ``module:name`` of a class without arguments whose ``round(program, solution)`` returns an object with
+        `objective`, `gap` and `seconds`.
+    """
+
+    rounds: Path
+    warm_up: Path
+    shim: str
+
+    def small(self) -> Recorded:
+        """Return the recording to warm up with."""
+        return Recorded(self.warm_up, self.warm_up, self.shim)
+
+    def play(self, settings: SolverSettings) -> Play:
+        """Replay the recording through a solver."""
+        solver, replayer = settings.make(), Replayer()
+        return Play(self._records(solver, replayer), solver.stopping(), replayer.program)
+
+    def _records(self, solver: Solver, replayer: Replayer) -> Iterator[Record]:
+        module, _, name = self.shim.partition(":")
+        shim = getattr(importlib.import_module(module), name)()
+
+        def finish(solution: Solution) -> Record:
+            if not math.isfinite(solution.objective):
+                return {}
+            rounded = shim.round(replayer.program, solution)
+            return {"integral_objective": rounded.objective, "integral_gap": rounded.gap}
+
+        for number, deltas in enumerate(read_rounds(self.rounds)):
+            t_store = 0.0
+            for delta in deltas:
+                begin = perf_counter()
+                replayer.apply(delta)
+                t_store += perf_counter() - begin
+            yield solve_round(number, replayer.program, solver, t_store, finish)

@@ -37,7 +37,8 @@ N_RESOURCES = 7
 CHURN = 0.01
 RATIOS = tuple(f"{b}_over_{e}" for b in ("rebuild", "csc") for e in ("edit", "edit_costs", "edit_own"))
 """Names of the ratios in a record."""
-REPEATS = 9
+REPEATS = 51
+"""Edits of a kind that are timed: so many that their median does not hang on a busy machine."""
 
 
 def measure_updates(

@@ -16,27 +16,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
-from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.index import Index, listed
+from copter.resources import Resources
+from copter.store import EXACTLY, NO_TOTAL
+from copter.usage import Template, Usage, from_mapping, from_matrix
 from copter.validation import (
-    coefficients_of,
     cost_vector,
-    first_duplicate,
     flag,
-    number,
-    row_bounds,
+    overrides_of,
     scale_factor,
+    scales_of,
     sparse_entries,
     sum_row,
+    totals_of,
     upper_bounds,
-    vector,
     whole_numbers,
+    within,
 )
 
 if TYPE_CHECKING:
@@ -54,19 +55,7 @@ KEEP: Any = _Keep()
 """Default of update arguments for which None means something: leave the field as it is."""
 
 
-@dataclass(frozen=True)
-class Template:
-    """Handle of columns that many requests share; made by :meth:`ContinualProgram.add_template`."""
-
-    slot: int
-    n_columns: int
-    birth: int = field(default=-1, repr=False)
-
-
-Usage: TypeAlias = Template | Mapping[Hashable, Any]
-
-
-class ContinualProgram:
+class ContinualProgram(Resources):
     """A linear program over named resources and requests, edited in place.
 
     Examples
@@ -80,9 +69,8 @@ class ContinualProgram:
     """
 
     def __init__(self) -> None:
-        self.store = ConstraintStore()
-        self._resources: dict[Hashable, int] = {}
-        self._requests: dict[Hashable, int] = {}
+        super().__init__()
+        self._requests = Index("request")
         self._templates: dict[int, Template] = {}
         self._starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
 
@@ -97,22 +85,17 @@ class ContinualProgram:
     @property
     def request_ids(self) -> list[Hashable]:
         """Ids of all requests, in the order in which they were added."""
-        return list(self._requests)
-
-    @property
-    def resource_ids(self) -> list[Hashable]:
-        """Ids of all resources, in the order in which they were added."""
-        return list(self._resources)
+        return self._requests.ids
 
     @property
     def request_slots(self) -> NDArray[np.int64]:
-        """Store slots of all requests, in the order of :attr:`request_ids`."""
-        return np.fromiter(self._requests.values(), np.int64, len(self._requests))
+        """Store slots of all requests, in the order of :attr:`request_ids`; read-only."""
+        return self._requests.all_slots
 
     @property
-    def resource_slots(self) -> NDArray[np.int64]:
-        """Store slots of all resources, in the order of :attr:`resource_ids`."""
-        return np.fromiter(self._resources.values(), np.int64, len(self._resources))
+    def slot_of(self) -> Mapping[Hashable, int]:
+        """Store slot of each request as it is now; later edits do not change this mapping."""
+        return self._requests.frozen
 
     @property
     def n_variables(self) -> int:
@@ -132,75 +115,17 @@ class ContinualProgram:
 
     def costs(self, request: Hashable) -> NDArray[np.float64]:
         """Effective costs of a request, shape (n,): scale and overrides applied."""
-        return self.store.effective_costs(self._request(request))
+        return self.store.effective_costs(self._requests.slot(request))
 
     def total(self, request: Hashable) -> float | None:
         """Total of a request's sum row, None if it has none."""
-        slot = self._request(request)
+        slot = self._requests.slot(request)
         table = self.store.requests
         return None if table.relation[slot] == NO_TOTAL else float(table.total[slot])
 
-    def capacity(self, resource: Hashable) -> tuple[float, float]:
-        """Lower and upper bound of a resource."""
-        slot = self._resource(resource)
-        return float(self.store.rows.lower[slot]), float(self.store.rows.upper[slot])
-
-    # ---- resources -------------------------------------------------------------------------------
-
-    def add_resource(self, id: Hashable, upper: float = math.inf, lower: float = -math.inf) -> None:
-        """Add a coupling row ``lower <= usage <= upper``.
-
-        Raises
-        ------
-        EditError
-            The id is taken, a bound is NaN, or lower > upper.
-        """
-        if id in self._resources:
-            raise EditError(id, "id", id, "a resource of this id exists already")
-        lower, upper = row_bounds(id, lower, upper)
-        self._resources[id] = self.store.add_row(lower, upper)
-
-    def set_capacity(self, id: Hashable, upper: float | None = None, lower: float | None = None) -> None:
-        """Set one or both bounds of a resource; None leaves a bound as it is."""
-        slot = self._resource(id)
-        old_lower, old_upper = self.capacity(id)
-        bounds = row_bounds(id, old_lower if lower is None else lower, old_upper if upper is None else upper)
-        self.store.set_row(slot, *bounds)
-
-    def add_resources(self, id: Hashable, count: float) -> None:
-        """Raise the capacity (upper bound) of a resource by ``count`` units."""
-        self._change_capacity(id, count, +1.0)
-
-    def remove_resources(self, id: Hashable, count: float) -> None:
-        """Lower the capacity (upper bound) of a resource by ``count`` units.
-
-        Raises
-        ------
-        EditError
-            The resource is unknown, the count is negative or not finite, or the capacity would fall
-            below the lower bound or, for a capacity that was not negative, below zero.
-        """
-        self._change_capacity(id, count, -1.0)
-
-    def drop_resource(self, id: Hashable) -> None:
-        """Remove a coupling row; columns that used it stay, without it."""
-        self.store.drop_row(self._resource(id))
-        del self._resources[id]
-
-    def _change_capacity(self, id: Hashable, count: float, sign: float) -> None:
-        slot = self._resource(id)
-        count = number(id, "count", count)
-        if not 0 <= count < math.inf:
-            raise EditError(id, "count", count, "must be finite and not negative")
-        lower, old = self.capacity(id)
-        upper = old + sign * count
-        if upper < lower or (upper < 0 <= old):
-            raise EditError(id, "count", count, f"would leave a capacity of {upper} (lower bound {lower})")
-        self.store.set_row(slot, lower, upper)
-
     # ---- templates -------------------------------------------------------------------------------
 
-    def add_template(self, usage: Mapping[Hashable, Any], n_columns: int) -> Template:
+    def add_template(self, usage: Mapping[Any, Any], n_columns: int) -> Template:
         """Columns that many requests will share.
 
         Parameters
@@ -270,7 +195,7 @@ class ContinualProgram:
             Duplicate id, unknown resource or template, wrong length, NaN, an infinite cost, a negative
             total or upper bound: names the request, the field and the value.
         """
-        self._check_new(id)
+        self._requests.check_new([id], "add_request")
         cost = cost_vector(id, "costs", costs)
         kind, amount = sum_row(id, total, relation)
         bound = upper_bounds(id, upper, cost.size)
@@ -278,12 +203,20 @@ class ContinualProgram:
         columns, values = sparse_entries(id, "override", override or {}, cost.size)
         begin = sparse_entries(id, "start", start, cost.size) if start is not None else None
         whole = flag(id, "integral", integral)
-        slot = self._insert(id, cost, usage)
-        table = self.store.requests
-        table.integral[slot], table.scale[slot] = whole, scale
-        self.store.set_bounds(slot, kind, amount, bound)
+        slots = self.store.add_requests(
+            np.array([cost.size]),
+            self._usage_slot(id, usage, cost.size),
+            cost,
+            relation=kind,
+            totals=amount,
+            scales=scale,
+            upper=bound,
+            integral=whole,
+        )
+        slot = int(slots[0])
+        self._requests.add([id], [slot])
         if columns.size:
-            self.store.set_overrides(np.array([slot]), np.array([columns.size]), columns, values)
+            self.store.set_overrides(slots, np.array([columns.size]), columns, values)
         if begin is not None:
             self._starts[slot] = begin
 
@@ -316,54 +249,33 @@ class ContinualProgram:
         upper : float or (sum(sizes),) array_like
         scales : (k,) array_like, optional
         """
-        ids = list(ids)
         label = "add_requests"
-        for id in ids:
-            self._check_new(id)
-        if len(set(ids)) < len(ids):
-            raise EditError(label, "ids", first_duplicate(ids), "is given twice")
+        ids = listed(ids)
+        self._requests.check_new(ids, label)
         widths = whole_numbers(label, "sizes", sizes, len(ids))
-        if ids and widths.min() < 1:
+        if not within(widths, 1, math.inf):
             raise EditError(ids[int(widths.argmin())], "sizes", int(widths.min()), "must be at least 1")
-        begin = np.concatenate(([0], np.cumsum(widths)))
-        cost = cost_vector(label, "costs", costs, int(begin[-1]), owner=(ids, begin))
-        amounts = np.full(len(ids), math.inf)
-        if totals is not None:
-            amounts = vector(label, "totals", totals, len(ids), owner=(ids, np.arange(len(ids))))
-            if (amounts < 0).any():
-                worst = int(amounts.argmin())
-                raise EditError(ids[worst], "total", float(amounts[worst]), "must not be negative")
+        ends = widths.cumsum()
+        n = int(ends[-1]) if ids else 0
+        cost = cost_vector(label, "costs", costs, n, owner=(ids, widths))
+        amounts = math.inf if totals is None else totals_of(label, ids, totals)
         kind = sum_row(label, None if totals is None else 0.0, relation)[0]
-        bound = upper_bounds(label, upper, int(begin[-1]), owner=(ids, begin))
-        factor = np.ones(len(ids))
-        if scales is not None:
-            factor = vector(label, "scales", scales, len(ids), owner=(ids, np.arange(len(ids))))
-        if (factor <= 0).any():
-            worst = int(factor.argmin())
-            raise EditError(ids[worst], "scale", float(factor[worst]), "must be positive")
+        bound = upper_bounds(label, upper, n, owner=(ids, widths))
+        factors = 1.0 if scales is None else scales_of(label, ids, scales)
         whole = flag(label, "integral", integral)
         if not ids:
             return
-        if isinstance(usage, Template):
-            self._check_template(label, usage)
-            if (widths != usage.n_columns).any():
-                wrong = int((widths != usage.n_columns).argmax())
-                why = f"template has {usage.n_columns} columns"
-                raise EditError(ids[wrong], "costs", int(widths[wrong]), why)
-            usages = np.full(len(ids), usage.slot)
-        else:
-            usages = self._add_matrix(label, usage, widths)
-        slots = self.store.add_requests(widths, usages, cost)
-        table = self.store.requests
-        table.relation[slots], table.total[slots] = kind, amounts
-        table.scale[slots], table.integral[slots] = factor, whole
-        if isinstance(bound, np.ndarray):
-            first = self.store.uppers.allocate(bound.size)
-            self.store.uppers.upper[first : first + bound.size] = bound
-            table.upper_start[slots] = first + begin[:-1]
-        else:
-            table.upper[slots] = bound
-        self._requests.update(zip(ids, slots.tolist(), strict=True))
+        slots = self.store.add_requests(
+            widths,
+            self._usage_slots(label, ids, usage, widths),
+            cost,
+            relation=kind,
+            totals=amounts,
+            scales=factors,
+            upper=bound,
+            integral=whole,
+        )
+        self._requests.add(ids, slots.tolist())
 
     def update_request(
         self,
@@ -384,7 +296,7 @@ class ContinualProgram:
         (and needs ``upper`` again if the bounds were given per column), its warm start is ``start``.
         ``override`` replaces the whole previous override, ``{}`` clears it.
         """
-        slot = self._request(id)
+        slot = self._requests.slot(id)
         store, table = self.store, self.store.requests
         n = int(table.n_columns[slot])
         cost = None if costs is None else cost_vector(id, "costs", costs)
@@ -425,58 +337,56 @@ class ContinualProgram:
         costs: Sequence[ArrayLike] | None = None,
         scales: ArrayLike | None = None,
         overrides: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
+        totals: ArrayLike | None = None,
     ) -> None:
-        """Change costs, scales and overrides of many requests at once; all of them or none.
+        """Change costs, scales, overrides and totals of many requests at once; all of them or none.
 
         Parameters
         ----------
         ids : sequence of k hashables
+            As a list, tuple or range they are remembered: the same ids next round are quick.
         costs : sequence of k array_likes, optional
             New costs of each request, as many as it has columns.
         scales : (k,) array_like, optional
         overrides : (counts (k,), columns (sum,), costs (sum,)), optional
             Replaces the override of every request named: ``counts`` entries each, flat.
+        totals : (k,) array_like, optional
+            New totals of requests that have a sum row, which stays ``<=`` or ``==``.
+
+        Raises
+        ------
+        EditError
+            An unknown id or one given twice, a wrong length, a NaN, an infinite cost, a total that is
+            negative or for a request without a sum row: names the request, the field and the value.
         """
         label = "update_requests"
-        slots = self._slots(ids)
-        if slots.size > 1 and np.unique(slots).size < slots.size:
-            raise EditError(label, "ids", first_duplicate(list(ids)), "is given twice")
+        ids = listed(ids)
+        slots = self._requests.slots(ids, label)
+        table = self.store.requests
         fresh = None
         if costs is not None:
-            widths = self.store.requests.n_columns[slots].tolist()
+            widths = table.n_columns[slots].tolist()
             if len(costs) != len(widths):
                 why = f"needs one array for each of {len(widths)} requests"
                 raise EditError(label, "costs", len(costs), why)
             fresh = [cost_vector(id, "costs", c, n) for id, c, n in zip(ids, costs, widths, strict=True)]
-        factor = None
-        if scales is not None:
-            factor = vector(label, "scales", scales, slots.size, owner=(ids, np.arange(slots.size)))
-            if (factor <= 0).any():
-                worst = int(factor.argmin())
-                raise EditError(ids[worst], "scale", float(factor[worst]), "must be positive")
-        patch = None
-        if overrides is not None:
-            counts = whole_numbers(label, "override counts", overrides[0], slots.size)
-            if (counts < 0).any():
-                worst = int(counts.argmin())
-                raise EditError(ids[worst], "override counts", int(counts[worst]), "must not be negative")
-            columns = whole_numbers(label, "override columns", overrides[1], int(counts.sum()))
-            values = cost_vector(label, "override costs", overrides[2], columns.size)
-            owner = np.repeat(np.arange(slots.size), counts)
-            bad = (columns < 0) | (columns >= self.store.requests.n_columns[slots][owner])
-            if bad.any():
-                where = int(bad.argmax())
-                raise EditError(ids[owner[where]], "override", int(columns[where]), "no such column")
-            key = owner * (int(columns.max(initial=0)) + 1) + columns
-            if np.unique(key).size < key.size:
-                raise EditError(label, "override", "columns", "a column is overridden twice")
-            patch = counts, columns, values
+        factors = None if scales is None else scales_of(label, ids, scales)
+        patch = None if overrides is None else overrides_of(label, ids, overrides, table.n_columns[slots])
+        amounts = None
+        if totals is not None:
+            amounts = totals_of(label, ids, totals)
+            without = table.relation[slots] == NO_TOTAL
+            if without.any():
+                where = int(without.argmax())
+                raise EditError(ids[where], "total", float(amounts[where]), "the request has no sum row")
         if fresh is not None:
             self.store.set_costs(slots.tolist(), fresh)
-        if factor is not None:
-            self.store.set_scales(slots, factor)
         if patch is not None:
-            self.store.set_overrides(slots, *patch)
+            self.store.set_overrides(slots, *patch, scales=factors)
+        elif factors is not None:
+            self.store.set_scales(slots, factors)
+        if amounts is not None:
+            self.store.set_totals(slots, amounts)
 
     def remove_request(self, id: Hashable) -> None:
         """Remove a request with its columns and its sum row."""
@@ -484,13 +394,12 @@ class ContinualProgram:
 
     def remove_requests(self, ids: Sequence[Hashable]) -> None:
         """Remove many requests; all of them or, if an id is unknown or given twice, none."""
-        ids = list(ids)
-        slots = self._slots(ids).tolist()
-        if len(set(slots)) < len(slots):
-            raise EditError("remove_requests", "ids", first_duplicate(ids), "is given twice")
-        for id, slot in zip(ids, slots, strict=True):
-            del self._requests[id]
-            self._starts.pop(slot, None)
+        ids = listed(ids)
+        slots = self._requests.slots(ids, "remove_requests")
+        self._requests.remove(ids)
+        if self._starts:
+            for slot in slots.tolist():
+                self._starts.pop(slot, None)
         self.store.remove_requests(slots)
 
     def take_starts(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]:
@@ -500,28 +409,6 @@ class ContinualProgram:
 
     # ---- inside ----------------------------------------------------------------------------------
 
-    def _request(self, id: Hashable) -> int:
-        try:
-            return self._requests[id]
-        except KeyError:
-            raise EditError(id, "id", id, "no request of this id") from None
-
-    def _resource(self, id: Hashable) -> int:
-        try:
-            return self._resources[id]
-        except KeyError:
-            raise EditError(id, "id", id, "no resource of this id") from None
-
-    def _slots(self, ids: Sequence[Hashable]) -> NDArray[np.int64]:
-        try:
-            return np.array([self._requests[id] for id in ids], np.int64)
-        except KeyError as unknown:
-            raise EditError(unknown.args[0], "id", unknown.args[0], "no request of this id") from None
-
-    def _check_new(self, id: Hashable) -> None:
-        if id in self._requests:
-            raise EditError(id, "id", id, "a request of this id exists already")
-
     def _check_template(self, subject: Hashable, template: Template) -> None:
         if self._templates.get(template.slot) is not template:
             raise EditError(subject, "usage", template, "no such template in this program (any more)")
@@ -529,12 +416,6 @@ class ContinualProgram:
     def _bound(self, slot: int) -> float | NDArray[np.float64]:
         table = self.store.requests
         return self.store.upper_bounds(slot) if table.upper_start[slot] >= 0 else float(table.upper[slot])
-
-    def _insert(self, id: Hashable, cost: NDArray[np.float64], usage: Usage) -> int:
-        where = self._usage_slot(id, usage, cost.size)
-        slot = int(self.store.add_requests(np.array([cost.size]), np.array([where]), cost)[0])
-        self._requests[id] = slot
-        return slot
 
     def _usage_slot(self, id: Hashable, usage: Usage, n: int) -> int:
         if isinstance(usage, Template):
@@ -544,31 +425,19 @@ class ContinualProgram:
             return usage.slot
         return self._add_usage(id, usage, n, shared=False)
 
-    def _add_usage(self, id: Hashable, usage: Mapping[Hashable, Any], n: int, *, shared: bool) -> int:
-        rows, columns, values = [], [], []
-        for resource, coefficients in usage.items():
-            if resource not in self._resources:
-                raise EditError(id, "usage", resource, "no resource of this id")
-            column, value = coefficients_of(id, resource, coefficients, n)
-            rows.append(np.full(column.size, self._resources[resource], np.int64))
-            columns.append(column)
-            values.append(value)
-        column = np.concatenate(columns) if columns else np.empty(0, np.int64)
-        order = np.argsort(column, kind="stable")
-        pointer = np.concatenate(([0], np.cumsum(np.bincount(column, minlength=n))))
-        row = np.concatenate(rows)[order] if rows else column
-        value = np.concatenate(values)[order] if values else np.empty(0)
-        return int(self.store.add_usages(np.array([n]), pointer, row, value, shared=shared)[0])
+    def _add_usage(self, id: Hashable, usage: Mapping[Any, Any], n: int, *, shared: bool) -> int:
+        columns = from_mapping(id, usage, n, self._resources)
+        return int(self.store.add_usages(np.array([n]), *columns, shared=shared)[0])
 
-    def _add_matrix(self, label: str, usage: Any, widths: NDArray[np.int64]) -> NDArray[np.int64]:
-        from scipy.sparse import csc_array
-
-        matrix = csc_array(usage, copy=True)
-        shape = (len(self._resources), int(widths.sum()))
-        if matrix.shape != shape:
-            raise EditError(label, "usage", matrix.shape, f"needs the shape {shape}: resources, columns")
-        matrix.sum_duplicates()
-        if not np.isfinite(matrix.data).all():
-            raise EditError(label, "usage", "NaN or infinite", "coefficients must be finite")
-        row = self.resource_slots[matrix.indices]
-        return self.store.add_usages(widths, matrix.indptr.astype(np.int64), row, matrix.data)
+    def _usage_slots(
+        self, label: str, ids: Sequence[Hashable], usage: Template | sparray, widths: NDArray[np.int64]
+    ) -> NDArray[np.int64] | int:
+        if isinstance(usage, Template):
+            self._check_template(label, usage)
+            if not within(widths, usage.n_columns, usage.n_columns):
+                wrong = int((widths != usage.n_columns).argmax())
+                why = f"template has {usage.n_columns} columns"
+                raise EditError(ids[wrong], "costs", int(widths[wrong]), why)
+            return usage.slot
+        columns = from_matrix(label, usage, (len(self._resources), int(widths.sum())))
+        return self.store.add_usages(widths, *columns, row_slots=self.resource_slots)

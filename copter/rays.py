@@ -54,16 +54,14 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     """Ray of an unbounded program from a direction of its columns; None if it proves nothing."""
     store, table = program.store, program.store.requests
     slot, column = direction.slot, direction.column
-    cap = table.upper[slot]
-    own = table.upper_start[slot] >= 0
-    cap[own] = store.uppers.upper[table.upper_start[slot[own]] + column[own]]
+    cap = store.column_uppers(slot, column)
     loose = (table.relation[slot] == NO_TOTAL) & np.isinf(cap) & (direction.value > 0)
     largest = float(direction.value[loose].max(initial=0.0))
     if largest == 0:
         return None
     loose &= direction.value > 1e-12 * largest  # dust of a long step
     ray = SparseX(slot[loose], column[loose], direction.value[loose] / largest)
-    costs = table.scale[ray.slot] * store.costs.cost[table.cost_start[ray.slot] + ray.column]
+    costs = store.column_costs(ray.slot, ray.column)
     value = float(costs @ ray.value)
     activity = row_activity(store, ray)
     weight = row_activity(store, ray, absolute=True)
@@ -71,10 +69,8 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     above = np.where(np.isfinite(upper), np.maximum(activity, 0.0), 0.0)
     below = np.where(np.isfinite(lower), np.maximum(-activity, 0.0), 0.0)
     wrong = np.maximum(above, below) / np.where(weight > 0, weight, 1.0)
-    costs = table.scale[ray.slot] * store.costs.cost[table.cost_start[ray.slot] + ray.column]
     residual = float(wrong[store.rows.alive[: activity.size]].max(initial=0.0))
     if not value < -RAY_TOLERANCE * float(abs(costs) @ ray.value) or residual > RAY_TOLERANCE:
         return None
-    slots = dict(zip(program.request_ids, program.request_slots.tolist(), strict=True))
-    parts = Allocation(slots, table.n_columns[: table.size].copy(), ray)
+    parts = Allocation(program.slot_of, table.n_columns[: table.size].copy(), ray)
     return Ray("unbounded", {}, parts, value, residual)

@@ -33,7 +33,17 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds spent on applying edits, on solving, and in the shim."""
+    """Seconds of a round that whoever fills them knows of; 0 where they are somebody else's.
+
+    Attributes
+    ----------
+    edit : float
+        Bringing the solver's own model up to date.  A solver that runs on the program itself has none: its
+        edits were the program's verbs, before the solve.
+    solve : float
+    shim : float
+        Rounding, which comes after the solver: a shim has its seconds in what it returns.
+    """
 
     edit: float = 0.0
     solve: float = 0.0
@@ -201,13 +211,12 @@ def make_solution(
         If it was computed for exactly this x and y already.
     """
     proof = certificate or certify(program.store, x, y, threads=threads)
-    slots = dict(zip(program.request_ids, program.request_slots.tolist(), strict=True))
     table = program.store.requests
     prices = dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True))
     return Solution(
         status=status,
         reason=reason,
-        x=Allocation(slots, table.n_columns[: table.size].copy(), x),
+        x=Allocation(program.slot_of, table.n_columns[: table.size].copy(), x),
         price=prices,
         objective=proof.objective,
         bound=proof.bound,

@@ -1,9 +1,8 @@
 """ConstraintStore: the program as lists of lists on growable slabs, edited in place.
 
-A list is a slice of a flat pool: a start and a length.  Freed slices go to a free list of their exact
-size; when more of a pool is free than is used, the live slices are moved together.  So adding, removing
-or changing a request costs time in proportion to its own nonzeros (amortised), a resource change is O(1),
-and kernels read the very arrays that the edits wrote: there is no compile step.
+Adding, removing or changing a request costs time in proportion to its own nonzeros (amortised, see
+:mod:`copter.slabs`), a resource change is O(1), and kernels read the very arrays that the edits wrote: there
+is no compile step.
 
 Three tables describe what is stored:
 
@@ -33,138 +32,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.slabs import Pool, Table, places, spread
+
 NO_TOTAL, AT_MOST, EXACTLY = 0, 1, 2
 """Kinds of a request's own sum row: none, sum(x) <= total, sum(x) == total."""
 
-_FIRST = 64
-_COMPACT_FROM = 4096
-
-
-def _grown(array: NDArray[Any], used: int, need: int) -> NDArray[Any]:
-    """Copy of ``array`` with room for ``need`` entries; memory past ``used`` stays untouched."""
-    bigger = np.empty(max(need, array.size + array.size // 2, _FIRST), array.dtype)
-    bigger[:used] = array[:used]
-    return bigger
-
-
-class Pool:
-    """Parallel flat arrays, handed out in slices of any length.
-
-    Parameters
-    ----------
-    **dtypes
-        Name and dtype of each parallel array; they become attributes.
-    """
-
-    def __init__(self, **dtypes: Any) -> None:
-        self.names = tuple(dtypes)
-        self.used = 0
-        self.garbage = 0
-        self._free: dict[int, list[int]] = {}
-        for name, dtype in dtypes.items():
-            setattr(self, name, np.empty(_FIRST, dtype))
-
-    def __getattr__(self, name: str) -> Any:  # for type checkers: the arrays are set by name
-        raise AttributeError(name)
-
-    def allocate(self, length: int) -> int:
-        """Start of a slice of ``length`` entries (contents arbitrary)."""
-        if length == 0:
-            return 0
-        starts = self._free.get(length)
-        if starts:
-            self.garbage -= length
-            return starts.pop()
-        start = self.used
-        need = start + length
-        for name in self.names:
-            array = getattr(self, name)
-            if need > array.size:
-                setattr(self, name, _grown(array, start, need))
-        self.used = need
-        return start
-
-    def free(self, start: int, length: int) -> None:
-        """Give a slice back."""
-        if length:
-            self._free.setdefault(length, []).append(start)
-            self.garbage += length
-
-    @property
-    def wasteful(self) -> bool:
-        """More of the pool is free than is used."""
-        return self.garbage > _COMPACT_FROM and 2 * self.garbage > self.used
-
-    def compact(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Move the given live slices together; returns their new starts."""
-        order = np.argsort(starts, kind="stable")
-        moved = np.zeros_like(starts)
-        room = int(lengths.sum()) + _FIRST
-        fresh = {name: np.empty(room, getattr(self, name).dtype) for name in self.names}
-        at = 0
-        for k in order.tolist():
-            start, length = int(starts[k]), int(lengths[k])
-            for name in self.names:
-                fresh[name][at : at + length] = getattr(self, name)[start : start + length]
-            moved[k] = at
-            at += length
-        for name in self.names:
-            setattr(self, name, fresh[name])
-        self.used, self.garbage, self._free = at, 0, {}
-        return moved
-
-
-class Table:
-    """Slots with named scalar fields, one growable array a field; freed slots are used again.
-
-    Parameters
-    ----------
-    **fields
-        ``name=(dtype, value in a free slot)``; the arrays become attributes (longer than ``size``).
-    """
-
-    def __init__(self, **fields: tuple[Any, Any]) -> None:
-        self._fields = fields
-        self.size = 0
-        self._free: list[int] = []
-        for name, (dtype, blank) in fields.items():
-            setattr(self, name, np.full(_FIRST, blank, dtype))
-
-    def __getattr__(self, name: str) -> Any:  # for type checkers: the arrays are set by name
-        raise AttributeError(name)
-
-    def allocate(self, count: int) -> NDArray[np.int64]:
-        """``count`` blank slots, free ones first."""
-        reuse = min(count, len(self._free))
-        slots = np.empty(count, np.int64)
-        if reuse:
-            slots[:reuse] = self._free[-reuse:]
-            del self._free[-reuse:]
-        fresh = count - reuse
-        if fresh:
-            need = self.size + fresh
-            for name, (_, blank) in self._fields.items():
-                array = getattr(self, name)
-                if need > array.size:
-                    array = _grown(array, self.size, need)
-                    array[self.size :] = blank
-                    setattr(self, name, array)
-            slots[reuse:] = np.arange(self.size, need)
-            self.size = need
-        return slots
-
-    def free(self, slots: list[int]) -> None:
-        """Blank slots and keep them for later use."""
-        for name, (_, blank) in self._fields.items():
-            getattr(self, name)[slots] = blank
-        self._free += slots
-
-
-def spread(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Flat indices of the slices ``[start, start + length)``, one after the other."""
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if ends.size else 0
-    return np.arange(total, dtype=np.int64) + np.repeat(starts - ends + lengths, lengths)
+_CHUNK = 1 << 20
+"""Entries whose rows are translated at a time: an index array for all would be larger than they are."""
 
 
 class ConstraintStore:
@@ -233,6 +107,15 @@ class ConstraintStore:
         self.rows.stamp[slot] = self.clock
         self.rows.lower[slot], self.rows.upper[slot] = lower, upper
 
+    def set_rows(
+        self, slots: NDArray[np.int64], lower: NDArray[np.float64], upper: NDArray[np.float64]
+    ) -> None:
+        """New bounds for many rows."""
+        self.clock += 1
+        where = places(slots)
+        self.rows.stamp[where] = self.clock
+        self.rows.lower[where], self.rows.upper[where] = lower, upper
+
     def drop_row(self, slot: int) -> None:
         """Forget a row: O(1), its entries go when enough rows have been dropped."""
         self.clock += 1
@@ -259,7 +142,7 @@ class ConstraintStore:
                 array[start : start + kept] = array[start : start + nnz][keep]
             entries.free(start + kept, nnz - kept)
             usages.nnz[slot] = kept
-        self.rows.free(self._dropped_rows)
+        self.rows.free(np.array(self._dropped_rows, np.int64))
         self._dropped_rows = []
 
     # ---- usages --------------------------------------------------------------------------------
@@ -267,10 +150,11 @@ class ConstraintStore:
     def add_usages(
         self,
         sizes: NDArray[np.int64],
-        pointer: NDArray[np.int64],
-        row: NDArray[np.int64],
-        value: NDArray[np.float64],
+        pointer: NDArray[Any],
+        row: NDArray[Any],
+        value: NDArray[Any],
         *,
+        row_slots: NDArray[np.int64] | None = None,
         shared: bool = False,
     ) -> NDArray[np.int64]:
         """Store the columns of one usage or of many, given as one compressed-column matrix.
@@ -279,6 +163,7 @@ class ConstraintStore:
         ----------
         sizes : (k,) columns of each usage
         pointer : (sum(sizes) + 1,) starts of the columns in ``row`` and ``value``
+        row_slots : slots of the rows that ``row`` names; by default it names slots
         shared : whether requests may point at it (a template)
 
         Returns
@@ -286,37 +171,28 @@ class ConstraintStore:
         (k,) slots
         """
         slots = self.usages.allocate(sizes.size)
-        first = np.concatenate(([0], np.cumsum(sizes)))
-        nnz = pointer[first[1:]] - pointer[first[:-1]]
-        if sizes.size == 1:
-            pointer_start = np.array([self.pointers.allocate(int(sizes[0]) + 1)])
-            entry_start = np.array([self.entries.allocate(int(nnz[0]))])
-        else:
-            lengths = sizes + 1
-            pointer_start = self.pointers.allocate(int(lengths.sum())) + np.cumsum(lengths) - lengths
-            entry_start = self.entries.allocate(int(nnz.sum())) + np.cumsum(nnz) - nnz
-        at = int(pointer_start[0])
-        self.pointers.pointer[at : at + int(first[-1]) + sizes.size] = (
-            pointer[spread(first[:-1], sizes + 1)] - np.repeat(pointer[first[:-1]], sizes + 1)
-            if sizes.size > 1
-            else pointer
-        )
-        at = int(entry_start[0])
-        self.entries.row[at : at + row.size] = row
-        self.entries.value[at : at + row.size] = value
-        table = self.usages
-        table.pointer_start[slots], table.entry_start[slots] = pointer_start, entry_start
-        table.n_columns[slots], table.nnz[slots] = sizes, nnz
-        table.references[slots], table.shared[slots] = 0, shared
+        ends = sizes.cumsum()
+        first = pointer[ends - sizes].astype(np.int64)
+        nnz = pointer[ends] - first
+        # A usage has a pointer more than it has columns; it counts from the usage's first entry.
+        own = pointer[spread(ends - sizes, sizes + 1)] if sizes.size > 1 else pointer
+        table, at = self.usages, places(slots)
+        table.pointer_start[at] = self.pointers.put(sizes + 1, pointer=own - first.repeat(sizes + 1))
+        table.entry_start[at] = starts = self.entries.put(nnz, row=row, value=value)
+        table.n_columns[at], table.nnz[at], table.shared[at] = sizes, nnz, shared
+        if row_slots is not None:
+            for begin, end in self.entries.runs(starts, nnz):
+                for k in range(begin, end, _CHUNK):
+                    part = self.entries.row[k : min(k + _CHUNK, end)]
+                    part[:] = row_slots[part]
         return slots
 
     def free_usages(self, slots: list[int]) -> None:
         """Forget usages that nothing points at."""
-        table = self.usages
-        for slot in slots:
-            self.pointers.free(int(table.pointer_start[slot]), int(table.n_columns[slot]) + 1)
-            self.entries.free(int(table.entry_start[slot]), int(table.nnz[slot]))
-        table.free(slots)
+        table, gone = self.usages, np.array(slots, np.int64)
+        self.pointers.free_all(table.pointer_start[gone], table.n_columns[gone] + 1)
+        self.entries.free_all(table.entry_start[gone], table.nnz[gone])
+        table.free(gone)
         if not (self.entries.wasteful or self.pointers.wasteful):
             return
         live = np.flatnonzero(table.n_columns[: table.size])
@@ -329,28 +205,49 @@ class ConstraintStore:
     # ---- requests ------------------------------------------------------------------------------
 
     def add_requests(
-        self, sizes: NDArray[np.int64], usages: NDArray[np.int64], costs: NDArray[np.float64]
+        self,
+        sizes: NDArray[np.int64],
+        usages: NDArray[np.int64] | int,
+        costs: NDArray[np.float64],
+        *,
+        relation: int = NO_TOTAL,
+        totals: NDArray[np.float64] | float = np.inf,
+        scales: NDArray[np.float64] | float = 1.0,
+        upper: NDArray[np.float64] | float = np.inf,
+        integral: bool = False,
     ) -> NDArray[np.int64]:
-        """New requests with ``sizes`` columns each and their costs, flat; other fields are blank."""
+        """New requests with ``sizes`` columns each; costs, and upper bounds if not one number, flat."""
         slots = self.requests.allocate(sizes.size)
-        table = self.requests
+        table, at = self.requests, places(slots)
         self.clock += 1
-        start = self.costs.allocate(costs.size)
-        self.costs.cost[start : start + costs.size] = costs
-        table.cost_start[slots] = start + np.cumsum(sizes) - sizes
-        table.n_columns[slots], table.usage[slots] = sizes, usages
+        table.cost_start[at] = self.costs.put(sizes, cost=costs)
+        table.n_columns[at], table.usage[at] = sizes, usages
         for stamp in (table.birth, table.cost_stamp, table.bound_stamp):
-            stamp[slots] = self.clock
-        np.add.at(self.usages.references, usages, 1)
+            stamp[at] = self.clock
+        # What is left out here is what a blank slot says.
+        if relation != NO_TOTAL:
+            table.relation[at], table.total[at] = relation, totals
+        if integral:
+            table.integral[at] = True
+        if isinstance(scales, np.ndarray) or scales != 1.0:
+            table.scale[at] = scales
+        if isinstance(upper, np.ndarray):
+            table.upper_start[at] = self.uppers.put(sizes, upper=upper)
+        elif upper != np.inf:
+            table.upper[at] = upper
+        if isinstance(usages, np.ndarray):
+            np.add.at(self.usages.references, usages, 1)
+        else:
+            self.usages.references[usages] += sizes.size
         self.n_variables += costs.size
         return slots
 
-    def remove_requests(self, slots: list[int]) -> None:
+    def remove_requests(self, slots: NDArray[np.int64]) -> None:
         """Forget requests, and the usages that nothing else points at."""
-        if not slots:
+        if not slots.size:
             return
         self.clock += 1
-        self._release_columns(np.array(slots, np.int64))
+        self._release_columns(slots)
         self.requests.free(slots)
         self._compact_columns()
 
@@ -392,14 +289,13 @@ class ConstraintStore:
     def set_scales(self, slots: NDArray[np.int64], scales: NDArray[np.float64]) -> None:
         """New scale for many requests; their overrides keep their values."""
         self.clock += 1
-        table = self.requests
-        table.scale[slots] = scales
-        table.cost_stamp[slots] = self.clock
-        lengths = table.override_length[slots]
-        flat = spread(table.override_start[slots], lengths)
+        table, at = self.requests, places(slots)
+        table.scale[at] = scales
+        table.cost_stamp[at] = self.clock
+        flat, where = self._overridden(slots)
         if flat.size:
-            where = np.repeat(table.cost_start[slots], lengths) + self.overrides.column[flat]
-            self.costs.cost[where] = self.overrides.value[flat] / np.repeat(scales, lengths)
+            factor = scales.repeat(table.override_length[slots])
+            self.costs.cost[where] = self.overrides.value[flat] / factor
 
     def set_overrides(
         self,
@@ -407,27 +303,43 @@ class ConstraintStore:
         lengths: NDArray[np.int64],
         columns: NDArray[np.int64],
         values: NDArray[np.float64],
+        scales: NDArray[np.float64] | None = None,
     ) -> None:
-        """Replace the overrides of many requests: ``lengths`` columns each, flat."""
+        """Replace the overrides of many requests (``lengths`` columns each, flat) and, if given, scales."""
         self.clock += 1
-        table, kept = self.requests, self.overrides
-        old_lengths = table.override_length[slots]
-        flat = spread(table.override_start[slots], old_lengths)
+        table, kept, at = self.requests, self.overrides, places(slots)
+        flat, where = self._overridden(slots)
         if flat.size:
-            where = np.repeat(table.cost_start[slots], old_lengths) + kept.column[flat]
             self.costs.cost[where] = kept.original[flat]
-        for k in np.flatnonzero(old_lengths != lengths).tolist():
-            slot = int(slots[k])
-            kept.free(int(table.override_start[slot]), int(old_lengths[k]))
-            table.override_start[slot] = kept.allocate(int(lengths[k]))
-            table.override_length[slot] = lengths[k]
-        table.cost_stamp[slots] = self.clock
-        flat = spread(table.override_start[slots], lengths)
-        if flat.size:
-            where = np.repeat(table.cost_start[slots], lengths) + columns
+        if scales is not None:
+            table.scale[at] = scales
+        old = table.override_length[slots]
+        for k in (old != lengths).nonzero()[0].tolist():
+            slot, length = int(slots[k]), int(lengths[k])
+            kept.free(int(table.override_start[slot]), int(old[k]))
+            table.override_start[slot], table.override_length[slot] = kept.allocate(length), length
+        table.cost_stamp[at] = self.clock
+        if columns.size:
+            flat = spread(table.override_start[slots], lengths)
             kept.column[flat], kept.value[flat] = columns, values
+            where = table.cost_start[slots].repeat(lengths) + columns
             kept.original[flat] = self.costs.cost[where]
-            self.costs.cost[where] = values / np.repeat(table.scale[slots], lengths)
+            self.costs.cost[where] = values / table.scale[slots].repeat(lengths)
+
+    def _overridden(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the overrides of some requests lie in their pool, and their columns among the costs."""
+        table = self.requests
+        lengths = table.override_length[slots]
+        if not np.count_nonzero(lengths):
+            return lengths[:0], lengths[:0]
+        flat = spread(table.override_start[slots], lengths)
+        return flat, table.cost_start[slots].repeat(lengths) + self.overrides.column[flat]
+
+    def set_totals(self, slots: NDArray[np.int64], totals: NDArray[np.float64]) -> None:
+        """New totals for many requests that have a sum row."""
+        self.clock += 1
+        at = places(slots)
+        self.requests.total[at], self.requests.bound_stamp[at] = totals, self.clock
 
     def set_bounds(self, slot: int, relation: int, total: float, upper: float | NDArray[np.float64]) -> None:
         """New sum row and upper bounds (one for all columns, or one each) for a request."""
@@ -442,6 +354,22 @@ class ConstraintStore:
             table.upper_start[slot], table.upper[slot] = start, np.inf
         else:
             table.upper[slot] = upper
+
+    def column_costs(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Effective costs of single columns, each named by its request's slot and its place there."""
+        table = self.requests
+        costs: NDArray[np.float64] = self.costs.cost[table.cost_start[slot] + column]
+        costs *= table.scale[slot]
+        return costs
+
+    def column_uppers(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Upper bounds of single columns, each named by its request's slot and its place there."""
+        start = self.requests.upper_start[slot]
+        upper: NDArray[np.float64] = self.requests.upper[slot]
+        own = np.flatnonzero(start >= 0)
+        if own.size:
+            upper[own] = self.uppers.upper[start[own] + column[own]]
+        return upper
 
     def effective_costs(self, slot: int) -> NDArray[np.float64]:
         """Copy of a request's costs, scale and overrides applied."""
@@ -476,10 +404,6 @@ class ConstraintStore:
         """Slots in use, ascending."""
         return np.flatnonzero(self.requests.n_columns[: self.requests.size])
 
-    def live_rows(self) -> NDArray[np.int64]:
-        """Row slots in use, ascending."""
-        return np.flatnonzero(self.rows.alive[: self.rows.size])
-
     @property
     def nnz(self) -> int:
         """Nonzeros in the resource rows, every request counted, dropped rows not."""
@@ -493,20 +417,25 @@ class ConstraintStore:
 
     def _release_columns(self, slots: NDArray[np.int64]) -> None:
         table, usages = self.requests, self.usages
-        sizes = table.n_columns[slots].tolist()
-        for start, size in zip(table.cost_start[slots].tolist(), sizes, strict=True):
-            self.costs.free(start, size)
-        self.n_variables -= sum(sizes)
-        for slot in slots[table.override_length[slots] > 0].tolist():
-            self.overrides.free(int(table.override_start[slot]), int(table.override_length[slot]))
-        table.override_start[slots] = table.override_length[slots] = 0
-        for slot in slots[table.upper_start[slots] >= 0].tolist():
-            self._free_uppers(slot)
-        gone = table.usage[slots]
-        np.subtract.at(usages.references, gone, 1)
-        gone = gone[(usages.references[gone] == 0) & ~usages.shared[gone]]
-        if gone.size:
-            self.free_usages(np.unique(gone).tolist())
+        sizes = table.n_columns[slots]
+        self.costs.free_all(table.cost_start[slots], sizes)
+        self.n_variables -= sum(sizes.tolist())
+        lengths = table.override_length[slots]
+        if np.count_nonzero(lengths):
+            self.overrides.free_all(table.override_start[slots], lengths)
+            table.override_start[slots] = table.override_length[slots] = 0
+        own = table.upper_start[slots] >= 0
+        if np.count_nonzero(own):
+            for slot in slots[own].tolist():
+                self._free_uppers(slot)
+        unused = []
+        for usage in table.usage[slots].tolist():
+            left = int(usages.references[usage]) - 1
+            usages.references[usage] = left
+            if not left and not usages.shared[usage]:
+                unused.append(usage)
+        if unused:
+            self.free_usages(unused)
 
     def _free_uppers(self, slot: int) -> None:
         table = self.requests

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+import sys
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,13 @@ from copter.store import AT_MOST, EXACTLY, NO_TOTAL
 
 LARGEST_COST, LARGEST_SCALE = 1e150, 1e100
 RELATIONS: dict[str, int] = {"<=": AT_MOST, "==": EXACTLY}
+LARGEST = sys.float_info.max
+
+Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
+"""Ids, and how many entries of a flat array each has; None: one entry each."""
+
+_FEW, _SMALL = 32, 10_000
+_FLAGS = (bool, np.bool_)
 
 
 def number(subject: Hashable, field: str, value: Any) -> float:
@@ -56,31 +64,44 @@ def _columns(subject: Hashable, field: str, values: Any, n: int) -> NDArray[np.i
     return given.astype(np.int64)
 
 
-def vector(
-    subject: Hashable,
-    field: str,
-    values: ArrayLike,
-    length: int | None = None,
-    owner: tuple[Sequence[Hashable], NDArray[np.int64]] | None = None,
-) -> NDArray[np.float64]:
-    """``values`` as a finite float vector; ``owner`` (ids, starts) says whose entry is a wrong one."""
+def within(values: NDArray[Any], low: float, high: float) -> bool:
+    """Whether all of ``low <= values <= high`` hold; not for a NaN."""
+    if values.size <= _FEW:  # so that an edit of a few requests is not all numpy's overhead
+        return all([low <= value <= high for value in values.tolist()])
+    if values.size <= _SMALL and low == -high:
+        square = float(values.dot(values))  # one call; what it cannot tell, minimum and maximum do
+        if square <= min(high * high, LARGEST):
+            return True
+    return bool(low <= np.minimum.reduce(values) and np.maximum.reduce(values) <= high)
+
+
+def _shaped(subject: Hashable, field: str, values: Any, length: int | None) -> NDArray[np.float64]:
+    """``values`` as a float vector of ``length`` entries, or of at least one."""
     vector = _numbers(subject, field, values)
     if vector.ndim != 1 or (length is not None and vector.size != length):
         wanted = "n" if length is None else length
         raise EditError(subject, field, vector.shape, f"needs the shape ({wanted},)")
     if length is None and vector.size == 0:
         raise EditError(subject, field, vector.shape, "needs at least one column")
-    finite = np.isfinite(vector)
-    if not finite.all():
-        where = int(finite.argmin())
-        if owner is not None:
-            subject = owner_of(owner, where)
-        raise EditError(subject, field, float(vector[where]), f"entry {where} must be finite")
+    return vector
+
+
+def vector(
+    subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: Owner | None = None
+) -> NDArray[np.float64]:
+    """``values`` as a finite float vector; ``owner`` says whose entry is a wrong one."""
+    vector = _shaped(subject, field, values, length)
+    if not within(vector, -LARGEST, LARGEST):
+        where = int(np.isfinite(vector).argmin())
+        why = f"entry {where} must be finite"
+        raise EditError(owner_of(subject, owner, where), field, float(vector[where]), why)
     return vector
 
 
 def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int) -> NDArray[np.int64]:
     """``values`` as integers."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "i" and values.shape == (length,):
+        return values.astype(np.int64, copy=False)
     given = vector(subject, field, values, length)
     wrong = given != np.floor(given)
     if wrong.any():
@@ -90,30 +111,30 @@ def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int)
 
 def flag(subject: Hashable, field: str, value: Any) -> bool:
     """True or False."""
-    if not isinstance(value, bool | np.bool_):
+    if not isinstance(value, _FLAGS):
         raise EditError(subject, field, value, "must be True or False")
     return bool(value)
 
 
 def cost_vector(
-    subject: Hashable,
-    field: str,
-    values: ArrayLike,
-    length: int | None = None,
-    owner: tuple[Sequence[Hashable], NDArray[np.int64]] | None = None,
+    subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: Owner | None = None
 ) -> NDArray[np.float64]:
     """Costs: finite, and so small that no scale makes them infinite."""
-    costs = vector(subject, field, values, length, owner)
-    if abs(costs).max(initial=0.0) > LARGEST_COST:
+    costs = _shaped(subject, field, values, length)
+    if not within(costs, -LARGEST_COST, LARGEST_COST):
+        vector(subject, field, costs, length, owner)
         where = int(abs(costs).argmax())
-        subject = subject if owner is None else owner_of(owner, where)
-        raise EditError(subject, field, float(costs[where]), f"must be at most {LARGEST_COST:g} in size")
+        why = f"must be at most {LARGEST_COST:g} in size"
+        raise EditError(owner_of(subject, owner, where), field, float(costs[where]), why)
     return costs
 
 
-def owner_of(owner: tuple[Sequence[Hashable], NDArray[np.int64]], entry: int) -> Hashable:
-    """Id of the request that a flat entry belongs to; ``owner`` is (ids, starts)."""
-    return owner[0][int(np.searchsorted(owner[1], entry, side="right")) - 1]
+def owner_of(subject: Hashable, owner: Owner | None, entry: int) -> Hashable:
+    """Id of the request that a flat entry belongs to; the subject if nobody is named as owner."""
+    if owner is None:
+        return subject
+    ids, counts = owner
+    return ids[entry if counts is None else int(np.searchsorted(np.cumsum(counts), entry, side="right"))]
 
 
 def sum_row(subject: Hashable, total: float | None, relation: str) -> tuple[int, float]:
@@ -141,22 +162,82 @@ def scale_factor(subject: Hashable, scale: float) -> float:
 
 
 def upper_bounds(
-    subject: Hashable,
-    upper: float | ArrayLike,
-    n: int,
-    owner: tuple[Sequence[Hashable], NDArray[np.int64]] | None = None,
+    subject: Hashable, upper: float | ArrayLike, n: int, owner: Owner | None = None
 ) -> float | NDArray[np.float64]:
     """Upper bounds of n columns: a number for all, or one each."""
+    if isinstance(upper, float) and upper >= 0:
+        return upper
     bound = _numbers(subject, "upper", upper)
     if bound.ndim and bound.shape != (n,):
         raise EditError(subject, "upper", bound.shape, f"needs a number or the shape ({n},)")
     wrong = ~(bound >= 0)
     if wrong.any():
         value = float(bound[wrong][0]) if bound.ndim else float(bound)
-        if bound.ndim and owner is not None:
-            subject = owner_of(owner, int(wrong.argmax()))
-        raise EditError(subject, "upper", value, "must not be negative or NaN")
+        who = owner_of(subject, owner, int(wrong.argmax())) if bound.ndim else subject
+        raise EditError(who, "upper", value, "must not be negative or NaN")
     return bound.copy() if bound.ndim else float(bound)
+
+
+def totals_of(label: str, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray[np.float64]:
+    """Totals of many requests: finite and not negative."""
+    amounts = vector(label, "totals", totals, len(ids), owner=(ids, None))
+    if not within(amounts, 0.0, LARGEST):
+        worst = int(amounts.argmin())
+        raise EditError(ids[worst], "total", float(amounts[worst]), "must not be negative")
+    return amounts
+
+
+def scales_of(label: str, ids: Sequence[Hashable], scales: ArrayLike) -> NDArray[np.float64]:
+    """Scales of many requests: finite and positive."""
+    factors = vector(label, "scales", scales, len(ids), owner=(ids, None))
+    if not within(factors, 1.0 / LARGEST_SCALE, LARGEST_SCALE):
+        worst = int(factors.argmin() if factors.min() < 1.0 / LARGEST_SCALE else factors.argmax())
+        scale_factor(ids[worst], float(factors[worst]))
+    return factors
+
+
+def overrides_of(
+    label: str,
+    ids: Sequence[Hashable],
+    overrides: tuple[ArrayLike, ArrayLike, ArrayLike],
+    widths: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Overrides of many requests with ``widths`` columns each: counts, columns and costs, flat."""
+    counts = whole_numbers(label, "override counts", overrides[0], len(ids))
+    if not within(counts, 0, math.inf):
+        worst = int(counts.argmin())
+        raise EditError(ids[worst], "override counts", int(counts[worst]), "must not be negative")
+    columns = whole_numbers(label, "override columns", overrides[1], int(counts.sum()))
+    values = cost_vector(label, "override costs", overrides[2], columns.size)
+    bad = (columns < 0) | (columns >= widths.repeat(counts))
+    if np.count_nonzero(bad):
+        where = int(bad.argmax())
+        who = owner_of(label, (ids, counts), where)
+        raise EditError(who, "override", int(columns[where]), "no such column")
+    if not within(counts, 0, 1):
+        key = np.repeat(np.arange(len(ids)), counts) * (int(columns.max()) + 1) + columns
+        key.sort()
+        if (key[1:] == key[:-1]).any():
+            raise EditError(label, "override", "columns", "a column is overridden twice")
+    return counts, columns, values
+
+
+def row_bounds_of(
+    label: str,
+    ids: Sequence[Hashable],
+    bounds: tuple[ArrayLike | None, ArrayLike | None],
+    old: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower and upper bounds of many rows; None leaves the old ones."""
+    lower, upper = (
+        before if given is None else _shaped(label, field, given, len(ids))
+        for field, given, before in zip(("lower", "upper"), bounds, old, strict=True)
+    )
+    wrong = ~(lower <= upper) | (lower == math.inf) | (upper == -math.inf)
+    if wrong.any():
+        where = int(wrong.argmax())
+        row_bounds(ids[where], float(lower[where]), float(upper[where]))
+    return lower, upper
 
 
 def sparse_entries(
@@ -186,13 +267,3 @@ def coefficients_of(
     values = vector(subject, field, values, n)
     columns = np.flatnonzero(values)
     return columns, values[columns]
-
-
-def first_duplicate(ids: Iterable[Hashable]) -> Hashable:
-    """First id that comes twice."""
-    seen: set[Hashable] = set()
-    for id in ids:
-        if id in seen:
-            return id
-        seen.add(id)
-    raise ValueError("no duplicate")

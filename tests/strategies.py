@@ -10,7 +10,7 @@ from numpy_twins import INF, Model
 from scipy.sparse import coo_array, csc_array
 
 from copter import ContinualProgram
-from copter.store import Pool, Table
+from copter.slabs import Pool, Table
 
 KINDS = ("packing", "mixed", "degenerate", "boxes", "wide", "general")
 """Kinds of random feasible and bounded programs."""
@@ -104,7 +104,7 @@ def snapshot(program: ContinualProgram) -> list:
     """Everything that a program holds, bit by bit."""
     store = program.store
     seen: list = [store.clock, store.n_variables, list(store._dropped_rows)]
-    seen += [dict(program._requests), dict(program._resources)]
+    seen += [dict(program._requests._slots), dict(program._resources._slots)]
     seen.append({slot: (c.tobytes(), v.tobytes()) for slot, (c, v) in program._starts.items()})
     for part in vars(store).values():
         if isinstance(part, Pool):

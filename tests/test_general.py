@@ -256,8 +256,19 @@ def test_a_bad_coefficient_is_named_by_its_row_and_column(bad):
 
 # Badly scaled: 5 s to minutes on a quiet machine, not all end within the limit (docs/algorithm.md, limits).
 HARD = pytest.mark.skipif("COPTER_HARD" not in os.environ, reason="badly scaled, slow: COPTER_HARD tries it")
-OPTIMAL = ["adlittle", "afiro", "egout", "flugpl", "israel", "lseu", "small_mip", "smalllp"]
-SLOW = ["25fv47", "bell5", "e226", "scrs8", "shell", "standata"]
+OPTIMAL = [
+    "adlittle",
+    "afiro",
+    "e226",
+    "egout",
+    "flugpl",
+    "israel",
+    "lseu",
+    "small_mip",
+    "smalllp",
+    "standata",
+]
+SLOW = ["25fv47", "bell5", "scrs8", "shell"]
 FOR_DESCENT = ["afiro", "egout", "flugpl", "lseu", "small_mip", "smalllp"]
 INFEASIBLE = ["box1", "galenet", "gams10am", "woodinfe", pytest.param("klein1", marks=HARD)]
 

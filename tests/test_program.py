@@ -252,3 +252,103 @@ def test_a_start_counts_once(program):
     solver.iteration_limit = 0
     solution = solver.solve(program)
     assert solution.objective == pytest.approx(program.costs("q") @ solution.x["q"], abs=1e-9)
+
+
+# ---- bulk totals and capacities ----------------------------------------------------------------------
+
+
+def test_new_totals_of_many_requests_keep_their_relation(program):
+    for id, relation in (("a", "<="), ("b", "=="), ("c", "<=")):
+        program.add_request(id, [1.0], {"cpu": 1.0}, total=1.0, relation=relation)
+    before = compile_program(program)
+    program.update_requests(["c", "b"], totals=[0.0, 7.5], scales=[2.0, 3.0])
+    after = compile_program(program)
+    assert [program.total(id) for id in "abc"] == [1.0, 7.5, 0.0]
+    assert after.row_upper[2:].tolist() == [1.0, 7.5, 0.0]
+    assert after.row_lower[2:].tolist() == [-INF, 7.5, -INF]
+    assert after.c.tolist() == [1.0, 3.0, 2.0]
+    assert (after.A != before.A).nnz == 0
+
+
+def test_new_bounds_of_many_resources(program):
+    program.set_capacities(("link", "cpu"), upper=[INF, 3.0])
+    assert [program.capacity(id) for id in ("cpu", "link")] == [(-INF, 3.0), (1.0, INF)]
+    program.set_capacities(["cpu"], lower=np.array([2.0]))
+    program.set_capacities(["link", "cpu"], upper=[-1.0, 2.0], lower=[-INF, -4.0])
+    assert [program.capacity(id) for id in ("cpu", "link")] == [(-4.0, 2.0), (-INF, -1.0)]
+    program.set_capacities(["link"])
+    program.set_capacities([], upper=[])
+    assert program.capacity("link") == (-INF, -1.0)
+
+
+def test_bulk_verbs_of_nothing(program):
+    program.update_requests([], totals=[], scales=[], overrides=([], [], []), costs=[])
+    program.remove_requests([])
+    program.add_requests([], [], [], csc_array((2, 0)), totals=[])
+    assert len(program) == 0
+
+
+@pytest.mark.parametrize("kind", [list, tuple, range, np.array], ids=["list", "tuple", "range", "array"])
+def test_ids_that_were_mapped_before_follow_the_requests(kind):
+    n = 3000  # many, so that they are remembered
+    program = ContinualProgram()
+    program.add_requests(range(n), np.ones(n), np.ones(n, int), csc_array((0, n)), totals=np.ones(n))
+    every = range(n) if kind is range else kind(range(n))
+    for totals in (np.arange(n), np.arange(n) + 1):
+        program.update_requests(every, totals=totals)
+        assert [program.total(k) for k in range(n)] == totals.tolist()
+    program.remove_requests([0, 1, 2])
+    with pytest.raises(EditError, match="no request of this id"):
+        program.update_requests(every, totals=np.ones(n))
+    # the three come back in another order, and so in other slots
+    program.add_requests([2, 0, 1], np.ones(3), np.ones(3, int), csc_array((0, 3)), totals=np.ones(3))
+    program.update_requests(every, totals=np.arange(n) + 2)
+    assert [program.total(k) for k in range(n)] == list(range(2, n + 2))
+
+
+def test_a_list_of_ids_that_the_caller_changes_is_mapped_again():
+    n = 2000
+    program = ContinualProgram()
+    program.add_requests(range(n), np.ones(n), np.ones(n, int), csc_array((0, n)), totals=np.ones(n))
+    ids = list(range(n - 1))
+    program.update_requests(ids, totals=np.full(n - 1, 2.0))
+    ids[0] = n - 1
+    program.update_requests(ids, totals=np.full(n - 1, 3.0))
+    assert (program.total(0), program.total(n - 1)) == (2.0, 3.0)
+    ids[1] = 2
+    with pytest.raises(EditError, match="is given twice"):
+        program.update_requests(ids, totals=np.full(n - 1, 4.0))
+
+
+def test_slots_that_were_handed_out_stay_as_they_were(program):
+    program.add_request("a", [1.0], {}, total=1)
+    slots, by_id = program.request_slots, program.slot_of
+    program.add_request("b", [1.0], {}, total=1)
+    assert (slots.size, list(by_id), list(program.slot_of)) == (1, ["a"], ["a", "b"])
+    assert program.request_slots.tolist() == list(program.slot_of.values())
+    program.remove_request("a")
+    assert list(program.slot_of) == ["b"] and program.request_slots.size == 1
+    with pytest.raises(ValueError, match="read-only"):
+        program.request_slots[0] = 7
+
+
+def test_a_matrix_that_is_given_stays_as_it_was_and_may_be_anything_sparse(program):
+    program.add_resource("gone", 1.0)
+    program.add_resource("disk", 1.0)
+    program.drop_resource("gone")  # rows are no longer their slots
+    dense = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 4.0], [5.0, 6.0, 0.0]])
+    sorted_columns = csc_array(dense)
+    doubled = csc_array(
+        (
+            np.array([5.0, 0.5, 0.5, 6.0, 3.0, 4.0, 2.0]),
+            np.array([2, 0, 0, 2, 1, 1, 0]),
+            np.array([0, 3, 5, 7]),
+        ),
+        shape=(3, 3),
+    )
+    data, indices = doubled.data.copy(), doubled.indices.copy()
+    for k, matrix in enumerate((sorted_columns, doubled, csr_array(dense), coo_array(dense))):
+        program.add_requests([(k, 0), (k, 1)], np.zeros(3), [1, 2], matrix)
+    assert rows(program).tolist() == np.tile(dense, 4).tolist()
+    assert (doubled.data.tolist(), doubled.indices.tolist()) == (data.tolist(), indices.tolist())
+    assert program.nnz == 24

@@ -78,6 +78,7 @@ def test_the_second_job_waits_for_the_first():
     assert second.started == pytest.approx(180.0)
     assert second.finished == pytest.approx(310.0)
     assert max(record.queue for record in replay.records) == 1
+    assert replay.summary()["max_queue"] == 1
 
 
 def test_a_longer_restart_than_a_round():

@@ -115,6 +115,15 @@ class Edits(RuleBasedStateMachine):
         self.plain.resources[id] = (lower, upper)
 
     @precondition(lambda self: self.plain.resources)
+    @rule(data=st.data(), kind=row_kinds, below=counts, above=counts)
+    def set_capacities(self, data, kind, below, above):
+        ids = self.some(data, self.plain.resources)
+        new = [row_bounds(kind, at, below, above) for at in self.vector(data, len(ids), capacities)]
+        lower, upper = zip(*new, strict=True)
+        self.program.set_capacities(ids, upper=upper, lower=lower)
+        self.plain.resources |= dict(zip(ids, new, strict=True))
+
+    @precondition(lambda self: self.plain.resources)
     @rule(data=st.data(), count=counts, up=st.booleans())
     def change_count(self, data, count, up):
         id = data.draw(st.sampled_from(list(self.plain.resources)))
@@ -257,6 +266,15 @@ class Edits(RuleBasedStateMachine):
             for request, override in zip(requests, new, strict=True):
                 request.override = override
         self.program.update_requests(ids, **change)
+
+    @precondition(lambda self: any(r.total is not None for r in self.plain.requests.values()))
+    @rule(data=st.data())
+    def update_totals(self, data):
+        ids = self.some(data, [id for id, r in self.plain.requests.items() if r.total is not None])
+        new = self.vector(data, len(ids), st.sampled_from([0.0, 1.0, 2.5]))
+        self.program.update_requests(ids, totals=new)
+        for id, total in zip(ids, new, strict=True):
+            self.plain.requests[id].total = total
 
     @precondition(lambda self: self.plain.requests)
     @rule(data=st.data())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csc_array
 from strategies import PlainProgram, PlainRequest
 
 from copter import ContinualProgram
 from copter.compiled import compile_program
-from copter.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore, Pool, Table, spread
+from copter.slabs import Pool, Table, places, spread
+from copter.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
 
 
 def assert_same(program: ContinualProgram, plain: PlainProgram) -> None:
@@ -80,11 +82,55 @@ def test_pool_is_wasteful_when_more_is_free_than_used_and_it_matters(used, freed
     assert pool.wasteful is wasteful
 
 
+def test_put_uses_freed_slices_of_the_same_length_and_the_end_for_the_rest():
+    pool = Pool(value=np.float64, row=np.int32)
+    first = pool.put(np.array([2, 3, 2]), value=np.arange(7.0), row=np.arange(7))
+    assert first.tolist() == [0, 2, 5]
+    pool.free_all(first[[0, 2]], np.array([2, 2]))
+    lengths = np.array([3, 2, 0, 2, 2, 1])
+    starts = pool.put(lengths, value=np.arange(10.0, 20.0), row=np.arange(10))
+    assert (pool.used, pool.garbage) == (13, 0)
+    assert set(starts[[1, 3]].tolist()) == {0, 5}
+    assert pool.value[2:5].tolist() == [2.0, 3.0, 4.0]  # what was not freed
+    found = np.concatenate([pool.value[s : s + n] for s, n in zip(starts, lengths, strict=True)])
+    assert found.tolist() == list(range(10, 20))
+    found = np.concatenate([pool.row[s : s + n] for s, n in zip(starts, lengths, strict=True)])
+    assert found.tolist() == list(range(10))
+
+
+def test_bulk_replacement_takes_no_more_room():
+    program = ContinualProgram()
+    program.add_resource("r", 1.0)
+    matrix = csc_array(np.ones((1, 4000)))
+    for k in range(20):
+        program.add_requests(range(4 * k, 4 * k + 4), np.zeros(4000), [1000] * 4, matrix, upper=np.ones(4000))
+        if k >= 5:
+            program.remove_requests(range(4 * k - 20, 4 * k - 16))
+    store = program.store
+    assert (store.costs.used, store.uppers.used, store.entries.used) == (24_000, 24_000, 24_000)
+    assert store.pointers.used == 24_024
+
+
+@pytest.mark.parametrize("count", [3, 200])
+def test_places_name_the_same_entries(count):
+    rng = np.random.default_rng(0)
+    for slots in (
+        np.arange(5, 5 + count),
+        rng.permutation(count),
+        np.arange(count) * 2,
+        np.arange(count)[::-1],
+    ):
+        array = np.zeros(1000)
+        array[places(slots)] = np.arange(count)
+        assert array[slots].tolist() == list(range(count))
+        assert np.count_nonzero(array) == count - 1
+
+
 def test_table_blanks_a_freed_slot_and_hands_it_out_again():
     table = Table(size_of=(np.int64, -1), open=(np.bool_, False))
     slots = table.allocate(100)
     table.size_of[slots], table.open[slots] = 7, True
-    table.free([42])
+    table.free(np.array([42]))
     assert (table.size_of[42], table.open[42]) == (-1, False)
     again = table.allocate(2)
     assert again.tolist() == [42, 100]
@@ -257,7 +303,20 @@ def test_priced_columns_are_costs_plus_prices_of_what_they_use():
     np.testing.assert_allclose(np.concatenate(found), wanted, rtol=1e-12, atol=1e-12)
 
 
+def test_single_columns_are_read_as_their_requests_are():
+    program, plain = random_edits(np.random.default_rng(2), 30, 20)
+    program.add_request("one bound", [1.0, 2.0], {}, upper=3.0, scale=2.0)
+    store, rng = program.store, np.random.default_rng(3)
+    slot = rng.choice(program.request_slots, 500)
+    column = (rng.random(500) * store.requests.n_columns[slot]).astype(np.int64)
+    by_slot = {s: (store.effective_costs(s), store.upper_bounds(s)) for s in program.request_slots.tolist()}
+    costs = [by_slot[s][0][j] for s, j in zip(slot.tolist(), column.tolist(), strict=True)]
+    uppers = [by_slot[s][1][j] for s, j in zip(slot.tolist(), column.tolist(), strict=True)]
+    np.testing.assert_allclose(store.column_costs(slot, column), costs, rtol=1e-15)
+    assert store.column_uppers(slot, column).tolist() == uppers
+
+
 def test_an_empty_store_has_nothing():
     store = ConstraintStore()
     assert (store.nnz, store.n_variables) == (0, 0)
-    assert store.live_requests().size == store.live_rows().size == 0
+    assert store.live_requests().size == 0

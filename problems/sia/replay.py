@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,9 @@ from copter.problems.sia.interface import Job, Round
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.profiles import Profile
 from copter.problems.sia.records import JobResult, NodeChange, RoundRecord
-from copter.solvers.base import Solver
+
+if TYPE_CHECKING:
+    from copter.solvers.base import Solver
 
 ROUND_SECONDS = 60.0
 NONE = -1

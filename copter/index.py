@@ -1,0 +1,131 @@
+"""Index of ids: the slot that each request or resource has in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import EditError
+
+_REMEMBERED = (list, tuple, range)
+"""Types of batches of ids that are remembered."""
+_MANY = 1024
+"""From here on a batch of ids is remembered: most often the next round asks for the same."""
+
+
+class Index:
+    """Slots by id, in the order in which the ids were added.
+
+    Parameters
+    ----------
+    kind : str
+        What the ids name, for messages.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._slots: dict[Hashable, int] = {}
+        self._all: NDArray[np.int64] | None = None
+        self._frozen: Mapping[Hashable, int] | None = None
+        self._asked: Sequence[Hashable] = ()
+        self._answer = _read_only(np.empty(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self._slots
+
+    @property
+    def ids(self) -> list[Hashable]:
+        """All ids."""
+        return list(self._slots)
+
+    @property
+    def all_slots(self) -> NDArray[np.int64]:
+        """Slots of all ids, read-only; the same array until ids come or go."""
+        if self._all is None:
+            self._all = _read_only(np.fromiter(self._slots.values(), np.int64, len(self._slots)))
+        return self._all
+
+    @property
+    def frozen(self) -> Mapping[Hashable, int]:
+        """Slots by id as they are now; later edits leave it alone."""
+        if self._frozen is None:
+            self._frozen = self._slots.copy()
+        return self._frozen
+
+    def slot(self, id: Hashable) -> int:
+        """Slot of an id."""
+        try:
+            return self._slots[id]
+        except KeyError:
+            raise self._unknown(id) from None
+
+    def slots(self, ids: Sequence[Hashable], label: str) -> NDArray[np.int64]:
+        """Slots of different ids, read-only; ``label`` is the verb that wants them.
+
+        Many ids in a list, a tuple or a range are mapped once: asked for again, they cost a comparison.
+        """
+        if type(ids) is type(self._asked) and len(ids) >= _MANY and ids == self._asked:
+            return self._answer
+        try:
+            found = np.fromiter(map(self._slots.__getitem__, ids), np.int64, len(ids))
+        except KeyError as unknown:
+            raise self._unknown(unknown.args[0]) from None
+        if not _distinct(found):
+            raise EditError(label, "ids", _first_duplicate(ids), "is given twice")
+        if len(ids) >= _MANY and isinstance(ids, _REMEMBERED):
+            self._asked = ids.copy() if isinstance(ids, list) else ids
+            self._answer = _read_only(found)
+        return found
+
+    def check_new(self, ids: Collection[Hashable], label: str) -> None:
+        """No id is there already, and none is given twice."""
+        if not self._slots.keys().isdisjoint(ids):
+            taken = next(id for id in ids if id in self._slots)
+            raise EditError(taken, "id", taken, f"a {self._kind} of this id exists already")
+        if len(ids) > 1 and len(set(ids)) < len(ids):
+            raise EditError(label, "ids", _first_duplicate(ids), "is given twice")
+
+    def add(self, ids: Sequence[Hashable], slots: Sequence[int]) -> None:
+        """Take up new ids."""
+        self._slots.update(zip(ids, slots, strict=True))
+        self._all = self._frozen = None
+
+    def remove(self, ids: Sequence[Hashable]) -> None:
+        """Forget ids."""
+        for id in ids:
+            del self._slots[id]
+        self._all = self._frozen = None
+        self._asked = ()
+
+    def _unknown(self, id: Hashable) -> EditError:
+        return EditError(id, "id", id, f"no {self._kind} of this id")
+
+
+def listed(ids: Sequence[Hashable]) -> Sequence[Hashable]:
+    """``ids`` as they are if an index can remember them, else as a list."""
+    return ids if isinstance(ids, _REMEMBERED) else list(ids)
+
+
+def _distinct(slots: NDArray[np.int64]) -> bool:
+    if slots.size < _MANY:  # counting touches as many entries as there are slots
+        return slots.size < 2 or len(set(slots.tolist())) == slots.size
+    return bool(np.bincount(slots).max() == 1)
+
+
+def _first_duplicate(ids: Collection[Hashable]) -> Hashable:
+    seen: set[Hashable] = set()
+    for id in ids:
+        if id in seen:
+            return id
+        seen.add(id)
+    raise ValueError("no duplicate")
+
+
+def _read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    array.setflags(write=False)
+    return array
