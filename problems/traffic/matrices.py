@@ -1,0 +1,206 @@
+"""Traffic matrices: the synthetic models of the published runs, and matrices from files.
+
+An entry (u, v) is the demand from node u to node v.  The models draw from numpy's legacy ``RandomState`` in a
+fixed order, so that a seed gives the instance that others published under it:
+
+- *gravity*: the share of a pair is out_u / sum(out) * in_v / (sum(in) - in_u), with the capacities that leave
+  and enter a node; normal noise with a quarter of the share as its deviation, cut off at 0.
+- *Poisson*: Poisson(rate * decay^hops).  With the default parameters a few large demands make up nearly all.
+- *flat Poisson*: the same with :data:`FLAT_POISSON`, demands of all sizes.
+- *bimodal*: a fifth of the pairs uniform in a high range, the others in a low one.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import shortest_path
+
+from copter.errors import CopterError
+from copter.problems.traffic.topology import Topology
+
+Matrix: TypeAlias = NDArray[np.float64]
+Demands: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
+
+SCALE = 16.0
+"""The scale factor of most published runs."""
+
+GRAVITY_TOTAL = 1500.0
+FLAT_POISSON = {"rate": 1e4, "decay": 0.9, "factor": 3.3e-6}
+BIMODAL_HIGH_SHARE = 0.2
+BIMODAL_LOW = (0.0, 0.00275)
+BIMODAL_HIGH = (0.0055, 0.011)
+
+MODELS = ("gravity", "poisson", "flat-poisson", "bimodal")
+FILES = (".npy", ".npz", ".csv")
+
+
+class MatrixError(CopterError, ValueError):
+    """A traffic matrix that cannot be used; names the file, the pair and the value."""
+
+
+def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale: float = SCALE) -> Matrix:
+    """A matrix by the name of its model, or from a file.
+
+    Parameters
+    ----------
+    source : str or path
+        One of :data:`MODELS`, or a file that :func:`read_matrices` reads; of several matrices, the first.
+    topology : Topology
+    seed, scale
+        For the models; a file is taken as it is.
+    """
+    match str(source):
+        case "gravity":
+            return gravity(topology, seed, scale)
+        case "poisson":
+            return poisson(topology, seed, scale)
+        case "flat-poisson":
+            return poisson(topology, seed, scale, **FLAT_POISSON)
+        case "bimodal":
+            return bimodal(topology, seed, scale)
+        case _:
+            if Path(source).suffix.lower() not in FILES:
+                known = f"a model ({', '.join(MODELS)})"
+                raise MatrixError(f"{str(source)!r} is neither {known} nor a file ending in {_ENDINGS}")
+            return read_matrices(source, topology)[0]
+
+
+def gravity(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
+    """Demands by the capacity at their ends, with noise; they add up to about 1500 times the scale."""
+    n = topology.n_nodes
+    leaving = np.bincount(topology.tail, topology.capacity, n)
+    entering = np.bincount(topology.head, topology.capacity, n)
+    if np.count_nonzero(entering) < 2:
+        raise MatrixError(
+            f"gravity: fewer than two nodes of {topology.name!r} can be reached by any capacity"
+        )
+    share = (leaving / leaving.sum())[:, None] * entering / (entering.sum() - entering)[:, None]
+    pairs = ~np.eye(n, dtype=bool)
+    drawn = np.random.RandomState(seed).normal(share[pairs], share[pairs] / 4)
+    # The published instances were made in single precision, step by step.
+    matrix = np.zeros((n, n), np.float32)
+    matrix[pairs] = np.maximum(drawn, 0.0)
+    matrix *= GRAVITY_TOTAL
+    matrix *= scale
+    return matrix.astype(np.float64)
+
+
+def poisson(
+    topology: Topology,
+    seed: int,
+    scale: float = SCALE,
+    *,
+    rate: float = 8e9,
+    decay: float = 0.35,
+    factor: float = 4.3e-9,
+) -> Matrix:
+    """Demands Poisson(rate * decay^hops), times `factor` and the scale."""
+    n = topology.n_nodes
+    links = (np.ones(topology.n_links), (topology.tail, topology.head))
+    hops = shortest_path(sparse.csr_array(links, shape=(n, n)), unweighted=True)
+    # Drawn on the diagonal too: it takes its part of the random stream.
+    matrix = np.random.RandomState(seed).poisson(rate * decay**hops).astype(np.float32)
+    np.fill_diagonal(matrix, 0.0)
+    matrix *= factor
+    matrix *= scale
+    return matrix.astype(np.float64)
+
+
+def bimodal(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
+    """Demands from a low and, for a fifth of the pairs, a high range."""
+    n = topology.n_nodes
+    random = np.random.RandomState(seed)
+    low = random.choice(2, (n, n), p=[BIMODAL_HIGH_SHARE, 1 - BIMODAL_HIGH_SHARE]).astype(bool)
+    matrix = np.empty((n, n))
+    matrix[low] = random.uniform(*BIMODAL_LOW, np.count_nonzero(low))
+    matrix[~low] = random.uniform(*BIMODAL_HIGH, np.count_nonzero(~low))
+    np.fill_diagonal(matrix, 0.0)
+    return matrix * scale
+
+
+def demands_of(matrix: ArrayLike) -> Demands:
+    """Sources, targets and volumes of a matrix, row by row; zeros and the diagonal are no demands."""
+    volume = np.array(matrix, np.float64)
+    np.fill_diagonal(volume, 0.0)
+    source, target = np.nonzero(volume)
+    return source.astype(np.int32), target.astype(np.int32), volume[source, target]
+
+
+def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -> Matrix:
+    """A matrix as it can be used.
+
+    Raises
+    ------
+    MatrixError
+        It does not have one row and one column a node, or has an entry that is negative, NaN or infinite;
+        names the pair.
+    """
+    checked = np.asarray(matrix)
+    if checked.dtype.kind not in "fiu":
+        raise MatrixError(f"{where}: holds {checked.dtype}, not numbers")
+    n = topology.n_nodes
+    if checked.shape != (n, n):
+        shape = " x ".join(map(str, checked.shape))
+        raise MatrixError(f"{where}: is {shape}; {topology.name!r} with {n} nodes needs {n} x {n}")
+    checked = checked.astype(np.float64)
+    wrong = np.argwhere(~(np.isfinite(checked) & (checked >= 0)))
+    if wrong.size:
+        u, v = wrong[0]
+        pair = f"demand from {topology.nodes[u]!r} to {topology.nodes[v]!r}"
+        raise MatrixError(f"{where}: {pair} = {checked[u, v]}: must be finite and not negative")
+    return checked
+
+
+def read_matrices(path: str | Path, topology: Topology) -> Matrix:
+    """The matrices of a file, in their order, as an array of shape (T, N, N).
+
+    Parameters
+    ----------
+    path : path
+        ``.npy`` or ``.npz`` with one array, N x N or T x N x N; ``.csv`` with N lines of N numbers.
+    topology : Topology
+
+    Raises
+    ------
+    MatrixError
+        A file that cannot be read, has another shape, or has an entry that is negative or no number.
+    """
+    path = Path(path)
+    readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
+    if path.suffix.lower() not in readers:
+        raise MatrixError(f"{path}: a matrix file ends in {_ENDINGS}")
+    if not path.is_file():
+        raise MatrixError(f"{path}: no such file")
+    try:
+        array = readers[path.suffix.lower()](path)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise MatrixError(f"{path}: cannot be read: {error}") from error
+    if array.ndim != 3:
+        return check_matrix(array, topology, str(path))[None]
+    if not len(array):
+        raise MatrixError(f"{path}: holds no matrix")
+    return np.stack([check_matrix(one, topology, f"{path}, matrix {k}") for k, one in enumerate(array)])
+
+
+_ENDINGS = ", ".join(FILES)
+
+
+def _read_npy(path: Path) -> NDArray:
+    return np.load(path, allow_pickle=False)
+
+
+def _read_npz(path: Path) -> NDArray:
+    with np.load(path, allow_pickle=False) as archive:
+        if len(archive.files) != 1:
+            raise ValueError(f"holds the arrays {archive.files}: must hold one")
+        return archive[archive.files[0]]
+
+
+def _read_csv(path: Path) -> NDArray:
+    return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8")

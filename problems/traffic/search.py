@@ -1,0 +1,209 @@
+"""Path sets of a topology, computed in parallel and kept on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.pricing import available_threads
+from copter.problems.traffic.cache import cache_folder, content_hash, load_paths, path_file, save_paths
+from copter.problems.traffic.disjoint import Residual, disjoint_from
+from copter.problems.traffic.paths import PathError, PathSet
+from copter.problems.traffic.topology import Topology
+from copter.problems.traffic.yen import Weighted, shortest_from
+
+Weight: TypeAlias = Literal["hops", "inverse-capacity"]
+Pairs: TypeAlias = tuple[ArrayLike, ArrayLike]
+Progress: TypeAlias = Callable[[int, int], object]
+_Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+
+
+def edge_disjoint_paths(
+    topology: Topology,
+    pairs: Pairs | None = None,
+    k: int = 4,
+    *,
+    threads: int | None = None,
+    cache: bool = True,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> PathSet:
+    """Up to k paths a pair without a common link: of a maximum flow's, the ones with the fewest hops.
+
+    Parameters
+    ----------
+    topology : Topology
+    pairs : tuple of two array_like, optional
+        Sources and targets, by their numbers.  By default all pairs, row by row.
+    k : int
+        Paths a pair, at most.  A pair between which there are fewer disjoint paths gets these.
+    threads : int, optional
+        By default, one per processor.  The paths do not depend on it.
+    cache : bool
+        Whether to look for the paths on disk, and to keep them there.
+    folder : path, optional
+        Where; by default the environment's ``COPTER_CACHE``, or the user's cache folder.
+    progress : callable, optional
+        Called with the number of pairs done and of all pairs, from time to time.
+
+    Raises
+    ------
+    PathError
+        A pair that is none, or whose target cannot be reached from its source; names it.
+    """
+    source, target = _pairs(topology, pairs)
+    _positive("k", k)
+    key = content_hash(("edge-disjoint", k, topology.n_nodes), topology.tail, topology.head, source, target)
+
+    def search() -> PathSet:
+        residual = Residual.of(topology)
+
+        def from_one(node: int, targets: NDArray[np.int32]) -> _Found:
+            return disjoint_from(residual, node, targets, k)
+
+        return _search(topology, source, target, from_one, threads, progress)
+
+    return _cached(topology, source, target, key, search, cache, folder)
+
+
+def k_shortest_paths(
+    topology: Topology,
+    pairs: Pairs | None = None,
+    k: int = 4,
+    *,
+    weight: Weight = "hops",
+    threads: int | None = None,
+    cache: bool = True,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> PathSet:
+    """The k shortest paths of every pair that visit no node twice.
+
+    Parameters
+    ----------
+    topology, pairs, threads, cache, folder, progress
+        As for :func:`edge_disjoint_paths`.
+    k : int
+        Paths a pair; all that there are, if there are fewer.
+    weight : {"hops", "inverse-capacity"}
+        Length of a link.  By inverse capacity, a link without capacity is not used.
+
+    Raises
+    ------
+    PathError
+        A pair that is none, or whose target cannot be reached from its source; names it.
+    """
+    source, target = _pairs(topology, pairs)
+    _positive("k", k)
+    if weight not in get_args(Weight):
+        raise ValueError(f"weight = {weight!r}: must be one of {get_args(Weight)}")
+    with np.errstate(divide="ignore"):
+        length = 1.0 / topology.capacity if weight == "inverse-capacity" else np.ones(topology.n_links)
+    words = ("k-shortest", k, topology.n_nodes)
+    key = content_hash(words, topology.tail, topology.head, length, source, target)
+
+    def search() -> PathSet:
+        weighted = Weighted.of(topology, length)
+
+        def from_one(node: int, targets: NDArray[np.int32]) -> _Found:
+            return shortest_from(weighted, node, targets, k)
+
+        return _search(topology, source, target, from_one, threads, progress)
+
+    return _cached(topology, source, target, key, search, cache, folder)
+
+
+def _cached(
+    topology: Topology,
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    key: str,
+    search: Callable[[], PathSet],
+    cache: bool,
+    folder: str | Path | None,
+) -> PathSet:
+    if not cache:
+        return search()
+    file = path_file(cache_folder() if folder is None else Path(folder), key)
+    paths = load_paths(file, source, target, topology.n_links)
+    if paths is None:
+        paths = search()
+        save_paths(file, paths)
+    return paths
+
+
+def _search(
+    topology: Topology,
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    from_one: Callable[[int, NDArray[np.int32]], _Found],
+    threads: int | None,
+    progress: Progress | None,
+) -> PathSet:
+    """One task a source; what they find is put together in the order of the pairs."""
+    order = np.argsort(source, kind="stable")
+    nodes, starts = np.unique(source[order], return_index=True)
+    tasks = np.split(target[order], starts[1:])
+    found: list[_Found] = []
+    done = 0
+    with ThreadPoolExecutor(threads or available_threads()) as pool:
+        try:
+            for node, own, result in zip(nodes, tasks, pool.map(from_one, nodes, tasks), strict=False):
+                missing = np.flatnonzero(result[0] == 0)
+                if missing.size:
+                    pair = f"{topology.nodes[node]!r} to {topology.nodes[own[missing[0]]]!r}"
+                    raise PathError(f"topology {topology.name!r}: no path leads from {pair}")
+                found.append(result)
+                done += own.size
+                if progress is not None:
+                    progress(done, source.size)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    counts, hops, links = (_joined([result[k] for result in found], kind) for k, kind in enumerate(_KINDS))
+    paths = PathSet(source[order], target[order], _starts(counts), _starts(hops), links)
+    if np.array_equal(order, np.arange(order.size)):
+        return paths
+    back = np.empty_like(order)
+    back[order] = np.arange(order.size)
+    return paths.take(back)
+
+
+_KINDS = (np.int64, np.int64, np.int32)
+
+
+def _joined(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, kind), *parts])
+
+
+def _starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+
+
+def _pairs(topology: Topology, pairs: Pairs | None) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    n = topology.n_nodes
+    if pairs is None:
+        source, target = np.nonzero(~np.eye(n, dtype=bool))
+        return source.astype(np.int32), target.astype(np.int32)
+    source, target = (np.asarray(end) for end in pairs)
+    if source.ndim != 1 or source.shape != target.shape:
+        raise PathError("pairs: sources and targets must be two lists of one length")
+    for end in (source, target):
+        wrong = np.flatnonzero((end < 0) | (end >= n) | (end != np.floor(end)))
+        if wrong.size:
+            raise PathError(f"pair {wrong[0]}: {end[wrong[0]]} is no node's number (0 to {n - 1})")
+    same = np.flatnonzero(source == target)
+    if same.size:
+        name = topology.nodes[int(source[same[0]])]
+        raise PathError(f"pair {same[0]}: leads from {name!r} to itself")
+    return source.astype(np.int32), target.astype(np.int32)
+
+
+def _positive(name: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"{name} = {value}: must be at least 1")

@@ -1,0 +1,288 @@
+"""Networks: nodes, directed links with capacities, and the readers of topology files.
+
+Sources are a networkx graph, a GraphML file of the Internet Topology Zoo, a node-link JSON file (the format
+of Teal's topologies) or the name of a topology in the package ``topohub``.  Links are directed; an undirected
+link is one in each direction.  Only the largest strongly connected component stays, so every pair has a path.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.errors import CopterError
+
+DEFAULT_CAPACITY = 1000.0
+"""Capacity of a link that has none of its own: the one that published runs on Topology Zoo graphs use."""
+
+_POSITIONS = (("Longitude", "Latitude"), ("lon", "lat"), ("x", "y"))
+
+
+class TopologyError(CopterError, ValueError):
+    """A topology that cannot be read or used; names the file, the link or the node."""
+
+
+class MissingPackageError(CopterError, ImportError):
+    """An optional package is needed and not installed; says how to install it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """A network of directed links; nodes and links are numbered as in the arrays.
+
+    Attributes
+    ----------
+    name : str
+    nodes : list of str
+        Names of the N nodes.
+    tail, head : (E,) ndarray of int32
+        Where each link begins and ends; no two between the same ends, none from a node to itself.
+    capacity : (E,) ndarray of float64
+        Finite and not negative.
+    position : (N, 2) ndarray of float64 or None
+        Longitude and latitude, or any plane coordinates, for drawings; None where some node has none.
+    """
+
+    name: str
+    nodes: list[str]
+    tail: NDArray[np.int32]
+    head: NDArray[np.int32]
+    capacity: NDArray[np.float64]
+    position: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        for field, kind in (("tail", np.int32), ("head", np.int32), ("capacity", np.float64)):
+            object.__setattr__(self, field, np.ascontiguousarray(getattr(self, field), kind))
+        if len(set(self.nodes)) < len(self.nodes):
+            twice = next(node for node in self.nodes if self.nodes.count(node) > 1)
+            raise TopologyError(f"topology {self.name!r}: two nodes are named {twice!r}")
+        if not self.tail.shape == self.head.shape == self.capacity.shape == (self.tail.size,):
+            raise TopologyError(f"topology {self.name!r}: tail, head and capacity differ in length")
+        for end in (self.tail, self.head):
+            outside = (end < 0) | (end >= self.n_nodes)
+            if outside.any():
+                raise TopologyError(f"topology {self.name!r}: {end[outside][0]} is no node's number")
+        loops = np.flatnonzero(self.tail == self.head)
+        if loops.size:
+            raise TopologyError(f"topology {self.name!r}: link {self.link_name(loops[0])} leads nowhere")
+        if len(self.links) < self.n_links:
+            raise TopologyError(f"topology {self.name!r}: two links between the same two nodes")
+        wrong = np.flatnonzero(~(np.isfinite(self.capacity) & (self.capacity >= 0)))
+        if wrong.size:
+            raise TopologyError(
+                f"topology {self.name!r}: link {self.link_name(wrong[0])}: capacity = "
+                f"{self.capacity[wrong[0]]}: must be finite and not negative"
+            )
+        if self.position is not None:
+            position = np.ascontiguousarray(self.position, np.float64)
+            if position.shape != (self.n_nodes, 2):
+                raise TopologyError(f"topology {self.name!r}: position has the shape {position.shape}")
+            object.__setattr__(self, "position", position)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.nodes)
+
+    @property
+    def n_links(self) -> int:
+        """Number of directed links."""
+        return self.tail.size
+
+    @cached_property
+    def links(self) -> Mapping[tuple[int, int], int]:
+        """Number of the link from one node to another, by their numbers."""
+        ends = zip(self.tail.tolist(), self.head.tolist(), strict=True)
+        return {pair: link for link, pair in enumerate(ends)}
+
+    def link_name(self, link: int) -> str:
+        """A link in words: the names of its two ends."""
+        return f"{self.nodes[self.tail[link]]} -> {self.nodes[self.head[link]]}"
+
+    def with_capacity(self, capacity: ArrayLike) -> Topology:
+        """The same network with other capacities, one for all links or one for each."""
+        return replace(self, capacity=np.broadcast_to(np.asarray(capacity, float), self.tail.shape).copy())
+
+    def to_networkx(self) -> nx.DiGraph:
+        """The network as a graph of node numbers, with ``capacity`` on its links."""
+        graph = nx.DiGraph(name=self.name)
+        graph.add_nodes_from(range(self.n_nodes))
+        rows = zip(self.tail.tolist(), self.head.tolist(), self.capacity.tolist(), strict=True)
+        graph.add_weighted_edges_from(rows, weight="capacity")
+        return graph
+
+    @classmethod
+    def from_networkx(
+        cls, graph: nx.Graph, *, name: str | None = None, capacity: float | None = None
+    ) -> Topology:
+        """A network from a networkx graph of any of the four kinds.
+
+        Parameters
+        ----------
+        graph : networkx graph
+            Undirected links become one in each direction, parallel links become one (the given capacities
+            added up), links from a node to itself are left out.
+        name : str, optional
+            By default the graph's own.
+        capacity : float, optional
+            Capacity of every link.  By default the link's attribute ``capacity``, or 1000 without one.
+
+        Raises
+        ------
+        TopologyError
+            An empty graph, a capacity that is negative or no finite number; names the link.
+        """
+        name = str(graph.graph.get("name") or "network") if name is None else name
+        given: dict[tuple[Hashable, Hashable], float | None] = {}
+        for tail, head, own in graph.to_directed().edges(data="capacity"):
+            if tail != head:
+                amount = None if own is None or capacity is not None else _capacity(name, tail, head, own)
+                before = given.get((tail, head))
+                given[tail, head] = amount if before is None else before + (amount or 0.0)
+        kept = _largest_component(name, graph.nodes, given)
+        number = {node: k for k, node in enumerate(kept)}
+        ends = [(tail, head) for tail, head in given if tail in number and head in number]
+        default = DEFAULT_CAPACITY if capacity is None else capacity
+        values = [default if (amount := given[link]) is None else amount for link in ends]
+        return cls(
+            name,
+            [str(node) for node in kept],
+            np.array([number[tail] for tail, _ in ends], np.int32),
+            np.array([number[head] for _, head in ends], np.int32),
+            np.array(values, np.float64),
+            _positions(graph, kept),
+        )
+
+
+def load_topology(source: str | Path | nx.Graph, *, capacity: float | None = None) -> Topology:
+    """A network from a file, from the package topohub by name, or from a networkx graph.
+
+    Parameters
+    ----------
+    source : path, str or networkx graph
+        A ``.graphml`` file; a ``.json`` file in node-link format; a name of topohub, such as
+        ``topozoo/Abilene``, ``sndlib/germany50`` or ``gabriel/25/0``.
+    capacity : float, optional
+        Capacity of every link.  By default what the source says of the link, or 1000 where it says nothing.
+
+    Raises
+    ------
+    TopologyError
+        A source that does not exist or cannot be read, a link whose capacity is wrong.
+    MissingPackageError
+        A name, but topohub is not installed.
+    """
+    if isinstance(source, nx.Graph):
+        return Topology.from_networkx(source, capacity=capacity)
+    path = Path(source)
+    readers = {".graphml": _read_graphml, ".json": _read_json}
+    if path.suffix in readers:
+        if not path.is_file():
+            raise TopologyError(f"{path}: no such file")
+        return Topology.from_networkx(readers[path.suffix](path), name=path.stem, capacity=capacity)
+    if path.exists():
+        raise TopologyError(f"{path}: a topology file ends in .graphml or .json")
+    return Topology.from_networkx(_from_topohub(str(source)), name=str(source), capacity=capacity)
+
+
+def _read_graphml(path: Path) -> nx.Graph:
+    try:
+        return nx.read_graphml(path)
+    except Exception as error:  # networkx raises whatever the parser below it raises
+        raise TopologyError(f"{path}: is not GraphML: {error}") from error
+
+
+def _read_json(path: Path) -> nx.Graph:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return _node_link(data)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise TopologyError(f"{path}: is not a graph in node-link format: {error!r}") from error
+
+
+def _node_link(data: Mapping[str, Any]) -> nx.Graph:
+    """Graph of a node-link document; nodes numbered by integers come in the order of their numbers.
+
+    Files of this kind list nodes in any order, while the matrices that go with them have one row a number.
+    """
+    kinds = ((nx.Graph, nx.MultiGraph), (nx.DiGraph, nx.MultiDiGraph))
+    graph = kinds[bool(data.get("directed", False))][bool(data.get("multigraph", False))]()
+    nodes = [dict(node) for node in data["nodes"]]
+    if all(isinstance(node["id"], int) for node in nodes):
+        nodes.sort(key=lambda node: node["id"])
+    known = {node["id"] for node in nodes}
+    graph.add_nodes_from((node.pop("id"), node) for node in nodes)
+    for link in data["links"] if "links" in data else data["edges"]:
+        for end in ("source", "target"):
+            if link[end] not in known:
+                raise ValueError(f"link {link['source']} -> {link['target']}: {link[end]!r} is no node")
+        extra = {key: value for key, value in link.items() if key not in ("source", "target", "key")}
+        graph.add_edge(link["source"], link["target"], **extra)
+    return graph
+
+
+def _from_topohub(name: str) -> nx.Graph:
+    try:
+        import topohub
+    except ModuleNotFoundError:
+        why = f"topology {name!r} is no file; names need topohub: pip install 'copter-opt[wan]'"
+        raise MissingPackageError(why) from None
+    try:
+        return _node_link(topohub.get(name))
+    except Exception as error:  # a missing topology raises whatever reading a missing file raises
+        raise TopologyError(f"{name!r} is neither a file nor a topology of topohub: {error!r}") from error
+
+
+def _capacity(name: str, tail: Hashable, head: Hashable, value: object) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0):
+        why = f"capacity = {value!r}: must be a number, finite and not negative"
+        raise TopologyError(f"topology {name!r}: link {tail} -> {head}: {why}")
+    return number
+
+
+def _largest_component(
+    name: str, nodes: Iterable[Hashable], links: Iterable[tuple[Hashable, Hashable]]
+) -> list[Hashable]:
+    graph = nx.DiGraph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from(links)
+    if len(graph) == 0:
+        raise TopologyError(f"topology {name!r} has no nodes")
+    largest = max(nx.strongly_connected_components(graph), key=len)
+    return [node for node in graph if node in largest]
+
+
+def _positions(graph: nx.Graph, nodes: list[Hashable]) -> NDArray[np.float64] | None:
+    """Coordinates from the attributes that files use; a node without lies amid its neighbours.
+
+    In many files of the Topology Zoo a few nodes could not be located.
+    """
+    found: dict[Hashable, NDArray[np.float64]] = {}
+    for node in nodes:
+        data = graph.nodes[node]
+        pairs = [data[key] for key in ("pos",) if key in data]
+        pairs += [(data[x], data[y]) for x, y in _POSITIONS if x in data and y in data]
+        if pairs:
+            found[node] = np.array(pairs[0], np.float64)
+    if not found:
+        return None
+    while len(found) < len(nodes):
+        located = set(found)
+        for node in nodes:
+            beside = [found[near] for near in nx.all_neighbors(graph, node) if near in located]
+            if beside and node not in located:
+                found[node] = np.mean(beside, axis=0)
+    return np.array([found[node] for node in nodes])

@@ -1,0 +1,250 @@
+"""The k shortest simple paths between two nodes, after Yen (1971) with Lawler's rule.
+
+Every further path leaves one already found at some node, the spur node.  The rest of it is searched for by A*
+with the distances to the target in the whole network as the bound, which are exact wherever the shortest way
+is not blocked, so most searches visit little more than the path that they find.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+from copter.kernels import kernel
+from copter.problems.traffic.topology import Topology
+
+
+class Weighted(NamedTuple):
+    """Usable links by their tail, with positive weights.
+
+    Attributes
+    ----------
+    start : (N + 1,) ndarray of int32
+        Links of node ``u`` are ``link[start[u]:start[u + 1]]``.
+    link : ndarray of int32
+    tail, head : (E,) ndarray of int32
+    weight : (E,) ndarray of float64
+    remaining : (N, N) ndarray of float64
+        ``remaining[t, u]`` is the distance from ``u`` to ``t``.
+    """
+
+    start: NDArray[np.int32]
+    link: NDArray[np.int32]
+    tail: NDArray[np.int32]
+    head: NDArray[np.int32]
+    weight: NDArray[np.float64]
+    remaining: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, topology: Topology, weight: NDArray[np.float64]) -> Weighted:
+        """Links of a topology; one of infinite weight is left out."""
+        usable = np.flatnonzero(np.isfinite(weight))
+        link = usable[np.argsort(topology.tail[usable], kind="stable")].astype(np.int32)
+        degrees = np.bincount(topology.tail[link], minlength=topology.n_nodes)
+        start = np.concatenate((np.zeros(1, np.int32), np.cumsum(degrees, dtype=np.int32)))
+        ends = (topology.head[usable], topology.tail[usable])
+        backwards = sparse.csr_array((weight[usable], ends), shape=(topology.n_nodes,) * 2)
+        return cls(start, link, topology.tail, topology.head, weight, dijkstra(backwards))
+
+
+@kernel
+def _complete(net, spur, target, done, bound, blocked, banned, state, by):  # type: ignore[no-untyped-def]
+    """Shortest way from a spur node to the target that avoids blocked nodes and banned links.
+
+    Returns its length with `done`, that of the path up to the spur node, or infinity where it would not be
+    below `bound`; the way is in `by`, the link by which each node was reached.
+
+    ``state[u]`` is the least length to ``u`` so far, infinite before and after; ``blocked`` and ``banned``
+    are flags of nodes and links.
+    """
+    left = net.remaining[target]
+    queue = [(done + left[spur], -done, np.int64(spur))]
+    state[spur] = done
+    touched = [np.int64(spur)]
+    length = np.inf
+    while len(queue) > 0:
+        _, negated, u = heappop(queue)
+        if u == target:
+            length = -negated
+            break
+        if -negated > state[u]:
+            continue
+        for k in range(net.start[u], net.start[u + 1]):
+            arc = net.link[k]
+            v = net.head[arc]
+            if blocked[v] or banned[arc]:
+                continue
+            so_far = state[u] + net.weight[arc]
+            if so_far < state[v] and so_far + left[v] < bound:
+                if state[v] == np.inf:
+                    touched.append(np.int64(v))
+                state[v] = so_far
+                by[v] = arc
+                heappush(queue, (so_far + left[v], -so_far, np.int64(v)))
+    for u in touched:
+        state[u] = np.inf
+    return length
+
+
+@kernel
+def shortest_from(net, source, targets, k):  # type: ignore[no-untyped-def]
+    """The k shortest paths from one node to others: number of each, hops of each path, links of all paths.
+
+    Parameters
+    ----------
+    net : Weighted
+    source : int
+    targets : (T,) ndarray
+    k : int
+
+    Returns
+    -------
+    counts : (T,) ndarray of int64
+        0 where the target cannot be reached.
+    hops : ndarray of int64
+    links : ndarray of int32
+    """
+    n_nodes = net.start.size - 1
+    blocked = np.zeros(n_nodes, np.bool_)
+    banned = np.zeros(net.tail.size, np.bool_)
+    state = np.full(n_nodes, np.inf)
+    by = np.empty(n_nodes, np.int32)
+    # Paths found are rows 0 to found - 1; candidates lie in any of the other rows, `live` of them.
+    ways = np.empty((2 * k, n_nodes), np.int32)
+    sizes = np.zeros(2 * k, np.int64)
+    lengths = np.empty(2 * k)
+    leaves = np.empty(2 * k, np.int64)
+    counts = np.empty(targets.size, np.int64)
+    hops = np.empty(targets.size * k, np.int64)
+    links = np.empty(max(targets.size * 8, n_nodes), np.int32)
+    paths, used = 0, 0
+    for t in range(targets.size):
+        target = targets[t]
+        found = 0
+        live = 0
+        length = _complete(net, source, target, 0.0, np.inf, blocked, banned, state, by)
+        if length < np.inf:
+            _write(net, source, target, 0, by, ways[0], sizes, 0)
+            lengths[0] = length
+            leaves[0] = 0
+            found = 1
+        while 0 < found < k:
+            live = _spurs(
+                net, target, k, found, live, blocked, banned, state, by, ways, sizes, lengths, leaves
+            )
+            if live == 0:
+                break
+            best = k
+            for row in range(k + 1, k + live):
+                if lengths[row] < lengths[best]:
+                    best = row
+            _move(best, found, ways, sizes, lengths, leaves)
+            found += 1
+            live -= 1
+            # Candidates stay in the order in which they were found: the first of equals is chosen.
+            for row in range(best, k + live):
+                _move(row + 1, row, ways, sizes, lengths, leaves)
+        counts[t] = found
+        for row in range(found):
+            size = sizes[row]
+            if used + size > links.size:
+                grown = np.empty(2 * links.size + size, np.int32)
+                grown[:used] = links[:used]
+                links = grown
+            links[used : used + size] = ways[row, :size]
+            used += size
+            hops[paths] = size
+            paths += 1
+    return counts, hops[:paths].copy(), links[:used].copy()
+
+
+@kernel
+def _spurs(  # type: ignore[no-untyped-def]
+    net, target, k, found, live, blocked, banned, state, by, ways, sizes, lengths, leaves
+):
+    """Add the paths that leave the last one found, from where it left its parent on; number of candidates.
+
+    Only the best ``k - found`` candidates can ever be chosen, so a search stops at the worst of these.
+    """
+    last = found - 1
+    wanted = k - found
+    done = 0.0
+    for at in range(sizes[last]):
+        arc = ways[last, at]
+        spur = net.tail[arc]
+        if at >= leaves[last]:
+            while live > wanted:
+                live = _drop_worst(k, live, ways, sizes, lengths, leaves)
+            bound = np.inf
+            if live == wanted:
+                bound = lengths[k : k + live].max()
+            for row in range(found):
+                if sizes[row] > at and _same(ways[row], ways[last], at):
+                    banned[ways[row, at]] = True
+            length = _complete(net, spur, target, done, bound, blocked, banned, state, by)
+            for row in range(found):
+                if sizes[row] > at:
+                    banned[ways[row, at]] = False
+            if length < np.inf:
+                if live == wanted:
+                    live = _drop_worst(k, live, ways, sizes, lengths, leaves)
+                row = k + live
+                ways[row, :at] = ways[last, :at]
+                _write(net, spur, target, at, by, ways[row], sizes, row)
+                lengths[row] = length
+                leaves[row] = at
+                live += 1
+        blocked[spur] = True
+        done += net.weight[arc]
+    for at in range(sizes[last]):
+        blocked[net.tail[ways[last, at]]] = False
+    return live
+
+
+@kernel
+def _same(one, other, size):  # type: ignore[no-untyped-def]
+    for j in range(size):
+        if one[j] != other[j]:
+            return False
+    return True
+
+
+@kernel
+def _write(net, spur, target, at, by, way, sizes, row):  # type: ignore[no-untyped-def]
+    """Put the way from a spur node to the target behind the `at` links that a path has already."""
+    size = at
+    v = target
+    while v != spur:
+        v = net.tail[by[v]]
+        size += 1
+    sizes[row] = size
+    v = target
+    while v != spur:
+        size -= 1
+        way[size] = by[v]
+        v = net.tail[by[v]]
+
+
+@kernel
+def _move(row, to, ways, sizes, lengths, leaves):  # type: ignore[no-untyped-def]
+    ways[to, : sizes[row]] = ways[row, : sizes[row]]
+    sizes[to] = sizes[row]
+    lengths[to] = lengths[row]
+    leaves[to] = leaves[row]
+
+
+@kernel
+def _drop_worst(k, live, ways, sizes, lengths, leaves):  # type: ignore[no-untyped-def]
+    """Forget the longest candidate, the last found of equals; number of candidates that stay."""
+    worst = k
+    for row in range(k + 1, k + live):
+        if lengths[row] >= lengths[worst]:
+            worst = row
+    for row in range(worst, k + live - 1):
+        _move(row + 1, row, ways, sizes, lengths, leaves)
+    return live - 1
