@@ -1,0 +1,122 @@
+"""What a policy sees of a round, and the protocol that it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import CopterError
+from copter.problems.shockwave.predictor import observe
+from copter.problems.shockwave.traces import Job
+
+
+class PolicyError(CopterError, ValueError):
+    """A policy answered with jobs that are not there, or with more GPUs than there are."""
+
+
+@dataclass(frozen=True)
+class JobState:
+    """A job in the queue or running, at the start of a round.
+
+    Attributes
+    ----------
+    job : Job
+    run_seconds : float
+        Run time so far that made progress; restarts are not in it.
+    waited_seconds : float
+        Since arrival, without making progress.
+    contention : float
+        Mean over the rounds since its arrival of jobs over GPUs, at least 1 ("N_avg" in the paper).
+    running : bool
+        Whether it ran in the last round.
+    """
+
+    job: Job
+    run_seconds: float
+    waited_seconds: float
+    contention: float
+    running: bool
+
+    @property
+    def name(self) -> str:
+        """Name of the job."""
+        return self.job.name
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the job."""
+        return self.job.gpus
+
+    @cached_property
+    def epochs(self) -> float:
+        """Epochs that are over, with the part of the ongoing one."""
+        return float(np.interp(self.run_seconds, self.job.seconds_by_regime, self.job.epochs_by_regime))
+
+    @cached_property
+    def seen(self) -> NDArray[np.float64]:
+        """Epochs in each regime so far, the ongoing one last."""
+        return observe(self.job, self.epochs)
+
+    @property
+    def epoch_seconds(self) -> float:
+        """Seconds of an epoch at the batch size of now."""
+        return self.job.regimes[len(self.seen) - 1].epoch_seconds
+
+    @property
+    def steps_per_second(self) -> float:
+        """Throughput of now in training steps, as Gavel counts it."""
+        regime = self.job.regimes[len(self.seen) - 1]
+        return self.job.samples / regime.batch_size / regime.epoch_seconds
+
+    @property
+    def reactive_seconds(self) -> float:
+        """Run time left at the speed of now: what a scheduler sees that predicts no change of batch size."""
+        return max(self.job.epochs - self.epochs, 0.0) * self.epoch_seconds
+
+
+@dataclass(frozen=True)
+class Round:
+    """State of the cluster at the start of a round.
+
+    Attributes
+    ----------
+    index : int
+        Rounds before this one.
+    time : float
+        Seconds.
+    seconds : float
+        Length of a round.
+    gpus : int
+    jobs : tuple of JobState
+        In order of arrival.
+    """
+
+    index: int
+    time: float
+    seconds: float
+    gpus: int
+    jobs: tuple[JobState, ...]
+
+
+class Policy(Protocol):
+    """Decides each round which jobs run; a job runs with all of its GPUs or not at all."""
+
+    name: str
+
+    def schedule(self, now: Round) -> Collection[str]:
+        """Names of the jobs that run in this round; they need to fit on the GPUs together."""
+
+
+def pack(candidates: Collection[JobState], gpus: int) -> list[str]:
+    """Names of the jobs that fit, taken in order; one that does not fit is passed over."""
+    taken, left = [], gpus
+    for state in candidates:
+        if state.gpus <= left:
+            taken.append(state.name)
+            left -= state.gpus
+    return taken

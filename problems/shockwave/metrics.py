@@ -1,0 +1,182 @@
+"""Metrics of a schedule, as the authors compute them.
+
+Finish time fairness of a job is the time from its arrival to its completion over its run time alone times the
+contention (section 2.1: t_schedule / (t_exclusive N), N jobs sharing the cluster).  Two contentions are in
+use, both at least 1:
+
+- jobs of the whole trace over GPUs: the figures of the paper and ``finish_time_fairness_list`` of the
+  authors' results; the metric of this module unless said otherwise;
+- the mean, over the rounds that the job was there, of jobs over GPUs: ``finish_time_fairness_themis_list``.
+
+A job is unfairly scheduled above 1 (section 8.2).  The authors' script that aggregates results draws the line
+at 1.05, "due to the noisy nature of throughputs".  Utilisation is GPU time of running jobs, restarts left
+out, over all GPU time from the first arrival to the last completion.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from copter.problems.shockwave.traces import Job, TraceError
+
+TOLERANT_FTF = 1.05
+"""Where the authors' script begins to count a job as unfairly scheduled."""
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What became of a job; times in seconds.
+
+    Attributes
+    ----------
+    name : str
+    gpus : int
+    arrival, finished : float
+    exclusive_seconds : float
+        Run time alone on its GPUs.
+    starts : int
+        Starts and restarts.
+    ftf : float
+        Finish time fairness with the contention of the whole trace.
+    ftf_live : float
+        The same with the mean contention while the job was there.
+    """
+
+    name: str
+    gpus: int
+    arrival: float
+    finished: float
+    exclusive_seconds: float
+    starts: int
+    ftf: float
+    ftf_live: float
+
+    @property
+    def jct(self) -> float:
+        """Seconds from arrival to completion."""
+        return self.finished - self.arrival
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Metrics of a schedule; all zero without jobs.
+
+    Attributes
+    ----------
+    makespan : float
+        Seconds from the first arrival to the last completion.
+    average_jct : float
+        Mean seconds from arrival to completion.
+    worst_ftf : float
+    unfair_fraction : float
+        Share of the jobs above 1.
+    unfair_fraction_tolerant : float
+        Share of the jobs above 1.05.
+    utilisation : float
+    """
+
+    makespan: float
+    average_jct: float
+    worst_ftf: float
+    unfair_fraction: float
+    unfair_fraction_tolerant: float
+    utilisation: float
+
+    @classmethod
+    def of(cls, jobs: Sequence[JobResult], gpus: int, start: float = 0.0) -> Metrics:
+        """Metrics of jobs on so many GPUs, with the time of the first arrival."""
+        if not jobs:
+            return cls(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        ftf = np.array([job.ftf for job in jobs])
+        makespan = max(job.finished for job in jobs) - start
+        used = sum(job.gpus * job.exclusive_seconds for job in jobs)
+        return cls(
+            makespan=makespan,
+            average_jct=float(np.mean([job.jct for job in jobs])),
+            worst_ftf=float(ftf.max()),
+            unfair_fraction=float(np.mean(ftf > 1.0)),
+            unfair_fraction_tolerant=float(np.mean(ftf > TOLERANT_FTF)),
+            utilisation=used / (gpus * makespan),
+        )
+
+    def as_row(self) -> dict[str, float]:
+        """The metrics by name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class PublishedResult:
+    """A result that the authors ship.
+
+    Attributes
+    ----------
+    policy : str
+    jobs : tuple of JobResult
+        With completion times and fairness as published; ``starts`` is not, and 0.
+    metrics : Metrics
+        Makespan, average JCT and utilisation as published, fairness from the published list of jobs.
+    """
+
+    policy: str
+    jobs: tuple[JobResult, ...]
+    metrics: Metrics
+
+
+def read_published(path: str | Path, trace: Sequence[Job]) -> PublishedResult:
+    """Read a file of the authors' ``results_json`` for a trace, in order of arrival.
+
+    Raises
+    ------
+    TraceError
+        A missing or malformed file, or one of another number of jobs.
+    """
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TraceError(path, "file", "does not exist") from None
+    except (OSError, ValueError) as error:
+        raise TraceError(path, "file", f"cannot be read as JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise TraceError(path, "file", "must hold an object")
+    jct, ftf, live = (
+        _numbers(path, content, name, len(trace))
+        for name in ("jct_list", "finish_time_fairness_list", "finish_time_fairness_themis_list")
+    )
+    jobs = tuple(
+        JobResult(job.name, job.gpus, job.arrival, job.arrival + jct[k], job.seconds, 0, ftf[k], live[k])
+        for k, job in enumerate(trace)
+    )
+    unfair = np.array(ftf)
+    single = {name: _number(path, content, name) for name in ("makespan", "avg_jct", "cluster_util")}
+    metrics = Metrics(
+        single["makespan"],
+        single["avg_jct"],
+        float(unfair.max(initial=0.0)),
+        float(np.mean(unfair > 1.0)),
+        float(np.mean(unfair > TOLERANT_FTF)),
+        single["cluster_util"],
+    )
+    return PublishedResult(str(content.get("policy", path.stem)), jobs, metrics)
+
+
+def _numbers(path: Path, content: dict[str, Any], name: str, count: int) -> list[float]:
+    values = content.get(name)
+    if not isinstance(values, list) or not all(isinstance(v, int | float) for v in values):
+        raise TraceError(path, name, "must be a list of numbers")
+    if len(values) != count:
+        raise TraceError(path, name, f"has {len(values)} jobs, the trace {count}")
+    return [float(v) for v in values]
+
+
+def _number(path: Path, content: dict[str, Any], name: str) -> float:
+    value = content.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TraceError(path, name, f"{value!r} is no number")
+    return float(value)

@@ -1,0 +1,224 @@
+"""Replay of a trace under a policy, round by round.
+
+At the start of a round the jobs that arrived by then are in the queue and the policy names those that run.  A
+job that did not run in the round before first spends ``restart_seconds`` on dispatch and on loading its
+checkpoint.  It completes in the middle of a round; its GPUs are free from the next round on.
+
+Overheads are those of the authors' simulator: 20 s for a job that did not run in the round before, none in
+the very first round, and none in a job's last round if that ends 5 s or more before the round does.  Batch
+sizes change where the trace says, in the middle of a round too; the authors' simulator waits for the
+round's end.
+
+Source: Shockwave, section 7 (rounds of two minutes), section 8.1 and the authors' public code.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.shockwave.interface import JobState, Policy, PolicyError, Round
+from copter.problems.shockwave.metrics import JobResult, Metrics
+from copter.problems.shockwave.traces import Job, check_names
+
+ROUND_SECONDS = 120.0
+RESTART_SECONDS = 20.0
+FREE_ENDING_SECONDS = 5.0
+"""A job that completes so long before its round ends pays for no restart."""
+_DONE = 1e-6
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """What happened in a round.
+
+    Attributes
+    ----------
+    index : int
+    time : float
+        Seconds at its start.
+    jobs, running : tuple of str
+        Names of all jobs, and of those that ran.
+    gpus : int
+        GPUs that were given.
+    starts : int
+        Jobs that ran and had not run in the round before.
+    policy_seconds : float
+        Time that the policy took.
+    """
+
+    index: int
+    time: float
+    jobs: tuple[str, ...]
+    running: tuple[str, ...]
+    gpus: int
+    starts: int
+    policy_seconds: float
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """Outcome of a replay.
+
+    Attributes
+    ----------
+    policy : str
+    gpus : int
+    jobs : tuple of JobResult
+        Of the jobs that were let in.
+    rejected : tuple of str
+        Jobs that need more GPUs than there are: they never enter the queue.
+    rounds : tuple of RoundRecord
+    metrics : Metrics
+    """
+
+    policy: str
+    gpus: int
+    jobs: tuple[JobResult, ...]
+    rejected: tuple[str, ...]
+    rounds: tuple[RoundRecord, ...]
+    metrics: Metrics
+
+
+class _Live:
+    """A job while it is there."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.run_seconds = 0.0
+        self.contention: list[float] = []
+        self.last_round = -2
+        self.restarts = 0
+
+    def state(self, time: float, index: int) -> JobState:
+        share = sum(self.contention) / len(self.contention) if self.contention else 1.0
+        waited = max(time - self.job.arrival - self.run_seconds, 0.0)
+        return JobState(self.job, self.run_seconds, waited, max(share, 1.0), self.last_round == index - 1)
+
+
+def replay(
+    jobs: Sequence[Job],
+    gpus: int,
+    policy: Policy,
+    *,
+    round_seconds: float = ROUND_SECONDS,
+    restart_seconds: float = RESTART_SECONDS,
+    max_rounds: int = 100_000,
+) -> ReplayResult:
+    """Run a trace to its end.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    gpus : int
+    policy : Policy
+        A fresh one: it may keep state between rounds.
+    round_seconds, restart_seconds : float
+    max_rounds : int
+        A policy that lets jobs starve is stopped here with an error.
+
+    Raises
+    ------
+    PolicyError
+        The policy named a job that is not there or one twice, gave more GPUs than there are, or did not
+        complete the jobs in ``max_rounds``.
+    """
+    if gpus < 1:
+        raise ValueError(f"gpus = {gpus}: must be at least 1")
+    if not restart_seconds >= 0 or not round_seconds > restart_seconds:
+        raise ValueError(f"round_seconds = {round_seconds}: must be more than a restart, {restart_seconds}")
+    check_names("jobs", jobs)
+    ordered = sorted(jobs, key=lambda job: job.arrival)
+    rejected = tuple(job.name for job in ordered if job.gpus > gpus)
+    waiting = [job for job in ordered if job.gpus <= gpus][::-1]
+    entered = len(waiting)
+    live: dict[str, _Live] = {}
+    records: list[RoundRecord] = []
+    results: list[JobResult] = []
+    time = waiting[-1].arrival if waiting else 0.0
+    while waiting or live:
+        index = len(records)
+        if index >= max_rounds:
+            raise PolicyError(f"{policy.name}: {len(live)} jobs are not complete after {max_rounds} rounds")
+        if not live:
+            time = max(time, waiting[-1].arrival)
+        while waiting and waiting[-1].arrival <= time:
+            job = waiting.pop()
+            live[job.name] = _Live(job)
+        for entry in live.values():
+            entry.contention.append(len(live) / gpus)
+        now = Round(index, time, round_seconds, gpus, tuple(e.state(time, index) for e in live.values()))
+        begin = clock.perf_counter()
+        running = tuple(policy.schedule(now))
+        seconds = clock.perf_counter() - begin
+        used = _check(policy, now, live, running)
+        starts = sum(live[name].last_round != index - 1 for name in running)
+        names = tuple(live)
+        for name in running:
+            end = _advance(live[name], index, time, round_seconds, restart_seconds)
+            if end is not None:
+                results.append(_result(live.pop(name), end, entered / gpus))
+        records.append(RoundRecord(index, time, names, running, used, starts, seconds))
+        time += round_seconds
+    order = {job.name: k for k, job in enumerate(ordered)}
+    results.sort(key=lambda result: order[result.name])
+    first = min((result.arrival for result in results), default=0.0)
+    metrics = Metrics.of(results, gpus, first)
+    return ReplayResult(policy.name, gpus, tuple(results), rejected, tuple(records), metrics)
+
+
+def _check(policy: Policy, now: Round, live: dict[str, _Live], running: tuple[str, ...]) -> int:
+    unknown = [name for name in running if name not in live]
+    if unknown or len(set(running)) < len(running):
+        what = f"no such job: {unknown[0]!r}" if unknown else "a job is named twice"
+        raise PolicyError(f"{policy.name}, round {now.index}: {what}")
+    used = sum(live[name].job.gpus for name in running)
+    if used > now.gpus:
+        raise PolicyError(f"{policy.name}, round {now.index}: {used} GPUs given of {now.gpus}")
+    return used
+
+
+def _advance(
+    entry: _Live, index: int, time: float, round_seconds: float, restart_seconds: float
+) -> float | None:
+    """Run a job for a round; the time of its completion if it completes."""
+    left = entry.job.seconds - entry.run_seconds
+    restart = 0.0
+    if entry.last_round != index - 1 and index > 0 and left > round_seconds - FREE_ENDING_SECONDS:
+        restart = restart_seconds
+    if entry.last_round != index - 1:
+        entry.restarts += 1
+    entry.last_round = index
+    ran = min(left, round_seconds - restart)
+    entry.run_seconds += ran
+    return time + restart + ran if left - ran <= _DONE else None
+
+
+def _result(entry: _Live, end: float, contention: float) -> JobResult:
+    job = entry.job
+    return JobResult(
+        name=job.name,
+        gpus=job.gpus,
+        arrival=job.arrival,
+        finished=end,
+        exclusive_seconds=job.seconds,
+        starts=entry.restarts,
+        ftf=(end - job.arrival) / (job.seconds * max(1.0, contention)),
+        ftf_live=(end - job.arrival)
+        / (job.seconds * max(1.0, sum(entry.contention) / len(entry.contention))),
+    )
+
+
+def schedule_matrix(result: ReplayResult) -> tuple[list[str], NDArray[np.bool_]]:
+    """Jobs in order of arrival, and which of them ran in which round: what a plot of the schedule needs."""
+    names = [job.name for job in result.jobs]
+    rows = {name: k for k, name in enumerate(names)}
+    ran = np.zeros((len(names), len(result.rounds)), bool)
+    for record in result.rounds:
+        for name in record.running:
+            ran[rows[name], record.index] = True
+    return names, ran

@@ -1,0 +1,133 @@
+"""Shockwave as a policy: a plan of T rounds, followed until something changes (section 6, appendix G).
+
+The plan is made anew when a job came or went and after eight rounds (the authors' constant).  In between its
+rounds are executed as planned.
+
+Nothing in program (11) says which of the rounds a job gets.  Those that need not run all the time come by
+weight over remaining run time, Smith's rule for a small weighted sum of completion times: of two jobs as
+far behind, the one that is done earlier leaves its GPUs earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.shockwave.ftf import POWER
+from copter.problems.shockwave.interface import Round, pack
+from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver
+from copter.problems.shockwave.waterfill import solve_waterfilling
+from copter.problems.shockwave.window import LAMBDA, ROUNDS, Window, build_window
+from copter.shims.plan import Plan, PlanProblem, PlanShim
+
+SOLVE_EVERY = 8
+"""Rounds after which a plan is made anew at the latest."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Hyperparameters.
+
+    Attributes
+    ----------
+    rounds : int
+        T.
+    power : float
+        k.
+    lam : float
+        lambda.
+    predictor : str
+    solve_every : int
+    shim_seconds : float
+        Time limit of the shim's local improvement.
+    """
+
+    rounds: int = ROUNDS
+    power: float = POWER
+    lam: float = LAMBDA
+    predictor: str = "restatement"
+    solve_every: int = SOLVE_EVERY
+    shim_seconds: float = 0.2
+
+
+@dataclass(frozen=True)
+class Solve:
+    """A plan that was made: when, what of, and what came out."""
+
+    index: int
+    jobs: int
+    relaxation: Relaxation
+    plan: Plan
+
+
+def plan_problem(window: Window) -> PlanProblem:
+    """Tables of a window for the shim: what 0 to T whole rounds are worth to each job."""
+    counts = np.arange(window.rounds + 1, dtype=float)
+    utility = np.stack([window.utility(np.full(len(window), n)) for n in counts], axis=1)
+    value = window.scale * window.weights[:, None] * np.log(utility)
+    remaining = np.maximum(window.remaining[:, None] - window.round_seconds * counts, 0.0)
+    return PlanProblem(value, remaining, window.gpus, window.capacity, window.makespan_weight)
+
+
+class Shockwave:
+    """The policy.
+
+    Parameters
+    ----------
+    settings : Settings, optional
+    solver : callable
+        Window to Relaxation; water-filling by default.
+    """
+
+    name = "shockwave"
+
+    def __init__(
+        self, settings: Settings | None = None, solver: RelaxationSolver = solve_waterfilling
+    ) -> None:
+        self.settings = Settings() if settings is None else settings
+        self.solver = solver
+        self.solves: list[Solve] = []
+        self._names: tuple[str, ...] = ()
+        self._runs: NDArray[np.bool_] = np.zeros((0, 0), bool)
+        self._remaining: dict[str, float] = {}
+        self._made = 0
+
+    def schedule(self, now: Round) -> Collection[str]:
+        """Jobs of a round."""
+        names = tuple(state.name for state in now.jobs)
+        age = now.index - self._made
+        if names != self._names or age >= min(self.settings.solve_every, self._runs.shape[1]):
+            self._plan(now)
+            age = 0
+        runs = self._runs[:, age]
+        planned = [state for state, run in zip(now.jobs, runs, strict=True) if run]
+        others = [state for state, run in zip(now.jobs, runs, strict=True) if not run]
+        # Restarts and wrong predictions make jobs last longer than planned: GPUs that the plan leaves idle go
+        # to those with the longest run time left, as in the authors' code.
+        others.sort(key=lambda state: self._remaining[state.name], reverse=True)
+        return pack([*planned, *others], now.gpus)
+
+    def _plan(self, now: Round) -> None:
+        settings = self.settings
+        window = build_window(
+            now,
+            rounds=settings.rounds,
+            power=settings.power,
+            lam=settings.lam,
+            predictor=settings.predictor,
+        )
+        relaxation = self.solver(window)
+        plan = PlanShim(settings.shim_seconds).plan(
+            plan_problem(window),
+            relaxation.rounds,
+            bound=relaxation.bound,
+            prices=(relaxation.capacity_price, relaxation.work_price, relaxation.job_prices),
+            urgency=window.weights / np.maximum(window.remaining, 1.0),
+            running=np.array([state.running for state in now.jobs], bool),
+        )
+        self.solves.append(Solve(now.index, len(window), relaxation, plan))
+        self._names, self._runs, self._made = window.names, plan.runs, now.index
+        self._remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))

@@ -1,0 +1,238 @@
+"""Jobs of a shared cluster whose batch size changes while they train, and the reader of the authors' traces.
+
+A trace is a JSON list; each entry is a job with ``arrival_s``, ``scale_factor`` (GPUs, fixed for life),
+``mode`` (``static``, ``accordion`` or ``gns``) and ``regimes_bs_nepochs_epochsec``: the batch size, number of
+epochs and seconds an epoch of each regime, in order, as the job goes through them when it runs on its GPUs
+alone.  ``num_epochs`` must be the sum of the regimes' epochs.
+
+Source: Shockwave, section 5 (a regime is a configuration and how long it lasts; a trajectory is a sequence
+of them) and section 8.1 (workloads); the files are ``derived_job_epochs/*.json`` of the authors' repository.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import CopterError
+
+
+class TraceError(CopterError, ValueError):
+    """A trace that cannot be used; names the file, the job and the field."""
+
+    def __init__(self, path: str | Path, where: str, why: str) -> None:
+        self.path, self.where = Path(path), where
+        super().__init__(f"{path}, {where}: {why}")
+
+
+class Mode(StrEnum):
+    """How a job changes its batch size."""
+
+    STATIC = "static"
+    ACCORDION = "accordion"
+    GNS = "gns"
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Epochs trained with one batch size.
+
+    Attributes
+    ----------
+    batch_size : int
+    epochs : int
+    epoch_seconds : float
+        Seconds of an epoch on the job's GPUs.
+    """
+
+    batch_size: int
+    epochs: int
+    epoch_seconds: float
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size = {self.batch_size}: must be at least 1")
+        if self.epochs < 1:
+            raise ValueError(f"epochs = {self.epochs}: must be at least 1")
+        if not 0 < self.epoch_seconds < math.inf:
+            raise ValueError(f"epoch_seconds = {self.epoch_seconds}: must be finite and positive")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A training job.
+
+    Attributes
+    ----------
+    name : str
+    arrival : float
+        Seconds.
+    gpus : int
+        GPUs that it holds while it runs; it runs with all of them or not at all.
+    mode : Mode
+    regimes : tuple of Regime
+        What really happens, in order; a scheduler knows only the part that is over.
+    model : str
+    samples : int
+        Samples an epoch.
+    """
+
+    name: str
+    arrival: float
+    gpus: int
+    mode: Mode
+    regimes: tuple[Regime, ...]
+    model: str = ""
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.arrival < math.inf:
+            raise ValueError(f"arrival = {self.arrival}: must be finite and not negative")
+        if self.gpus < 1:
+            raise ValueError(f"gpus = {self.gpus}: must be at least 1")
+        if self.samples < 1:
+            raise ValueError(f"samples = {self.samples}: must be at least 1")
+        if not self.regimes:
+            raise ValueError("regimes: a job needs at least one")
+        if self.mode is Mode.STATIC and len(self.regimes) > 1:
+            raise ValueError(f"regimes: a static job has one, not {len(self.regimes)}")
+
+    @cached_property
+    def epochs(self) -> int:
+        """Epochs in all."""
+        return sum(regime.epochs for regime in self.regimes)
+
+    @cached_property
+    def seconds(self) -> float:
+        """Run time alone on its GPUs ("exclusive" in the paper)."""
+        return float(self.seconds_by_regime[-1])
+
+    @cached_property
+    def epochs_by_regime(self) -> NDArray[np.float64]:
+        """Epochs at the start, and at the end of each regime."""
+        return np.cumsum([0.0] + [float(regime.epochs) for regime in self.regimes])
+
+    @cached_property
+    def seconds_by_regime(self) -> NDArray[np.float64]:
+        """Seconds of run time at the start, and at the end of each regime."""
+        return np.cumsum([0.0] + [regime.epochs * regime.epoch_seconds for regime in self.regimes])
+
+
+def write_jobs(path: str | Path, jobs: Iterable[Job]) -> None:
+    """Write jobs as a trace that :func:`read_jobs` reads."""
+    entries = [
+        {
+            "name": job.name,
+            "arrival_s": job.arrival,
+            "model": job.model,
+            "mode": str(job.mode),
+            "scale_factor": job.gpus,
+            "num_epochs": job.epochs,
+            "samples_per_epoch": job.samples,
+            "regimes_bs_nepochs_epochsec": [[r.batch_size, r.epochs, r.epoch_seconds] for r in job.regimes],
+        }
+        for job in jobs
+    ]
+    Path(path).write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
+
+
+def read_jobs(path: str | Path) -> list[Job]:
+    """Read a trace, in order of arrival.
+
+    A job without a ``name`` is called by its place in the file: ``job-0``, ``job-1`` and so on.
+
+    Raises
+    ------
+    TraceError
+        A missing or malformed file; names the file, the job and the field.
+    """
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TraceError(path, "file", "does not exist") from None
+    except (OSError, ValueError) as error:
+        raise TraceError(path, "file", f"cannot be read as JSON: {error}") from None
+    if not isinstance(content, list):
+        raise TraceError(path, "file", "must hold a list of jobs")
+    jobs = [_job(path, k, entry) for k, entry in enumerate(content)]
+    check_names(path, jobs)
+    return sorted(jobs, key=lambda job: job.arrival)
+
+
+def check_names(source: str | Path, jobs: Sequence[Job]) -> None:
+    """Raise if two jobs have the same name."""
+    seen: set[str] = set()
+    for job in jobs:
+        if job.name in seen:
+            raise TraceError(source, f"job {job.name!r}", "two jobs have this name")
+        seen.add(job.name)
+
+
+def _job(path: Path, k: int, entry: Any) -> Job:
+    where = f"job {k}"
+    if not isinstance(entry, dict):
+        raise TraceError(path, where, f"must be an object, is {entry!r}")
+    mode = _field(path, where, entry, "mode", str)
+    if mode not in set(Mode):
+        raise TraceError(path, f"{where}.mode", f"{mode!r} is none of {', '.join(Mode)}")
+    regimes = tuple(
+        _regime(path, f"{where}.regimes_bs_nepochs_epochsec[{i}]", regime)
+        for i, regime in enumerate(_field(path, where, entry, "regimes_bs_nepochs_epochsec", list))
+    )
+    try:
+        job = Job(
+            name=str(entry.get("name", f"job-{k}")),
+            arrival=_field(path, where, entry, "arrival_s", float),
+            gpus=_field(path, where, entry, "scale_factor", int),
+            mode=Mode(mode),
+            regimes=regimes,
+            model=str(entry.get("model", "")),
+            samples=_field(path, where, entry, "samples_per_epoch", int),
+        )
+    except ValueError as error:
+        if isinstance(error, TraceError):
+            raise
+        raise TraceError(path, where, str(error)) from None
+    said = _field(path, where, entry, "num_epochs", int)
+    if said != job.epochs:
+        raise TraceError(path, f"{where}.num_epochs", f"{said}, but the regimes have {job.epochs}")
+    return job
+
+
+def _regime(path: Path, where: str, entry: Any) -> Regime:
+    if not isinstance(entry, list) or len(entry) != 3:
+        raise TraceError(path, where, f"must be [batch size, epochs, seconds an epoch], is {entry!r}")
+    fields: Mapping[str, Any] = dict(zip(("batch size", "epochs", "seconds"), entry, strict=True))
+    try:
+        return Regime(
+            _field(path, where, fields, "batch size", int),
+            _field(path, where, fields, "epochs", int),
+            _field(path, where, fields, "seconds", float),
+        )
+    except ValueError as error:
+        if isinstance(error, TraceError):
+            raise
+        raise TraceError(path, where, str(error)) from None
+
+
+def _field(path: Path, where: str, record: Mapping[str, Any], name: str, type: Any) -> Any:
+    if name not in record:
+        raise TraceError(path, f"{where}.{name}", "is missing")
+    value = record[name]
+    if type is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type is int and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, type) or isinstance(value, bool):
+        raise TraceError(path, f"{where}.{name}", f"{value!r} is no {type.__name__}")
+    return value

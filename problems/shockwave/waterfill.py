@@ -1,0 +1,169 @@
+"""Exact solution of the relaxation by water-filling: fast, and independent of any solver.
+
+For an upper bound h on the run time that any job has left, each job has at least lo_j = (R_j - h) / D
+rounds.  At a price mu of a GPU's round, job j fills its segments in order, each up to where its marginal
+value is the price,
+
+    z_q = clip( w_j / (N M mu g_j) - u_q / gain_q, 0, rounds_q ),     y_j = max(lo_j, sum_q z_q),
+
+u_q the utility at the start of the segment; mu makes the GPUs' time used up.  A round more for a job that
+lo_j forces loses alpha_j = (mu g_j - its marginal value) / D for each second of run time, so that h is best
+where the alpha_j add up to lambda / Z_0 (or at the least h there is, where a job has all rounds of the
+window).  With all GPU time used, the other part of H is the constant W = (sum_j g_j R_j - D M T) / M: h is
+never chosen below it, and what the alpha_j then lack of lambda / Z_0 is the price of that row.
+
+Source: KKT conditions of the relaxation in :mod:`.relaxation`; Eisenberg-Gale programs with one good are
+solved so.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.shockwave.relaxation import Relaxation, answer
+from copter.problems.shockwave.window import Window
+
+Floats = NDArray[np.float64]
+
+_STEPS = 100
+_CLOSE = 1e-13
+
+
+class _Filling:
+    """Segments of a window, and rounds of each job at a price."""
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        start, length, gain = window.segment_start, window.segment_rounds, window.segment_gain
+        self.count = len(window)
+        self.owner = np.repeat(np.arange(self.count), np.diff(start))
+        first = start[:-1].clip(max=max(len(length) - 1, 0))
+        done = np.cumsum(length * gain) - length * gain
+        self.utility = window.base[self.owner] + done - (done[first][self.owner] if len(length) else 0.0)
+        before = np.cumsum(length) - length
+        self.before = before - (before[first][self.owner] if len(length) else 0.0)
+        self.worth = (window.scale * window.weights / window.gpus)[self.owner]
+        self.most = window.most_rounds
+        self.budget = float(window.capacity * window.rounds)
+
+    def rounds(self, mu: float, least: Floats) -> Floats:
+        """Rounds of each job at a price of a GPU's round."""
+        window = self.window
+        z = np.clip(self.worth / mu - self.utility / window.segment_gain, 0.0, window.segment_rounds)
+        return np.maximum(np.bincount(self.owner, z, self.count), least)
+
+    def price(self, least: Floats) -> tuple[float, Floats]:
+        """Price at which GPU time is used up, and the rounds at it."""
+        gpus = self.window.gpus
+        low, high = 0.0, float((self.worth * self.window.segment_gain / self.utility).max(initial=0.0))
+        if not high > 0:
+            return 0.0, least
+        low = high * 1e-18
+        if float(gpus @ self.rounds(low, least)) <= self.budget:
+            return 0.0, self.rounds(low, least)
+        for _ in range(_STEPS):
+            middle = float(np.sqrt(low * high))
+            if float(gpus @ self.rounds(middle, least)) > self.budget:
+                low = middle
+            else:
+                high = middle
+            if high - low <= _CLOSE * high:
+                break
+        return high, self.rounds(high, least)
+
+    def leftover(self, rounds: Floats) -> Floats:
+        """Share GPU time that is left among those that can use it: they are indifferent at the price."""
+        left = self.budget - float(self.window.gpus @ rounds)
+        room = float(self.window.gpus @ (self.most - rounds))
+        return rounds + (self.most - rounds) * min(1.0, max(left, 0.0) / room) if room > 0 else rounds
+
+    def marginal(self, rounds: Floats) -> Floats:
+        """Value of a round less to each job, the slope of the welfare just below ``rounds``."""
+        window = self.window
+        result = np.zeros(self.count)
+        inside = (self.before < rounds[self.owner]) | (self.before == 0.0)
+        # Segments come in order: the last that has begun overwrites those before it.
+        picked = np.flatnonzero(inside)
+        last = np.full(self.count, -1, np.int64)
+        last[self.owner[picked]] = picked
+        has = last >= 0
+        q = last[has]
+        utility = self.utility[q] + window.segment_gain[q] * np.maximum(rounds[has] - self.before[q], 0.0)
+        result[has] = window.scale * window.weights[has] * window.segment_gain[q] / utility
+        return result
+
+
+def solve_waterfilling(window: Window) -> Relaxation:
+    """Solve the relaxation exactly, with prices that certify it."""
+    begin = time.perf_counter()
+    filling = _Filling(window)
+    if float(window.gpus @ filling.most) <= filling.budget:
+        return _all(window, filling, begin)
+    seconds, kappa, gpus = window.round_seconds, window.makespan_weight, window.gpus
+    floor = float(gpus @ window.remaining) / window.capacity - seconds * window.rounds
+    # The least h that GPU time allows: below it there is no plan.
+    low, high = 0.0, float(window.remaining.max(initial=0.0))
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        if _possible(filling, middle):
+            high = middle
+        else:
+            low = middle
+        if high - low <= _CLOSE * max(high, 1.0):
+            break
+    low, high = max(high, floor), max(float(window.remaining.max(initial=0.0)), floor)
+
+    def slopes(h: float) -> tuple[float, Floats, Floats]:
+        least = np.clip((window.remaining - h) / seconds, 0.0, filling.most)
+        mu, rounds = filling.price(least)
+        # A job that is not forced has its marginal value at the price or, at an end of a segment, above it.
+        lost = np.maximum(mu * gpus - filling.marginal(rounds), 0.0) / seconds
+        return mu, filling.leftover(rounds), np.where(least > 0, lost, 0.0)
+
+    mu, rounds, alpha = slopes(low)
+    if float(alpha.sum()) > kappa:
+        over = alpha
+        for _ in range(_STEPS):
+            middle = 0.5 * (low + high)
+            at = slopes(middle)
+            if float(at[2].sum()) > kappa:
+                low, over = middle, at[2]
+            else:
+                high, (mu, rounds, alpha) = middle, at
+            if high - low <= _CLOSE * max(high, 1.0):
+                break
+        # The slopes jump where a job enters another segment: between the two sides of the jump all are right.
+        spread = float(over.sum() - alpha.sum())
+        if spread > 0:
+            alpha = alpha + (over - alpha) * min(1.0, max(kappa - float(alpha.sum()), 0.0) / spread)
+    work = max(kappa - float(alpha.sum()), 0.0)
+    left = window.remaining - seconds * rounds
+    if work > 0 and float(left.max()) > floor * (1 + 1e-12):
+        # The longest job has every round of the window: what it lacks of h costs others nothing.
+        alpha[int(left.argmax())] += work
+        work = 0.0
+    # The price of GPU time has in it what the other part of H saves by using it.
+    mu += work * seconds / window.capacity
+    return answer(window, rounds, mu, work, alpha, begin)
+
+
+def _possible(filling: _Filling, h: float) -> bool:
+    window = filling.window
+    least = (window.remaining - h) / window.round_seconds
+    if (least > filling.most + 1e-12).any():
+        return False
+    return float(window.gpus @ np.maximum(least, 0.0)) <= filling.budget
+
+
+def _all(window: Window, filling: _Filling, begin: float) -> Relaxation:
+    """Every job has all rounds that it can use."""
+    rounds = filling.most
+    left = np.maximum(window.remaining - rounds * window.round_seconds, 0.0)
+    alpha = np.zeros(len(window))
+    work = window.makespan_weight
+    if left.size and left.max() > float(window.gpus @ left) / window.capacity:
+        alpha[int(left.argmax())], work = window.makespan_weight, 0.0
+    return answer(window, rounds, 0.0, work, alpha, begin)

@@ -1,0 +1,270 @@
+"""Data of program (11): what the next T rounds are worth to every job (Shockwave, section 6.1, appendix G).
+
+With y_j the rounds that job j runs in the window, F_j its epochs so far, E_j in all, D seconds a round:
+
+    maximise  1/(N M) sum_j rho_j^k log UTIL_j(y_j)  -  lambda/Z_0 H(y)
+    UTIL_j(y) = (F_j + epochs of y D seconds through the regimes in order) / E_j                          (7)
+    H(y)      = max( sum_j g_j R_j(y_j) / M,  max_j R_j(y_j) ),   R_j(y) = max(R_j - y D, 0)             (10)
+    sum over jobs that run in round t of g_j <= M  for every t;  a job runs at most once in a round;
+    regimes in order; no GPU idle while a job fits.
+
+Two facts shape the data:
+
+- Nothing in the objective depends on *which* rounds a job gets, and all rounds have the same capacity.  So
+  the relaxation over one variable for each job and round, x_jt in [0, 1] with a row for each round, has the
+  same optimum as one over y_j = sum_t x_jt in [0, T] with the single row sum_j g_j y_j <= M T: x_jt = y_j / T
+  is as good as any x with the same y.
+- Progress through the regimes in order is piecewise linear in y but not concave where a job speeds up.  The
+  relaxation replaces it by its least concave majorant over the reachable rounds: *segments*, each with a
+  number of rounds and a progress a round that falls from one to the next, so that the order of segments
+  needs no constraint.  The bound of the relaxation thus holds for every plan that keeps the order of
+  regimes.
+
+In the paper H's first part sums run times of jobs without their GPUs; here a job counts its GPUs, without
+which it is no lower bound on the makespan (with one GPU each the two are the same).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.shockwave.ftf import POWER, Outlook, finish_time_fairness, outlook
+from copter.problems.shockwave.interface import Round
+
+Floats = NDArray[np.float64]
+
+ROUNDS = 20
+"""T, the published length of the plan."""
+LAMBDA = 10.0
+"""lambda; appendix G.2 finds 1e-1 to 1e1 alike.
+
+The 1e-3 of section 6.1 has no effect in (11) as printed, because Z_0 adds up the run times of all jobs.
+"""
+FLOOR = 1e-6
+"""Added to the utility, so that log is finite for a job without progress; as in the authors' code."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Data of a plan, one entry for each job unless said otherwise.
+
+    Attributes
+    ----------
+    names : tuple of str
+    gpus : (N,) int array
+    weights : (N,) array
+        rho_j^k >= 0; a job of weight 0 has no say in the plan.
+    base : (N,) array
+        Utility without any round, F_j / E_j plus the floor; positive.
+    remaining : (N,) array
+        R_j, seconds.
+    total_seconds : (N,) array
+        P_j, seconds; their sum is Z_0.
+    segment_start : (N + 1,) int array
+        Where the segments of each job begin.
+    segment_rounds, segment_gain : (S,) arrays
+        Rounds of a segment, and what a round of it adds to the utility; gains of a job fall.
+    regime_start : (N + 1,) int array
+    regime_rounds, regime_gain : (K,) arrays
+        The same for the regimes themselves, in the order in which the job has to take them.
+    rounds, capacity : int
+        T and M.
+    round_seconds : float
+        D.
+    lam : float
+        lambda.
+    """
+
+    names: tuple[str, ...]
+    gpus: NDArray[np.int64]
+    weights: Floats
+    base: Floats
+    remaining: Floats
+    total_seconds: Floats
+    segment_start: NDArray[np.int64]
+    segment_rounds: Floats
+    segment_gain: Floats
+    regime_start: NDArray[np.int64]
+    regime_rounds: Floats
+    regime_gain: Floats
+    rounds: int
+    capacity: int
+    round_seconds: float
+    lam: float
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def scale(self) -> float:
+        """1 / (N M), the factor on the welfare."""
+        return 1.0 / (max(len(self), 1) * self.capacity)
+
+    @property
+    def makespan_weight(self) -> float:
+        """lambda / Z_0, the factor on H."""
+        return self.lam / max(float(self.total_seconds.sum()), 1.0)
+
+    @property
+    def most_rounds(self) -> Floats:
+        """Rounds that a job can use in the window, as a real number: min(T, R_j / D)."""
+        return np.add.reduceat(np.append(self.segment_rounds, 0.0), self.segment_start[:-1]) * (
+            np.diff(self.segment_start) > 0
+        )
+
+    def utility(self, rounds: Floats) -> Floats:
+        """Utility of each job after so many rounds, regimes in order."""
+        return self._progress(rounds, self.regime_start, self.regime_rounds, self.regime_gain)
+
+    def regime_of_round(self, runs: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Regime in which each planned round begins, the ongoing one is 0; -1 where a job does not run.
+
+        Parameters
+        ----------
+        runs : (N, T) bool array
+        """
+        result = np.full(runs.shape, -1, np.int64)
+        for j in range(len(self)):
+            ends = np.cumsum(self.regime_rounds[self.regime_start[j] : self.regime_start[j + 1]])
+            at = np.searchsorted(ends, np.arange(int(runs[j].sum())) + 1e-9, side="right")
+            result[j, runs[j]] = np.minimum(at, max(len(ends) - 1, 0))
+        return result
+
+    def relaxed_utility(self, rounds: Floats) -> Floats:
+        """The least concave majorant of the utility, what the relaxation works with."""
+        return self._progress(rounds, self.segment_start, self.segment_rounds, self.segment_gain)
+
+    def _progress(self, rounds: Floats, start: NDArray[np.int64], length: Floats, gain: Floats) -> Floats:
+        owner = np.repeat(np.arange(len(self)), np.diff(start))
+        before = np.cumsum(length) - length
+        if len(length):
+            before -= before[start[:-1].clip(max=len(length) - 1)][owner]
+        inside = np.clip(rounds[owner] - before, 0.0, length)
+        return self.base + np.bincount(owner, inside * gain, len(self))
+
+    def welfare(self, utility: Floats) -> float:
+        """First part of the objective for given utilities."""
+        return self.scale * float(np.dot(self.weights, np.log(utility)))
+
+    def makespan(self, rounds: Floats) -> float:
+        """H: lower bound on the time to complete all jobs after the window."""
+        left = np.maximum(self.remaining - rounds * self.round_seconds, 0.0)
+        if not left.size:
+            return 0.0
+        return max(float(np.dot(self.gpus, left)) / self.capacity, float(left.max()))
+
+    def objective(self, rounds: Floats) -> float:
+        """Objective of (11), to be maximised, with the regimes in order."""
+        return self.welfare(self.utility(rounds)) - self.makespan_weight * self.makespan(rounds)
+
+    def relaxed_objective(self, rounds: Floats) -> float:
+        """Objective of the relaxation, never below :meth:`objective`."""
+        return self.welfare(self.relaxed_utility(rounds)) - self.makespan_weight * self.makespan(rounds)
+
+
+def build_window(
+    now: Round,
+    *,
+    rounds: int = ROUNDS,
+    power: float = POWER,
+    lam: float = LAMBDA,
+    predictor: str = "restatement",
+) -> Window:
+    """Window of the jobs of a round; a job that needs more GPUs than there are has no rounds to get."""
+    seen = [outlook(state, predictor) for state in now.jobs]
+    fairness = np.array(
+        [finish_time_fairness(state, o) for state, o in zip(now.jobs, seen, strict=True)], float
+    )
+    return window_of(
+        [state.name for state in now.jobs],
+        np.array([state.gpus for state in now.jobs], np.int64),
+        fairness**power,
+        np.array([state.epochs for state in now.jobs], float),
+        np.array([float(state.job.epochs) for state in now.jobs]),
+        seen,
+        rounds=rounds,
+        capacity=now.gpus,
+        round_seconds=now.seconds,
+        lam=lam,
+    )
+
+
+def window_of(
+    names: Sequence[str],
+    gpus: NDArray[np.int64],
+    weights: Floats,
+    epochs: Floats,
+    total_epochs: Floats,
+    outlooks: Sequence[Outlook],
+    *,
+    rounds: int = ROUNDS,
+    capacity: int,
+    round_seconds: float,
+    lam: float = LAMBDA,
+) -> Window:
+    """Window from arrays; for what they mean see :class:`Window`."""
+    if rounds < 1 or capacity < 1 or not round_seconds > 0:
+        raise ValueError(
+            f"rounds = {rounds}, capacity = {capacity}, round_seconds = {round_seconds}: positive"
+        )
+    if not (np.isfinite(weights).all() and (weights >= 0).all()) or not 0 <= lam < math.inf:
+        raise ValueError("weights and lambda must be finite and not negative")
+    regimes = [
+        _regimes(o, float(total), rounds * (size <= capacity), round_seconds)
+        for o, total, size in zip(outlooks, total_epochs, gpus.tolist(), strict=True)
+    ]
+    hulls = [_majorant(length, gain) for length, gain in regimes]
+    return Window(
+        names=tuple(names),
+        gpus=np.asarray(gpus, np.int64),
+        weights=np.asarray(weights, float),
+        base=np.divide(epochs, total_epochs) + FLOOR,
+        remaining=np.array([o.remaining_seconds for o in outlooks], float),
+        total_seconds=np.array([o.total_seconds for o in outlooks], float),
+        segment_start=_starts(hulls),
+        segment_rounds=_flat(hulls, 0),
+        segment_gain=_flat(hulls, 1),
+        regime_start=_starts(regimes),
+        regime_rounds=_flat(regimes, 0),
+        regime_gain=_flat(regimes, 1),
+        rounds=rounds,
+        capacity=capacity,
+        round_seconds=round_seconds,
+        lam=lam,
+    )
+
+
+def _starts(parts: Sequence[tuple[Floats, Floats]]) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum([len(length) for length, _ in parts]))).astype(np.int64)
+
+
+def _flat(parts: Sequence[tuple[Floats, Floats]], which: int) -> Floats:
+    return np.concatenate([np.empty(0), *(part[which] for part in parts)])
+
+
+def _regimes(seen: Outlook, total: float, rounds: float, round_seconds: float) -> tuple[Floats, Floats]:
+    """Rounds of each regime that fit into the window, and progress a round in it."""
+    length = seen.epochs * seen.epoch_seconds / round_seconds
+    before = np.cumsum(length) - length
+    length = np.clip(rounds - before, 0.0, length)
+    keep = length > 0
+    return length[keep], round_seconds / (seen.epoch_seconds[keep] * total)
+
+
+def _majorant(length: Floats, gain: Floats) -> tuple[Floats, Floats]:
+    """Least concave majorant: a piece that is steeper than the one before is merged with it."""
+    lengths: list[float] = []
+    gains: list[float] = []
+    for rounds, slope in zip(length.tolist(), gain.tolist(), strict=True):
+        while gains and slope >= gains[-1]:
+            before, steep = lengths.pop(), gains.pop()
+            slope = (before * steep + rounds * slope) / (before + rounds)
+            rounds += before
+        lengths.append(rounds)
+        gains.append(slope)
+    return np.array(lengths), np.array(gains)

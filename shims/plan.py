@@ -1,0 +1,399 @@
+"""PlanShim: which jobs run in which round, from a relaxation's fractional rounds, with a certified gap.
+
+A plan gives each of N jobs whole rounds among T; a job that runs holds all of its GPUs, and a round has so
+many. What n rounds are worth to a job is a table (regimes in order are in it), less a weight times the
+lower bound on the makespan H = max(sum_j g_j r_j / M, max_j r_j) of the run time r_j that is left.
+
+1. Counts: the whole part of every job's rounds, then single rounds by value a GPU while GPU time is left; for
+   several bounds on the longest run time left, each of which gives the long jobs a least number of rounds.
+2. Rounds are filled one after the other: jobs that need every round that is left, then by urgency, which
+   counts more for a job that runs already; what does not fit waits for a later round.
+3. No GPU idles while a job that is not complete by then fits.
+4. Local improvement until a time limit: in a round one job makes room for others, the best exchange first.
+
+The gap is measured against the smaller of the relaxation's bound and of the bound that the tables themselves
+have at the relaxation's prices: with values between whole rounds out of reach, it is often much sharper.
+
+Source: Shockwave, appendices G.3 and H; the exchange is measured in ``copter bench shockwave``.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+STAY = 2.0
+"""Factor on the urgency of a job that ran in the round before: restarts cost time."""
+_PRICE_STEPS = 40
+_PARTNERS = 8
+_LEVELS = 24
+_GAIN = 1e-12
+
+
+@dataclass(frozen=True)
+class PlanProblem:
+    """What a plan is worth.
+
+    Attributes
+    ----------
+    value : (N, T + 1) array
+        Of n rounds to each job, finite; never falls with n.
+    remaining : (N, T + 1) array
+        Run time that is left after n rounds; never grows with n.
+    gpus : (N,) int array
+    capacity : int
+        GPUs a round.
+    makespan_weight : float
+        Factor on H, >= 0.
+    """
+
+    value: Floats
+    remaining: Floats
+    gpus: Ints
+    capacity: int
+    makespan_weight: float
+
+    def __post_init__(self) -> None:
+        if self.value.shape != self.remaining.shape or self.value.ndim != 2 or self.value.shape[1] < 2:
+            raise ValueError(
+                f"value is {self.value.shape}, remaining {self.remaining.shape}: (N, T + 1) each"
+            )
+        if self.gpus.shape != self.value.shape[:1] or (self.gpus < 1).any():
+            raise ValueError("gpus: one for each job, at least 1")
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return self.value.shape[1] - 1
+
+    @property
+    def most(self) -> Ints:
+        """Rounds that a job has a use for; none for a job that does not fit on the GPUs."""
+        useful = (self.remaining[:, :-1] > 0).sum(axis=1)
+        return np.where(self.gpus <= self.capacity, useful, 0).astype(np.int64)
+
+    def objective(self, counts: Ints) -> float:
+        """Objective of a plan, to be maximised."""
+        rows = np.arange(len(counts))
+        value = float(self.value[rows, counts].sum())
+        return value - self.makespan_weight * self.makespan(self.remaining[rows, counts])
+
+    def makespan(self, left: Floats) -> float:
+        """H for the run time that is left of each job."""
+        if not left.size:
+            return 0.0
+        return max(float(np.dot(self.gpus, left)) / self.capacity, float(left.max()))
+
+    def bound(self, mu: float, work: float, jobs: Floats) -> float:
+        """Bound on every plan, for mu, work, jobs >= 0 with work + sum(jobs) = makespan_weight."""
+        price = (jobs + work * self.gpus / self.capacity)[:, None] * self.remaining
+        net = self.value - price - mu * self.gpus[:, None] * np.arange(self.rounds + 1)
+        allowed = np.arange(self.rounds + 1) <= self.most[:, None]
+        best = np.where(allowed, net, -np.inf).max(axis=1)
+        return float(best.sum()) + mu * self.capacity * self.rounds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A feasible plan.
+
+    Attributes
+    ----------
+    runs : (N, T) bool array
+    objective : float
+        To be maximised.
+    bound : float
+        No plan has a larger objective.
+    gap : float
+        (bound - objective) / |objective|, as mixed-integer solvers give it; 0 for two zeros.
+    exchanges : int
+        Improvements of step 4.
+    seconds : float
+    """
+
+    runs: NDArray[np.bool_]
+    objective: float
+    bound: float
+    gap: float
+    exchanges: int
+    seconds: float
+
+
+class PlanShim:
+    """Makes whole rounds of a relaxation's.
+
+    Parameters
+    ----------
+    deadline : float
+        Seconds after which no more improvement is looked for; steps 1 to 3 always end.
+    """
+
+    def __init__(self, deadline: float = 1.0) -> None:
+        if not deadline >= 0:
+            raise ValueError(f"deadline = {deadline}: must not be negative")
+        self.deadline = deadline
+
+    def plan(
+        self,
+        problem: PlanProblem,
+        rounds: Floats,
+        *,
+        bound: float = np.inf,
+        prices: tuple[float, float, Floats] | None = None,
+        urgency: Floats | None = None,
+        running: NDArray[np.bool_] | None = None,
+    ) -> Plan:
+        """Feasible plan near ``rounds``.
+
+        Parameters
+        ----------
+        problem : PlanProblem
+        rounds : (N,) array
+            Fractional rounds of each job.
+        bound : float
+            Of the relaxation.
+        prices : (mu, work, jobs), optional
+            Of the relaxation: a GPU's round, the rows of H.
+        urgency : (N,) array, optional
+            Larger runs earlier.
+        running : (N,) bool array, optional
+            Jobs that ran last.
+        """
+        begin = time.perf_counter()
+        count = len(problem.gpus)
+        mu, work, jobs = _normal(problem, prices)
+        early = np.zeros(count) if urgency is None else urgency
+        ran = np.zeros(count, bool) if running is None else running
+        state = _State(problem, early, ran)
+        state.place(_counts(problem, rounds, work, jobs))
+        state.fill(work, jobs)
+        exchanges = state.improve(work, jobs, begin + self.deadline)
+        objective = problem.objective(state.counts)
+        sharp = min(bound, problem_bound(problem, mu, work, jobs))
+        gap = (sharp - objective) / max(abs(objective), 1e-300) if sharp > objective else 0.0
+        return Plan(state.runs, objective, sharp, gap, exchanges, time.perf_counter() - begin)
+
+
+def problem_bound(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> float:
+    """Best bound over the price of a GPU's round, by bisection on whether GPU time is over- or underused.
+
+    The bound is convex in that price, so the search keeps the smallest value it meets.
+    """
+    if not len(problem.gpus):
+        return problem.bound(mu, work, jobs)
+    best = problem.bound(mu, work, jobs)
+    low, high = 0.0, max(2.0 * mu, 1e-12)
+    while problem.bound(2.0 * high, work, jobs) < problem.bound(high, work, jobs):
+        high *= 2.0
+    high *= 2.0
+    ratio = (np.sqrt(5.0) - 1.0) / 2.0
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    at_a, at_b = problem.bound(a, work, jobs), problem.bound(b, work, jobs)
+    for _ in range(_PRICE_STEPS):
+        if at_a <= at_b:
+            high, b, at_b = b, a, at_a
+            a = high - ratio * (high - low)
+            at_a = problem.bound(a, work, jobs)
+        else:
+            low, a, at_a = a, b, at_b
+            b = low + ratio * (high - low)
+            at_b = problem.bound(b, work, jobs)
+    return min(best, at_a, at_b)
+
+
+def _normal(problem: PlanProblem, prices: tuple[float, float, Floats] | None) -> tuple[float, float, Floats]:
+    """Prices that :meth:`PlanProblem.bound` takes."""
+    count = len(problem.gpus)
+    if prices is None:
+        return 0.0, problem.makespan_weight, np.zeros(count)
+    mu, work, jobs = prices
+    mu, work, jobs = max(mu, 0.0), max(work, 0.0), np.maximum(jobs, 0.0)
+    total = work + float(jobs.sum())
+    if total <= 0:
+        return mu, problem.makespan_weight, np.zeros(count)
+    return mu, work * problem.makespan_weight / total, jobs * problem.makespan_weight / total
+
+
+def _gains(problem: PlanProblem, work: float, jobs: Floats) -> Floats:
+    """(N, T) worth of each further round at the prices of H."""
+    price = (jobs + work * problem.gpus / problem.capacity)[:, None]
+    return np.diff(problem.value, axis=1) - price * np.diff(problem.remaining, axis=1)
+
+
+def _counts(problem: PlanProblem, rounds: Floats, work: float, jobs: Floats) -> Ints:
+    """Whole rounds of each job: the best of those for some bounds on the run time that any job has left.
+
+    Rounding every job on its own would leave the makespan to whichever of the long ones is rounded down.
+    """
+    rows, most = np.arange(len(problem.gpus)), problem.most
+    if not len(rows):
+        return most
+    whole = np.minimum(np.floor(rounds + 1e-6), most).astype(np.int64)
+    worth = np.minimum.accumulate(np.diff(problem.value, axis=1), axis=1) / problem.gpus[:, None]
+    job, step = np.nonzero(np.arange(problem.rounds) < most[:, None])
+    ranked = np.lexsort((step, -worth[job, step]))
+    order = list(zip(job[ranked].tolist(), step[ranked].tolist(), strict=True))
+    best, best_value = np.zeros(len(rows), np.int64), -np.inf
+    for level in _levels(problem, whole, jobs):
+        least = np.minimum((problem.remaining > level).sum(axis=1), most)
+        counts = np.where(jobs > 0, least, np.maximum(whole, least))
+        if int(np.dot(counts, problem.gpus)) > problem.capacity * problem.rounds:
+            continue
+        _top_up(problem, counts, order)
+        value = problem.objective(counts)
+        if value > best_value:
+            best, best_value = counts, value
+    return best if np.isfinite(best_value) else whole
+
+
+def _levels(problem: PlanProblem, whole: Ints, jobs: Floats) -> Floats:
+    """Bounds to try: run times that forced jobs can be left with, within a round of what they have now."""
+    rows = np.arange(len(whole))
+    forced = rows[jobs > 0]
+    now = float(problem.remaining[rows, whole].max())
+    if not forced.size or not problem.makespan_weight > 0:
+        return np.array([np.inf])
+    steps = [problem.remaining[forced, np.clip(whole[forced] + k, 0, problem.rounds)] for k in (0, 1, 2)]
+    candidates = np.unique(np.append(np.concatenate(steps), now))
+    if candidates.size > _LEVELS:
+        candidates = candidates[np.linspace(0, candidates.size - 1, _LEVELS).astype(int)]
+    return np.append(candidates, np.inf)
+
+
+def _top_up(problem: PlanProblem, counts: Ints, order: list[tuple[int, int]]) -> None:
+    """Give single rounds in order while GPU time is left, each job's in turn."""
+    left = problem.capacity * problem.rounds - int(np.dot(counts, problem.gpus))
+    for j, step in order:
+        if left <= 0:
+            break
+        if counts[j] == step and problem.gpus[j] <= left:
+            counts[j] += 1
+            left -= int(problem.gpus[j])
+
+
+class _State:
+    """A plan in the making: runs by job and round, GPUs free by round."""
+
+    def __init__(self, problem: PlanProblem, urgency: Floats, running: NDArray[np.bool_]) -> None:
+        self.problem, self.urgency, self.running = problem, urgency, running
+        count = len(problem.gpus)
+        self.runs = np.zeros((count, problem.rounds), bool)
+        self.counts = np.zeros(count, np.int64)
+        self.free = np.full(problem.rounds, problem.capacity, np.int64)
+        self.most = problem.most
+
+    def place(self, counts: Ints) -> None:
+        """Fill the rounds in turn; a job that does not fit any more keeps fewer rounds."""
+        left, ran = counts.copy(), self.running.copy()
+        gpus, horizon = self.problem.gpus, self.problem.rounds
+        for t in range(horizon):
+            eager = self.urgency * np.where(ran, STAY, 1.0)
+            order = np.lexsort((-gpus, -eager, left < horizon - t))
+            ran[:] = False
+            for j in order[left[order] > 0].tolist():
+                if gpus[j] <= self.free[t]:
+                    self._run(j, t)
+                    left[j] -= 1
+                    ran[j] = True
+                    if not self.free[t]:
+                        break
+
+    def _run(self, j: int, t: int) -> None:
+        self.runs[j, t] = True
+        self.counts[j] += 1
+        self.free[t] -= self.problem.gpus[j]
+
+    def _stop(self, j: int, t: int) -> None:
+        self.runs[j, t] = False
+        self.counts[j] -= 1
+        self.free[t] += self.problem.gpus[j]
+
+    def fill(self, work: float, jobs: Floats) -> None:
+        """No GPU idles while a job that is not complete by then fits.
+
+        The most valuable a GPU comes first, then jobs that have all the rounds that they need, but later.
+        """
+        worth = _gains(self.problem, work, jobs) / self.problem.gpus[:, None]
+        rows = np.arange(len(self.counts))
+        for t in range(self.problem.rounds):
+            while self.free[t] > 0:
+                fits = ~self.runs[:, t] & (self.problem.gpus <= self.free[t])
+                more = fits & (self.counts < self.most)
+                if more.any():
+                    now = worth[rows, np.minimum(self.counts, self.problem.rounds - 1)]
+                    self._run(int(np.argmax(np.where(more, now, -np.inf))), t)
+                    continue
+                later = np.flatnonzero(fits & self.runs[:, t + 1 :].any(axis=1))
+                if not later.size:
+                    break
+                j = int(later[np.argmax(self.urgency[later])])
+                self._stop(j, int(np.flatnonzero(self.runs[j])[-1]))
+                self._run(j, t)
+
+    def improve(self, work: float, jobs: Floats, until: float) -> int:
+        """Exchange one job's round for the rounds of others, while the objective grows and time is left."""
+        exchanges = 0
+        problem = self.problem
+        gains = _gains(problem, work, jobs)
+        rows = np.arange(len(self.counts))
+        improved = bool(len(rows))
+        while improved and time.perf_counter() < until:
+            improved = False
+            more = np.where(
+                self.counts < self.most, gains[rows, np.minimum(self.counts, problem.rounds - 1)], -np.inf
+            )
+            less = np.where(self.counts > 0, gains[rows, np.maximum(self.counts - 1, 0)], np.inf)
+            wanted = np.argsort(-more / problem.gpus, kind="stable")
+            for t in range(problem.rounds):
+                if time.perf_counter() >= until:
+                    break
+                pick = self._exchange(t, more, less, wanted)
+                if pick is None:
+                    continue
+                out, into = pick
+                before = problem.objective(self.counts)
+                self._stop(out, t)
+                for j in into:
+                    self._run(j, t)
+                if problem.objective(self.counts) <= before + _GAIN * abs(before):
+                    for j in into:
+                        self._stop(j, t)
+                    self._run(out, t)
+                    continue
+                exchanges += 1
+                improved = True
+                for j in (out, *into):
+                    n = int(self.counts[j])
+                    more[j] = gains[j, n] if n < self.most[j] else -np.inf
+                    less[j] = gains[j, n - 1] if n > 0 else np.inf
+        if exchanges:
+            self.fill(work, jobs)
+        return exchanges
+
+    def _exchange(self, t: int, more: Floats, less: Floats, wanted: Ints) -> tuple[int, list[int]] | None:
+        """The exchange in a round that gains most at the prices: a job out, and those that come in."""
+        gpus = self.problem.gpus
+        idle = wanted[~self.runs[wanted, t] & (more[wanted] > 0)]
+        inside = np.flatnonzero(self.runs[:, t])
+        if not idle.size or not inside.size:
+            return None
+        best: tuple[float, int, list[int]] = (0.0, -1, [])
+        cheap = inside[np.argsort(less[inside] / gpus[inside], kind="stable")[:_PARTNERS]]
+        for out in cheap.tolist():
+            room, gain, into = int(self.free[t] + gpus[out]), -float(less[out]), []
+            for j in idle[gpus[idle] <= room][: 4 * _PARTNERS].tolist():
+                if gpus[j] <= room:
+                    room -= int(gpus[j])
+                    gain += float(more[j])
+                    into.append(j)
+                    if not room:
+                        break
+            if into and gain > best[0]:
+                best = (gain, out, into)
+        return None if best[1] < 0 else (best[1], best[2])

@@ -1,0 +1,208 @@
+"""Replay and metrics of Shockwave: by hand, as properties, and recomputed from the authors' results."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shockwave_cases import PUBLISHED, needs_data, result_path, static, trace_path
+from shockwave_cases import jobs as some_jobs
+
+from copter.problems.shockwave import (
+    Job,
+    Mode,
+    PolicyError,
+    Regime,
+    TraceError,
+    generate,
+    make_baseline,
+    read_jobs,
+    read_published,
+    replay,
+    schedule_matrix,
+)
+from copter.problems.shockwave.interface import pack
+
+
+class Ordered:
+    """Runs whatever fits, in order of arrival."""
+
+    name = "ordered"
+
+    def schedule(self, now):
+        return pack(now.jobs, now.gpus)
+
+
+class Random:
+    """Runs a random set of jobs that fit, always at least one."""
+
+    name = "random"
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+
+    def schedule(self, now):
+        order = self.rng.permutation(len(now.jobs))
+        wanted = order[: self.rng.integers(1, len(order) + 1)]
+        return pack([now.jobs[k] for k in wanted], now.gpus)
+
+
+class Names:
+    """Answers what it is told."""
+
+    name = "names"
+
+    def __init__(self, *answers):
+        self.answers = answers
+
+    def schedule(self, now):
+        return self.answers[min(now.index, len(self.answers) - 1)]
+
+
+def test_one_job_alone_takes_its_run_time():
+    result = replay([static("a", 500.0, gpus=2, arrival=30.0)], 4, Ordered())
+    (job,) = result.jobs
+    # The first round has no restart overhead.
+    assert (job.finished, job.jct, job.starts) == (530.0, 500.0, 1)
+    assert job.ftf == pytest.approx(1.0)
+    assert result.metrics.makespan == 500.0
+    assert result.metrics.utilisation == pytest.approx(2 * 500 / (4 * 500))
+
+
+def test_restarts_cost_time_but_not_in_a_short_last_round():
+    # Rounds 0, 2 and 4: 120 s, 100 s after a restart, and 50 s that end long before the round does.
+    result = replay([static("a", 270.0)], 1, Names(["a"], [], ["a"], [], ["a"]))
+    (job,) = result.jobs
+    assert job.finished == 4 * 120 + 50
+    assert job.starts == 3
+    assert [record.starts for record in result.rounds] == [1, 0, 1, 0, 1]
+
+
+def test_contention_is_that_of_the_trace_or_of_the_life():
+    jobs = [static("a", 240.0), static("b", 120.0)]
+    result = replay(jobs, 1, Names(["a"], ["a"], ["b"], ["b"]))
+    first, second = result.jobs
+    assert first.finished == 240.0
+    assert first.ftf == pytest.approx(240 / (240 * 2)) and first.ftf_live == pytest.approx(240 / (240 * 2))
+    # 20 s of restart, then 100 s, then the rest; alone for its last two rounds of four.
+    assert second.finished == pytest.approx(380.0)
+    assert second.ftf == pytest.approx(380 / (120 * 2))
+    assert second.ftf_live == pytest.approx(380 / (120 * np.mean([2, 2, 1, 1])))
+    assert result.metrics.unfair_fraction == 0.5
+    names, ran = schedule_matrix(result)
+    assert names == ["a", "b"]
+    assert ran.tolist() == [[True, True, False, False], [False, False, True, True]]
+
+
+def test_progress_goes_through_regimes():
+    job = Job("a", 0.0, 1, Mode.GNS, (Regime(16, 2, 50.0), Regime(32, 10, 10.0)))
+    seen = []
+
+    class Watch(Ordered):
+        def schedule(self, now):
+            seen.append((now.jobs[0].epochs, now.jobs[0].epoch_seconds, now.jobs[0].reactive_seconds))
+            return super().schedule(now)
+
+    replay([job], 1, Watch())
+    assert seen == [(0.0, 50.0, 600.0), (4.0, 10.0, 80.0)]
+
+
+def test_no_jobs_and_jobs_larger_than_the_cluster():
+    assert replay([], 4, Ordered()).metrics.makespan == 0.0
+    result = replay([static("big", 100.0, gpus=5), static("a", 100.0)], 4, Ordered())
+    assert result.rejected == ("big",)
+    assert [job.name for job in result.jobs] == ["a"]
+    assert replay([static("big", 100.0, gpus=5)], 4, Ordered()).rounds == ()
+
+
+def test_jobs_after_a_pause_start_when_they_arrive():
+    result = replay([static("a", 60.0), static("b", 60.0, arrival=1000.0)], 1, Ordered())
+    assert [job.finished for job in result.jobs] == [60.0, 1060.0]
+    assert result.rounds[1].time == 1000.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [(["x"], "no such job"), (["a", "a"], "twice"), (["a", "b"], "3 GPUs given of 2"), ([], "not complete")],
+)
+def test_wrong_policies_are_named(answer, why):
+    jobs = [static("a", 500.0), static("b", 500.0, gpus=2)]
+    with pytest.raises(PolicyError, match=f"names.*{why}"):
+        replay(jobs, 2, Names(answer), max_rounds=20)
+
+
+@pytest.mark.parametrize("arguments", [{"gpus": 0}, {"round_seconds": 10.0}, {"restart_seconds": -1.0}])
+def test_impossible_settings_are_refused(arguments):
+    with pytest.raises(ValueError, match=r"gpus|round_seconds"):
+        replay([static("a", 10.0)], **({"gpus": 1, "policy": Ordered()} | arguments))
+
+
+@given(jobs=some_jobs(most=8), gpus=st.integers(4, 8), seed=st.integers(0, 99))
+@settings(deadline=None)
+def test_work_is_conserved_whatever_the_policy(jobs, gpus, seed):
+    result = replay(jobs, gpus, Random(seed))
+    assert sorted(job.name for job in result.jobs) == sorted(job.name for job in jobs)
+    _, ran = schedule_matrix(result)
+    sizes = np.array([job.gpus for job in result.jobs])
+    assert (ran.T @ sizes <= gpus).all()
+    for row, job in zip(ran, result.jobs, strict=True):
+        assert job.jct >= job.exclusive_seconds - 1e-6
+        rounds = int(row.sum())
+        held = 120.0 * rounds
+        # Every round it holds its GPUs makes progress but for restarts and the rest of the last one.
+        assert held >= job.exclusive_seconds - 1e-6
+        assert held - 120.0 - 20.0 * job.starts < job.exclusive_seconds + 1e-6
+        assert job.starts == int((np.diff(np.concatenate(([0], row.astype(int)))) == 1).sum())
+    assert 0 < result.metrics.utilisation <= 1 + 1e-9
+    assert result.metrics.worst_ftf == max(job.ftf for job in result.jobs)
+
+
+def test_a_replay_is_deterministic():
+    jobs = generate(15, seed=5)
+    first, second = (replay(jobs, 8, make_baseline("gandiva-fair")) for _ in range(2))
+    assert first.jobs == second.jobs
+
+
+def test_malformed_results_are_named(tmp_path):
+    path = tmp_path / "result.json"
+    good = {
+        "policy": "p",
+        "makespan": 5,
+        "avg_jct": 5.0,
+        "cluster_util": 0.5,
+        "jct_list": [5.0],
+        "finish_time_fairness_list": [0.5],
+        "finish_time_fairness_themis_list": [0.6],
+    }
+    trace = [static("a", 10.0)]
+    for change, where in (
+        ({"jct_list": [1.0, 2.0]}, "jct_list"),
+        ({"jct_list": 3}, "jct_list"),
+        ({"makespan": "x"}, "makespan"),
+    ):
+        path.write_text(json.dumps(good | change))
+        with pytest.raises(TraceError, match=where):
+            read_published(path, trace)
+    path.write_text(json.dumps(good))
+    assert read_published(path, trace).jobs[0].ftf == 0.5
+    with pytest.raises(TraceError, match="does not exist"):
+        read_published(tmp_path / "nothing.json", trace)
+
+
+@needs_data
+@pytest.mark.data
+@pytest.mark.parametrize("policy", sorted(PUBLISHED))
+def test_metrics_are_the_authors(policy):
+    """Fairness, makespan and average JCT recomputed from arrivals, completions and the trace alone."""
+    trace = read_jobs(trace_path(120))
+    published = read_published(result_path(PUBLISHED[policy]), trace)
+    contention = len(trace) / 32
+    for job in published.jobs:
+        assert job.jct / (job.exclusive_seconds * contention) == pytest.approx(job.ftf, abs=6e-6)
+    assert max(job.finished for job in published.jobs) == pytest.approx(published.metrics.makespan)
+    assert np.mean([job.jct for job in published.jobs]) == pytest.approx(published.metrics.average_jct)
+    used = sum(job.gpus * job.exclusive_seconds for job in published.jobs)
+    # The authors' jobs end in the middle of an epoch: their work is a little less than the trace's.
+    ours = used / (32 * published.metrics.makespan)
+    assert ours == pytest.approx(published.metrics.utilisation, rel=0.01)

@@ -1,0 +1,97 @@
+"""Shockwave as a policy: when it plans, what it runs, and the authors' traces against their results."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shockwave_cases import jobs as some_jobs
+from shockwave_cases import needs_data, result_path, static, trace_path
+
+from copter.problems.shockwave import (
+    BASELINES,
+    Settings,
+    Shockwave,
+    generate,
+    make_baseline,
+    read_jobs,
+    read_published,
+    replay,
+    schedule_matrix,
+    solve_relaxation,
+)
+
+
+def test_a_plan_is_made_anew_for_arrivals_completions_and_after_eight_rounds():
+    jobs = [static("a", 30 * 120.0), static("b", 11 * 120.0 - 20, arrival=3 * 120.0)]
+    policy = Shockwave()
+    replay(jobs, 2, policy)
+    # b comes in round 3, is gone in round 14, and a completes in round 29.
+    assert [solve.index for solve in policy.solves] == [0, 3, 11, 14, 22]
+
+
+def test_windows_shorter_than_eight_rounds_are_planned_anew_at_their_end():
+    policy = Shockwave(Settings(rounds=3))
+    replay([static("a", 7 * 120.0)], 1, policy)
+    assert [solve.index for solve in policy.solves] == [0, 3, 6]
+
+
+@given(jobs=some_jobs(most=8), gpus=st.integers(4, 8))
+@settings(deadline=None, max_examples=20)
+def test_all_jobs_complete_and_no_gpu_idles_while_a_job_fits(jobs, gpus):
+    policy = Shockwave(Settings(rounds=6, shim_seconds=5.0))
+    result = replay(jobs, gpus, policy)
+    assert len(result.jobs) == len(jobs)
+    sizes = {job.name: job.gpus for job in result.jobs}
+    for record in result.rounds:
+        idle = gpus - record.gpus
+        assert all(sizes[job] > idle for job in set(record.jobs) - set(record.running))
+    for solve in policy.solves:
+        assert solve.plan.bound >= solve.plan.objective - 1e-12 * max(1.0, abs(solve.plan.objective))
+
+
+def test_with_cvxpy_in_its_place_it_is_as_good():
+    jobs = generate(12, seed=6, arrival_seconds=100.0)
+    ours = replay(jobs, 4, Shockwave(Settings(shim_seconds=5.0))).metrics
+    reference = replay(jobs, 4, Shockwave(Settings(shim_seconds=5.0), solve_relaxation)).metrics
+    assert ours.makespan == pytest.approx(reference.makespan, rel=0.02)
+    assert ours.average_jct == pytest.approx(reference.average_jct, rel=0.05)
+
+
+def test_one_job_more_gpus_than_jobs_and_one_too_large():
+    assert replay([static("a", 700.0, gpus=3)], 8, Shockwave()).metrics.makespan == 700.0
+    jobs = [static("big", 700.0, gpus=9), *generate(5, seed=1, arrival_seconds=0.0)]
+    result = replay(jobs, 64, Shockwave())
+    # 9 of 64 fit; on 8 GPUs the job is rejected.
+    assert result.rejected == () and all(job.starts == 1 for job in result.jobs)
+    assert replay(jobs[:1], 8, Shockwave()).rejected == ("big",)
+
+
+def test_a_job_runs_in_the_same_rounds_again():
+    jobs = generate(10, seed=9, arrival_seconds=60.0)
+    first, second = (replay(jobs, 4, Shockwave(Settings(shim_seconds=60.0))) for _ in range(2))
+    assert (schedule_matrix(first)[1] == schedule_matrix(second)[1]).all()
+
+
+@needs_data
+@pytest.mark.data
+def test_120_jobs_on_32_gpus_are_no_worse_than_the_authors_result():
+    trace = read_jobs(trace_path(120))
+    published = read_published(result_path("shockwave"), trace).metrics
+    ours = replay(trace, 32, Shockwave(Settings(shim_seconds=60.0))).metrics
+    assert ours.makespan <= published.makespan
+    assert ours.worst_ftf <= published.worst_ftf
+    assert ours.utilisation >= published.utilisation
+    for name in set(BASELINES) - {"srpt"}:
+        other = replay(trace, 32, make_baseline(name)).metrics
+        assert ours.makespan < other.makespan and ours.worst_ftf < other.worst_ftf
+
+
+@needs_data
+@pytest.mark.data
+@pytest.mark.slow
+def test_220_jobs_on_64_gpus_are_ahead_of_the_fair_schedulers():
+    trace = read_jobs(trace_path(220))
+    ours = replay(trace, 64, Shockwave(Settings(shim_seconds=60.0))).metrics
+    for name in ("themis", "max-min-fairness", "allox", "gandiva-fair"):
+        other = replay(trace, 64, make_baseline(name)).metrics
+        assert 1.15 * ours.makespan < other.makespan
+        assert ours.worst_ftf < other.worst_ftf and ours.unfair_fraction < other.unfair_fraction

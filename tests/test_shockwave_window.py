@@ -1,0 +1,208 @@
+"""Program (11) and its relaxation: data by hand, certificates, and cvxpy on a model of its own."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shockwave_cases import now, state, static, windows
+
+from copter.problems.shockwave import (
+    Job,
+    Mode,
+    Outlook,
+    Regime,
+    build_window,
+    dual_bound,
+    snapshot,
+    solve_relaxation,
+    solve_waterfilling,
+    window_of,
+)
+from copter.problems.shockwave.window import FLOOR
+
+SPEEDS_UP = Job("up", 0.0, 1, Mode.GNS, (Regime(16, 4, 60.0), Regime(32, 8, 30.0)))
+SLOWS_DOWN = Job("down", 0.0, 1, Mode.ACCORDION, (Regime(16, 8, 30.0), Regime(32, 4, 60.0)))
+
+
+def test_utility_goes_through_the_regimes_in_order():
+    window = build_window(now([state(SPEEDS_UP), state(SLOWS_DOWN)], 4), rounds=10, predictor="oracle")
+    # 240 s, two rounds, in each regime.
+    for rounds, up, down in ((0, 0, 0), (1, 2, 4), (2, 4, 8), (3, 8, 10), (4, 12, 12), (9, 12, 12)):
+        expected = np.array([up, down]) / 12 + FLOOR
+        assert window.utility(np.full(2, float(rounds))) == pytest.approx(expected)
+    # What slows down is concave already; what speeds up is replaced by the chord.
+    assert window.relaxed_utility(np.array([1.0, 1.0])) == pytest.approx(np.array([3, 4]) / 12 + FLOOR)
+    assert window.segment_rounds == pytest.approx([4.0, 2.0, 2.0])
+    assert window.most_rounds == pytest.approx([4.0, 4.0])
+    assert window.remaining == pytest.approx([480.0, 480.0])
+
+
+def test_regimes_of_a_plan_come_in_order():
+    window = build_window(now([state(SPEEDS_UP), state(SLOWS_DOWN)], 4), rounds=6, predictor="oracle")
+    runs = np.array([[1, 0, 1, 0, 1, 1], [0, 0, 0, 0, 0, 0]], bool)
+    assert window.regime_of_round(runs).tolist() == [[0, -1, 0, -1, 1, 1], [-1] * 6]
+
+
+@given(window=windows(), seed=st.integers(0, 99))
+@settings(deadline=None)
+def test_the_majorant_is_concave_and_tight_at_its_ends(window, seed):
+    rng = np.random.default_rng(seed)
+    top = window.most_rounds
+    assert (top <= window.rounds + 1e-9).all()
+    assert (top[window.gpus > window.capacity] == 0).all()
+    a, b = rng.random(len(window)) * top, rng.random(len(window)) * top
+    middle = window.relaxed_utility(0.5 * (a + b))
+    assert (middle >= 0.5 * (window.relaxed_utility(a) + window.relaxed_utility(b)) - 1e-12).all()
+    assert (window.relaxed_utility(a) >= window.utility(a) - 1e-12).all()
+    assert window.relaxed_utility(top) == pytest.approx(window.utility(top))
+    for j in range(len(window)):
+        gains = window.segment_gain[window.segment_start[j] : window.segment_start[j + 1]]
+        assert (np.diff(gains) < 0).all()
+
+
+@given(window=windows(most=8, rounds=5))
+@settings(deadline=None, max_examples=60)
+def test_waterfilling_is_certified_and_feasible(window):
+    relaxed = solve_waterfilling(window)
+    assert (relaxed.rounds >= -1e-12).all() and (relaxed.rounds <= window.most_rounds + 1e-9).all()
+    assert window.gpus @ relaxed.rounds <= window.capacity * window.rounds * (1 + 1e-9)
+    assert relaxed.objective == pytest.approx(window.relaxed_objective(relaxed.rounds))
+    assert relaxed.bound - relaxed.objective <= 1e-7 * max(abs(relaxed.objective), 1e-3)
+    assert relaxed.bound >= relaxed.objective - 1e-9 * max(abs(relaxed.objective), 1e-3)
+
+
+@given(window=windows(), seed=st.integers(0, 99))
+@settings(deadline=None)
+def test_the_bound_holds_for_any_prices_and_any_rounds(window, seed):
+    rng = np.random.default_rng(seed)
+    prices = rng.random(len(window) + 1) * rng.integers(0, 2, len(window) + 1)
+    if prices.sum() > 0:
+        prices *= window.makespan_weight / prices.sum()
+    else:
+        prices[0] = window.makespan_weight
+    bound = dual_bound(window, float(rng.random()) * window.scale, float(prices[0]), prices[1:])
+    for _ in range(20):
+        rounds = rng.random(len(window)) * window.most_rounds
+        rounds *= min(1.0, window.capacity * window.rounds / max(float(window.gpus @ rounds), 1e-9))
+        assert window.relaxed_objective(rounds) <= bound + 1e-9 * max(abs(bound), 1e-6)
+
+
+def by_rounds(window):
+    """The relaxation with a variable for each job, segment and round, as the paper writes it, by cvxpy."""
+    count, horizon = len(window), window.rounds
+    segments = len(window.segment_rounds)
+    owner = np.repeat(np.arange(count), np.diff(window.segment_start))
+    runs = cp.Variable((segments, horizon), nonneg=True)
+    gather = np.zeros((count, segments))
+    gather[owner, np.arange(segments)] = 1.0
+    per_round = gather @ runs
+    total = cp.sum(per_round, axis=1)
+    utility = window.base + gather @ cp.multiply(window.segment_gain, cp.sum(runs, axis=1))
+    left = (window.remaining - window.round_seconds * total) / 1000
+    h = cp.Variable()
+    valued = np.flatnonzero(window.weights > 0)
+    scale = float(window.weights.max())
+    welfare = cp.sum(cp.multiply(window.weights[valued] / scale, cp.log(utility[valued])))
+    kappa = window.makespan_weight * 1000 / (window.scale * scale)
+    constraints = [
+        per_round <= 1,
+        window.gpus @ per_round <= window.capacity,
+        cp.sum(runs, axis=1) <= window.segment_rounds,
+        h >= left,
+        h >= window.gpus @ left / window.capacity,
+    ]
+    problem = cp.Problem(cp.Maximize(welfare - kappa * h), constraints)
+    problem.solve(solver=cp.CLARABEL, equilibrate_enable=False)
+    return problem.value * window.scale * scale
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("lam", [0.0, 0.3, 10.0])
+def test_three_solutions_agree(seed, lam):
+    window = build_window(snapshot(24, 8, seed=seed), rounds=6, lam=lam, power=3.0)
+    exact, reference = solve_waterfilling(window), solve_relaxation(window)
+    assert reference.objective == pytest.approx(exact.objective, rel=1e-6)
+    assert reference.bound == pytest.approx(exact.bound, rel=1e-6)
+    assert exact.bound == pytest.approx(exact.objective, rel=1e-9)
+    # One row for all rounds instead of a row for each loses nothing.
+    assert by_rounds(window) == pytest.approx(exact.objective, rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [500, 2000])
+def test_large_windows_agree_with_cvxpy(jobs):
+    window = build_window(snapshot(jobs, 256, seed=jobs))
+    exact, reference = solve_waterfilling(window), solve_relaxation(window)
+    assert reference.objective == pytest.approx(exact.objective, rel=1e-6)
+    assert exact.bound == pytest.approx(exact.objective, rel=1e-9)
+
+
+def test_one_job_has_the_window_to_itself():
+    window = build_window(now([state(static("a", 9000.0, gpus=3))], 4))
+    relaxed = solve_waterfilling(window)
+    assert relaxed.rounds == pytest.approx([20.0])
+    assert relaxed.bound == pytest.approx(relaxed.objective)
+
+
+def test_more_gpus_than_jobs():
+    jobs = [static(f"j{k}", 500.0 * (k + 1), gpus=2) for k in range(3)]
+    window = build_window(now([state(job) for job in jobs], 100))
+    assert solve_waterfilling(window).rounds == pytest.approx([500 / 120, 1000 / 120, 1500 / 120])
+
+
+def test_a_job_larger_than_the_cluster_gets_nothing_and_takes_nothing():
+    jobs = [static("big", 900.0, gpus=9), static("a", 9000.0)]
+    relaxed = solve_waterfilling(build_window(now([state(job) for job in jobs], 4)))
+    assert relaxed.rounds == pytest.approx([0.0, 20.0])
+    assert relaxed.bound == pytest.approx(relaxed.objective)
+
+
+def nothing_to_do(weights, gpus=1, lam=1.0):
+    """Two jobs: the first has no epoch left, so that no round is worth anything to it."""
+    outlooks = [
+        Outlook(np.zeros(1), np.array([50.0]), 0.0, 100.0),
+        Outlook(np.array([90.0]), np.array([50.0]), 4500.0, 4500.0),
+    ]
+    return window_of(
+        ["idle", "a"],
+        np.array([1, 1]),
+        np.array(weights),
+        np.array([2.0, 0.0]),
+        np.array([2.0, 90.0]),
+        outlooks,
+        rounds=10,
+        capacity=gpus,
+        round_seconds=120.0,
+        lam=lam,
+    )
+
+
+@pytest.mark.parametrize("weights", [[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
+@pytest.mark.parametrize("lam", [0.0, 1.0])
+@pytest.mark.parametrize("solver", [solve_waterfilling, solve_relaxation])
+def test_zero_utilities_and_zero_budgets(weights, lam, solver):
+    window = nothing_to_do(weights, lam=lam)
+    relaxed = solver(window)
+    assert relaxed.rounds[0] == pytest.approx(0.0, abs=1e-6)
+    # GPU time that nobody values is still used where it helps the makespan or costs nothing.
+    if weights[1] or lam:
+        assert relaxed.rounds[1] == pytest.approx(10.0, rel=1e-5)
+    assert relaxed.bound == pytest.approx(relaxed.objective, rel=1e-6, abs=1e-9)
+
+
+def test_a_window_without_jobs():
+    window = build_window(now([], 4))
+    for solver in (solve_waterfilling, solve_relaxation):
+        relaxed = solver(window)
+        assert relaxed.rounds.size == 0 and relaxed.bound == relaxed.objective == 0.0
+
+
+@pytest.mark.parametrize(
+    "change", [{"weights": [-1.0, 1.0]}, {"weights": [np.inf, 1.0]}, {"weights": [1.0, 1.0], "lam": -1.0}]
+)
+def test_impossible_windows_are_refused(change):
+    with pytest.raises(ValueError, match="not negative"):
+        nothing_to_do(**change)
+    with pytest.raises(ValueError, match="capacity"):
+        nothing_to_do([1.0, 1.0], gpus=0)
