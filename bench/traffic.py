@@ -1,0 +1,378 @@
+"""Traffic rounds for benchmarks: demands that drift, links that fail and return, the same for every solver.
+
+The heavy work, paths and matrices, is done once (:func:`prepare`) and kept in a file that every solver's
+process reads.  Rounds follow from the seed: each solver edits a model of its own by the same events.
+
+What is compared is the flow after repair, by one checker.  `optimality` holds a feasible flow against the
+least certified upper bound that any solver of the benchmark found for its round (for min-MLU: the largest
+lower bound against the utilisation).  So it is itself a certificate, and never flatters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.bench.course import Course, Figure, Play, Record, method_round, solve_round
+from copter.problems.traffic.baselines import SPLIT_POISSON, Allocated, lp_top, pop, shortest_path
+from copter.problems.traffic.changes import Drift, drift, failures
+from copter.problems.traffic.model import TrafficEngineering
+from copter.problems.traffic.paths import PathSet
+from copter.problems.traffic.search import Progress, edge_disjoint_paths, k_shortest_paths
+from copter.problems.traffic.state import Objective, TrafficState
+from copter.problems.traffic.topology import Topology
+
+if TYPE_CHECKING:
+    from copter.bench.rounds import Measured, SolverSettings
+    from copter.solution import Solution
+    from copter.solvers.base import Solver
+
+METHODS = ("lp-top", "pop-K", "shortest")
+"""Names of what solves no whole program; -K stands for a number."""
+CHANGES = ("independent", "source", "global", "permute", "failures", "sequence")
+"""What changes from round to round; "sequence" takes the matrices of a file in turn."""
+PathKind: TypeAlias = Literal["edge-disjoint", "shortest"]
+PATH_KINDS: tuple[PathKind, ...] = ("edge-disjoint", "shortest")
+SMALL_PAIRS = 32_000
+"""Pairs of the warm-up: more than 50,000 columns, so that passes use threads."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A network, the pairs that have demands at some time, their paths, and their volumes.
+
+    Attributes
+    ----------
+    topology : Topology
+    paths : PathSet
+    volumes : (T, pairs) ndarray
+        One row, or one for each matrix of a sequence.
+    """
+
+    topology: Topology
+    paths: PathSet
+    volumes: NDArray[np.float64]
+
+    def save(self, path: Path) -> None:
+        """Write it to an uncompressed .npz."""
+        topology, paths = self.topology, self.paths
+        with path.open("wb") as file:
+            np.savez(
+                file,
+                name=topology.name,
+                nodes=np.array(topology.nodes),
+                tail=topology.tail,
+                head=topology.head,
+                capacity=topology.capacity,
+                position=np.empty((0, 2)) if topology.position is None else topology.position,
+                source=paths.source,
+                target=paths.target,
+                first=paths.first,
+                pointer=paths.pointer,
+                link=paths.link,
+                volumes=self.volumes,
+            )
+
+    @classmethod
+    def load(cls, path: Path) -> Instance:
+        """Read what :meth:`save` wrote."""
+        with np.load(path, allow_pickle=False) as file:
+            data = {name: file[name] for name in file.files}
+        position = data["position"] if data["position"].size else None
+        ends = data["tail"], data["head"], data["capacity"]
+        topology = Topology(str(data["name"]), data["nodes"].tolist(), *ends, position)
+        arrays = (data[name] for name in ("source", "target", "first", "pointer", "link"))
+        return cls(topology, PathSet(*arrays), data["volumes"])
+
+    def sample(self, pairs: int, seed: int) -> Instance:
+        """As many pairs at random, that share the volume of all: links stay as busy."""
+        if pairs >= self.paths.n_pairs:
+            return self
+        chosen = np.sort(np.random.default_rng(seed).choice(self.paths.n_pairs, pairs, replace=False))
+        return Instance(self.topology, self.paths.take(chosen), _busy(self.volumes, chosen))
+
+
+def make_instance(
+    topology: Topology,
+    matrices: ArrayLike,
+    *,
+    demands: int | None = None,
+    k: int = 4,
+    kind: PathKind = "edge-disjoint",
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Instance:
+    """Find paths for the demands of traffic matrices.
+
+    Parameters
+    ----------
+    topology : Topology
+    matrices : (N, N) or (T, N, N) array_like
+    demands : int, optional
+        Pairs to draw at random from those with a demand; they share the volume of all, so that links stay as
+        busy.  All of them by default.
+    k : int
+        Paths a pair, at most.
+    kind : "edge-disjoint" or "shortest"
+    seed : int
+        Of the draw.
+    threads, progress
+        See :func:`copter.problems.traffic.edge_disjoint_paths`.
+    """
+    stack = np.asarray(matrices, np.float64)
+    stack = stack[None] if stack.ndim == 2 else stack
+    some: NDArray[np.bool_] = np.any(stack > 0, axis=0)
+    np.fill_diagonal(some, False)
+    source, target = np.nonzero(some)
+    volumes = stack[:, source, target]
+    if demands is not None and demands < source.size:
+        drawn = np.sort(np.random.default_rng(seed).choice(source.size, demands, replace=False))
+        source, target, volumes = source[drawn], target[drawn], _busy(volumes, drawn)
+    find = edge_disjoint_paths if kind == "edge-disjoint" else k_shortest_paths
+    if demands is None and source.size > stack[0].size // 4:
+        everything = find(topology, None, k, threads=threads, progress=progress)
+        paths = everything.take(TrafficState(topology, everything).pairs(source, target))
+    else:
+        paths = find(topology, (source, target), k, threads=threads, progress=progress)
+    return Instance(topology, paths, volumes)
+
+
+def _busy(volumes: NDArray[np.float64], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Volumes of some pairs, scaled to the volume of all; each matrix of a sequence for itself."""
+    some = volumes[:, chosen]
+    total = some.sum(axis=1, keepdims=True)
+    scaled: NDArray[np.float64] = some * (
+        volumes.sum(axis=1, keepdims=True) / np.where(total > 0, total, 1.0)
+    )
+    return scaled
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happens before a round: new volumes, links that fail, links that come back."""
+
+    volumes: NDArray[np.float64] | None = None
+    failed: NDArray[np.int64] | None = None
+    restored: NDArray[np.int64] | None = None
+
+    def apply(self, traffic: TrafficState) -> None:
+        """Tell a model."""
+        if self.restored is not None:
+            traffic.restore_links(self.restored)
+        if self.failed is not None:
+            traffic.fail_links(self.failed)
+        if self.volumes is not None:
+            traffic.set_volumes(self.volumes)
+
+
+def events_of(instance: Instance, change: str, seed: int, *, amplitude: float = 0.1) -> Iterator[Event]:
+    """Events of round after round, without end; the first ones are the demands of the first matrix.
+
+    Parameters
+    ----------
+    instance : Instance
+    change : str
+        One of :data:`CHANGES`.
+    seed : int
+    amplitude : float
+        Of a drift.
+    """
+    if change not in CHANGES:
+        raise ValueError(f"change = {change!r}: must be one of {', '.join(CHANGES)}")
+    volumes = instance.volumes
+    yield Event(volumes[0])
+    if change == "failures":
+        count = min(5, max(1, instance.topology.n_links // 20))
+        for one in failures(instance.topology, count, seed=seed):
+            yield Event(None, one.failed, one.restored)
+    elif change == "sequence":
+        number = 0
+        while True:
+            number += 1
+            yield Event(volumes[number % len(volumes)])
+    else:
+        for moved in drift(
+            cast(Drift, change), instance.paths.source, volumes[0], seed=seed, amplitude=amplitude
+        ):
+            yield Event(moved)
+
+
+@dataclass(frozen=True)
+class TrafficCourse(Course):
+    """Rounds of max-flow.
+
+    Attributes
+    ----------
+    data, warm_up : Path
+        Files of the instance, and of a small one of the same kind.
+    rounds : int
+    change : str
+        One of :data:`CHANGES`.
+    seed : int
+        Of the events and of POP's parts.
+    split : float
+        POP's client splitting.
+    on_loads : callable, optional
+        Called after each round with the model and the flow on each link.
+    """
+
+    objective: ClassVar[Objective] = "max-flow"
+    measure: ClassVar[str] = "total_flow"
+    figures: ClassVar[Sequence[Figure]] = (
+        Figure("total_flow", "flow", "median", ",.1f"),
+        Figure("optimality", "optimality", "min", ".4%"),
+        Figure("t_parallel", "in parallel", "median", ".3g"),
+    )
+
+    data: Path
+    warm_up: Path
+    rounds: int = 5
+    change: str = "independent"
+    seed: int = 0
+    split: float = 0.0
+    on_loads: Callable[[TrafficState, NDArray[np.float64]], None] | None = None
+
+    def small(self) -> TrafficCourse:
+        """Return a few rounds of the small instance."""
+        return replace(self, data=self.warm_up, rounds=3, on_loads=None)
+
+    def play(self, settings: SolverSettings) -> Play:
+        """Begin the rounds with a solver or one of :data:`METHODS`."""
+        instance = Instance.load(self.data)
+        events = events_of(instance, self.change, self.seed)
+        network = instance.topology, instance.paths, self.objective
+        if is_method(settings.name):
+            return Play(self._method_rounds(TrafficState(*network), events, settings))
+        solver, traffic = settings.make(), TrafficEngineering(*network)
+        return Play(self._rounds(traffic, events, solver), solver.stopping(), traffic.program)
+
+    def _rounds(
+        self, traffic: TrafficEngineering, events: Iterator[Event], solver: Solver
+    ) -> Iterator[Record]:
+        for number, event in zip(range(self.rounds), events, strict=False):
+            begin = perf_counter()
+            event.apply(traffic)
+            t_store = perf_counter() - begin
+            record = solve_round(
+                number, traffic.program, solver, t_store, lambda solution: self._finish(traffic, solution)
+            )
+            yield record | {"t_parallel": record["t_total"]}
+
+    def _finish(self, traffic: TrafficEngineering, solution: Solution) -> Mapping[str, Any]:
+        if not math.isfinite(solution.objective):
+            return {self.measure: math.nan, "overload": math.nan}
+        flows = traffic.repair(solution)
+        return {
+            "integral_objective": flows.objective,
+            "integral_gap": flows.gap,
+            self.measure: flows.extras[self.measure],
+            "overload": self._overload(traffic, traffic.link_loads(flows)),
+        }
+
+    def _overload(self, traffic: TrafficState, loads: NDArray[np.float64]) -> float:
+        """Most that a link carries beyond its capacity, as a share of it; of min-MLU only where none is."""
+        if self.on_loads is not None:
+            self.on_loads(traffic, loads)
+        capacity = traffic.effective_capacity
+        limit = capacity if self.objective == "max-flow" else np.where(capacity > 0, np.inf, 0.0)
+        over = (loads - limit) / np.where(capacity > 0, capacity, 1.0)
+        return float(over.max(initial=0.0))
+
+    def _method_rounds(
+        self, traffic: TrafficState, events: Iterator[Event], settings: SolverSettings
+    ) -> Iterator[Record]:
+        for number, event in zip(range(self.rounds), events, strict=False):
+            event.apply(traffic)
+            done = run_method(settings, traffic, seed=self.seed + number, split=self.split)
+            check = traffic.check(done.path_flows)
+            value = check.total_flow if self.objective == "max-flow" else check.mlu
+            yield method_round(
+                settings.name,
+                number,
+                t_solve=done.seconds,
+                integral_objective=-value if self.objective == "max-flow" else value,
+                overload=self._overload(traffic, traffic.loads_of(done.path_flows)),
+                t_parallel=done.parallel_seconds,
+                **{self.measure: value},
+            )
+
+    def compare(self, measured: Sequence[Measured]) -> None:
+        """Add `optimality`: against the best certified bound of the round, or without one the best answer."""
+        records = [record for one in measured for record in one.records]
+        for number in {record["round"] for record in records}:
+            of_round = [record for record in records if record["round"] == number]
+            costs = [record["integral_objective"] for record in of_round]
+            bounds = [record["bound"] for record in of_round if math.isfinite(record["bound"])]
+            best = max(bounds) if bounds else min(filter(math.isfinite, costs), default=math.nan)
+            for record, cost in zip(of_round, costs, strict=True):
+                record["optimality"] = self._share(cost, best)
+
+    def _share(self, cost: float, best: float) -> float:
+        high, low = (best, cost) if self.objective == "max-flow" else (cost, best)
+        if high == low:
+            return 1.0
+        return low / high if math.isfinite(cost) and high else math.nan
+
+
+@dataclass(frozen=True)
+class UtilisationCourse(TrafficCourse):
+    """Rounds of min-MLU."""
+
+    objective: ClassVar[Objective] = "min-mlu"
+    measure: ClassVar[str] = "mlu"
+    figures: ClassVar[Sequence[Figure]] = (
+        Figure("mlu", "MLU", "median", ".4f"),
+        *TrafficCourse.figures[1:],
+    )
+
+
+COURSES: dict[str, type[TrafficCourse]] = {"max-flow": TrafficCourse, "min-mlu": UtilisationCourse}
+
+
+def is_method(name: str) -> bool:
+    """Whether a name is one of :data:`METHODS`."""
+    return name in METHODS or name.startswith("pop-")
+
+
+def run_method(settings: SolverSettings, traffic: TrafficState, *, seed: int, split: float) -> Allocated:
+    """Serve the demands of now with one of :data:`METHODS`."""
+    own: dict[str, Any] = {
+        "deadline": settings.time_limit,
+        "threads": settings.threads,
+        "tolerance": settings.tolerance,
+    }
+    if settings.name == "shortest":
+        return shortest_path(traffic)
+    if settings.name == "lp-top":
+        return lp_top(traffic, **own)
+    return pop(traffic, int(settings.name.removeprefix("pop-")), seed=seed, split=split, **own)
+
+
+def split_for(matrix: str) -> float:
+    """Client splitting of POP in the published runs: for few large flows, else none."""
+    return SPLIT_POISSON if matrix == "poisson" else 0.0
+
+
+def prepare(
+    folder: Path,
+    instance: Instance,
+    objective: Objective,
+    *,
+    rounds: int,
+    change: str,
+    seed: int,
+    split: float,
+) -> TrafficCourse:
+    """Write an instance and its warm-up to a folder; returns the course over them."""
+    data, warm_up = folder / "instance.npz", folder / "warm-up.npz"
+    instance.save(data)
+    instance.sample(SMALL_PAIRS, seed).save(warm_up)
+    return COURSES[objective](data, warm_up, rounds, change, seed, split)

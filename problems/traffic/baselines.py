@@ -1,0 +1,259 @@
+"""What traffic engineers do instead of solving the whole program: demand pinning, POP, shortest paths.
+
+`shortest_path`
+    Constrained shortest path first: all paths, shortest first; a demand is placed whole on the first of its
+    paths that has room for it.  For min-MLU every demand takes its shortest path.
+`lp_top`
+    Demand pinning: the largest demands (at or above the 0.9 quantile of those above 0.001) are solved as an
+    LP, each other one, in order, gets what is left on its shortest path.  For min-MLU those come first, and
+    the LP has their loads on its links.
+`pop`
+    Partitioned optimisation: demands at random into k parts, every part with 1/k of each capacity, each
+    solved as an LP, flows added.  Client splitting first halves the largest demand, again and again, until
+    there are (1 + split) times as many.
+
+LPs are solved by HiGHS and made feasible by the same shim as everybody's answers.  A method's seconds are
+those of building its LPs' models, solving and repairing, without reading and certifying the answers.
+
+Sources: CSPF as in NCFlow's experiments, Abuzaid and others, NSDI 2021; POP, Narayanan and others, SOSP 2021;
+demand pinning, Namyar and others, HotNets 2022; thesis section 5.2.2.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import SolverError
+from copter.kernels import kernel
+from copter.problems.traffic.model import TrafficEngineering
+from copter.problems.traffic.state import TrafficState
+from copter.shims.flow import THETA
+from copter.solution import Status
+from copter.solvers.base import make_solver
+
+QUANTILE, LEAST = 0.9, 0.001
+"""Demands that LP-Top solves: at or above this quantile of those that are larger than this."""
+SOLVER = "highs-ipm"
+SPLIT_POISSON = 0.75
+"""Share of demands that POP's client splitting adds in the published runs, for few large flows."""
+_ANSWERED = (Status.OPTIMAL, Status.DEADLINE, Status.ITERATION_LIMIT)
+
+
+@dataclass(frozen=True)
+class Allocated:
+    """What a method decided.
+
+    Attributes
+    ----------
+    path_flows : (paths,) ndarray
+    seconds : float
+        With everything one after the other.
+    parallel_seconds : float
+        With all parts at once, a processor for each: an estimate, the slowest part and what cannot be split.
+    """
+
+    path_flows: NDArray[np.float64]
+    seconds: float
+    parallel_seconds: float
+
+
+def shortest_path(traffic: TrafficState) -> Allocated:
+    """Place every demand whole on its shortest path with room."""
+    begin = perf_counter()
+    paths, capacity = traffic.paths, traffic.effective_capacity
+    if traffic.objective == "max-flow":
+        order = np.argsort(paths.hops, kind="stable")
+        flows = _place_whole(order, paths.pair, paths.pointer, paths.link, traffic.volume, capacity)
+    else:
+        flows = _place_first(paths.first, paths.pointer, paths.link, traffic.volume, capacity <= 0)
+    seconds = perf_counter() - begin
+    return Allocated(flows, seconds, seconds)
+
+
+def lp_top(
+    traffic: TrafficState, *, quantile: float = QUANTILE, solver: str = SOLVER, **settings: Any
+) -> Allocated:
+    """Solve the largest demands, pin the others to their shortest paths.
+
+    Parameters
+    ----------
+    traffic : TrafficState
+    quantile : float
+    solver, **settings
+        Of the LP; see :func:`copter.solvers.make_solver`.
+    """
+    begin = perf_counter()
+    volume, paths = traffic.volume, traffic.paths
+    above = volume[volume > LEAST]
+    top = volume >= (np.quantile(above, quantile) if above.size else LEAST)
+    top &= volume > 0
+    rest = np.where(top, 0.0, volume)
+    spent = perf_counter() - begin
+    capacity = traffic.effective_capacity
+    if traffic.objective == "max-flow":
+        chosen, seconds = _solve_part(traffic, top, volume, capacity, (solver, settings))
+        begin = perf_counter()
+        left = capacity - traffic.loads_of(chosen)
+        _fill_first(paths.first, paths.pointer, paths.link, rest, left, chosen)
+        spent += perf_counter() - begin
+    else:
+        begin = perf_counter()
+        pinned = _place_first(paths.first, paths.pointer, paths.link, rest, capacity <= 0)
+        loads = traffic.loads_of(pinned)
+        spent += perf_counter() - begin
+        chosen, seconds = _solve_part(traffic, top, volume, capacity, (solver, settings), loads)
+        chosen += pinned
+    return Allocated(chosen, spent + seconds, spent + seconds)
+
+
+def pop(
+    traffic: TrafficState,
+    parts: int,
+    *,
+    split: float = 0.0,
+    seed: int = 0,
+    solver: str = SOLVER,
+    **settings: Any,
+) -> Allocated:
+    """Solve k parts of the problem and put them together.
+
+    Parameters
+    ----------
+    traffic : TrafficState
+    parts : int
+        k; a demand (or what client splitting made of it) goes to any of them.
+    split : float
+        Client splitting until there are (1 + split) times as many demands; 0 for none.
+    seed : int
+    solver, **settings
+        Of each LP; see :func:`copter.solvers.make_solver`.
+    """
+    if parts < 1:
+        raise ValueError(f"parts = {parts}: must be at least 1")
+    begin = perf_counter()
+    pair, volume = split_clients(traffic.volume, split)
+    part = np.random.default_rng(seed).integers(0, parts, pair.size)
+    capacity = traffic.effective_capacity / parts
+    alone, slowest = perf_counter() - begin, 0.0
+    flows, total = np.zeros(traffic.paths.n_paths), alone
+    for k in range(parts):
+        mine = part == k
+        own: NDArray[np.float64] = np.bincount(pair[mine], volume[mine], traffic.paths.n_pairs).astype(float)
+        some, seconds = _solve_part(traffic, own > 0, own, capacity, (solver, settings))
+        flows += some
+        total, slowest = total + seconds, max(slowest, seconds)
+    return Allocated(flows, total, alone + slowest)
+
+
+def split_clients(volume: NDArray[np.float64], split: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Halve the largest demand until there are (1 + split) times as many.
+
+    Returns
+    -------
+    (n,) pair of each piece, and (n,) its volume
+    """
+    pairs = np.flatnonzero(volume > 0)
+    pieces = int((1.0 + split) * pairs.size)
+    largest = [(-float(volume[pair]), int(pair)) for pair in pairs] if pieces > pairs.size else []
+    heapq.heapify(largest)
+    for _ in range(pieces - pairs.size):
+        half = (largest[0][0] / 2.0, largest[0][1])
+        heapq.heapreplace(largest, half)
+        heapq.heappush(largest, half)
+    if not largest:
+        return pairs, volume[pairs]
+    amounts, owners = zip(*largest, strict=True)
+    return np.array(owners, np.int64), -np.array(amounts)
+
+
+def _solve_part(
+    traffic: TrafficState,
+    chosen: NDArray[np.bool_],
+    volume: NDArray[np.float64],
+    capacity: NDArray[np.float64],
+    solver: tuple[str, dict[str, Any]],
+    loads: NDArray[np.float64] | None = None,
+) -> tuple[NDArray[np.float64], float]:
+    """Flows on all paths of an LP over some demands, and the seconds of its model, solver and repair.
+
+    Interior point without crossover may end in no answer at all: then simplex finds one, and both count.
+    """
+    paths = traffic.paths
+    flows = np.zeros(paths.n_paths)
+    pairs = np.flatnonzero(chosen)
+    if not pairs.size:
+        return flows, 0.0
+    network = traffic.topology.with_capacity(capacity)
+    part = TrafficEngineering(network, paths.take(pairs), traffic.objective)
+    part.set_volumes(volume[pairs])
+    if loads is not None:
+        part.program.set_capacities(list(range(loads.size)), upper=-loads)
+        part.program.update_request(THETA, upper=np.inf)
+    name, settings = solver
+    spent = 0.0
+    for lp in dict.fromkeys((name, "highs-simplex")):
+        solution = make_solver(lp, **settings).solve(part.program)
+        spent += solution.timings.edit + solution.timings.solve
+        if solution.status in _ANSWERED:
+            break
+    else:
+        raise SolverError(f"{lp} on {pairs.size} demands: {solution.status}: {solution.reason}")
+    rounded = part.repair(solution)
+    flows[np.repeat(chosen, paths.counts)] = part.path_flows(rounded)
+    return flows, spent + rounded.seconds
+
+
+@kernel
+def _place_whole(order, pair, pointer, link, volume, capacity):  # type: ignore[no-untyped-def]
+    flow, placed, left = np.zeros(order.size), volume <= 0.0, capacity.copy()
+    for path in order:
+        q = pair[path]
+        if placed[q]:
+            continue
+        fits = True
+        for k in range(pointer[path], pointer[path + 1]):
+            if left[link[k]] < volume[q]:
+                fits = False
+                break
+        if fits:
+            for k in range(pointer[path], pointer[path + 1]):
+                left[link[k]] -= volume[q]
+            flow[path] = volume[q]
+            placed[q] = True
+    return flow
+
+
+@kernel
+def _place_first(first, pointer, link, volume, down):  # type: ignore[no-untyped-def]
+    """Put each demand on its first path without a link that is down."""
+    flow = np.zeros(pointer.size - 1)
+    for q in range(volume.size):
+        for path in range(first[q], first[q + 1]):
+            blocked = False
+            for k in range(pointer[path], pointer[path + 1]):
+                blocked |= down[link[k]]
+            if not blocked:
+                flow[path] = volume[q]
+                break
+    return flow
+
+
+@kernel
+def _fill_first(first, pointer, link, volume, left, flow):  # type: ignore[no-untyped-def]
+    """Give each demand, in order, what its first path has left."""
+    for q in range(volume.size):
+        path, step = first[q], volume[q]
+        if path == first[q + 1]:
+            continue
+        for k in range(pointer[path], pointer[path + 1]):
+            step = min(step, left[link[k]])
+        if step > 0.0:
+            flow[path] += step
+            for k in range(pointer[path], pointer[path + 1]):
+                left[link[k]] -= step

@@ -1,0 +1,250 @@
+"""TrafficState: what the demands and links of a network are now, however they are served.
+
+Events are checked here, whole, before anything changes; a model with a program learns of them by two hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.errors import EditError
+from copter.kernels import kernel
+from copter.problems.traffic.paths import PathSet
+from copter.problems.traffic.topology import Topology
+
+Objective: TypeAlias = Literal["max-flow", "min-mlu"]
+OBJECTIVES: tuple[Objective, ...] = ("max-flow", "min-mlu")
+
+
+@dataclass(frozen=True)
+class Check:
+    """What flows on paths amount to, computed from the paths and nothing else.
+
+    Attributes
+    ----------
+    total_flow, mlu : float
+        Sum of all flows; largest share of a link's capacity that is used (infinite on a link without any).
+    overload : float
+        Most that a link is over its capacity, relative to it (absolute on a link without any).
+    excess, lack : float
+        Most that a demand is exceeded by, and what demands lack in all.
+    """
+
+    total_flow: float
+    mlu: float
+    overload: float
+    excess: float
+    lack: float
+
+
+class TrafficState:
+    """Demands over path sets, and links that fail and come back.
+
+    Parameters
+    ----------
+    topology : Topology
+    paths : PathSet
+        The pairs that may have demands, and their paths.
+    objective : "max-flow" or "min-mlu"
+
+    Attributes
+    ----------
+    volume : (pairs,) ndarray
+        Volume of each pair's demand; change it by :meth:`set_volumes`.
+    capacity : (links,) ndarray
+        Capacity of each link when it is up; change it by :meth:`set_capacities`.
+    up : (links,) ndarray of bool
+    """
+
+    def __init__(self, topology: Topology, paths: PathSet, objective: Objective = "max-flow") -> None:
+        if objective not in OBJECTIVES:
+            raise EditError("traffic", "objective", objective, f"must be one of {', '.join(OBJECTIVES)}")
+        if paths.link.size and not 0 <= paths.link.min() <= paths.link.max() < topology.n_links:
+            worst = int(paths.link.min() if paths.link.min() < 0 else paths.link.max())
+            raise EditError("traffic", "paths", worst, f"no such link in topology {topology.name!r}")
+        self.topology, self.paths, self.objective = topology, paths, objective
+        self.volume = np.zeros(paths.n_pairs)
+        self.capacity = topology.capacity.copy()
+        self.up = np.ones(topology.n_links, np.bool_)
+        self._by_key: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+
+    def _volumes_changed(self, pairs: NDArray[np.int64]) -> None:
+        """Called after the volumes of some pairs changed."""
+
+    def _links_changed(self, links: NDArray[np.int64]) -> None:
+        """Called after the capacities of some links may have changed."""
+
+    # ---- names -----------------------------------------------------------------------------------
+
+    def pair_name(self, pair: int) -> str:
+        """A pair in words: the names of its source and target."""
+        nodes = self.topology.nodes
+        return f"{nodes[self.paths.source[pair]]} -> {nodes[self.paths.target[pair]]}"
+
+    def pairs(self, source: ArrayLike, target: ArrayLike) -> NDArray[np.int64]:
+        """Numbers of pairs from their nodes' numbers.
+
+        Raises
+        ------
+        EditError
+            The path set has no such pair.
+        """
+        n = self.topology.n_nodes
+        if self._by_key is None:
+            keys = self.paths.source.astype(np.int64) * n + self.paths.target
+            order = np.argsort(keys, kind="stable")
+            self._by_key = order, keys[order]
+        order, keys = self._by_key
+        first, last = np.asarray(source, np.int64), np.asarray(target, np.int64)
+        wanted = first * n + last
+        at = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
+        wrong = (keys[at] != wanted) | (last >= n) | (last < 0) if keys.size else np.ones(wanted.shape, bool)
+        if wrong.any():
+            pair = (int(first[wrong][0]), int(last[wrong][0]))
+            raise EditError(pair, "pair", pair, "the path set has no such pair of nodes")
+        return order[at]
+
+    # ---- demands ---------------------------------------------------------------------------------
+
+    def set_volumes(self, volumes: ArrayLike, pairs: ArrayLike | None = None) -> None:
+        """Set the volumes of demands; 0 for those that vanish.
+
+        Parameters
+        ----------
+        volumes : (k,) array_like
+            Finite and not negative.
+        pairs : (k,) array_like of int, optional
+            Numbers of pairs, each once; all pairs by default.
+
+        Raises
+        ------
+        EditError
+            Names the pair and what is wrong with it; nothing is changed then.
+        """
+        which = self._which(pairs, self.paths.n_pairs, "pair")
+        volume = _numbers("volumes", volumes, which.size)
+        wrong = ~(np.isfinite(volume) & (volume >= 0))
+        if wrong.any():
+            k = int(wrong.argmax())
+            why = "must be finite and not negative"
+            raise EditError(self.pair_name(int(which[k])), "volume", float(volume[k]), why)
+        lost = (volume > 0) & (self.paths.first[which] == self.paths.first[which + 1])
+        if lost.any():
+            k = int(lost.argmax())
+            raise EditError(self.pair_name(int(which[k])), "volume", float(volume[k]), "the pair has no path")
+        moved = which[volume != self.volume[which]]
+        self.volume[which] = volume
+        self._volumes_changed(moved)
+
+    # ---- links -----------------------------------------------------------------------------------
+
+    def set_capacities(self, capacities: ArrayLike, links: ArrayLike | None = None) -> None:
+        """Set the capacities of links, of all of them by default; a link that is down stays down.
+
+        Raises
+        ------
+        EditError
+            Names the link and what is wrong with it; nothing is changed then.
+        """
+        which = self._which(links, self.topology.n_links, "link")
+        capacity = _numbers("capacities", capacities, which.size)
+        wrong = ~(np.isfinite(capacity) & (capacity >= 0))
+        if wrong.any():
+            k = int(wrong.argmax())
+            name = self.topology.link_name(int(which[k]))
+            raise EditError(name, "capacity", float(capacity[k]), "must be finite and not negative")
+        self.capacity[which] = capacity
+        self._links_changed(which)
+
+    def fail_links(self, links: ArrayLike) -> None:
+        """Take links down: nothing flows over them until they are restored."""
+        self._set_up(links, False)
+
+    def restore_links(self, links: ArrayLike) -> None:
+        """Bring links back with the capacity that they had."""
+        self._set_up(links, True)
+
+    @property
+    def effective_capacity(self) -> NDArray[np.float64]:
+        """Capacity of each link now: 0 where it is down."""
+        return np.where(self.up, self.capacity, 0.0)
+
+    def _set_up(self, links: ArrayLike, up: bool) -> None:
+        which = self._which(links, self.topology.n_links, "link")
+        which = which[self.up[which] != up]
+        self.up[which] = up
+        self._links_changed(which)
+
+    # ---- flows -----------------------------------------------------------------------------------
+
+    def utilisation(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Share of each link's capacity that is used; 0 where there is none and nothing flows."""
+        capacity = self.effective_capacity
+        share = np.full(loads.shape, np.inf)
+        np.divide(loads, capacity, out=share, where=capacity > 0)
+        share[(capacity <= 0) & (loads <= 0)] = 0.0
+        return share
+
+    def check(self, path_flows: NDArray[np.float64]) -> Check:
+        """What flows on paths, however they were found, amount to under the demands and capacities of now."""
+        loads, capacity = self.loads_of(path_flows), self.effective_capacity
+        over = (loads - capacity) / np.where(capacity > 0, capacity, 1.0)
+        served = np.bincount(self.paths.pair, path_flows, self.paths.n_pairs)
+        return Check(
+            float(path_flows.sum()),
+            float(self.utilisation(loads).max(initial=0.0)),
+            float(over.max(initial=0.0)),
+            float((served - self.volume).max(initial=0.0)),
+            float(np.maximum(self.volume - served, 0.0).sum()),
+        )
+
+    def loads_of(self, path_flows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Flow on each link of flows on paths."""
+        loads = np.zeros(self.topology.n_links)
+        _add_loads(self.paths.pointer, self.paths.link, path_flows, loads)
+        return loads
+
+    def _which(self, numbers: ArrayLike | None, size: int, kind: str) -> NDArray[np.int64]:
+        if numbers is None:
+            return np.arange(size)
+        given = np.atleast_1d(np.asarray(numbers))
+        if given.size == 0:
+            return np.empty(0, np.int64)
+        if given.dtype.kind not in "iu" or given.ndim != 1:
+            raise EditError("traffic", kind, numbers, f"numbers of {kind}s are wanted")
+        outside = (given < 0) | (given >= size)
+        if outside.any():
+            value = int(given[outside][0])
+            raise EditError(value, kind, value, f"no {kind} of this number (there are {size})")
+        which = given.astype(np.int64)
+        seen = np.zeros(size, np.bool_)
+        seen[which] = True
+        if np.count_nonzero(seen) < which.size:
+            counts = np.bincount(which, minlength=size)
+            raise EditError(int(counts.argmax()), kind, int(counts.argmax()), "is given twice")
+        return which
+
+
+def _numbers(field: str, values: ArrayLike | Sequence[float], size: int) -> NDArray[np.float64]:
+    try:
+        given = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise EditError("traffic", field, values, "must be numbers") from None
+    if given.ndim == 0:
+        given = np.full(size, float(given))
+    if given.shape != (size,):
+        raise EditError("traffic", field, given.shape, f"needs the shape ({size},)")
+    return given
+
+
+@kernel
+def _add_loads(pointer, link, flow, loads):  # type: ignore[no-untyped-def]
+    for path in range(flow.size):
+        if flow[path] != 0.0:
+            for k in range(pointer[path], pointer[path + 1]):
+                loads[link[k]] += flow[path]

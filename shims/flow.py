@@ -1,0 +1,206 @@
+"""Feasible flows from nearly feasible ones: no link over capacity, no demand exceeded, a certified gap.
+
+Two shims, one for each objective of traffic engineering (:mod:`copter.problems.traffic`).  Both know nothing
+of networks: a path is a column, a link is a row, a demand is a request.
+
+:class:`FlowShim`, for packing programs (costs <= 0, A >= 0, A x <= u, sum(x) <= total), as max-flow:
+
+1. Columns are brought into their boxes, demands that are exceeded are scaled down.
+2. Columns through overloaded rows are cut, one after the other and only as far as their rows still need it.
+   First come those that use most of what is scarce (their rows' prices), so little flow is lost for what
+   becomes free.
+3. What demands still lack is filled in, cheapest columns at the prices first, until every column is blocked.
+   Should that be less than scaling all columns by the worst row, then it is scaled so, and filled.
+
+:class:`UtilisationShim`, for min-MLU: every demand's split is scaled to its volume, columns over dead links
+emptied, and the utilisation recomputed from the flows.
+
+A flow within the tolerance hardly changes, so a round costs a few passes over the columns with flow.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.certificate import SparseX
+from copter.errors import CopterError
+from copter.shims.flow_passes import Passes, coefficients, column, worth_of
+from copter.store import AT_MOST, EXACTLY, ConstraintStore
+
+if TYPE_CHECKING:
+    from copter.program import ContinualProgram
+    from copter.solution import Solution
+
+THETA = "theta"
+"""Id of the request that stands for the maximum link utilisation."""
+_DUST = 1e-12
+
+
+@dataclass(frozen=True)
+class Flows:
+    """A feasible allocation.
+
+    Attributes
+    ----------
+    nonzeros : SparseX
+        Flow of each column, by request slot.
+    load : ndarray
+        What the flows use of each row, by row slot.
+    objective : float
+        Its cost in the program's terms.
+    gap : float
+        (objective - bound) / max(1, |objective|), against the certified bound of the solution.
+    seconds : float
+    extras : mapping of name to float
+        ``total_flow`` or ``mlu``: the same in the domain's terms.
+    """
+
+    nonzeros: SparseX
+    load: NDArray[np.float64]
+    objective: float
+    gap: float
+    seconds: float
+    extras: Mapping[str, float]
+
+
+class _Repair:
+    """What both shims share: passes over the columns of a program, in chunks, and what they know of it."""
+
+    def __init__(self) -> None:
+        self._store: weakref.ref[ConstraintStore] | None = None
+        self._seen = -1
+        self._unit = True
+
+    def _begin(self, program: ContinualProgram, solution: Solution, requests: NDArray[np.int64]) -> Passes:
+        """Passes over some requests, which all hold coefficients that are not negative.
+
+        Coefficients are looked at when they are new: of most programs none is after the first round.
+        """
+        store = program.store
+        if solution.clock != store.clock:
+            raise CopterError("the program was edited after this solution: solve it again before repairing")
+        if self._store is None or self._store() is not store:
+            self._store, self._seen, self._unit = weakref.ref(store), -1, True
+        birth = store.requests.birth[: store.requests.size]
+        fresh = requests[birth[requests] > self._seen]
+        lowest, unit = coefficients(store, fresh)
+        if lowest < 0:
+            raise CopterError("a column has a negative coefficient: this shim repairs packing programs only")
+        self._seen, self._unit = int(birth.max(initial=-1)), self._unit and unit
+        return Passes(store, requests, self._unit)
+
+
+class FlowShim(_Repair):
+    """Makes the flow of a max-flow program feasible, and fills what is left."""
+
+    def round(self, program: ContinualProgram, solution: Solution) -> Flows:
+        """Feasible flow near ``solution``.
+
+        Raises
+        ------
+        CopterError
+            The program is no packing problem with a total for each request, or was edited since.
+        """
+        begin = perf_counter()
+        self._check(program)
+        store = program.store
+        passes = self._begin(program, solution, store.live_requests())
+        upper = np.where(store.rows.alive[: store.rows.size], store.rows.upper[: store.rows.size], np.inf)
+        worth = worth_of(solution.y)
+        flow, room = np.zeros(store.costs.used), store.requests.total[: store.requests.size].copy()
+        before = passes.take(solution.nonzeros, flow, room)
+        load = passes.load(flow)
+        over = load > upper
+        if over.any():
+            least = float((upper[over] / load[over]).min())
+            scaled = least * flow
+            passes.cut(flow, room, worth, load, upper)
+            passes.fill(flow, room, worth, load, upper)
+            if passes.cost(flow) > least * before + _DUST * abs(before):
+                flow, load = scaled, passes.load(scaled)
+                room = store.requests.total[: store.requests.size] - passes.served(flow)
+                passes.fill(flow, room, worth, load, upper)
+        else:
+            passes.fill(flow, room, worth, load, upper)
+        objective = passes.cost(flow)
+        nonzeros = passes.nonzeros(flow)
+        gap = (objective - solution.bound) / max(1.0, abs(objective))
+        extras = {"total_flow": float(nonzeros.value.sum())}
+        return Flows(nonzeros, load, objective, gap, perf_counter() - begin, extras)
+
+    @staticmethod
+    def _check(program: ContinualProgram) -> None:
+        store = program.store
+        rows, table = store.rows, store.requests
+        alive = rows.alive[: rows.size]
+        bad = alive & ((rows.lower[: rows.size] > 0) | (rows.upper[: rows.size] < 0))
+        if bad.any():
+            why = "this shim needs rows that hold at zero flow"
+            raise CopterError(f"resource {_resource_at(program, int(bad.argmax()))!r}: {why}")
+        bad = (table.n_columns[: table.size] > 0) & (table.relation[: table.size] != AT_MOST)
+        if bad.any():
+            request = _request_at(program, int(bad.argmax()))
+            raise CopterError(f"request {request!r} has no total with '<=': this shim fills demands up to it")
+
+
+class UtilisationShim(_Repair):
+    """Makes every demand's split meet its volume, and recomputes the maximum link utilisation.
+
+    Parameters
+    ----------
+    theta : hashable
+        Id of the request whose one column stands for the utilisation: its coefficient is minus the capacity
+        of each row, in units of which its cost is the inverse.  Bounds of rows are 0 (or less: minus a load
+        that is there already).  A row without a coefficient is a dead link.
+    """
+
+    def __init__(self, theta: Hashable = THETA) -> None:
+        super().__init__()
+        self.theta = theta
+
+    def round(self, program: ContinualProgram, solution: Solution) -> Flows:
+        """Flows near ``solution`` that serve every demand; their objective is the utilisation.
+
+        It is infinite if a demand has no column without a dead link.
+
+        Raises
+        ------
+        CopterError
+            The program has no request of this id, or was edited since.
+        """
+        begin = perf_counter()
+        store = program.store
+        if self.theta not in program:
+            raise CopterError(f"no request {self.theta!r}: this shim needs the one that is the utilisation")
+        slot = program.slot_of[self.theta]
+        capacity = -column(store, slot, 0) / float(program.costs(self.theta)[0])
+        requests = store.live_requests()
+        requests = requests[requests != slot]
+        bad = store.requests.relation[requests] != EXACTLY
+        if bad.any():
+            request = _request_at(program, int(requests[bad.argmax()]))
+            raise CopterError(f"request {request!r} has no total with '==': this shim serves demands exactly")
+        passes = self._begin(program, solution, requests)
+        flow = np.zeros(store.costs.used)
+        passes.take(solution.nonzeros, flow, store.requests.total[: store.requests.size].copy())
+        served = passes.serve(flow, capacity <= 0, worth_of(solution.y))
+        load, used = passes.load(flow), capacity > 0
+        bound = store.rows.upper[: load.size][used]
+        mlu = float(((load[used] - bound) / capacity[used]).max(initial=0.0)) if served else np.inf
+        gap = (mlu - solution.bound) / max(1.0, mlu) if served else np.inf
+        return Flows(passes.nonzeros(flow), load, mlu, gap, perf_counter() - begin, {"mlu": mlu})
+
+
+def _request_at(program: ContinualProgram, slot: int) -> Hashable:
+    return program.request_ids[int(np.flatnonzero(program.request_slots == slot)[0])]
+
+
+def _resource_at(program: ContinualProgram, slot: int) -> Hashable:
+    return program.resource_ids[int(np.flatnonzero(program.resource_slots == slot)[0])]

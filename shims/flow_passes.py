@@ -1,0 +1,415 @@
+"""Passes over the columns of a flow program: what uses which row, what may be cut, what may be filled.
+
+Kernels of :mod:`copter.shims.flow`.  A flow is an array over the store's pool of costs, one entry a column in
+the order of memory.  Where all coefficients are 1, passes read no more of an entry than its row: 4 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.certificate import SparseX
+from copter.kernels import kernel
+from copter.pricing import chunk_bounds, run_chunks, view_of
+from copter.store import AT_MOST, ConstraintStore
+
+_DUST = 1e-12
+_STEPS = 4096
+_SLIGHT = 1e-7
+"""Room of less than this share of the mean demand is not filled, and rows that are over by less than this
+share of all flow are cut without looking for the best column: that would cost more than it brings."""
+
+
+class Passes:
+    """Passes over the columns of some requests; those over many rows run in chunks, on threads.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    requests : (k,) ndarray
+        Their slots.
+    unit : bool
+        Whether all coefficients are 1, so that nothing needs to read them.
+    """
+
+    def __init__(self, store: ConstraintStore, requests: NDArray[np.int64], unit: bool) -> None:
+        self.view = view = view_of(store)
+        self.requests, self.unit, self.rows = requests, unit, store.rows.size
+        bounds = chunk_bounds(view.n_columns[requests])
+        self._chunks = [requests[a:b] for a, b in pairwise(bounds.tolist())]
+
+    def _run(self, task: Callable[[NDArray[np.int64]], Any]) -> list[Any]:
+        return run_chunks(lambda k: task(self._chunks[k]), len(self._chunks), None)
+
+    def take(self, x: SparseX, flow: NDArray[np.float64], room: NDArray[np.float64]) -> float:
+        """Put an allocation into ``flow``, take it off ``room``; returns its cost."""
+        return _take(self.view, x.slot, x.column, x.value, flow, room)
+
+    def load(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What columns use of each row slot; summed in one order whatever the number of threads."""
+        parts = self._run(lambda some: _load(self.view, some, flow, self.rows, self.unit))
+        load: NDArray[np.float64] = np.sum(parts, axis=0)
+        return load
+
+    def cut(
+        self,
+        flow: NDArray[np.float64],
+        room: NDArray[np.float64],
+        worth: NDArray[np.float64],
+        load: NDArray[np.float64],
+        upper: NDArray[np.float64],
+    ) -> None:
+        """Take flow off columns until no row is over its bound, dearest columns first."""
+        over = load > upper
+        if (load - upper)[over].sum() <= _SLIGHT * flow.sum():
+            _cut_as_met(self.view, self.requests, flow, room, load, upper, self.unit)
+            return
+        found = self._run(lambda some: _through(self.view, some, flow, over, worth, self.unit))
+        slot, column, price = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        order = _order(-price)
+        _cut_in_order(self.view, slot[order], column[order], flow, room, load, upper, self.unit)
+
+    def fill(
+        self,
+        flow: NDArray[np.float64],
+        room: NDArray[np.float64],
+        worth: NDArray[np.float64],
+        load: NDArray[np.float64],
+        upper: NDArray[np.float64],
+    ) -> None:
+        """Give requests what they lack where rows have it left, cheapest columns first."""
+        blocked = load >= upper - _DUST * np.where(np.isfinite(upper), upper, 0.0)
+        slight = _SLIGHT * float(self.view.total[self.requests].mean()) if self.requests.size else 0.0
+        found = self._run(lambda some: _open(self.view, some, room, slight, worth, blocked, self.unit))
+        slot, column, price = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        order = _order(price)
+        _fill_in_order(self.view, slot[order], column[order], flow, room, load, upper, self.unit)
+
+    def serve(self, flow: NDArray[np.float64], dead: NDArray[np.bool_], worth: NDArray[np.float64]) -> bool:
+        """Scale flows to their requests' totals, without columns over dead rows; whether all could be."""
+        return bool(_serve(self.view, self.requests, flow, dead, worth, self.unit))
+
+    def served(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Flow of each request, by slot."""
+        return _served(self.view, self.requests, flow)
+
+    def cost(self, flow: NDArray[np.float64]) -> float:
+        """Cost of all columns."""
+        return _cost(self.view, self.requests, flow)
+
+    def nonzeros(self, flow: NDArray[np.float64]) -> SparseX:
+        """The columns with flow."""
+        return SparseX(*_nonzeros(self.view, self.requests, flow))
+
+
+def worth_of(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Prices of the rows, each with a trifle added: of two columns alike the shorter is cheaper."""
+    worth = np.maximum(y, 0.0)
+    highest = float(worth.max(initial=0.0))
+    return worth + 1e-5 * (highest if highest > 0 else 1.0)
+
+
+def _order(keys: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Ascending but for small differences, where the order of memory is kept: it is faster by far."""
+    if not keys.size:
+        return np.empty(0, np.int64)
+    low, high = float(keys.min()), float(keys.max())
+    steps = (keys - low) * (_STEPS / (high - low) if high > low else 0.0)
+    return np.argsort(steps.astype(np.int16), kind="stable")
+
+
+def coefficients(store: ConstraintStore, requests: NDArray[np.int64]) -> tuple[float, bool]:
+    """Smallest coefficient of some requests, and whether all of them are 1."""
+    lowest, unit = _coefficients(view_of(store), requests)
+    return float(lowest), bool(unit)
+
+
+def column(store: ConstraintStore, slot: int, j: int) -> NDArray[np.float64]:
+    """Coefficients of a column, by row slot."""
+    dense = np.zeros(store.rows.size)
+    _add_column(view_of(store), slot, j, 1.0, dense, False)
+    return dense
+
+
+@kernel
+def _span(view, q, j):  # type: ignore[no-untyped-def]
+    """Entries of column j of request q; unsigned, so that no index is looked at for a sign."""
+    at, entry = view.pointer_start[view.usage[q]] + j, view.entry_start[view.usage[q]]
+    return np.uint64(entry + view.pointer[at]), np.uint64(entry + view.pointer[at + 1])
+
+
+@kernel
+def _take(view, slot, column, value, flow, room):  # type: ignore[no-untyped-def]
+    """Bring columns into their boxes and requests below their totals; returns the cost."""
+    first, cost = 0, 0.0
+    while first < slot.size:
+        q, last, total = slot[first], first, 0.0
+        at = view.cost_start[q]
+        while last < slot.size and slot[last] == q:
+            j = column[last]
+            cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+            x = min(max(value[last], 0.0), cap)
+            flow[at + j] = x
+            total += x
+            last += 1
+        factor = room[q] / total if total > room[q] and view.relation[q] == AT_MOST else 1.0
+        for k in range(first, last):
+            flow[at + column[k]] *= factor
+            cost += view.scale[q] * view.cost[at + column[k]] * flow[at + column[k]]
+        room[q] -= factor * total
+        first = last
+    return cost
+
+
+@kernel
+def _coefficients(view, requests):  # type: ignore[no-untyped-def]
+    """(smallest coefficient, whether all are 1)."""
+    lowest, unit = np.inf, True
+    for q in requests:
+        usage = view.usage[q]
+        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+        for k in range(entry, entry + view.pointer[pointer + view.n_columns[q]]):
+            lowest = min(lowest, view.value[k])
+            unit &= view.value[k] == 1.0
+    return lowest, unit
+
+
+@kernel
+def _add_column(view, q, j, amount, load, unit):  # type: ignore[no-untyped-def]
+    """Add what an amount of column j of request q uses."""
+    first, last = _span(view, q, j)
+    if unit:
+        for k in range(first, last):
+            load[np.uint32(view.row[k])] += amount
+    else:
+        for k in range(first, last):
+            load[np.uint32(view.row[k])] += amount * view.value[k]
+
+
+@kernel
+def _load(view, requests, flow, size, unit):  # type: ignore[no-untyped-def]
+    """What columns with flow use of each row."""
+    load = np.zeros(size)
+    for q in requests:
+        at = view.cost_start[q]
+        for j in range(view.n_columns[q]):
+            if flow[at + j] > 0.0:
+                _add_column(view, q, j, flow[at + j], load, unit)
+    return load
+
+
+@kernel
+def _price_of(view, q, j, worth, unit):  # type: ignore[no-untyped-def]
+    """Cost of a column with its rows paid."""
+    first, last = _span(view, q, j)
+    price = view.scale[q] * view.cost[view.cost_start[q] + j]
+    for k in range(first, last):
+        price += worth[np.uint32(view.row[k])] if unit else worth[np.uint32(view.row[k])] * view.value[k]
+    return price
+
+
+@kernel
+def _meets(view, q, j, marked):  # type: ignore[no-untyped-def]
+    first, last = _span(view, q, j)
+    for k in range(first, last):
+        if marked[np.uint32(view.row[k])]:
+            return True
+    return False
+
+
+@kernel
+def _through(view, requests, flow, marked, worth, unit):  # type: ignore[no-untyped-def]
+    """Columns with flow through marked rows, and their prices."""
+    count, size = 0, 1024
+    slot, column, price = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
+    for q in requests:
+        at = view.cost_start[q]
+        for j in range(view.n_columns[q]):
+            if flow[at + j] > 0.0 and _meets(view, q, j, marked):
+                if count == size:
+                    size *= 2
+                    slot, column, price = _longer(slot, size), _longer(column, size), _longer(price, size)
+                slot[count], column[count] = q, j
+                price[count] = _price_of(view, q, j, worth, unit)
+                count += 1
+    return slot[:count], column[:count], price[:count]
+
+
+@kernel
+def _cut_column(view, q, j, flow, room, load, upper, unit):  # type: ignore[no-untyped-def]
+    """Cut a column by what its rows are over; returns how many of them no longer are."""
+    first, last = _span(view, q, j)
+    cut, done = 0.0, 0
+    for e in range(first, last):
+        row = np.uint32(view.row[e])
+        if load[row] > upper[row] and (unit or view.value[e] > 0.0):
+            cut = max(cut, (load[row] - upper[row]) / (1.0 if unit else view.value[e]))
+    where = view.cost_start[q] + j
+    cut = min(cut, flow[where])
+    if cut <= 0.0:
+        return done
+    flow[where] = max(flow[where] - cut, 0.0)
+    room[q] += cut
+    for e in range(first, last):
+        row = np.uint32(view.row[e])
+        was = load[row] > upper[row]
+        load[row] -= cut if unit else cut * view.value[e]
+        if was and load[row] <= upper[row] + 1e-15 * abs(upper[row]):
+            load[row] = min(load[row], upper[row])
+            done += 1
+    return done
+
+
+@kernel
+def _cut_in_order(view, slot, column, flow, room, load, upper, unit):  # type: ignore[no-untyped-def]
+    """Cut columns until no row is over, or has no column with flow."""
+    over = np.sum(load > upper)
+    for k in range(slot.size):
+        if over == 0:
+            break
+        over -= _cut_column(view, slot[k], column[k], flow, room, load, upper, unit)
+
+
+@kernel
+def _cut_as_met(view, requests, flow, room, load, upper, unit):  # type: ignore[no-untyped-def]
+    """The same in the order of memory."""
+    over = np.sum(load > upper)
+    for q in requests:
+        if over == 0:
+            break
+        for j in range(view.n_columns[q]):
+            if flow[view.cost_start[q] + j] > 0.0:
+                over -= _cut_column(view, q, j, flow, room, load, upper, unit)
+
+
+@kernel
+def _open(view, requests, room, slight, worth, blocked, unit):  # type: ignore[no-untyped-def]
+    """Columns that would still save cost, of requests with room, through no blocked row; and their prices."""
+    count, size = 0, 1024
+    slot, column, price = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
+    for q in requests:
+        if room[q] <= slight:
+            continue
+        for j in range(view.n_columns[q]):
+            paid = view.scale[q] * view.cost[view.cost_start[q] + j]
+            is_open = paid < 0.0
+            if is_open:
+                first, last = _span(view, q, j)
+                for k in range(first, last):
+                    row = np.uint32(view.row[k])
+                    if blocked[row]:
+                        is_open = False
+                        break
+                    paid += worth[row] if unit else worth[row] * view.value[k]
+            if is_open:
+                if count == size:
+                    size *= 2
+                    slot, column, price = _longer(slot, size), _longer(column, size), _longer(price, size)
+                slot[count], column[count], price[count] = q, j, paid
+                count += 1
+    return slot[:count], column[:count], price[:count]
+
+
+@kernel
+def _longer(array, size):  # type: ignore[no-untyped-def]
+    longer = np.empty(size, array.dtype)
+    longer[: array.size] = array
+    return longer
+
+
+@kernel
+def _fill_in_order(view, slot, column, flow, room, load, upper, unit):  # type: ignore[no-untyped-def]
+    for k in range(slot.size):
+        q, j = slot[k], column[k]
+        where = view.cost_start[q] + j
+        cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+        step = min(room[q], cap - flow[where])
+        first, last = _span(view, q, j)
+        for e in range(first, last):
+            if step <= 0.0:
+                break
+            left = upper[np.uint32(view.row[e])] - load[np.uint32(view.row[e])]
+            if unit:
+                step = min(step, left)
+            elif view.value[e] > 0.0:
+                step = min(step, left / view.value[e])
+        if step > 0.0:
+            flow[where] += step
+            room[q] -= step
+            _add_column(view, q, j, step, load, unit)
+
+
+@kernel
+def _served(view, requests, flow):  # type: ignore[no-untyped-def]
+    """Flow of each request, by slot."""
+    served = np.zeros(view.n_columns.size)
+    for q in requests:
+        for j in range(view.n_columns[q]):
+            served[q] += flow[view.cost_start[q] + j]
+    return served
+
+
+@kernel
+def _cost(view, requests, flow):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for q in requests:
+        at = view.cost_start[q]
+        for j in range(view.n_columns[q]):
+            if flow[at + j] > 0.0:
+                total += view.scale[q] * view.cost[at + j] * flow[at + j]
+    return total
+
+
+@kernel
+def _nonzeros(view, requests, flow):  # type: ignore[no-untyped-def]
+    count = 0
+    for x in flow:
+        count += x > 0.0
+    slot, column, value = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
+    count = 0
+    for q in requests:
+        at = view.cost_start[q]
+        for j in range(view.n_columns[q]):
+            if flow[at + j] > 0.0:
+                slot[count], column[count], value[count] = q, j, flow[at + j]
+                count += 1
+    return slot[:count], column[:count], value[:count]
+
+
+@kernel
+def _serve(view, requests, flow, dead, worth, unit):  # type: ignore[no-untyped-def]
+    """Scale each request's flow to its total, without columns over dead rows; False if one has no other.
+
+    A request without any flow takes its cheapest column.
+    """
+    every = True
+    for q in requests:
+        at, n, sent = view.cost_start[q], view.n_columns[q], 0.0
+        for j in range(n):
+            if flow[at + j] > 0.0 and _meets(view, q, j, dead):
+                flow[at + j] = 0.0
+            sent += flow[at + j]
+        if view.total[q] <= 0.0 or sent <= 0.0:
+            flow[at : at + n] = 0.0
+        if view.total[q] <= 0.0:
+            continue
+        if sent > 0.0:
+            for j in range(n):
+                flow[at + j] = view.total[q] * (flow[at + j] / sent)
+            continue
+        cheapest, low = -1, np.inf
+        for j in range(n):
+            if not _meets(view, q, j, dead):
+                price = _price_of(view, q, j, worth, unit)
+                if price < low:
+                    cheapest, low = j, price
+        if cheapest < 0:
+            every = False
+        else:
+            flow[at + cheapest] = view.total[q]
+    return every
