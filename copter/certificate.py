@@ -23,8 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.pricing import Pricing, StoreView, dot, price, view_of
+from copter.pricing import Pricing, StoreView, dot, price, run_chunks, view_of
 from copter.store import AT_MOST, NO_TOTAL, ConstraintStore, spread
+
+_CHUNK = 50_000
+"""Nonzeros whose usage is summed in one piece, about."""
 
 
 class SparseX(NamedTuple):
@@ -33,6 +36,22 @@ class SparseX(NamedTuple):
     slot: NDArray[np.int64]
     column: NDArray[np.int64]
     value: NDArray[np.float64]
+
+    def where(self, keep: NDArray[np.bool_]) -> SparseX:
+        """The part of it that a mask keeps."""
+        return SparseX(self.slot[keep], self.column[keep], self.value[keep])
+
+
+NOTHING = SparseX(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+"""The allocation that is 0."""
+
+
+def merged(first: SparseX, second: SparseX) -> SparseX:
+    """Union of allocations of different requests."""
+    slot = np.concatenate((first.slot, second.slot))
+    order = np.argsort(slot, kind="stable")  # merges two ascending runs
+    column, value = (np.concatenate(pair)[order] for pair in zip(first[1:], second[1:], strict=True))
+    return SparseX(slot[order], column, value)
 
 
 @dataclass(frozen=True)
@@ -86,7 +105,7 @@ def certify(
     paid = np.where(signed > 0, upper, np.where(signed < 0, lower, 0.0))
     bound = pricing.request_bound - dot(signed, np.where(signed == 0, 0.0, paid))
     objective, local = _objective_and_local(store, x)
-    activity = row_activity(store, x)
+    activity = row_activity(store, x, threads=threads)
     excess = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
     primal = float(np.sqrt(dot(excess, excess) + local))
     dual = float(np.hypot(pricing.violation, np.linalg.norm(y[wrong])))
@@ -111,13 +130,24 @@ def right_hand_norm(store: ConstraintStore) -> float:
     return float(np.sqrt(dot(bounds, bounds) + dot(totals, totals)))
 
 
-def row_activity(store: ConstraintStore, x: SparseX, *, absolute: bool = False) -> NDArray[np.float64]:
+def row_activity(
+    store: ConstraintStore, x: SparseX, *, absolute: bool = False, threads: int | None = None
+) -> NDArray[np.float64]:
     """A x, or |A| |x|, one entry a row slot (dropped rows: arbitrary)."""
-    activity = np.zeros(store.rows.size)
     view = view_of(store)
     if absolute:
         view = view._replace(value=abs(view.value))
-    _add_activity(view, x.slot, x.column, abs(x.value) if absolute else x.value, activity)
+    value = abs(x.value) if absolute else x.value
+    bounds = np.linspace(0, x.slot.size, 2 + x.slot.size // _CHUNK).astype(np.int64)
+    n_rows = store.rows.size
+    parts = run_chunks(
+        lambda k: _activity(view, x.slot, x.column, value, bounds[k], bounds[k + 1], n_rows),
+        bounds.size - 1,
+        threads,
+    )
+    activity = np.zeros(n_rows)
+    for part in parts:
+        activity += part
     return activity
 
 
@@ -135,12 +165,14 @@ def _objective_and_local(store: ConstraintStore, x: SparseX) -> tuple[float, flo
 
 
 @kernel
-def _add_activity(view: StoreView, slot, column, value, activity):  # type: ignore[no-untyped-def]
-    for k in range(slot.size):
+def _activity(view: StoreView, slot, column, value, begin, end, n_rows):  # type: ignore[no-untyped-def]
+    activity = np.zeros(n_rows)
+    for k in range(begin, end):
         usage = view.usage[slot[k]]
         pointer, entry = view.pointer_start[usage] + column[k], view.entry_start[usage]
         for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + 1]):
-            activity[view.row[e]] += view.value[e] * value[k]
+            activity[np.uint32(view.row[e])] += view.value[e] * value[k]
+    return activity
 
 
 @kernel

@@ -221,7 +221,7 @@ def _usage_prices(view, y, offset, n_columns, prices):  # type: ignore[no-untype
         for j in range(n_columns[usage]):
             total = 0.0
             for k in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-                total += y[view.row[k]] * view.value[k]
+                total += y[np.uint32(view.row[k])] * view.value[k]
             prices[at + j] = total
 
 
@@ -251,7 +251,7 @@ def _fill_private(view, y, factor, q, n, p, strip):  # type: ignore[no-untyped-d
         for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
             v = factor * view.cost[start + j]
             for k in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-                v += y[view.row[k]] * view.value[k]
+                v += y[np.uint32(view.row[k])] * view.value[k]
             p[j] = v
             if v < smallest:
                 smallest = v

@@ -26,26 +26,36 @@ class LastX:
     ----------
     program : ContinualProgram
     x : SparseX
-    births : (nonzeros,) birth of the request of each nonzero
+    births, totals : (nonzeros,) birth and total of the request of each nonzero
     """
 
     program: ContinualProgram
     x: SparseX
     births: NDArray[np.int64]
+    totals: NDArray[np.float64]
 
     @classmethod
     def of(cls, program: ContinualProgram, x: SparseX) -> LastX:
         """Remember an allocation of the program as it is now."""
-        return cls(program, x, program.store.requests.birth[x.slot])
+        table = program.store.requests
+        return cls(program, x, table.birth[x.slot], table.total[x.slot])
 
     def _same(self) -> NDArray[np.bool_]:
         birth: NDArray[np.int64] = self.program.store.requests.birth
         return birth[self.x.slot] == self.births
 
     def surviving(self) -> SparseX:
-        """The part whose requests are still there with the same columns."""
+        """The part whose requests have the same columns still, in shares of their totals of now."""
+        x, totals = self.x, self.totals
         same = self._same()
-        return SparseX(self.x.slot[same], self.x.column[same], self.x.value[same])
+        if not same.all():
+            x, totals = SparseX(x.slot[same], x.column[same], x.value[same]), totals[same]
+        now = self.program.store.requests.total[x.slot]
+        changed = (now != totals) & (totals > 0) & np.isfinite(now) & np.isfinite(totals)
+        if changed.any():
+            ratio = np.divide(now, totals, out=np.ones_like(now), where=changed)
+            x = x._replace(value=x.value * ratio)
+        return x
 
     def marked(self) -> SparseX:
         """The whole, with slot ``-1 - slot`` where the request is gone: what churn is counted against."""

@@ -37,6 +37,8 @@ from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
 from copter.store import AT_MOST, EXACTLY
 
 _DENSE_ROWS = 1000
+_HESSIAN_BLOCKS = 10_000
+"""A Hessian is summed over about so many blocks; of more, over a part, another one in each step."""
 _ARMIJO = 1e-4
 _CURVATURE = 0.8
 _LINE_STEPS = 12
@@ -74,6 +76,7 @@ class SemismoothNewton:
         self.stop = stop
         self.threads = threads
         self._damping = 1e-3
+        self._turn = 0
         self._elastic = 0.0
         weights = np.diff(working.pointer[working.first]) + np.diff(working.first)
         self._chunks = chunk_bounds(weights)
@@ -142,7 +145,10 @@ class SemismoothNewton:
     def _direction(self, here: Point, sigma: float) -> NDArray[np.float64]:
         """Newton step; prices that would cross their kink go right to it, the others know of that."""
         damping = self._damping * sigma + self._elastic
-        diagonal = sigma * _hessian_diagonal(self.working, here.free, here.tight) + damping
+        stride = max(1, self.working.slot.size // _HESSIAN_BLOCKS)
+        self._turn += 1
+        sample = self._turn % stride, stride
+        diagonal = sigma * _hessian_diagonal(self.working, here.free, here.tight, *sample) + damping
         towards = self._kinked & (here.y * here.gradient < 0)
         crossing = towards & (abs(here.gradient) >= abs(here.y) * diagonal)
         step = np.where(crossing, -here.y, 0.0)
@@ -151,7 +157,7 @@ class SemismoothNewton:
         if active.size <= _DENSE_ROWS:
             index = np.full(here.y.size, -1)
             index[active] = np.arange(active.size)
-            hessian = sigma * _dense_hessian(self.working, here.free, here.tight, index, active.size)
+            hessian = sigma * _dense_hessian(self.working, here.free, here.tight, index, active.size, *sample)
             rest, gone = index[mask], index[crossing]
             right = here.gradient[mask] - hessian[np.ix_(rest, gone)] @ step[crossing]
             hessian[np.diag_indices(active.size)] += damping + 1e-15 * hessian.diagonal().max(initial=0.0)
@@ -179,7 +185,10 @@ class SemismoothNewton:
         for _ in range(500):
             curved = sigma * _hessian_times(w, here.free, here.tight, search) + damping * search
             curved[~mask] = 0.0
-            length = product / dot(search, curved)
+            curvature = dot(search, curved)
+            if not curvature > 0.0:
+                break
+            length = product / curvature
             step += length * search
             residual -= length * curved
             if np.linalg.norm(residual) <= goal:
@@ -333,19 +342,28 @@ def _project_blocks(w, y, centre, sigma, first, last, x, free, tight):  # type: 
 
 
 @kernel
-def _dense_hessian(w, free, tight, index, size):  # type: ignore[no-untyped-def]
-    """sum_q A_q P_q A_q' on the active rows."""
+def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
+    """Free columns of a block; 0 if they have no curvature, as a lone one under a tight sum row."""
+    count = 0
+    for j in range(w.first[b], w.first[b + 1]):
+        if free[j]:
+            count += 1
+    return 0 if tight[b] and count == 1 else count
+
+
+@kernel
+def _dense_hessian(w, free, tight, index, size, offset, stride):  # type: ignore[no-untyped-def]
+    """sum_q A_q P_q A_q' on the active rows, from every stride-th block."""
     hessian = np.zeros((size, size))
     total = np.zeros(size)
     touched = np.empty(size, np.int64)
     is_touched = np.zeros(size, np.bool_)
-    for b in range(tight.size):
-        count, seen = 0, 0
-        for j in range(w.first[b], w.first[b + 1]):
-            if free[j]:
-                count += 1
-        if count == 0 or (tight[b] and count == 1):
+    for b in range(offset, tight.size, stride):
+        count = _free_columns(w, free, tight, b)
+        if count == 0:
             continue
+        pair = tight[b] and count == 2  # P = d d' / 2 with the difference d of the two columns
+        seen, sign = 0, 1.0
         for j in range(w.first[b], w.first[b + 1]):
             if not free[j]:
                 continue
@@ -353,40 +371,47 @@ def _dense_hessian(w, free, tight, index, size):  # type: ignore[no-untyped-def]
                 r = index[w.row[k]]
                 if r < 0:
                     continue
-                for h in range(w.pointer[j], w.pointer[j + 1]):
-                    s = index[w.row[h]]
-                    if s >= 0:
-                        hessian[r, s] += w.value[k] * w.value[h]
+                if not pair:
+                    for h in range(w.pointer[j], w.pointer[j + 1]):
+                        s = index[w.row[h]]
+                        if 0 <= s <= r:
+                            hessian[r, s] += w.value[k] * w.value[h]
                 if tight[b]:
                     if not is_touched[r]:
                         is_touched[r] = True
                         touched[seen] = r
                         seen += 1
-                    total[r] += w.value[k]
+                    total[r] += sign * w.value[k]
+            sign = -1.0 if pair else 1.0
+        factor = 0.5 if pair else -1.0 / count
         for a in range(seen):
-            for c in range(seen):
-                hessian[touched[a], touched[c]] -= total[touched[a]] * total[touched[c]] / count
+            r = touched[a]
+            part = factor * total[r]
+            if part != 0.0:
+                for c in range(seen):
+                    if touched[c] <= r:
+                        hessian[r, touched[c]] += part * total[touched[c]]
         for a in range(seen):
             total[touched[a]] = 0.0
             is_touched[touched[a]] = False
+    for r in range(size):
+        for s in range(r + 1):
+            hessian[r, s] *= stride
+            hessian[s, r] = hessian[r, s]
     return hessian
 
 
 @kernel
-def _hessian_diagonal(w, free, tight):  # type: ignore[no-untyped-def]
-    """Diagonal of sum_q A_q diag(F) A_q', above that of the Hessian; lone free columns add nothing."""
+def _hessian_diagonal(w, free, tight, offset, stride):  # type: ignore[no-untyped-def]
+    """Diagonal of sum_q A_q diag(F) A_q', above that of the Hessian, from every stride-th block."""
     diagonal = np.zeros(w.lower_row.size)
-    for b in range(tight.size):
-        count = 0
-        for j in range(w.first[b], w.first[b + 1]):
-            if free[j]:
-                count += 1
-        if count == 0 or (tight[b] and count == 1):
+    for b in range(offset, tight.size, stride):
+        if _free_columns(w, free, tight, b) == 0:
             continue
         for j in range(w.first[b], w.first[b + 1]):
             if free[j]:
                 for k in range(w.pointer[j], w.pointer[j + 1]):
-                    diagonal[w.row[k]] += w.value[k] * w.value[k]
+                    diagonal[w.row[k]] += stride * w.value[k] * w.value[k]
     return diagonal
 
 
@@ -395,15 +420,14 @@ def _hessian_times(w, free, tight, d):  # type: ignore[no-untyped-def]
     """sum_q A_q P_q A_q' d"""
     result = np.zeros(d.size)
     for b in range(tight.size):
-        count, mean = 0, 0.0
-        for j in range(w.first[b], w.first[b + 1]):
-            if free[j]:
-                count += 1
-                if tight[b]:
-                    for k in range(w.pointer[j], w.pointer[j + 1]):
-                        mean += w.value[k] * d[w.row[k]]
-        if count == 0 or (tight[b] and count == 1):
+        count = _free_columns(w, free, tight, b)
+        if count == 0:
             continue
+        mean = 0.0
+        for j in range(w.first[b], w.first[b + 1]):
+            if free[j] and tight[b]:
+                for k in range(w.pointer[j], w.pointer[j + 1]):
+                    mean += w.value[k] * d[w.row[k]]
         mean /= count
         for j in range(w.first[b], w.first[b + 1]):
             if free[j]:

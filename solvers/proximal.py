@@ -33,15 +33,16 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from copter.certificate import Certificate, SparseX, certify
+from copter.certificate import NOTHING, Certificate, SparseX, certify
 from copter.pricing import KEEP_ALL, Pricing, price
 from copter.rays import farkas_ray
 from copter.solution import Ray, Solution, Status, Timings, make_solution
 from copter.solvers.base import Solver
 from copter.solvers.memory import LastX, churn_base
-from copter.solvers.steps import Budget, run_steps
-from copter.solvers.working_set import WorkingSet, gather, lightest, typical_slack, union
-from copter.store import spread
+from copter.solvers.partial import PartialSteps
+from copter.solvers.steps import COLD_SIGMA, WARM_SIGMA, Budget, run_steps
+from copter.solvers.working_set import gather, lightest, typical_slack, union
+from copter.store import NO_TOTAL, spread
 
 if TYPE_CHECKING:
     from copter.program import ContinualProgram
@@ -55,10 +56,13 @@ _SCREEN_FROM = 20_000
 """Programs of fewer columns are not screened."""
 _WIDEST = 6
 """A working set of more than so many times the wanted columns is thinned out."""
-_SAMPLE_COLUMNS = 60_000
+_SAMPLE_COLUMNS = 40_000
 _GOAL_SHARE = 0.3
 _IDLE_ROUNDS = 30
 _SWITCH_ROUNDS = 4
+_SAMPLE_AGAIN = 1.0
+_PARTIAL_FROM = 200_000
+"""From so many candidate columns on, only some of the requests move in a step."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,7 @@ class _Run:
         self.churn_base = churn_base(None if state is None else state.last, program)
         self.slack = np.nan
         self.y = np.zeros(self.store.rows.size)
-        self.centre = SparseX(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+        self.centre = NOTHING
         self.warm = self._begin(state)
 
     def _begin(self, state: _State | None) -> tuple[bool, str]:
@@ -209,7 +213,7 @@ class _Run:
 
     def solve(self) -> Solution:
         budget, settings = self.budget, self.settings
-        y = self.y if self.y.any() else self._sampled_prices()
+        y = self.y if self.y.any() else self._sampled_prices(self.y)
         now = best = self._look(self.centre, y)
         if now.pricing.request_bound == np.inf:
             ray = farkas_ray(self.program, np.zeros_like(y), settings.threads)
@@ -217,6 +221,11 @@ class _Run:
             return self._solution(Status.INFEASIBLE, reason, best, ray)
         if self.warm[0] and now.certificate.within(settings.tolerance):
             return self._solution(Status.OPTIMAL, "the point of the warm start is optimal", best)
+        if settings.inner != "cd" and self._many(now.pricing):
+            done = self._partial(now)
+            if isinstance(done, Solution):
+                return done
+            now = best = done
         slot, column = union(now.pricing.slot, now.pricing.column, now.x.slot, now.x.column)
         slot, column = union(slot, column, *lightest(self.store))
         sigma, idle = 0.0, 0
@@ -231,12 +240,12 @@ class _Run:
                 budget,
                 now.x,
                 now.y,
+                first=WARM_SIGMA if self.warm[0] else COLD_SIGMA,
                 sigma=sigma,
-                warm=self.warm[0],
                 goal=goal,
             )
             now, sigma = self._look(steps.x, steps.y), steps.sigma
-            self._report(working, now.certificate)
+            self._report(working.column.size, now.certificate)
             improved = now.worth < 0.5 * best.worth
             best = now if now.worth < best.worth else best
             if now.certificate.within(settings.tolerance):
@@ -258,6 +267,31 @@ class _Run:
                 reason = f"no progress beyond a residual of {best.worth:.1e}"
                 return self._solution(Status.NUMERICAL_ERROR, reason, best)
         return self._solution(Status.ITERATION_LIMIT, "iteration limit reached", best)
+
+    def _many(self, pricing: Pricing) -> bool:
+        return pricing.slot.size > _PARTIAL_FROM
+
+    def _partial(self, now: _Answer) -> Solution | _Answer:
+        """Rounds in which only some of the requests move; an answer if that leads no further."""
+        settings, budget = self.settings, self.budget
+        partial = PartialSteps(self.program, budget)
+        if now.certificate.relative.gap > _SAMPLE_AGAIN * settings.tolerance:
+            there = self._look(now.x, self._sampled_prices(now.y))
+            now = there if there.certificate.bound > now.certificate.bound else now
+        while not budget.spent():
+            moved = partial.step(now.x, now.y, now.pricing)
+            if moved is None:
+                break
+            last, now = now, self._look(moved.x, moved.y)
+            self._report(moved.columns, now.certificate)
+            if now.certificate.bound < last.certificate.bound:  # what moves is too little to know the prices
+                proof = certify(self.store, now.x, last.y, last.pricing, threads=settings.threads)
+                now = _Answer(now.x, last.y, last.pricing, proof)
+            if now.certificate.within(settings.tolerance):
+                return self._solution(Status.OPTIMAL, "residuals and gap are within the tolerance", now)
+            if budget.late():
+                return self._solution(Status.DEADLINE, f"deadline of {budget.deadline:g} s reached", now)
+        return now
 
     def _most_columns(self) -> int:
         """Size from which on the working set is thinned out."""
@@ -296,30 +330,37 @@ class _Run:
         found = price(self.store, violation, slack=slack, cost_factor=0.0, threads=self.settings.threads)
         return found.slot, found.column
 
-    def _sampled_prices(self) -> NDArray[np.float64]:
-        """First prices: those of a sample of the requests, with all their columns, on its share of the rows.
+    def _sampled_prices(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Prices of a sample of the requests, with all their columns, on its share of the rows; y if few.
 
         Without prices a pass finds the columns that would be best if everything were free, and it takes
         many passes to get from them to those that matter.
         """
         table = self.store.requests
-        slots = np.flatnonzero(table.n_columns[: table.size] > KEEP_ALL)
-        stride = int(table.n_columns[slots].sum()) // _SAMPLE_COLUMNS
-        if stride < 4 or slots.size < 8 * stride:
-            return self.y
-        slots = slots[::stride]
-        sizes = table.n_columns[slots]
-        working = gather(self.store, np.repeat(slots, sizes), spread(np.zeros_like(sizes), sizes))
-        share = slots.size / np.count_nonzero(table.n_columns[: table.size])
-        working = working._replace(lower_row=share * working.lower_row, upper_row=share * working.upper_row)
+        n_columns, summed = table.n_columns[: table.size], table.relation[: table.size] != NO_TOTAL
+        slots, single = np.flatnonzero(summed & (n_columns > 0)), np.flatnonzero(~summed & (n_columns > 0))
+        stride = int(n_columns[slots].sum()) // _SAMPLE_COLUMNS
+        if stride < 4 or slots.size < 8 * stride or int(n_columns[single].sum()) > _SAMPLE_COLUMNS:
+            return y
+        taken = slots[::stride]
+        share = float(table.total[taken].sum() / table.total[slots].sum())
+        sample = np.sort(np.concatenate((taken, single)))
+        sizes = n_columns[sample]
+        working = gather(self.store, np.repeat(sample, sizes), spread(np.zeros_like(sizes), sizes))
+        free = working.relation[working.block] == NO_TOTAL
+        working = working._replace(
+            lower_row=share * working.lower_row,
+            upper_row=share * working.upper_row,
+            upper=np.where(free, share * working.upper, working.upper),
+        )
         inner: Literal["cd", "newton"] = "cd" if self.settings.inner == "cd" else "newton"
-        return run_steps(self.program, working, inner, self.budget, self.centre, self.y, goal=1e-3).y
+        return run_steps(self.program, working, inner, self.budget, NOTHING, y, goal=1e-3).y
 
-    def _report(self, working: WorkingSet, certificate: Certificate) -> None:
+    def _report(self, columns: int, certificate: Certificate) -> None:
         log.debug(
             "%6d iterations, %8d of %d columns, objective %.9g, primal %.1e, dual %.1e, gap %.1e, %.3f s",
             self.budget.iterations,
-            working.column.size,
+            columns,
             self.store.n_variables,
             certificate.objective,
             certificate.relative.primal,

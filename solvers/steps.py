@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("copter")
 
 _GROWTH = 5.0
-_FIRST_SIGMA = {False: 10.0, True: 100.0}
+COLD_SIGMA, WARM_SIGMA = 10.0, 100.0
+"""First step lengths, as multiples of what a column typically gets over what it typically costs."""
 _SIGMA_RANGE = (1e-6, 1e12)
 _INNER_LIMIT = 25
 _FAILURES = 3
@@ -97,18 +98,18 @@ def run_steps(
     x: SparseX,
     y: NDArray[np.float64],
     *,
+    first: float = COLD_SIGMA,
     sigma: float = 0.0,
-    warm: bool = False,
     goal: float,
 ) -> StepsResult:
     """Proximal-point steps from (x, y) until the set's own relative gap is at most ``goal``.
 
     Parameters
     ----------
+    first : float
+        First step length, in multiples as :data:`COLD_SIGMA`.
     sigma : float
-        First step length; 0 for the default, small against the costs.
-    warm : bool
-        Whether (x, y) is an answer to a program not unlike this one: the default step is longer then.
+        First step length itself, to go on with that of an earlier call.
     goal : float
     """
     solver: InnerSolver
@@ -121,8 +122,8 @@ def run_steps(
     bounds = np.concatenate((working.lower_row, working.upper_row))
     bounds = bounds[np.isfinite(bounds)]
     closeness = _INNER_SHARE * budget.tolerance * (1.0 + math.sqrt(dot(bounds, bounds)))
-    unit = 1.0 / max(1e-12, _root_mean_square(working.cost))
-    sigma = sigma or _FIRST_SIGMA[warm] * unit
+    unit = working.reach() / max(1e-12, _root_mean_square(working.cost))
+    sigma = sigma or first * unit
     while not budget.spent():
         attainable = 1e-14 * math.sqrt(dot(centre, centre))
         limit = min(_INNER_LIMIT, budget.iteration_limit - budget.iterations)

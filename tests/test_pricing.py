@@ -209,7 +209,7 @@ def test_hessian_is_the_derivative_of_the_gradient(kind, seed):
     rng, w, newton, y, centre, sigma = evaluation(kind, seed)
     point = newton.evaluate(y, centre, sigma)
     m = y.size
-    hessian = sigma * _dense_hessian(w, point.free, point.tight, np.arange(m), m)
+    hessian = sigma * _dense_hessian(w, point.free, point.tight, np.arange(m), m, 0, 1)
     for i in np.flatnonzero(y):
         step = np.zeros(m)
         step[i] = 1e-7
@@ -225,12 +225,17 @@ def test_hessian_is_the_derivative_of_the_gradient(kind, seed):
     part = np.flatnonzero(rng.random(m) < 0.6)
     index = np.full(m, -1)
     index[part] = np.arange(part.size)
-    smaller = sigma * _dense_hessian(w, point.free, point.tight, index, part.size)
+    smaller = sigma * _dense_hessian(w, point.free, point.tight, index, part.size, 0, 1)
     np.testing.assert_allclose(smaller, hessian[np.ix_(part, part)], atol=1e-12)
-    diagonal = sigma * _hessian_diagonal(w, point.free, point.tight)
+    diagonal = sigma * _hessian_diagonal(w, point.free, point.tight, 0, 1)
     assert (diagonal >= hessian.diagonal() - 1e-12).all()
-    loose = sigma * _dense_hessian(w, point.free, np.zeros_like(point.tight), np.arange(m), m).diagonal()
+    untied = np.zeros_like(point.tight)
+    loose = sigma * _dense_hessian(w, point.free, untied, np.arange(m), m, 0, 1).diagonal()
     assert (diagonal <= loose + 1e-12).all()
+    samples = [_dense_hessian(w, point.free, point.tight, np.arange(m), m, k, 3) for k in range(3)]
+    np.testing.assert_allclose(sigma * sum(samples) / 3, hessian, atol=1e-12)
+    samples = [_hessian_diagonal(w, point.free, point.tight, k, 3) for k in range(3)]
+    np.testing.assert_allclose(sigma * sum(samples) / 3, diagonal, atol=1e-12)
 
 
 # ---- coordinate descent ------------------------------------------------------------------------------
