@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from copter.convex import ConvexTerm, LogTerm
     from copter.errors import CopterError, EditError, UnknownSolverError
     from copter.general import linprog, read_mps
     from copter.program import ContinualProgram, Template
@@ -21,8 +22,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ContinualProgram": "copter.program",
+    "ConvexTerm": "copter.convex",
     "CopterError": "copter.errors",
     "EditError": "copter.errors",
+    "LogTerm": "copter.convex",
     "ProximalPoint": "copter.solvers.proximal",
     "Solution": "copter.solution",
     "Status": "copter.solution",
@@ -34,8 +37,10 @@ _HOMES = {
 }
 __all__ = [
     "ContinualProgram",
+    "ConvexTerm",
     "CopterError",
     "EditError",
+    "LogTerm",
     "ProximalPoint",
     "Solution",
     "Status",

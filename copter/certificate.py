@@ -2,7 +2,7 @@
 
 For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a lower one)
 
-    objective        c'x
+    objective        c'x + sum_q phi_q(a_q'x_q)
     bound            d(y) of :mod:`copter.pricing`, <= the optimum of the LP and of the MILP
     primal residual  || violations of rows, sum rows and boxes ||_2,  relative to 1 + || finite bounds ||_2
     dual residual    || reduced costs that no bound can absorb ||_2,   relative to 1 + || c ||_2
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.pricing import Pricing, StoreView, dot, price, run_chunks, view_of
 from copter.store import AT_MOST, NO_TOTAL, ConstraintStore, spread
+from copter.terms import TermBatch
 
 _CHUNK = 50_000
 """Nonzeros whose usage is summed in one piece, about."""
@@ -109,13 +110,13 @@ def certify(
     excess = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
     primal = float(np.sqrt(dot(excess, excess) + local))
     dual = float(np.hypot(pricing.violation, np.linalg.norm(y[wrong])))
-    gap = abs(objective - bound)
+    gap = abs(objective - bound) if np.isfinite(objective) else np.inf
     absolute = Residuals(primal, dual, gap)
     scale = right_hand_norm(store)
     relative = Residuals(
         primal / (1.0 + scale),
         dual / (1.0 + _cost_norm(store) if dual else 1.0),
-        gap / max(1.0, abs(objective)),
+        gap / max(1.0, abs(objective)) if np.isfinite(objective) else np.inf,
     )
     return Certificate(objective, bound, relative, absolute)
 
@@ -159,9 +160,12 @@ def _cost_norm(store: ConstraintStore) -> float:
 
 
 def _objective_and_local(store: ConstraintStore, x: SparseX) -> tuple[float, float]:
-    """c'x, and the squared violations of boxes and sum rows."""
+    """The objective, and the squared violations of boxes and sum rows."""
     table = store.requests
-    return _local_terms(view_of(store), table.size, x.slot, x.column, x.value)
+    objective, local = _local_terms(view_of(store), table.size, x.slot, x.column, x.value)
+    if store.terms:
+        objective += TermBatch.of(store).objective(x)
+    return objective, local
 
 
 @kernel

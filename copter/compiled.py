@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.errors import CopterError
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore, spread
 
 if TYPE_CHECKING:
@@ -132,8 +133,19 @@ def row_positions(store: ConstraintStore, row_slots: NDArray[np.int64]) -> NDArr
     return position
 
 
+def refuse_terms(program: ContinualProgram, what: str) -> None:
+    """Raise a CopterError that names a request with a convex term, if there is one."""
+    for slot in program.store.terms:
+        id = next(id for id, own in program.slot_of.items() if own == slot)
+        raise CopterError(
+            f"{what} takes linear programs only, and request {id!r} has a convex term: "
+            "use the solver 'copter', or 'copter-cd', 'copter-newton', 'copter-cold', 'copter-rebuild'"
+        )
+
+
 def compile_program(program: ContinualProgram) -> CompiledProgram:
     """Build the whole program from the store, as if nothing had been kept from the last round."""
+    refuse_terms(program, "compile_program")
     from scipy.sparse import csc_matrix
 
     store = program.store

@@ -12,6 +12,8 @@ zero in every optimum whose prices are near y, so the solver works on the rest (
 A column that is unbounded, and that no sum row holds, adds no finite term when p_j < 0: the violation is
 reported as dual residual, as PDLP does (Applegate et al. 2021, section 2), and left out of the bound.
 
+Requests with a convex term are priced by :mod:`copter.terms`; all their columns are candidates.
+
 Work is split into a fixed number of chunks of requests whatever the number of threads, and reduced in
 order: the same input gives bitwise the same output.
 """
@@ -30,6 +32,7 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+from copter.terms import TermBatch
 
 _CHUNKS = 32
 _CHUNK_WORK = 50_000
@@ -86,7 +89,8 @@ class Pricing(NamedTuple):
     Attributes
     ----------
     request_bound : float
-        sum_q min p_q'x over X_q, unbounded columns with p < 0 left out; +inf if some X_q is empty.
+        sum_q min p_q'x (+ phi_q(a_q'x)) over X_q, unbounded columns with p < 0 left out; +inf if some
+        X_q is empty.
     violation : float
         Euclidean norm of the negative p of unbounded columns.
     marginal : (request slots,) ndarray
@@ -131,6 +135,12 @@ def price(
         Default: all processors that this process may use.
     """
     view = view_of(store)
+    terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone
+    curved = (0.0, 0.0) if terms is None else terms.bound(view, y)
+    if terms is not None:  # the pass below leaves them out
+        n_columns = view.n_columns.copy()
+        n_columns[terms.slot] = 0
+        view = view._replace(n_columns=n_columns)
     offset, shared = _template_prices(store, view, y)
     size = view.n_columns.size
     marginal = np.zeros(size)
@@ -144,12 +154,16 @@ def price(
         bounds.size - 1,
         threads,
     )
-    bound, violation = 0.0, 0.0
+    bound, violation = curved
     for part in parts:
         bound += part[0]
         violation += part[1]
     slot = np.concatenate([part[2] for part in parts]) if collect else np.empty(0, np.int64)
     column = np.concatenate([part[3] for part in parts]) if collect else np.empty(0, np.int64)
+    if terms is not None and collect:
+        slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns(), strict=True))
+        order = np.argsort(slot, kind="stable")
+        slot, column = slot[order], column[order]
     used = np.nan if slack is None else slack
     return Pricing(bound, float(np.sqrt(violation)), marginal, slot, column, used, store.clock)
 

@@ -1,6 +1,6 @@
 """ContinualProgram: a linear program that stays alive between rounds and is edited by deltas.
 
-    minimise    sum_q c_q'x_q
+    minimise    sum_q c_q'x_q + phi_q(a_q'x_q)   phi_q: a convex term, for requests that have one
     subject to  l <= sum_q A_q x_q <= u          resources (coupling rows)
                 0 <= x_q <= upper_q              request-local box,
                 sum(x_q) <= total_q (or ==)      and, if wanted, one sum row
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.convex import ConvexTerm
 from copter.errors import EditError
 from copter.index import Index, listed
 from copter.resources import Resources
@@ -34,6 +35,7 @@ from copter.validation import (
     scales_of,
     sparse_entries,
     sum_row,
+    term_of,
     totals_of,
     upper_bounds,
     whole_numbers,
@@ -123,6 +125,11 @@ class ContinualProgram(Resources):
         table = self.store.requests
         return None if table.relation[slot] == NO_TOTAL else float(table.total[slot])
 
+    def term(self, request: Hashable) -> ConvexTerm | None:
+        """Convex term of a request, None if it has none."""
+        found = self.store.terms.get(self._requests.slot(request))
+        return None if found is None else found[0]
+
     # ---- templates -------------------------------------------------------------------------------
 
     def add_template(self, usage: Mapping[Any, Any], n_columns: int) -> Template:
@@ -164,6 +171,7 @@ class ContinualProgram(Resources):
         override: Mapping[int, float] | None = None,
         integral: bool = False,
         start: Mapping[int, float] | None = None,
+        term: ConvexTerm | None = None,
     ) -> None:
         """Add a request: a block of columns.
 
@@ -188,6 +196,9 @@ class ContinualProgram(Resources):
         start : mapping of column to value
             Allocation from which a warm start should begin, for example of a request that was
             replaced by this one.
+        term : ConvexTerm, optional
+            Adds phi(a'x) to the objective, for example ``LogTerm(weight, offset, image=a)``; the scale
+            does not touch it.
 
         Raises
         ------
@@ -202,6 +213,7 @@ class ContinualProgram(Resources):
         scale = scale_factor(id, scale)
         columns, values = sparse_entries(id, "override", override or {}, cost.size)
         begin = sparse_entries(id, "start", start, cost.size) if start is not None else None
+        convex = None if term is None else term_of(id, term, cost.size)
         whole = flag(id, "integral", integral)
         slots = self.store.add_requests(
             np.array([cost.size]),
@@ -219,6 +231,8 @@ class ContinualProgram(Resources):
             self.store.set_overrides(slots, np.array([columns.size]), columns, values)
         if begin is not None:
             self._starts[slot] = begin
+        if convex is not None:
+            self.store.set_term(slot, convex)
 
     def add_requests(
         self,
@@ -289,12 +303,14 @@ class ContinualProgram(Resources):
         relation: Relation | None = None,
         upper: float | ArrayLike | None = None,
         start: Mapping[int, float] | None = None,
+        term: ConvexTerm | None = KEEP,
     ) -> None:
         """Change a request; what is not given stays as it is.
 
         New ``costs`` of another length need a new ``usage`` too; a new usage begins without overrides
         (and needs ``upper`` again if the bounds were given per column), its warm start is ``start``.
-        ``override`` replaces the whole previous override, ``{}`` clears it.
+        ``override`` replaces the whole previous override, ``{}`` clears it.  ``term=None`` takes the convex
+        term away; a request that has one needs it again with a new usage.
         """
         slot = self._requests.slot(id)
         store, table = self.store, self.store.requests
@@ -307,6 +323,9 @@ class ContinualProgram(Resources):
         n = n if cost is None else cost.size
         if usage is not None and upper is None and table.upper_start[slot] >= 0:
             raise EditError(id, "upper", upper, "was given per column: a new usage needs it again")
+        if usage is not None and term is KEEP and slot in store.terms:
+            raise EditError(id, "term", term, "its image is of the old columns: a new usage needs it again")
+        convex = None if term is KEEP or term is None else term_of(id, term, n)
         old_kind = int(table.relation[slot])
         old_total = None if old_kind == NO_TOTAL else float(table.total[slot])
         wanted = old_total if total is KEEP else total
@@ -329,6 +348,8 @@ class ContinualProgram(Resources):
             store.set_scales(np.array([slot]), np.array([factor]))
         if patch is not None:
             store.set_overrides(np.array([slot]), np.array([patch[0].size]), *patch)
+        if term is not KEEP:
+            store.set_term(slot, convex)
 
     def update_requests(
         self,

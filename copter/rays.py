@@ -8,6 +8,7 @@ since that sum bounds 0'x from below over all feasible x.  It is the certificate
 
 Unbounded: a direction x of the columns with c'x < 0, x >= 0, x = 0 wherever an upper bound or a sum row
 holds the column, A x <= 0 on rows with a finite upper bound and A x >= 0 on rows with a finite lower one.
+A convex term counts in c'x with the limit of its slope.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from copter.certificate import SparseX, row_activity
 from copter.pricing import price
 from copter.solution import Allocation, Ray
 from copter.store import NO_TOTAL
+from copter.terms import TermBatch
 
 if TYPE_CHECKING:
     from copter.program import ContinualProgram
@@ -62,6 +64,11 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     loose &= direction.value > 1e-12 * largest  # dust of a long step
     ray = SparseX(slot[loose], column[loose], direction.value[loose] / largest)
     costs = store.column_costs(ray.slot, ray.column)
+    if store.terms:
+        batch = TermBatch.of(store)
+        costs += batch.spread_over(ray, batch.lowest_slopes())
+        if np.isinf(costs).any():
+            return None
     value = float(costs @ ray.value)
     activity = row_activity(store, ray)
     weight = row_activity(store, ray, absolute=True)

@@ -8,7 +8,8 @@ Three tables describe what is stored:
 
 ``requests``
     one block of columns each: where its costs lie, which usage it has, its sum row, its upper bounds,
-    a scale on its costs.  A free slot has ``n_columns == 0``.
+    a scale on its costs.  A free slot has ``n_columns == 0``.  A convex term and its image, which few have,
+    are kept aside in ``terms``.
 ``usages``
     the coupling columns A_q in compressed form (pointers, rows, values).  Requests that share a column
     template point at the same usage, and so store nothing but their costs.
@@ -27,12 +28,15 @@ Source: list-of-lists store of COpter, thesis section 4.3.2.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.slabs import Pool, Table, places, spread
+
+if TYPE_CHECKING:
+    from copter.convex import ConvexTerm
 
 NO_TOTAL, AT_MOST, EXACTLY = 0, 1, 2
 """Kinds of a request's own sum row: none, sum(x) <= total, sum(x) == total."""
@@ -83,6 +87,8 @@ class ConstraintStore:
             cost_stamp=(np.int64, -1),
             bound_stamp=(np.int64, -1),
         )
+        self.terms: dict[int, tuple[ConvexTerm, NDArray[np.float64]]] = {}
+        self.packed_terms: Any = None
         self._dropped_rows: list[int] = []
 
     def tick(self) -> int:
@@ -247,6 +253,9 @@ class ConstraintStore:
         if not slots.size:
             return
         self.clock += 1
+        if self.terms:
+            for slot in slots.tolist():
+                self.terms.pop(slot, None)
         self._release_columns(slots)
         self.requests.free(slots)
         self._compact_columns()
@@ -263,6 +272,15 @@ class ConstraintStore:
         self.usages.references[usage] += 1
         self.n_variables += costs.size
         self._compact_columns()
+
+    def set_term(self, slot: int, term: tuple[ConvexTerm, NDArray[np.float64]] | None) -> None:
+        """Give a request a convex term with its image, or take it away."""
+        self.clock += 1
+        self.requests.cost_stamp[slot] = self.clock
+        if term is None:
+            self.terms.pop(slot, None)
+        else:
+            self.terms[slot] = term
 
     def set_costs(self, slots: list[int], costs: list[NDArray[np.float64]]) -> None:
         """New costs for all columns of some requests; their overrides keep their values."""

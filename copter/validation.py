@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.convex import ConvexTerm
 from copter.errors import EditError
 from copter.store import AT_MOST, EXACTLY, NO_TOTAL
 
@@ -176,6 +177,26 @@ def upper_bounds(
         who = owner_of(subject, owner, int(wrong.argmax())) if bound.ndim else subject
         raise EditError(who, "upper", value, "must not be negative or NaN")
     return bound.copy() if bound.ndim else float(bound)
+
+
+def term_of(subject: Hashable, term: Any, n: int) -> tuple[ConvexTerm, NDArray[np.float64]]:
+    """A convex term and its image on n columns."""
+    if not isinstance(term, ConvexTerm):
+        raise EditError(subject, "term", term, "must be a copter.ConvexTerm, for example a LogTerm")
+    for name, value in term.parameters.items():
+        if not math.isfinite(number(subject, f"term.{name}", value)):
+            raise EditError(subject, f"term.{name}", value, "must be finite")
+    dense = _numbers(subject, "term.image", term.image)
+    image = vector(subject, "term.image", np.full(n, float(dense)) if dense.ndim == 0 else dense, n).copy()
+    if not within(image, 0.0, LARGEST_COST):
+        where = int((~((image >= 0) & (image <= LARGEST_COST))).argmax())
+        why = f"must be from 0 to {LARGEST_COST:g}"
+        raise EditError(subject, "term.image", float(image[where]), why)
+    wrong = term.check(image)
+    if wrong is not None:
+        field, offending, why = wrong
+        raise EditError(subject, f"term.{field}", offending, why)
+    return term, image
 
 
 def totals_of(label: str, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray[np.float64]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.certificate import certify
+from copter.compiled import refuse_terms
 from copter.solution import Solution, Status, Timings, dense_to_sparse, make_solution
 from copter.solvers.base import Solver, Stopwatch
 from copter.solvers.highs_rays import find_ray
@@ -115,6 +116,7 @@ class Baseline(Solver):
 
     def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
         """Solve the program as it is now; see :meth:`copter.solvers.base.Solver.solve`."""
+        refuse_terms(program, f"solver {self.name!r}")
         deadline = self.deadline if deadline is None else deadline
         watch = Stopwatch()
         layout = self._load(program)

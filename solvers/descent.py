@@ -65,13 +65,13 @@ class CoordinateDescent:
         most = _PENALTY_LIMIT / (sigma * self._curvature)
         eta = self._first / sigma
         x = centre.copy() if self._x is None else self._x.copy()
-        _make_feasible(w, x)
+        make_feasible(w, x)
         far, last, iteration = runaway_price(w), np.inf, 0
         for iteration in range(1, limit + 1):
-            shifted = _activity(w, x) + y / eta
+            shifted = row_activity(w, x) + y / eta
             stationary = self._descend(w, x, shifted, centre, sigma, eta, tolerance)
             y = eta * (shifted - np.clip(shifted, w.lower_row, w.upper_row))
-            violation = _complementarity(w, _activity(w, x), y)
+            violation = _complementarity(w, row_activity(w, x), y)
             if violation <= tolerance and stationary:
                 self._x = x
                 return InnerResult(x, y, True, iteration)
@@ -96,7 +96,7 @@ class CoordinateDescent:
     ) -> bool:
         """Epochs on x and ``shifted`` until x is stationary, the limit is reached, or it is time to stop."""
         for _ in range(_EPOCHS // _EPOCHS_A_CALL):
-            if _descend(w, x, shifted, centre, sigma, eta, tolerance, _EPOCHS_A_CALL):
+            if descend(w, x, shifted, centre, sigma, eta, tolerance, _EPOCHS_A_CALL):
                 return True
             if self.stop():
                 break
@@ -110,14 +110,14 @@ class CoordinateDescent:
         """
         w = self.working._replace(cost=np.zeros_like(self.working.cost))
         x, sigma = centre.copy(), 1.0
-        _make_feasible(w, x)
+        make_feasible(w, x)
         for _ in range(_ELASTIC_STEPS):
-            self._descend(w, x, _activity(w, x), centre, sigma, 1.0, 1e-12)
+            self._descend(w, x, row_activity(w, x), centre, sigma, 1.0, 1e-12)
             centre = x.copy()
             sigma *= 10.0
             if self.stop():
                 break
-        activity: NDArray[np.float64] = _activity(w, x)
+        activity: NDArray[np.float64] = row_activity(w, x)
         return activity - np.clip(activity, w.lower_row, w.upper_row)
 
 
@@ -129,7 +129,8 @@ def _complementarity(w: WorkingSet, activity: NDArray[np.float64], y: NDArray[np
 
 
 @kernel
-def _activity(w, x):  # type: ignore[no-untyped-def]
+def row_activity(w, x):  # type: ignore[no-untyped-def]
+    """A x of a working set."""
     activity = np.zeros(w.lower_row.size)
     for j in range(x.size):
         if x[j] != 0.0:
@@ -139,7 +140,7 @@ def _activity(w, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _make_feasible(w, x):  # type: ignore[no-untyped-def]
+def make_feasible(w, x):  # type: ignore[no-untyped-def]
     """Put every block into its box and sum row, by filling or emptying columns in order."""
     for b in range(w.slot.size):
         total = 0.0
@@ -211,7 +212,7 @@ def _step(w, to, source, slope, room, shifted, ray, sigma, eta):  # type: ignore
 
 
 @kernel
-def _descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignore[no-untyped-def]
+def descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignore[no-untyped-def]
     """Epochs until every request is stationary to ``tolerance``; returns whether they are."""
     active = np.ones(w.slot.size, np.bool_)
     ray = np.zeros(shifted.size)

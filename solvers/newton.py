@@ -77,6 +77,7 @@ class SemismoothNewton:
         self.threads = threads
         self._damping = 1e-3
         self._turn = 0
+        self._stride = max(1, working.slot.size // _HESSIAN_BLOCKS)
         self._elastic = 0.0
         weights = np.diff(working.pointer[working.first]) + np.diff(working.first)
         self._chunks = chunk_bounds(weights)
@@ -84,15 +85,16 @@ class SemismoothNewton:
 
     def evaluate(self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float) -> Point:
         """psi, its gradient and the projection at prices ``y``."""
-        w, bounds = self.working, self._chunks
+        bounds = self._chunks
+        w, more = self._tilted(y, centre, sigma)
         x = np.empty(w.column.size)
         free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
         parts = run_chunks(
-            lambda k: _project_blocks(w, y, centre, sigma, bounds[k], bounds[k + 1], x, free, tight),
+            lambda k: project_blocks(w, y, centre, sigma, bounds[k], bounds[k + 1], x, free, tight),
             bounds.size - 1,
             self.threads,
         )
-        value, activity = 0.5 * dot(centre, centre) / sigma, np.zeros(y.size)
+        value, activity = more + 0.5 * dot(centre, centre) / sigma, np.zeros(y.size)
         for part in parts:
             value += part[0]
             activity += part[1]
@@ -104,6 +106,12 @@ class SemismoothNewton:
         value -= 0.5 * self._elastic * dot(y, y)
         gradient -= self._elastic * y
         return Point(y, x, free, tight, value, gradient)
+
+    def _tilted(
+        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float
+    ) -> tuple[WorkingSet, float]:
+        """Costs at whose projection psi is to be evaluated, and what that leaves out of psi."""
+        return self.working, 0.0
 
     def solve(
         self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, tolerance: float, limit: int
@@ -145,10 +153,9 @@ class SemismoothNewton:
     def _direction(self, here: Point, sigma: float) -> NDArray[np.float64]:
         """Newton step; prices that would cross their kink go right to it, the others know of that."""
         damping = self._damping * sigma + self._elastic
-        stride = max(1, self.working.slot.size // _HESSIAN_BLOCKS)
         self._turn += 1
-        sample = self._turn % stride, stride
-        diagonal = sigma * _hessian_diagonal(self.working, here.free, here.tight, *sample) + damping
+        turn = self._turn % self._stride
+        diagonal = self._diagonal(here, sigma, turn) + damping
         towards = self._kinked & (here.y * here.gradient < 0)
         crossing = towards & (abs(here.gradient) >= abs(here.y) * diagonal)
         step = np.where(crossing, -here.y, 0.0)
@@ -157,15 +164,40 @@ class SemismoothNewton:
         if active.size <= _DENSE_ROWS:
             index = np.full(here.y.size, -1)
             index[active] = np.arange(active.size)
-            hessian = sigma * _dense_hessian(self.working, here.free, here.tight, index, active.size, *sample)
+            hessian = self._hessian(here, sigma, index, active, turn)
             rest, gone = index[mask], index[crossing]
             right = here.gradient[mask] - hessian[np.ix_(rest, gone)] @ step[crossing]
             hessian[np.diag_indices(active.size)] += damping + 1e-15 * hessian.diagonal().max(initial=0.0)
             step[mask] = np.linalg.solve(hessian[np.ix_(rest, rest)], right)
             return step
-        pull = sigma * _hessian_times(self.working, here.free, here.tight, step)
+        pull = self._hessian_times(here, sigma, step)
         solved = self._conjugate_gradients(here, here.gradient - pull, mask, diagonal, sigma, damping)
         return step + solved
+
+    def _hessian(
+        self,
+        here: Point,
+        sigma: float,
+        index: NDArray[np.int64],
+        active: NDArray[np.int64],
+        turn: int,
+    ) -> NDArray[np.float64]:
+        """Minus the Hessian of psi on active rows, which ``index`` numbers; from a part of many blocks."""
+        stride = self._stride
+        part = _dense_hessian(self.working, here.free, here.tight, index, active.size, turn, stride)
+        return sigma * part
+
+    def _hessian_times(self, here: Point, sigma: float, d: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Minus the Hessian of psi times d."""
+        product: NDArray[np.float64] = _hessian_times(self.working, here.free, here.tight, d)
+        return sigma * product
+
+    def _diagonal(self, here: Point, sigma: float, turn: int) -> NDArray[np.float64]:
+        """About the diagonal of minus the Hessian of psi, not below it."""
+        diagonal: NDArray[np.float64] = _hessian_diagonal(
+            self.working, here.free, here.tight, turn, self._stride
+        )
+        return sigma * diagonal
 
     def _conjugate_gradients(
         self,
@@ -176,14 +208,13 @@ class SemismoothNewton:
         sigma: float,
         damping: float,
     ) -> NDArray[np.float64]:
-        w = self.working
         residual = np.where(mask, right, 0.0)
         goal = min(0.1, float(np.linalg.norm(residual))) * float(np.linalg.norm(residual))
         step = np.zeros(residual.size)
         scaled = residual / diagonal
         search, product = scaled.copy(), dot(residual, scaled)
         for _ in range(500):
-            curved = sigma * _hessian_times(w, here.free, here.tight, search) + damping * search
+            curved = self._hessian_times(here, sigma, search) + damping * search
             curved[~mask] = 0.0
             curvature = dot(search, curved)
             if not curvature > 0.0:
@@ -282,7 +313,7 @@ def _multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _project_blocks(w, y, centre, sigma, first, last, x, free, tight):  # type: ignore[no-untyped-def]
+def project_blocks(w, y, centre, sigma, first, last, x, free, tight):  # type: ignore[no-untyped-def]
     """x = Proj(centre - sigma p) for blocks [first, last); their part of psi and of A x.
 
     p'x + |x - z|^2 / (2 sigma) = (x'x / 2 - x'v + z'z / 2) / sigma with v = z - sigma p: the last term is
@@ -339,6 +370,40 @@ def _project_blocks(w, y, centre, sigma, first, last, x, free, tight):  # type: 
             for k in range(w.pointer[j], w.pointer[j + 1]):
                 activity[w.row[k]] += w.value[k] * xj
     return value / sigma, activity
+
+
+@kernel
+def respond(v, push, image, upper, relation, total, first, todo, reach, square):  # type: ignore[no-untyped-def]
+    """Of x = Proj(v + push a), block by block: a'x, and the squared norm of P a for its free columns."""
+    x = np.empty(v.size)
+    for b in range(todo.size):
+        if not todo[b]:
+            continue
+        begin, end = first[b], first[b + 1]
+        top, mass = -np.inf, 0.0
+        for j in range(begin, end):
+            x[j] = v[j] + (push[b] * image[j] if image[j] > 0.0 else 0.0)
+            top = max(top, x[j])
+            if x[j] > 0.0:
+                mass += min(x[j], upper[j])
+        tight = relation[b] == EXACTLY or (relation[b] == AT_MOST and mass > total[b])
+        tau = _multiplier(x[begin:end], upper[begin:end], total[b], top - total[b]) if tight else 0.0
+        at, mean, count = 0.0, 0.0, 0
+        for j in range(begin, end):
+            d = x[j] - tau
+            if d > 0.0 and upper[j] > 0.0:
+                at += image[j] * min(d, upper[j])
+                if d < upper[j]:
+                    mean += image[j]
+                    count += 1
+        mean = mean / count if tight and count > 0 else 0.0
+        curved = 0.0
+        if not (tight and count == 1):
+            for j in range(begin, end):
+                d = x[j] - tau
+                if d > 0.0 and d < upper[j]:
+                    curved += (image[j] - mean) ** 2
+        reach[b], square[b] = at, curved
 
 
 @kernel

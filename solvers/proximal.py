@@ -1,6 +1,6 @@
 """ProximalPoint: copter's own solver, warm-started and factorization-free.
 
-Proximal-point method for  min c'x  s.t.  x_q in X_q,  l <= A x <= u :
+Proximal-point method for  min c'x  s.t.  x_q in X_q,  l <= A x <= u  (requests may add convex terms to c'x):
 
     x^{k+1} = argmin { c'x + |x - x^k|^2 / (2 sigma_k) : constraints }
 
@@ -213,7 +213,7 @@ class _Run:
 
     def solve(self) -> Solution:
         budget, settings = self.budget, self.settings
-        y = self.y if self.y.any() else self._sampled_prices(self.y)
+        y = self.y if self.y.any() or self.store.terms else self._sampled_prices(self.y)
         now = best = self._look(self.centre, y)
         if now.pricing.request_bound == np.inf:
             ray = farkas_ray(self.program, np.zeros_like(y), settings.threads)
@@ -221,7 +221,7 @@ class _Run:
             return self._solution(Status.INFEASIBLE, reason, best, ray)
         if self.warm[0] and now.certificate.within(settings.tolerance):
             return self._solution(Status.OPTIMAL, "the point of the warm start is optimal", best)
-        if settings.inner != "cd" and self._many(now.pricing):
+        if settings.inner != "cd" and not self.store.terms and self._many(now.pricing):
             done = self._partial(now)
             if isinstance(done, Solution):
                 return done
@@ -307,7 +307,7 @@ class _Run:
     def _price(self, y: NDArray[np.float64]) -> Pricing:
         """A pass at prices y; the slack is kept at about a dozen columns a screened request."""
         store, threads = self.store, self.settings.threads
-        if store.n_variables <= _SCREEN_FROM:
+        if store.n_variables <= _SCREEN_FROM or store.terms:
             return price(store, y, slack=np.inf, threads=threads)
         n_columns = store.requests.n_columns[: store.requests.size]
         screened = max(1, int(np.count_nonzero(n_columns > KEEP_ALL)))

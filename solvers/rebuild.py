@@ -137,6 +137,9 @@ class Copy:
         groups = [np.flatnonzero(kind == each) for each in np.unique(kind)]
         for group in groups:
             _add_requests(self.program, [ids[k] for k in group.tolist()], store, slots[group], position)
+        for slot, id in zip(slots.tolist(), ids, strict=True):
+            if slot in store.terms:
+                self.program.update_request(id, term=original.term(id))
         # The new program's slots are 0, 1, ... in the order of the calls.
         self._slots = slots[np.concatenate(groups)] if groups else slots
 

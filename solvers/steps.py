@@ -20,9 +20,13 @@ from copter.pricing import dot
 from copter.rays import farkas_ray, primal_ray
 from copter.solution import Ray
 from copter.solvers.base import Stopwatch
+from copter.solvers.convex_descent import ConvexDescent
+from copter.solvers.convex_newton import ConvexNewton
+from copter.solvers.convex_terms import WorkingTerms
 from copter.solvers.descent import CoordinateDescent
 from copter.solvers.newton import SemismoothNewton
 from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
+from copter.terms import TermBatch
 
 if TYPE_CHECKING:
     from copter.program import ContinualProgram
@@ -112,24 +116,32 @@ def run_steps(
         First step length itself, to go on with that of an earlier call.
     goal : float
     """
-    solver: InnerSolver
-    if inner == "cd":
-        solver = CoordinateDescent(working, budget.late)
-    else:
-        solver = SemismoothNewton(working, budget.late, budget.threads)
     centre, prices = working.values_at(x), y / working.row_scale
     reached, ray, violation, failures = centre, None, None, 0
     bounds = np.concatenate((working.lower_row, working.upper_row))
     bounds = bounds[np.isfinite(bounds)]
     closeness = _INNER_SHARE * budget.tolerance * (1.0 + math.sqrt(dot(bounds, bounds)))
     unit = working.reach() / max(1e-12, _root_mean_square(working.cost))
+    solver: InnerSolver
+    measured: WorkingSet | WorkingTerms = working
+    if program.store.terms:
+        measured = terms = WorkingTerms(working, TermBatch.of(program.store))
+        slopes, unit = terms.reference(centre)
+        if inner == "cd":
+            solver = ConvexDescent(working, terms, budget.late)
+        else:
+            solver = ConvexNewton(working, terms, budget.late, budget.threads, slopes)
+    elif inner == "cd":
+        solver = CoordinateDescent(working, budget.late)
+    else:
+        solver = SemismoothNewton(working, budget.late, budget.threads)
     sigma = sigma or first * unit
     while not budget.spent():
         attainable = 1e-14 * math.sqrt(dot(centre, centre))
         limit = min(_INNER_LIMIT, budget.iteration_limit - budget.iterations)
         result = solver.solve(prices, centre, sigma, closeness + attainable, limit)
         budget.iterations += max(1, result.iterations)
-        objective, loss = working.gap(result.x, result.y)
+        objective, loss = measured.gap(result.x, result.y)
         gap = abs(loss) / max(1.0, abs(objective))
         move, reached = result.x - centre, result.x
         log.debug(

@@ -10,7 +10,7 @@ from strategies import KINDS, PlainProgram, random_plain
 
 from copter import ContinualProgram
 from copter.pricing import KEEP_ALL, chunk_bounds, price, run_chunks
-from copter.solvers.descent import _activity, _descend, _make_feasible
+from copter.solvers.descent import descend, make_feasible, row_activity
 from copter.solvers.newton import SemismoothNewton, _dense_hessian, _hessian_diagonal, _hessian_times
 from copter.solvers.working_set import WorkingSet, gather, union
 from copter.store import AT_MOST, EXACTLY, NO_TOTAL
@@ -138,7 +138,7 @@ def test_a_working_set_is_the_program_in_other_units(kind):
     inside = x / w.column_scale
     m = model.row_lower.size
     np.testing.assert_allclose(w.cost @ inside, model.c @ x)
-    np.testing.assert_allclose(_activity(w, inside)[:m], w.row_scale[:m] * (model.A @ x))
+    np.testing.assert_allclose(row_activity(w, inside)[:m], w.row_scale[:m] * (model.A @ x))
     np.testing.assert_allclose(w.upper * w.column_scale, model.upper)
     np.testing.assert_allclose(w.lower_row[:m], model.row_lower * w.row_scale[:m])
     norms = np.sqrt(np.bincount(w.row, w.value**2, m))
@@ -197,7 +197,7 @@ def test_gradient_is_the_derivative_of_psi(kind, seed):
             (high.value - low.value) / 2e-6, abs=2e-7 * (1 + abs(point.value))
         )
     for i in np.flatnonzero((y == 0) & (w.lower_row < w.upper_row)):
-        activity = _activity(w, point.x)[i]
+        activity = row_activity(w, point.x)[i]
         assert point.gradient[i] == pytest.approx(
             activity - np.clip(activity, w.lower_row[i], w.upper_row[i])
         )
@@ -251,19 +251,19 @@ def test_descent_reaches_the_minimum_of_the_augmented_lagrangian(kind, seed):
         return shifted - np.clip(shifted, w.lower_row, w.upper_row)
 
     def value(x):
-        far = distance(_activity(w, x) + y / eta)
+        far = distance(row_activity(w, x) + y / eta)
         return w.cost @ x + (x - centre) @ (x - centre) / (2 * sigma) + 0.5 * eta * far @ far
 
     def gradient(x):
-        far = distance(_activity(w, x) + y / eta)
+        far = distance(row_activity(w, x) + y / eta)
         slopes = np.bincount(np.repeat(np.arange(x.size), np.diff(w.pointer)), w.value * far[w.row], x.size)
         return w.cost + (x - centre) / sigma + eta * slopes
 
     x = centre.copy()
-    _make_feasible(w, x)
-    shifted = _activity(w, x) + y / eta
-    assert _descend(w, x, shifted, centre, sigma, eta, 1e-9, 10_000)
-    np.testing.assert_allclose(shifted, _activity(w, x) + y / eta, atol=1e-9)
+    make_feasible(w, x)
+    shifted = row_activity(w, x) + y / eta
+    assert descend(w, x, shifted, centre, sigma, eta, 1e-9, 10_000)
+    np.testing.assert_allclose(shifted, row_activity(w, x) + y / eta, atol=1e-9)
     sums = []
     for b in range(w.slot.size):
         inside = np.zeros(x.size)
@@ -308,5 +308,5 @@ def test_make_feasible_touches_only_what_is_wrong():
     program.add_request("under", [0.0] * 3, {}, total=2.0, relation="==", upper=[0.5, 1.0, INF])
     program.add_request("box", [0.0] * 3, {}, upper=1.0)
     x = np.array([0.5, 0.0, 1.0, 0.5, 0.75, 0.25, 0.25, 0.0, 0.0, -1.0, 0.5, 3.0])
-    _make_feasible(whole(program), x)
+    make_feasible(whole(program), x)
     assert x.tolist() == [0.5, 0.0, 1.0, 0.0, 0.75, 0.25, 0.5, 1.0, 0.5, 0.0, 0.5, 1.0]
