@@ -289,3 +289,19 @@ def test_the_heuristic_moves_the_hottest_that_fits_from_most_to_least_loaded():
     placement = greedy(fleet, last)
     assert placement.server.tolist() == [1, 0, 0, 0]
     assert imbalance(fleet, placement) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"loads": [1.0, 2.0, 3.0]}, r"loads of shape \(3,\): there are 2 shards"),
+        ({"loads": 1.0, "sizes": [1.0]}, r"sizes of shape \(1,\): there are 2 shards"),
+        ({"loads": 1.0, "servers": ["a"]}, "1 servers given: there are 2 shards"),
+    ],
+)
+def test_shards_in_bulk_need_an_amount_each(wrong, message):
+    balancer = LoadBalancer()
+    balancer.add_server("a", memory=4)
+    with pytest.raises(LoadBalancingError, match=message):
+        balancer.add_shards(["x", "y"], **wrong)
+    assert balancer.shards == []

@@ -223,10 +223,14 @@ class LoadBalancer:
     ) -> None:
         """Add shards one after the other; with ``servers``, one for each, they are there already."""
         shards = list(shards)
-        amounts = [
-            np.broadcast_to(np.asarray(given, float), len(shards)).tolist() for given in (loads, sizes)
-        ]
         places = [None] * len(shards) if servers is None else list(servers)
+        amounts: list[list[float]] = []
+        for field, given in (("loads", np.asarray(loads, float)), ("sizes", np.asarray(sizes, float))):
+            if given.shape not in ((), (len(shards),)):
+                raise LoadBalancingError(f"{field} of shape {given.shape}: there are {len(shards)} shards")
+            amounts.append(np.broadcast_to(given, len(shards)).tolist())
+        if len(places) != len(shards):
+            raise LoadBalancingError(f"{len(places)} servers given: there are {len(shards)} shards")
         for shard, load, size, server in zip(shards, *amounts, places, strict=True):
             self.add_shard(shard, load, size, server)
 
