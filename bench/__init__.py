@@ -1,1 +1,1 @@
-"""Benchmarks: rounds recorded once as deltas and replayed through any solver."""
+"""Benchmarks: courses of rounds that any solver is measured on, recorded once as deltas or played anew."""

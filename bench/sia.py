@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from copter.bench.recording import Recorder, RecordingProgram
-from copter.bench.rounds import Recorded
+from copter.bench.recording import Recorded, Recorder, RecordingProgram
 from copter.problems.sia.steady import record_rounds
 from copter.solvers.base import make_solver
 

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from copter.bench.rounds import Measured, Record
+from copter.bench.course import COMPLETE, Course, Record
+from copter.bench.rounds import Measured
 from copter.solvers.base import SOLVERS
 
 TIMES = ("t_edit", "t_solve", "t_shim", "t_total")
 APART = ("t_store", "t_certify")
 QUALITY = ("gap", "primal_residual", "integral_gap", "churn", "iterations")
 
-ANSWERED = ("optimal", "infeasible", "unbounded")
+ANSWERED = ("optimal", "infeasible", "unbounded", COMPLETE)
 _IN_PLACE = ("proximal", "highs_hot")
 """Modules of the solvers that take a round's edits as such, and build nothing again."""
 
@@ -31,7 +32,7 @@ def keeps_edits(solver: str) -> bool | None:
 
 
 def spread(values: Iterable[float], truncated: Sequence[bool] | None = None) -> dict[str, Any]:
-    """Return median, p99, smallest and largest of the finite ones of some numbers (NaN if there are none).
+    """Return median, mean, p99, smallest and largest of the finite numbers (NaN if there are none).
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def spread(values: Iterable[float], truncated: Sequence[bool] | None = None) -> 
     Returns
     -------
     dict
-        ``median, p99, min, max``; ``not_finite``, the number of values that are NaN or infinite; and
+        ``median, mean, p99, min, max``; ``not_finite``, the number of values that are NaN or infinite; and
         ``at_least``, the names of the figures that are only lower bounds.
     """
     array = np.fromiter(values, float)
@@ -59,31 +60,36 @@ def spread(values: Iterable[float], truncated: Sequence[bool] | None = None) -> 
 
 def _figures(array: np.ndarray) -> dict[str, float]:
     if not array.size:
-        return dict.fromkeys(("median", "p99", "min", "max"), float("nan"))
+        return dict.fromkeys(("median", "mean", "p99", "min", "max"), float("nan"))
     return {
         "median": float(np.median(array)),
+        "mean": float(array.mean()),
         "p99": float(np.percentile(array, 99)),
         "min": float(array.min()),
         "max": float(array.max()),
     }
 
 
-def summarise(measured: Sequence[Measured]) -> dict[str, Any]:
+def summarise(measured: Sequence[Measured], figures: Sequence[str] = (), left_out: int = 1) -> dict[str, Any]:
     """Summarise the rounds of each solver.
 
     Parameters
     ----------
     measured : sequence of Measured
+    figures : sequence of str
+        Further fields of the records.
+    left_out : int
+        Rounds at the start that are in no spread; if there are no others, none is left out.
 
     Returns
     -------
     dict
-        Per solver: the first (cold) round apart, the spread of the rounds after it, how many of those are
+        Per solver: the first (cold) round apart, the spread of the rounds measured, how many of those are
         not optimal, and as ``over_copter`` its median edit + solve over the whole of copter's median round
         (edit, solve, shim).  That is None without copter, or if copter's own median is only a lower bound;
         ``over_copter_at_least`` says whether it is itself one.
     """
-    summary = {one.solver: _of_solver(one) for one in measured if one.records}
+    summary = {one.solver: _of_solver(one, figures, left_out) for one in measured if one.records}
     copter = summary.get("copter")
     usable = copter is not None and "median" not in copter["t_total"]["at_least"]
     whole = copter["t_total"]["median"] if copter is not None and usable else None
@@ -93,8 +99,8 @@ def summarise(measured: Sequence[Measured]) -> dict[str, Any]:
     return summary
 
 
-def _of_solver(measured: Measured) -> dict[str, Any]:
-    first, later = measured.records[0], measured.records[1:] or measured.records
+def _of_solver(measured: Measured, figures: Sequence[str], left_out: int) -> dict[str, Any]:
+    first, later = measured.records[0], measured.records[left_out:] or measured.records
     truncated = [record["status"] not in ANSWERED for record in later]
     statuses: dict[str, int] = {}
     for record in measured.records:
@@ -112,7 +118,7 @@ def _of_solver(measured: Measured) -> dict[str, Any]:
     for name in (*TIMES, *APART):
         cut = truncated if name in ("t_solve", "t_total") else None
         result[name] = spread((record[name] for record in later), cut)
-    for name in QUALITY:
+    for name in (*QUALITY, *figures):
         result[name] = spread(record[name] for record in later)
     return result
 
@@ -141,15 +147,19 @@ def ablation(summary: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def document(
-    machine: dict[str, Any], settings: dict[str, Any], measured: Sequence[Measured]
+    machine: dict[str, Any], settings: dict[str, Any], measured: Sequence[Measured], course: Course
 ) -> dict[str, Any]:
     """Return the JSON document of a benchmark: machine, settings, records, summary and the ablation."""
+    course.compare(measured)
     records: list[Record] = [record for one in measured for record in one.records]
-    summary = summarise(measured)
+    summary = summarise(measured, [figure.name for figure in course.figures], course.left_out)
+    rows = ablation(summary)
+    if not course.takes_edits:
+        rows = [row | {"differential_edits": None} for row in rows]
     return {
         "machine": machine,
         "settings": settings | {"stopping": {one.solver: one.stopping for one in measured}},
         "records": records,
         "summary": summary,
-        "ablation": ablation(summary),
+        "ablation": rows,
     }

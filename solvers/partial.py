@@ -12,8 +12,8 @@ it takes to make up for it, and some more: a share `need_i` of them,
 
 Which ones is decided by a hash of their slot, so that the choice is the same for any number of threads.
 All others are held: their usage is taken off the rows.  Rows that are far from their bounds are left out
-too, and come in if the step would violate them.  The certificate is always that of the whole program, so a
-choice that was too narrow shows as a gap, and is widened.
+too, unless they are all that bounds a column, and come in if the step would violate them.  The certificate
+is always that of the whole program, so a choice that was too narrow shows as a gap, and is widened.
 """
 
 from __future__ import annotations
@@ -68,20 +68,25 @@ class PartialSteps:
         self._patience = _PATIENCE
         self._last_y = np.zeros(self.store.rows.size)
         self._moves = np.zeros(self.store.requests.size, np.bool_)
+        self._needed = _needed(view_of(self.store), self.store.rows.size)
 
     def step(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing) -> Moved | None:
-        """One step from (x, y) with a pass at y; None if most requests would have to move."""
-        budget, store = self.budget, self.store
+        """One step from (x, y) with a pass at y; None if this leads no further.
+
+        So it is if most requests would have to move, if none moves that did not before, or if a ray shows
+        that there is no optimum.
+        """
+        budget, store, moves = self.budget, self.store, self._moves
+        before = np.count_nonzero(moves)
         activity, weight = self._choose(x, y, pricing)
         self._patience *= _MORE_PATIENCE
-        moves = self._moves
-        if np.count_nonzero(moves) > _MOST * len(self.program):
+        if not before < np.count_nonzero(moves) <= _MOST * len(self.program):
             return None
         among, own = moves[pricing.slot], moves[x.slot]
         moved, kept = x.where(own), x.where(~own)
         slot, column = union(pricing.slot[among], pricing.column[among], moved.slot, moved.column)
         usage = row_activity(store, kept, threads=budget.threads)
-        seen = (self._room(activity, weight) < _NEAR) | (y != 0)
+        seen = (self._room(activity, weight) < _NEAR) | (y != 0) | self._needed
         for _ in range(_ROW_PASSES):
             working = gather(store, slot, column, Held(usage, seen))
             steps = run_steps(
@@ -94,6 +99,8 @@ class PartialSteps:
                 first=_FIRST_SIGMA,
                 goal=_GOAL_SHARE * budget.tolerance,
             )
+            if steps.ray is not None:
+                return None
             moved, y = steps.x, steps.y
             room = self._room(usage + row_activity(store, moved, threads=budget.threads), weight)
             if budget.late() or not (~seen & (room < -budget.tolerance)).any():
@@ -139,7 +146,8 @@ class PartialSteps:
         lack = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
         lack = np.where(priced, abs(np.where(y > 0, upper, lower) - activity), lack)
         movable = np.where((activity > upper) | (activity < lower), weight, reach)
-        need = self._patience * np.where(lack > 0, lack / np.maximum(movable, 1e-300), 0.0)
+        lack = np.minimum(lack, 1e100)
+        need = self._patience * lack / np.maximum(movable, np.maximum(1e-9 * lack, 1e-100))
         need = np.maximum(need, np.where(priced, self._patience * _LEAST_NEED, 0.0))
         # rows that were short for what moved, but are not for all: others should make room on them
         top = abs(self._last_y).max(initial=0.0)
@@ -196,6 +204,22 @@ def _losses(view, y, marginal, first, column, value, begin, end, loss):  # type:
             lost = np.inf  # boxes: columns are independent, and their marginal price says nothing
         loss[q] = lost
     return activity, weight, reach
+
+
+@kernel
+def _needed(view, rows):  # type: ignore[no-untyped-def]
+    """Rows of the columns that nothing but rows may bound: without them a step could be endless."""
+    needed = np.zeros(rows, np.bool_)
+    for q in range(view.n_columns.size):
+        if view.relation[q] != NO_TOTAL:
+            continue
+        pointer, entry = view.pointer_start[view.usage[q]], view.entry_start[view.usage[q]]
+        for j in range(view.n_columns[q]):
+            cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+            if cap == np.inf:
+                for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+                    needed[np.uint32(view.row[e])] = True
+    return needed
 
 
 @kernel

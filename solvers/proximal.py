@@ -60,7 +60,6 @@ _SAMPLE_COLUMNS = 40_000
 _GOAL_SHARE = 0.3
 _IDLE_ROUNDS = 30
 _SWITCH_ROUNDS = 4
-_SAMPLE_AGAIN = 1.0
 _PARTIAL_FROM = 200_000
 """From so many candidate columns on, only some of the requests move in a step."""
 
@@ -275,7 +274,7 @@ class _Run:
         """Rounds in which only some of the requests move; an answer if that leads no further."""
         settings, budget = self.settings, self.budget
         partial = PartialSteps(self.program, budget)
-        if now.certificate.relative.gap > _SAMPLE_AGAIN * settings.tolerance:
+        if self.warm[0]:  # changes that move prices far show in those of a sample, and cheaply
             there = self._look(now.x, self._sampled_prices(now.y))
             now = there if there.certificate.bound > now.certificate.bound else now
         while not budget.spent():

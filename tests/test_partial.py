@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.sparse import random_array
+from strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
 from copter import ContinualProgram, make_solver
 from copter.certificate import NOTHING, row_activity
@@ -130,3 +131,37 @@ def test_if_all_lose_there_is_no_partial_step():
     assert (
         steps.step(NOTHING, y, price(program.store, y, slack=np.inf)) is None
     )  # all of them lose: all must move
+
+
+def join(program, plain):
+    """Put a plain program beside what is there."""
+    for id, (lower, upper) in plain.resources.items():
+        program.add_resource(id, upper, lower)
+    for id, r in plain.requests.items():
+        usage = {i: (list(e), list(e.values())) for i, e in r.usage.items()}
+        program.add_request(id, r.costs, usage, total=r.total, relation=r.relation, upper=r.upper)
+
+
+@pytest.mark.parametrize("change", [None, make_infeasible, make_unbounded])
+@pytest.mark.parametrize("seed", range(8))
+def test_every_kind_of_program_ends_as_with_highs(always_partial, seed, change):
+    rng = np.random.default_rng([seed, 3])
+    program, _ = flows(rng, requests=40)
+    plain = random_plain(rng, str(rng.choice(KINDS)))
+    if change is not None:
+        change(rng, plain)
+    join(program, plain)
+    reference = make_solver("highs-simplex", tolerance=1e-9).solve(program)
+    solution = make_solver("copter", iteration_limit=5000).solve(program)
+    assert solution.status == reference.status
+    if change is None:
+        assert solution.objective == pytest.approx(reference.objective, rel=1e-5, abs=1e-5)
+
+
+def test_a_row_far_from_its_bound_that_alone_bounds_a_column_stays(always_partial):
+    program, _ = flows(np.random.default_rng(4), requests=50)
+    program.add_resource("far", upper=1e4)
+    program.add_request("free", [-1.0], {"far": [1.0]})
+    solution = make_solver("copter", iteration_limit=500).solve(program)
+    assert solution.status == "optimal"
+    assert solution.x["free"].sum() == pytest.approx(1e4)

@@ -19,7 +19,7 @@ from copter.problems.shockwave import (
     solve_waterfilling,
     window_of,
 )
-from copter.problems.shockwave.window import FLOOR
+from copter.problems.shockwave.window import FLOOR, Window
 
 SPEEDS_UP = Job("up", 0.0, 1, Mode.GNS, (Regime(16, 4, 60.0), Regime(32, 8, 30.0)))
 SLOWS_DOWN = Job("down", 0.0, 1, Mode.ACCORDION, (Regime(16, 8, 30.0), Regime(32, 4, 60.0)))
@@ -70,6 +70,30 @@ def test_waterfilling_is_certified_and_feasible(window):
     assert relaxed.objective == pytest.approx(window.relaxed_objective(relaxed.rounds))
     assert relaxed.bound - relaxed.objective <= 1e-7 * max(abs(relaxed.objective), 1e-3)
     assert relaxed.bound >= relaxed.objective - 1e-9 * max(abs(relaxed.objective), 1e-3)
+
+
+def test_gpu_time_just_used_up_at_the_end_of_a_segment_still_has_its_price():
+    window = Window(
+        names=("j0", "j1"),
+        gpus=np.array([3, 3]),
+        weights=np.array([1.0, 0.0]),
+        base=np.array([1e-6, 1e-6]),
+        remaining=np.array([204.0, 598.0]),
+        total_seconds=np.array([204.0, 598.0]),
+        segment_start=np.array([0, 1, 3]),
+        segment_rounds=np.array([1.7, 11 / 6, 3.15]),
+        segment_gain=np.array([0.5, 0.4, 0.1]),
+        regime_start=np.array([0, 1, 3]),
+        regime_rounds=np.array([1.7, 11 / 6, 3.15]),
+        regime_gain=np.array([0.5, 0.4, 0.1]),
+        rounds=5,
+        capacity=4,
+        round_seconds=120.0,
+        lam=0.1,
+    )
+    relaxed = solve_waterfilling(window)
+    assert relaxed.capacity_price > 0  # any price up to the first job's worth fills the time; one certifies
+    assert relaxed.bound == pytest.approx(relaxed.objective, rel=1e-9)
 
 
 @given(window=windows(), seed=st.integers(0, 99))

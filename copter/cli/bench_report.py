@@ -1,7 +1,8 @@
-"""Running and reporting of benchmarks on recorded rounds, the same for every domain."""
+"""Running and reporting of benchmarks on a course of rounds, the same for every domain."""
 
 from __future__ import annotations
 
+import functools
 import math
 import traceback
 from collections.abc import Mapping, Sequence
@@ -10,26 +11,28 @@ from typing import Any
 
 import typer
 
+from copter.bench.course import Course, Figure, Record
 from copter.bench.machine import machine
-from copter.bench.rounds import Measured, Record, Recorded, SolverSettings, replay, replay_isolated
+from copter.bench.rounds import Measured, SolverSettings, measure, measure_isolated
 from copter.bench.summary import document
 from copter.cli.console import errors, save_json, seconds, table
 
 
-def measure_all(recorded: Recorded, settings: Mapping[str, Any]) -> tuple[list[Measured], dict[str, str]]:
-    """Replay a recording through the solvers of `settings`, one after the other.
+def measure_all(course: Course, settings: Mapping[str, Any]) -> tuple[list[Measured], dict[str, str]]:
+    """Run a course with the solvers of `settings`, one after the other.
 
     A solver that fails does not end the benchmark: its error is in the second result, by its name.
     """
     measured, failures = [], {}
-    run = replay_isolated if settings["isolate"] else replay
+    run = measure_isolated if settings["isolate"] else measure
+    show = functools.partial(_show, tuple(course.figures))
     for name in settings["solvers"]:
         errors().print(f"measuring {name}")
         solver = SolverSettings(
             name, settings["tolerance"], settings["deadline"], settings["threads"], settings["mip_gap"]
         )
         try:
-            measured.append(run(recorded, solver, _show))
+            measured.append(run(course, solver, show))
         except (
             Exception
         ) as error:  # hours of other solvers' rounds must not be lost to one, whatever it raised
@@ -39,38 +42,43 @@ def measure_all(recorded: Recorded, settings: Mapping[str, Any]) -> tuple[list[M
     return measured, failures
 
 
-def _show(record: Record) -> None:
-    errors().print(
-        f"  {record['round']}: {seconds(record['t_total'])}, {record['status']}, gap {record['gap']:.1e}"
-    )
+def _show(figures: Sequence[Figure], record: Record) -> None:
+    parts = [seconds(record["t_total"]), record["status"]]
+    if math.isfinite(record["gap"]):
+        parts.append(f"gap {record['gap']:.1e}")
+    parts += [f"{one.name} {record[one.name]:{one.form}}" for one in figures if one.name in record]
+    errors().print(f"  {record['round']}: {', '.join(parts)}", highlight=False)
 
 
 def report(
     title: str,
+    course: Course,
     settings: dict[str, Any],
     measured: Sequence[Measured],
     failures: Mapping[str, str],
     json_path: Path | None,
 ) -> None:
     """Print the tables or the JSON document, or write it; exit with 1 if a solver failed."""
-    result = document(machine(), settings, measured)
+    result = document(machine(), settings, measured, course)
     if failures:
         result["failures"] = dict(failures)
     if json_path is not None:
         save_json(result, json_path)
     if str(json_path) != "-":
-        _print_times(title, result)
+        _print_times(title, result, course)
+        if course.figures:
+            _print_figures(result, course)
         _print_ablation(result["ablation"])
         _print_stopping(result["settings"])
     if failures:
         raise typer.Exit(1)
 
 
-def _print_times(title: str, result: Mapping[str, Any]) -> None:
-    first = result["records"][0] if result["records"] else None
-    size = f": {first['n_variables']:,} columns, {first['n_rows']:,} rows" if first else ""
+def _print_times(title: str, result: Mapping[str, Any], course: Course) -> None:
+    largest = max(result["records"], key=lambda record: record["n_variables"], default=None)
+    size = f": {largest['n_variables']:,} columns, {largest['n_rows']:,} rows" if largest else ""
     table(
-        f"{title}{size}; medians of the rounds after the first (>= where rounds were cut off)",
+        f"{title}{size}; medians of the rounds{_after(course)} (>= where rounds were cut off)",
         (
             "solver",
             "first",
@@ -95,7 +103,7 @@ def _print_times(title: str, result: Mapping[str, Any]) -> None:
                 f"{one['not_optimal']} of {one['rounds_measured']}",
                 _gap(one["gap"]["max"], one["gap"]["not_finite"]),
                 _gap(one["integral_gap"]["max"], one["integral_gap"]["not_finite"]),
-                f"{one['churn']['median']:.1%}",
+                _share(one["churn"]["median"]),
                 f"{one['iterations']['median']:.0f}",
                 f"{one['peak_memory_mb']:.0f}" if one["peak_memory_mb"] else "-",
             )
@@ -104,9 +112,29 @@ def _print_times(title: str, result: Mapping[str, Any]) -> None:
     )
 
 
+def _print_figures(result: Mapping[str, Any], course: Course) -> None:
+    table(
+        f"What each solver's rounds came to{_after(course)}",
+        ("solver", *(f"{figure.heading}, {figure.shown}" for figure in course.figures)),
+        [
+            (name, *(figure.show(one[figure.name]) for figure in course.figures))
+            for name, one in result["summary"].items()
+        ],
+    )
+
+
+def _after(course: Course) -> str:
+    """Which rounds the figures are of."""
+    return " after the first" + (f" {course.left_out}" if course.left_out > 1 else "")
+
+
 def _time(figures: Mapping[str, Any], name: str) -> str:
     """Return a time, marked if it is only a lower bound."""
     return (">= " if name in figures["at_least"] else "") + seconds(figures[name])
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}" if math.isfinite(value) else "-"
 
 
 def _gap(largest: float, not_finite: int) -> str:

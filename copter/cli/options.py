@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -23,12 +24,30 @@ def _tolerance(value: float) -> float:
     return value
 
 
-SolverName: TypeAlias = Annotated[
-    str, typer.Option("--solver", callback=check_solver, help="Solver of each round; see: copter solvers.")
-]
-SolverNames: TypeAlias = Annotated[
-    str, typer.Option("--solvers", callback=check_solvers, help="Solvers, separated by commas.")
-]
+def solver_option(methods: Sequence[str] = ()) -> Any:
+    """Return --solver, which also takes a domain's own methods (:func:`copter.cli.solvers.check_solver`)."""
+    return typer.Option(
+        "--solver",
+        callback=lambda name: check_solver(name, methods),
+        help=f"Solver of each round; see: copter solvers.{_also(methods)}",
+    )
+
+
+def solvers_option(methods: Sequence[str] = ()) -> Any:
+    """Return --solvers, which also takes a domain's own methods."""
+    return typer.Option(
+        "--solvers",
+        callback=lambda names: check_solvers(names, methods),
+        help=f"Solvers, separated by commas.{_also(methods)}",
+    )
+
+
+def _also(methods: Sequence[str]) -> str:
+    return f" Also: {', '.join(methods)}." if methods else ""
+
+
+SolverName: TypeAlias = Annotated[str, solver_option()]
+SolverNames: TypeAlias = Annotated[str, solvers_option()]
 Tolerance: TypeAlias = Annotated[
     float, typer.Option(callback=_tolerance, help="Relative residuals and gap at which a solve may stop.")
 ]

@@ -18,8 +18,9 @@ def over_time(
     *,
     logarithmic: bool = False,
     limits: tuple[float, float] | None = None,
+    axis: str = "simulated time (hours)",
 ) -> Figure:
-    """Draw one line per series against simulated hours.
+    """Draw one line per series against simulated hours, or whatever `axis` says.
 
     Parameters
     ----------
@@ -31,8 +32,10 @@ def over_time(
         Whether the vertical axis is logarithmic.
     limits : (float, float), optional
         Ends of the vertical axis.
+    axis : str
+        Label of the horizontal axis.
     """
-    figure, axes = _figure(title, "simulated time (hours)", label)
+    figure, axes = _figure(title, axis, label)
     for name, values in series.items():
         axes.plot(hours, values, linewidth=1.0, label=name)
     if logarithmic:

@@ -254,4 +254,4 @@ def bench_sia(
         recorded = record_sia(Path(folder), gpus=gpus, jobs=jobs, rounds=rounds, seed=seed)
         errors().print(f"recorded in {seconds(perf_counter() - begin)}")
         measured, failures = measure_all(recorded, settings)
-    report(f"Sia, {gpus} GPUs, {jobs} jobs", settings, measured, failures, json_path)
+    report(f"Sia, {gpus} GPUs, {jobs} jobs", recorded, settings, measured, failures, json_path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import re
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,22 +13,37 @@ from copter.cli.console import print_json, table
 from copter.solvers.base import SOLVERS
 
 
-def check_solver(name: str) -> str:
-    """Return `name`, or raise a usage error that lists what there is."""
-    if name in SOLVERS:
+def check_solver(name: str, methods: Sequence[str] = ()) -> str:
+    """Return `name`, or raise a usage error that lists what there is.
+
+    Parameters
+    ----------
+    name : str
+    methods : sequence of str
+        What a domain has besides the registered solvers.  A final ``-K`` stands for a number: with ``pop-K``
+        there is ``pop-16``.
+    """
+    if name in SOLVERS or any(_is(method, name) for method in methods):
         return name
-    near = difflib.get_close_matches(name, SOLVERS, n=1)
+    known = [*SOLVERS, *methods]
+    near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
-    raise typer.BadParameter(f"no solver is called {name!r}. {hint}There are: {', '.join(SOLVERS)}")
+    raise typer.BadParameter(f"no solver is called {name!r}. {hint}There are: {', '.join(known)}")
 
 
-def check_solvers(names: str) -> str:
+def _is(method: str, name: str) -> bool:
+    if not method.endswith("-K"):
+        return name == method
+    return re.fullmatch(re.escape(method[:-1]) + "[1-9][0-9]*", name) is not None
+
+
+def check_solvers(names: str, methods: Sequence[str] = ()) -> str:
     """Check a comma-separated list of solver names."""
     parts = split_solvers(names)
     if not parts:
         raise typer.BadParameter("name at least one solver, for example: --solvers copter,highs-hot")
     for name in parts:
-        check_solver(name)
+        check_solver(name, methods)
     return names
 
 

@@ -1,7 +1,8 @@
 """Shockwave: Nash social welfare over time, for jobs whose batch size changes while they train.
 
 :func:`replay` runs a trace under a policy: :class:`Shockwave`, or one of :data:`BASELINES`.  A plan is made
-from a :class:`Window`, its relaxation, and :class:`copter.shims.plan.PlanShim`.
+from a :class:`Window`, its relaxation, and :class:`copter.shims.plan.PlanShim`.  :func:`solve_market` finds
+the equilibrium of a volatile Fisher market.
 
 Source: Zheng and others, "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine
 Learning", NSDI 2023.
@@ -12,6 +13,7 @@ from copter.problems.shockwave.ftf import Outlook, finish_time_fairness, outlook
 from copter.problems.shockwave.generator import generate
 from copter.problems.shockwave.instances import snapshot
 from copter.problems.shockwave.interface import JobState, Policy, PolicyError, Round
+from copter.problems.shockwave.market import Equilibrium, Market, MarketError, solve_market
 from copter.problems.shockwave.mechanism import Mechanism
 from copter.problems.shockwave.metrics import JobResult, Metrics, PublishedResult, read_published
 from copter.problems.shockwave.predictor import Errors, Pattern, pattern_of, prediction_errors
@@ -24,10 +26,13 @@ from copter.problems.shockwave.window import Window, build_window, window_of
 
 __all__ = [
     "BASELINES",
+    "Equilibrium",
     "Errors",
     "Job",
     "JobResult",
     "JobState",
+    "Market",
+    "MarketError",
     "Mechanism",
     "Metrics",
     "Mode",
@@ -60,6 +65,7 @@ __all__ = [
     "replay",
     "schedule_matrix",
     "snapshot",
+    "solve_market",
     "solve_relaxation",
     "solve_waterfilling",
     "window_of",

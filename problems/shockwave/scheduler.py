@@ -72,6 +72,23 @@ def plan_problem(window: Window) -> PlanProblem:
     return PlanProblem(value, remaining, window.gpus, window.capacity, window.makespan_weight)
 
 
+def make_plan(window: Window, now: Round, relaxation: Relaxation, shim_seconds: float) -> Plan:
+    """Plan of whole rounds from the relaxation of a window of ``now``."""
+    return PlanShim(shim_seconds).plan(
+        plan_problem(window),
+        relaxation.rounds,
+        bound=relaxation.bound,
+        prices=(relaxation.capacity_price, relaxation.work_price, relaxation.job_prices),
+        urgency=urgency(window),
+        running=np.array([state.running for state in now.jobs], bool),
+    )
+
+
+def urgency(window: Window) -> NDArray[np.float64]:
+    """Smith's rule: weight over remaining run time."""
+    return window.weights / np.maximum(window.remaining, 1.0)
+
+
 class Shockwave:
     """The policy.
 
@@ -120,14 +137,7 @@ class Shockwave:
             predictor=settings.predictor,
         )
         relaxation = self.solver(window)
-        plan = PlanShim(settings.shim_seconds).plan(
-            plan_problem(window),
-            relaxation.rounds,
-            bound=relaxation.bound,
-            prices=(relaxation.capacity_price, relaxation.work_price, relaxation.job_prices),
-            urgency=window.weights / np.maximum(window.remaining, 1.0),
-            running=np.array([state.running for state in now.jobs], bool),
-        )
+        plan = make_plan(window, now, relaxation, settings.shim_seconds)
         self.solves.append(Solve(now.index, len(window), relaxation, plan))
         self._names, self._runs, self._made = window.names, plan.runs, now.index
         self._remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))

@@ -23,13 +23,14 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.shockwave.relaxation import Relaxation, answer
+from copter.problems.shockwave.relaxation import Relaxation, answer, dual_bound
 from copter.problems.shockwave.window import Window
 
 Floats = NDArray[np.float64]
 
 _STEPS = 100
 _CLOSE = 1e-13
+_CERTAIN = 1e-9
 
 
 class _Filling:
@@ -147,7 +148,33 @@ def solve_waterfilling(window: Window) -> Relaxation:
         work = 0.0
     # The price of GPU time has in it what the other part of H saves by using it.
     mu += work * seconds / window.capacity
-    return answer(window, rounds, mu, work, alpha, begin)
+    relaxed = answer(window, rounds, mu, work, alpha, begin)
+    if relaxed.bound - relaxed.objective <= _CERTAIN * max(abs(relaxed.objective), _CERTAIN):
+        return relaxed
+    # Where GPU time is just used up at an end of a segment, many prices of it fit; alpha says which.
+    highest = float((filling.worth * window.segment_gain / filling.utility).max())
+    price = _least_bound(window, work, alpha, highest)
+    better = answer(window, rounds, price, work, alpha, begin)
+    return better if better.bound < relaxed.bound else relaxed
+
+
+def _least_bound(window: Window, work: float, alpha: Floats, high: float) -> float:
+    """Price of GPU time with the least bound, which is convex in it: by thirds, and at kinks close by."""
+    beta = alpha + work * window.gpus / window.capacity
+    kinks = np.unique(beta * window.round_seconds / window.gpus)
+    low, high = 0.0, max(high, float(kinks.max(initial=0.0)))
+
+    def bound(mu: float) -> float:
+        return dual_bound(window, mu, work, alpha)
+
+    for _ in range(_STEPS):
+        third = (high - low) / 3.0
+        if bound(low + third) <= bound(high - third):
+            high -= third
+        else:
+            low += third
+    near = kinks[np.argsort(abs(kinks - low))[:3]]
+    return min([low, high, *near.tolist()], key=bound)
 
 
 def _possible(filling: _Filling, h: float) -> bool:

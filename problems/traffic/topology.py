@@ -239,7 +239,7 @@ def _from_topohub(name: str) -> nx.Graph:
     try:
         return _node_link(topohub.get(name))
     except Exception as error:  # a missing topology raises whatever reading a missing file raises
-        raise TopologyError(f"{name!r} is neither a file nor a topology of topohub: {error!r}") from error
+        raise TopologyError(f"{name!r} is neither a file nor a topology of topohub") from error
 
 
 def _capacity(name: str, tail: Hashable, head: Hashable, value: object) -> float:

@@ -1,0 +1,199 @@
+"""What a benchmark measures: a course of rounds that any solver can run, each for itself.
+
+A course knows how to play its rounds with one solver and gives a record a round.  Some courses are open
+loops: the same edits for every solver, recorded once (:class:`copter.bench.recording.Recorded`).  Others are
+closed: what a round looks like depends on the solver's own last allocation, and every solver drives a model
+of its own through the same events.  Methods that solve no linear program (heuristics, decompositions) are
+names of their course, not of :data:`copter.solvers.base.SOLVERS`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from copter.program import ContinualProgram
+
+if TYPE_CHECKING:
+    from copter.bench.rounds import Measured, SolverSettings
+    from copter.solution import Solution
+    from copter.solvers.base import Solver
+
+Record = dict[str, Any]
+
+COMPLETE = "complete"
+"""Status of a method that ran to its end, which proves nothing about the quality of its answer."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A field that a course adds to its records, and how the printed table shows it.
+
+    Attributes
+    ----------
+    name : str
+        Of the field; a number (or a truth value, whose mean is a share).
+    heading : str
+        Of the column.
+    shown : str
+        Which figure of the rounds it shows: "median", "mean", "p99", "min" or "max".
+    form : str
+        A format specification, as ``.1%``.
+    """
+
+    name: str
+    heading: str
+    shown: str = "median"
+    form: str = ".3g"
+
+    def show(self, figures: Mapping[str, Any]) -> str:
+        """Return the figure as the table shows it, with the number of rounds that have none."""
+        value, missing = figures[self.shown], figures["not_finite"]
+        text = format(value, self.form) if math.isfinite(value) else "-"
+        return f"{text}, {missing} without" if missing else text
+
+
+@dataclass
+class Play:
+    """A course under way with one solver.
+
+    Attributes
+    ----------
+    records : iterator of Record
+        One a round, made as it is asked for.
+    stopping : dict
+        What the solver itself stops at (:meth:`copter.solvers.base.Solver.stopping`).
+    program : ContinualProgram, optional
+        The linear program of its rounds, if it has one: the warm-up lets coordinate descent solve it too.
+    """
+
+    records: Iterator[Record]
+    stopping: dict[str, float] = field(default_factory=dict)
+    program: ContinualProgram | None = None
+
+
+class Course(ABC):
+    """Rounds that solvers are measured on.  Picklable: each solver may run in a process of its own.
+
+    Attributes
+    ----------
+    figures : sequence of Figure
+        Fields of its records beyond those of :func:`solve_round`.
+    left_out : int
+        Rounds at the start that the summary leaves out: 1 (the cold one) or more.
+    takes_edits : bool
+        Whether rounds reach solvers as edits of a program; if not, no solver of it keeps any.
+    """
+
+    figures: ClassVar[Sequence[Figure]] = ()
+    left_out: int = 1
+    takes_edits: ClassVar[bool] = True
+
+    @abstractmethod
+    def small(self) -> Course:
+        """Return a small course of the same kind, that is run first, untimed.
+
+        It must be large enough for every kernel to be compiled, passes that use threads included (more than
+        50,000 columns).
+        """
+
+    @abstractmethod
+    def play(self, settings: SolverSettings) -> Play:
+        """Begin the rounds with the solver ``settings.make()``, or with a method of the course's own."""
+
+    def compare(self, measured: Sequence[Measured]) -> None:  # noqa: B027 - most courses compare nothing
+        """Add to the records what needs those of all solvers, such as the best known objective."""
+
+
+def solve_round(
+    number: int,
+    program: ContinualProgram,
+    solver: Solver,
+    t_store: float,
+    finish: Callable[[Solution], Mapping[str, Any]],
+) -> Record:
+    """Solve a program and finish the allocation, as a record.
+
+    Parameters
+    ----------
+    number : int
+    program : ContinualProgram
+    solver : Solver
+    t_store : float
+        Seconds in which the round's events became edits of the program.
+    finish : callable
+        Makes the allocation out of the solution (a shim, a repair); its seconds are `t_shim`.  It returns
+        `integral_objective` and `integral_gap` (NaN if there is no allocation) and the course's own figures.
+    """
+    begin = perf_counter()
+    solution = solver.solve(program)
+    wall = perf_counter() - begin
+    t_model, t_solve = solver.seconds(solution, wall)
+    t_edit = t_model + (t_store if solver.edits_in_place else 0.0)
+    begin = perf_counter()
+    finished = finish(solution)
+    t_shim = perf_counter() - begin
+    return {
+        "solver": solver.name,
+        "round": number,
+        "n_variables": program.n_variables,
+        "n_rows": program.n_rows,
+        "nnz": program.nnz,
+        "t_edit": t_edit,
+        "t_solve": t_solve,
+        "t_shim": t_shim,
+        "t_total": t_edit + t_solve + t_shim,
+        "t_store": t_store,
+        "t_certify": wall - t_model - t_solve,
+        "status": str(solution.status),
+        "primal_residual": solution.primal_residual,
+        "dual_residual": solution.dual_residual,
+        "gap": solution.gap,
+        "objective": solution.objective,
+        "bound": solution.bound,
+        "integral_objective": math.nan,
+        "integral_gap": math.nan,
+        "churn": solution.churn,
+        "iterations": solution.iterations,
+        "warm_started": solution.warm_started,
+        **finished,
+    }
+
+
+def method_round(
+    name: str, number: int, *, t_solve: float, t_edit: float = 0.0, t_shim: float = 0.0, **fields: Any
+) -> Record:
+    """Return the record of a round by a method that keeps no linear program; what it lacks is 0 or NaN.
+
+    Parameters
+    ----------
+    name : str
+        Of the method.
+    number : int
+    t_edit, t_solve, t_shim : float
+    **fields
+        What it does know, the course's own figures included.
+    """
+    nothing = ("primal_residual", "dual_residual", "gap", "objective", "bound")
+    return {
+        "solver": name,
+        "round": number,
+        "n_variables": 0,
+        "n_rows": 0,
+        "nnz": 0,
+        "t_edit": t_edit,
+        "t_solve": t_solve,
+        "t_shim": t_shim,
+        "t_total": t_edit + t_solve + t_shim,
+        "t_store": 0.0,
+        "t_certify": 0.0,
+        "status": COMPLETE,
+        **dict.fromkeys((*nothing, "integral_objective", "integral_gap", "churn"), math.nan),
+        "iterations": 0,
+        "warm_started": False,
+        **fields,
+    }

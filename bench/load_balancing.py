@@ -1,0 +1,157 @@
+"""Shard load balancing for benchmarks: each solver drives a balancer of its own through the same loads.
+
+What a round costs depends on the solver's own last placement, so rounds cannot be recorded once.  All solvers
+of linear programs get the same reduced program and the same shim; `highs-milp` is the exact problem
+with its replicas X, by branch and bound; `heuristic` and `pop-K` are those of
+:mod:`copter.problems.load_balancing`.  One rule holds for all: what carries load is there next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from copter.bench.course import Course, Figure, Play, Record, method_round, solve_round
+from copter.problems.load_balancing import LoadBalancer, Pop, Round, greedy, solve_exact
+from copter.problems.load_balancing.scenario import Scenario
+
+if TYPE_CHECKING:
+    from copter.bench.rounds import SolverSettings
+    from copter.solution import Solution
+    from copter.solvers.base import Solver
+
+METHODS = ("heuristic", "pop-K")
+EXACT = "highs-milp"
+BURN_IN = 20
+"""Rounds that the authors leave out of their means, and so does the summary if there are more."""
+_WARM_UP: dict[str, Any] = {"shards": 512, "servers": 128, "rounds": 4}
+
+
+@dataclass(frozen=True)
+class Balancing(Course):
+    """A scenario to measure solvers on.
+
+    Attributes
+    ----------
+    scenario : Scenario
+    warming : bool
+        Whether this is the small version.
+    """
+
+    scenario: Scenario
+    warming: bool = False
+
+    figures: ClassVar[Sequence[Figure]] = (
+        Figure("movements", "moves", "mean", ".2f"),
+        Figure("imbalance", "imbalance", "max", ".1%"),
+        Figure("balanced", "balanced", "mean", ".1%"),
+        Figure("memory", "memory", "max", ".0%"),
+        Figure("replicas", "replicas", "mean", ".0f"),
+    )
+
+    @property
+    def left_out(self) -> int:  # type: ignore[override]
+        """Rounds that the summary leaves out."""
+        return BURN_IN if self.scenario.rounds > BURN_IN else 1
+
+    def small(self) -> Balancing:
+        """Return the same with few shards."""
+        return Balancing(replace(self.scenario, **_WARM_UP, memory=None, table=None), warming=True)
+
+    def play(self, settings: SolverSettings) -> Play:
+        """Begin the rounds with a solver or a method."""
+        name = settings.name
+        if name not in (*METHODS, EXACT) and not name.startswith("pop-"):
+            solver, balancer = settings.make(), self.scenario.balancer()
+            return Play(_solved(self.scenario, balancer, solver), solver.stopping(), balancer.program)
+        scenario = self.scenario
+        parts = int(name.removeprefix("pop-")) if name.startswith("pop-") else 1
+        if self.warming:
+            scenario = replace(scenario, shards=16 * parts, servers=2 * parts, rounds=2)
+        stopping = {} if name == "heuristic" else {"mip_rel_gap": settings.mip_gap}
+        rounds = {"heuristic": _heuristic, EXACT: _exact}.get(name, _pop)
+        return Play(rounds(scenario, settings, parts), stopping)
+
+
+def _figures(balancer: LoadBalancer, done: Round) -> Record:
+    return {
+        "integral_objective": done.cost,
+        "integral_gap": done.gap,
+        "movements": done.movements,
+        "imbalance": done.imbalance,
+        "balanced": done.imbalance <= 2.0 * balancer.tolerance + 1e-9,
+        "memory": done.memory,
+        "replicas": done.replicas,
+    }
+
+
+def _solved(scenario: Scenario, balancer: LoadBalancer, solver: Solver) -> Iterator[Record]:
+    def finish(solution: Solution) -> Record:
+        return _figures(balancer, balancer.place(solution))
+
+    for number, loads in enumerate(scenario.loads()):
+        begin = perf_counter()
+        balancer.set_loads(loads)
+        balancer.prepare()
+        yield solve_round(number, balancer.program, solver, perf_counter() - begin, finish)
+
+
+def _heuristic(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator[Record]:
+    balancer = scenario.balancer()
+    for number, loads in enumerate(scenario.loads()):
+        balancer.set_loads(loads)
+        balancer.check()
+        begin = perf_counter()
+        placement = greedy(balancer.fleet(), balancer.placement())
+        seconds = perf_counter() - begin
+        done = balancer.take(placement)
+        yield method_round(settings.name, number, t_solve=seconds, **_figures(balancer, done))
+
+
+def _exact(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator[Record]:
+    balancer = scenario.balancer()
+    for number, loads in enumerate(scenario.loads()):
+        balancer.set_loads(loads)
+        balancer.check()
+        last = balancer.placement()
+        exact = solve_exact(
+            balancer.fleet(),
+            last,
+            mip_gap=settings.mip_gap,
+            deadline=settings.time_limit,
+            threads=settings.threads,
+        )
+        done = balancer.take(exact.placement or last, exact.bound)
+        own: dict[str, Any] = {
+            "n_variables": exact.columns,
+            "n_rows": exact.rows,
+            "nnz": exact.nnz,
+            "status": str(exact.status),
+            "gap": exact.gap,
+            "bound": exact.bound,
+            "iterations": exact.nodes,
+        }
+        fields = own | _figures(balancer, done)
+        yield method_round(settings.name, number, t_edit=exact.build_seconds, t_solve=exact.seconds, **fields)
+
+
+def _pop(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator[Record]:
+    balancer = scenario.balancer()
+    pop: Pop | None = None
+    for number, loads in enumerate(scenario.loads()):
+        balancer.set_loads(loads)
+        balancer.check()
+        fleet, last = balancer.fleet(), balancer.placement()
+        pop = pop or Pop(fleet, parts, scenario.seed)
+        found = pop.solve(fleet, last, mip_gap=settings.mip_gap, deadline=settings.time_limit)
+        done = balancer.take(found.placement)
+        build = sum(answer.build_seconds for answer in found.answers)
+        seconds = [answer.seconds for answer in found.answers]
+        fields = _figures(balancer, done) | {
+            "n_variables": sum(answer.columns for answer in found.answers),
+            "t_longest_part": max(seconds),
+            "status": "deadline" if found.unanswered else "complete",
+        }
+        yield method_round(settings.name, number, t_edit=build, t_solve=sum(seconds), **fields)

@@ -1,0 +1,256 @@
+"""What runs of Shockwave leave: rounds, jobs, plans and plots in their folder, and the table at their end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from copter.cli.console import seconds, table
+from copter.cli.plots import cumulative
+from copter.cli.runfolder import RowFile, RunFolder
+from copter.problems.shockwave import Job, Policy, ReplayResult, Round, Shockwave, Solve, replay
+
+Watch = Callable[[Round, int], None]
+
+_ROUND = {
+    "policy": "its name",
+    "round": "counts rounds with at least one job, from 0",
+    "time": "seconds at its start",
+    "jobs": "jobs that are there",
+    "running": "jobs that run",
+    "gpus": "GPUs that were given to them",
+    "starts": "jobs that run and did not in the round before",
+    "policy_seconds": "seconds that the policy took",
+}
+_JOB = {
+    "policy": "its name",
+    "name": "name of the job",
+    "gpus": "GPUs that it needs",
+    "arrival": "seconds of its arrival",
+    "finished": "seconds at which it completed",
+    "jct": "finished - arrival",
+    "exclusive_seconds": "its run time alone on its GPUs",
+    "starts": "starts and restarts",
+    "ftf": "finish time fairness, with the contention of the whole trace",
+    "ftf_live": "the same with the mean contention while it was there",
+}
+_PLAN = {
+    "policy": "its name",
+    "round": "in which the plan was made",
+    "jobs": "jobs in it",
+    "relaxation_seconds": "seconds of solving the relaxation",
+    "shim_seconds": "seconds of making whole rounds of it",
+    "objective": "of the plan, to be maximised",
+    "bound": "certified: no plan has a larger objective",
+    "gap": "(bound - objective) / |objective|",
+    "exchanges": "improvements after rounding",
+}
+_SUMMARY = "the figures of the table, for each policy"
+
+
+class _Watched:
+    """A policy that shows each round to somebody before it decides."""
+
+    def __init__(self, policy: Policy, show: Watch) -> None:
+        self.name, self._policy, self._show = policy.name, policy, show
+        self._seen: set[str] = set()
+
+    def schedule(self, now: Round) -> Collection[str]:
+        self._seen |= {state.name for state in now.jobs}
+        self._show(now, len(self._seen) - len(now.jobs))
+        return self._policy.schedule(now)
+
+
+class ShockwaveRun:
+    """Replays of one trace with the folder that they are written into, if any.
+
+    Parameters
+    ----------
+    trace : sequence of Job
+    gpus : int
+    path : Path, optional
+        Run folder; None writes nothing.
+    command : sequence of str
+        The command line, for config.json.
+    settings : mapping
+        Everything else for config.json.
+    """
+
+    def __init__(
+        self,
+        trace: Sequence[Job],
+        gpus: int,
+        path: Path | None,
+        command: Sequence[str],
+        settings: Mapping[str, Any],
+    ) -> None:
+        self.trace, self.gpus = list(trace), gpus
+        self.results: list[ReplayResult] = []
+        self.policies: dict[str, dict[str, Any]] = {}
+        self._begin = perf_counter()
+        self._folder: RunFolder | None = None
+        self._files: dict[str, RowFile] = {}
+        if path is not None:
+            title = f"Shockwave: {len(self.trace)} jobs on {gpus} GPUs."
+            self._folder = RunFolder.create(path, title, command, {**settings, "trace_jobs": len(self.trace)})
+            for name, columns, row in (
+                ("rounds.csv", _ROUND, "round"),
+                ("jobs.csv", _JOB, "job"),
+                ("plans.csv", _PLAN, "plan of Shockwave"),
+            ):
+                self._files[name] = self._folder.rows(name, columns, f"a row per policy and {row}:")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._folder is not None:
+            self._folder.__exit__(kind, error, trace)
+
+    @property
+    def admitted(self) -> int:
+        """Jobs that fit on the cluster."""
+        return sum(job.gpus <= self.gpus for job in self.trace)
+
+    def play(self, policy: Policy, show: Watch) -> None:
+        """Replay the trace under a policy, and write what came of it."""
+        begin = perf_counter()
+        result = replay(self.trace, self.gpus, _Watched(policy, show))
+        wall = perf_counter() - begin
+        solves = policy.solves if isinstance(policy, Shockwave) else []
+        self.results.append(result)
+        self.policies[result.policy] = _figures(result, solves) | {"wall_seconds": wall}
+        if self._folder is None:
+            return
+        for record in result.rounds:
+            counts = {"jobs": len(record.jobs), "running": len(record.running)}
+            row = {name: getattr(record, name) for name in ("time", "gpus", "starts", "policy_seconds")}
+            self._write("rounds.csv", result.policy, {"round": record.index} | counts | row)
+        for job in result.jobs:
+            self._write("jobs.csv", result.policy, asdict(job) | {"jct": job.jct})
+        for solve in solves:
+            plan = {name: getattr(solve.plan, name) for name in ("objective", "bound", "gap", "exchanges")}
+            times = {"relaxation_seconds": solve.relaxation.seconds, "shim_seconds": solve.plan.seconds}
+            self._write("plans.csv", result.policy, {"round": solve.index, "jobs": solve.jobs} | times | plan)
+
+    def _write(self, name: str, policy: str, row: Mapping[str, Any]) -> None:
+        self._files[name].write({"policy": policy, **row})
+
+    def finish(self) -> dict[str, Any]:
+        """Write what is known at the end; return the figures of the run."""
+        summary = {
+            "jobs": len(self.trace),
+            "gpus": self.gpus,
+            "policies": self.policies,
+            "wall_seconds": perf_counter() - self._begin,
+        }
+        if self._folder is not None:
+            self._folder.write_json("summary.json", summary, _SUMMARY)
+            _plot(self._folder, self.results)
+        return summary
+
+    def print_summary(self) -> None:
+        """Print the table at the end."""
+        rejected = len(self.trace) - self.admitted
+        note = f", {rejected} rejected: too large" if rejected else ""
+        table(
+            f"{len(self.trace)} jobs on {self.gpus} GPUs{note}",
+            (
+                "policy",
+                "makespan",
+                "average JCT",
+                "worst FTF",
+                "unfair",
+                "above 1.05",
+                "utilisation",
+                "starts a job",
+                "round p50 / p99",
+                "gap p50 / max",
+            ),
+            [
+                (
+                    name,
+                    f"{one['makespan']:,.0f} s",
+                    f"{one['average_jct']:,.0f} s",
+                    f"{one['worst_ftf']:.2f}",
+                    f"{one['unfair_fraction']:.1%}",
+                    f"{one['unfair_fraction_tolerant']:.1%}",
+                    f"{one['utilisation']:.1%}",
+                    f"{one['starts_per_job']:.2f}",
+                    f"{seconds(one['policy_p50_s'])} / {seconds(one['policy_p99_s'])}",
+                    f"{one['median_gap']:.0e} / {one['max_gap']:.0e}" if one["plans"] else "-",
+                )
+                for name, one in self.policies.items()
+            ],
+        )
+
+
+def _figures(result: ReplayResult, solves: Sequence[Solve]) -> dict[str, Any]:
+    times = np.array([record.policy_seconds for record in result.rounds])
+    gaps = np.array([solve.plan.gap for solve in solves])
+    return {
+        **result.metrics.as_row(),
+        "rounds": len(result.rounds),
+        "rejected": len(result.rejected),
+        "starts_per_job": float(np.mean([job.starts for job in result.jobs])),
+        "policy_p50_s": float(np.median(times)),
+        "policy_p99_s": float(np.percentile(times, 99)),
+        "plans": len(solves),
+        "median_gap": float(np.median(gaps)) if solves else None,
+        "max_gap": float(gaps.max()) if solves else None,
+    }
+
+
+def _plot(folder: RunFolder, results: Sequence[ReplayResult]) -> None:
+    for result in results:
+        folder.save_figure(
+            f"schedule-{result.policy}.png",
+            draw_schedule(result),
+            f"which job runs in which round under {result.policy}, jobs in order of arrival",
+        )
+    fairness = {result.policy: [job.ftf for job in result.jobs] for result in results}
+    figure = cumulative(fairness, "finish time fairness", "Finish time fairness of the jobs")
+    figure.axes[0].axvline(1.0, color="black", linewidth=0.8, linestyle=":")
+    folder.save_figure(
+        "ftf_cdf.png", figure, "cumulative distribution of the jobs' finish time fairness, by policy"
+    )
+    folder.save_figure("makespan.png", draw_makespans(results), "makespan by policy")
+
+
+def draw_schedule(result: ReplayResult) -> Figure:
+    """Draw jobs by round: blank while not there, light while waiting, dark while running."""
+    row = {job.name: k for k, job in enumerate(result.jobs)}
+    state = np.zeros((len(row), max(len(result.rounds), 1)))
+    for record in result.rounds:
+        state[[row[name] for name in record.jobs], record.index] = 0.25
+        state[[row[name] for name in record.running], record.index] = 1.0
+    figure = Figure(figsize=(8.5, 5.0), layout="constrained")
+    axes = figure.add_subplot()
+    axes.imshow(state, aspect="auto", interpolation="nearest", cmap="Blues", vmin=0.0, vmax=1.2)
+    axes.set_title(f"Schedule, {result.policy}: waiting light, running dark", loc="left")
+    axes.set_xlabel("round")
+    axes.set_ylabel("job, in order of arrival")
+    return figure
+
+
+def draw_makespans(results: Sequence[ReplayResult]) -> Figure:
+    """Draw a bar of the makespan for each policy."""
+    figure = Figure(figsize=(7.5, 3.8), layout="constrained")
+    axes = figure.add_subplot()
+    names = [result.policy for result in results]
+    bars = axes.bar(names, [result.metrics.makespan / 3600.0 for result in results], width=0.6)
+    axes.bar_label(bars, fmt="%.2f", fontsize="small")
+    axes.set_title("Makespan", loc="left")
+    axes.set_ylabel("hours")
+    axes.tick_params(axis="x", labelrotation=20)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure

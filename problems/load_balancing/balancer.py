@@ -1,0 +1,493 @@
+"""LoadBalancer: shards on servers, few replicas moved a round, from events to edits of a ContinualProgram.
+
+The exact problem (thesis section 5.1.1, with constraint (c) as the authors' code has it): shares R and
+replicas X of shard j on server i, last placement T, sizes s, loads l with mean L a server, memory m,
+
+    minimise    sum_ij (1 - T_ij) s_j X_ij
+    subject to  sum_i R_ij = 1,   R_ij <= X_ij,   X_ij in {0, 1}
+                L - eps <= sum_j l_j R_ij <= L + eps,   sum_j s_j X_ij <= m_i
+
+In its relaxation costs and memory only push X down, so X = R.  The program here has that relaxation's
+columns in units of load, x_ij = l_j R_ij / L:
+
+    minimise    sum_ij (1 - T_ij) (s_j / l_j) x_ij
+    subject to  sum_i x_ij = l_j / L,   1 - width <= sum_j x_ij <= 1 + width
+
+Every shard then has the same columns, which store nothing but their costs; new loads change a total and a
+cost scale a shard, new placements a few overrides, and no coefficient.  The memory rows,
+sum_j (s_j / l_j) x_ij <= m_i, are left out: their coefficients would change in every column in every
+round, and they say little, for a share takes only its part of the memory that a replica takes whole (in the
+experiments they are never tight).  Without them the program is a relaxation still, so its bound holds, and
+the shim keeps the memory whatever the answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.errors import CopterError
+from copter.program import ContinualProgram, Template
+from copter.shims.spread import MARGIN, Fleet, Placement, PlacementError, SpreadShim
+from copter.solution import Solution
+from copter.solvers.base import Solver
+
+TOLERANCE = 0.05
+_LEAST_LOAD = 1e-4
+"""In units of the mean: the cost of colder shards is that of this load, which keeps the costs' range, and
+the bound a bound."""
+_LEAST_SHARE = 1e-9
+_MEMORY_SLACK = 1e-9
+
+
+class LoadBalancingError(CopterError, ValueError):
+    """An event or a placement that cannot be; the message names the shard or the server."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a round did.
+
+    Attributes
+    ----------
+    number : int
+    placement : Placement
+        Indices are those of :attr:`LoadBalancer.shards` and :attr:`LoadBalancer.servers`.
+    movements : int
+        Replicas that were not there before the round.
+    cost : float
+        Sum of the sizes of those.
+    imbalance : float
+        Largest load of a server over the smallest, minus 1.
+    memory : float
+        Largest share of its memory that a server uses.
+    replicas : int
+    bound : float
+        Certified lower bound on the cost of any placement; NaN without a program.
+    gap : float
+        (cost - bound) over the cost, or over the mean size of a shard if that is more: costs are near 0.
+    solution : Solution or None
+        Of the linear program, if one was solved.
+    t_edit, t_solve, t_shim : float
+        Seconds.
+    """
+
+    number: int
+    placement: Placement
+    movements: int
+    cost: float
+    imbalance: float
+    memory: float
+    replicas: int
+    bound: float = math.nan
+    gap: float = math.nan
+    solution: Solution | None = None
+    t_edit: float = 0.0
+    t_solve: float = 0.0
+    t_shim: float = 0.0
+
+
+class LoadBalancer:
+    """Shards with loads and sizes, servers with memory, and the placement of the last round.
+
+    Parameters
+    ----------
+    tolerance : float
+        The most loaded server may have 1 + 2 tolerance times the load of the least loaded one.
+
+    Examples
+    --------
+    >>> from copter.problems.load_balancing import LoadBalancer
+    >>> from copter.solvers import make_solver
+    >>> balancer = LoadBalancer()
+    >>> for server in ("a", "b"):
+    ...     balancer.add_server(server, memory=3)
+    >>> for shard, load in {"hot": 60, "warm": 25, "cold": 15}.items():
+    ...     balancer.add_shard(shard, load, server="a")
+    >>> done = balancer.round(make_solver("copter"))
+    >>> done.movements, done.imbalance <= 0.1
+    (1, True)
+    """
+
+    def __init__(self, tolerance: float = TOLERANCE) -> None:
+        self.program = ContinualProgram()
+        self.number = 0
+        self._shim = SpreadShim()
+        self._place: dict[Hashable, int] = {}
+        self._loads = np.empty(0)
+        self._sizes = np.empty(0)
+        self._arrived: list[Hashable] = []
+        self._columns: dict[Hashable, int] = {}
+        self._memory = np.empty(0)
+        self._template: Template | None = None
+        self._shard = np.empty(0, np.int64)
+        self._column = np.empty(0, np.int64)
+        self._share = np.empty(0)
+        self.tolerance = tolerance
+
+    # ---- what is there ---------------------------------------------------------------------------
+
+    @property
+    def shards(self) -> list[Hashable]:
+        """Ids of the shards."""
+        return list(self._place)
+
+    @property
+    def servers(self) -> list[Hashable]:
+        """Ids of the servers."""
+        return list(self._columns)
+
+    @property
+    def tolerance(self) -> float:
+        """How far the load of a server may be off the mean, relative to it."""
+        return self._tolerance
+
+    @tolerance.setter
+    def tolerance(self, value: float) -> None:
+        if not 0 < value < 1:
+            raise LoadBalancingError(f"tolerance = {value!r}: must be between 0 and 1, for example 0.05")
+        self._tolerance = float(value)
+
+    def shares(self, shard: Hashable) -> dict[Hashable, float]:
+        """Share of a shard's load by server, as of the last round."""
+        servers = {column: server for server, column in self._columns.items()}
+        mine = self._shard == self._shard_index(shard)
+        pairs = zip(self._column[mine].tolist(), self._share[mine].tolist(), strict=True)
+        return {servers[column]: share for column, share in pairs}
+
+    def fleet(self) -> Fleet:
+        """Shards and servers as the shim and the baselines see them."""
+        return Fleet(self._loads, self._sizes, self._memory[self._live()], self._tolerance)
+
+    def placement(self) -> Placement:
+        """Placement of the last round, without what is gone since."""
+        live = self._live()
+        position = np.full(self._memory.size, -1)
+        position[live] = np.arange(live.size)
+        order = np.lexsort((position[self._column], self._shard))
+        return Placement(self._shard[order], position[self._column[order]], self._share[order])
+
+    # ---- events ----------------------------------------------------------------------------------
+
+    def add_server(self, server: Hashable, memory: float) -> None:
+        """Add a server; its memory is in the unit of the shards' sizes."""
+        if server in self._columns:
+            raise LoadBalancingError(f"server {server!r} exists already")
+        memory = _amount(f"server {server!r}: memory", memory)
+        free = sorted(set(range(self._memory.size)) - set(self._columns.values()))
+        if free:
+            self._columns[server] = free[0]
+            self._memory[free[0]] = memory
+        else:
+            self._columns[server] = self._memory.size
+            self._memory = np.append(self._memory, memory)
+
+    def remove_server(self, server: Hashable) -> None:
+        """Remove a server with its replicas; shards that had only those are placed anew."""
+        column = self._columns.pop(self._known_server(server))
+        keep = self._column != column
+        self._shard, self._column, self._share = self._shard[keep], self._column[keep], self._share[keep]
+        self._renormalise()
+
+    def set_memory(self, server: Hashable, memory: float) -> None:
+        """Change the memory of a server."""
+        column = self._columns[self._known_server(server)]
+        self._memory[column] = _amount(f"server {server!r}: memory", memory)
+
+    def add_shard(
+        self, shard: Hashable, load: float, size: float = 1.0, server: Hashable | None = None
+    ) -> None:
+        """Add a shard, which is on ``server`` already if that is given."""
+        if shard in self._place:
+            raise LoadBalancingError(f"shard {shard!r} exists already")
+        load, size = _amount(f"shard {shard!r}: load", load), _amount(f"shard {shard!r}: size", size)
+        if server is not None:
+            column = self._columns[self._known_server(server)]
+            self._shard = np.append(self._shard, len(self._place))
+            self._column, self._share = np.append(self._column, column), np.append(self._share, 1.0)
+        self._place[shard] = len(self._place)
+        self._loads, self._sizes = np.append(self._loads, load), np.append(self._sizes, size)
+        self._arrived.append(shard)
+
+    def add_shards(
+        self,
+        shards: Iterable[Hashable],
+        loads: ArrayLike,
+        sizes: ArrayLike = 1.0,
+        servers: Iterable[Hashable] | None = None,
+    ) -> None:
+        """Add shards one after the other; with ``servers``, one for each, they are there already."""
+        shards = list(shards)
+        places = [None] * len(shards) if servers is None else list(servers)
+        amounts: list[list[float]] = []
+        for field, given in (("loads", np.asarray(loads, float)), ("sizes", np.asarray(sizes, float))):
+            if given.shape not in ((), (len(shards),)):
+                raise LoadBalancingError(f"{field} of shape {given.shape}: there are {len(shards)} shards")
+            amounts.append(np.broadcast_to(given, len(shards)).tolist())
+        if len(places) != len(shards):
+            raise LoadBalancingError(f"{len(places)} servers given: there are {len(shards)} shards")
+        for shard, load, size, server in zip(shards, *amounts, places, strict=True):
+            self.add_shard(shard, load, size, server)
+
+    def remove_shard(self, shard: Hashable) -> None:
+        """Remove a shard and its replicas."""
+        gone = self._place.pop(self._known_shard(shard))
+        if shard in self.program:
+            self.program.remove_request(shard)
+        else:
+            self._arrived.remove(shard)
+        self._loads, self._sizes = np.delete(self._loads, gone), np.delete(self._sizes, gone)
+        for other in self._place:
+            self._place[other] -= self._place[other] > gone
+        keep = self._shard != gone
+        shard_of = self._shard[keep]
+        self._shard = shard_of - (shard_of > gone)
+        self._column, self._share = self._column[keep], self._share[keep]
+
+    def set_load(self, shard: Hashable, load: float) -> None:
+        """Change the load of a shard."""
+        self._loads[self._shard_index(shard)] = _amount(f"shard {shard!r}: load", load)
+
+    def set_loads(self, loads: Mapping[Hashable, float] | ArrayLike) -> None:
+        """Change the loads of the shards named, or of all in the order of :attr:`shards`; all or none."""
+        if isinstance(loads, Mapping):
+            where = [self._shard_index(shard) for shard in loads]
+            fresh = self._loads.copy()
+            fresh[where] = [_amount(f"shard {shard!r}: load", load) for shard, load in loads.items()]
+        else:
+            fresh = np.array(loads, float)
+            if fresh.shape != self._loads.shape:
+                raise LoadBalancingError(f"loads of shape {fresh.shape}: there are {self._loads.size} shards")
+            bad = ~((fresh >= 0) & np.isfinite(fresh))
+            if bad.any():
+                worst = int(bad.argmax())
+                _amount(f"shard {self.shards[worst]!r}: load", float(fresh[worst]))
+        self._loads = fresh
+
+    def set_size(self, shard: Hashable, size: float) -> None:
+        """Change the size of a shard."""
+        self._sizes[self._shard_index(shard)] = _amount(f"shard {shard!r}: size", size)
+
+    # ---- a round ---------------------------------------------------------------------------------
+
+    def round(self, solver: Solver, *, deadline: float | None = None) -> Round:
+        """Bring the program up to date, solve it, and place the replicas.
+
+        Parameters
+        ----------
+        solver : Solver
+        deadline : float, optional
+            Seconds that the solver may take.
+
+        Raises
+        ------
+        LoadBalancingError
+            The memory cannot hold the shards: names the shard, or the totals.
+        """
+        begin = perf_counter()
+        self.prepare()
+        edited = perf_counter()
+        solution = solver.solve(self.program, deadline=deadline)
+        solved = perf_counter()
+        return self.place(solution, t_edit=edited - begin, t_solve=solved - edited)
+
+    def prepare(self) -> None:
+        """Turn all events since the last round into edits of the program."""
+        self.check()
+        self._set_rows()
+        self._set_width()
+        loads, sizes = self._units()
+        counts = np.bincount(self._shard, minlength=loads.size)
+        order = np.argsort(self._shard, kind="stable")
+        scales = np.maximum(sizes, 1e-9) / np.maximum(loads, _LEAST_LOAD)
+        overrides = (counts, self._column[order], np.zeros(order.size))
+        ids = self.shards
+        self.program.update_requests(ids, scales=scales, overrides=overrides, totals=loads)
+
+    def check(self) -> None:
+        """Raise if the servers cannot hold the shards."""
+        memory = self._memory[self._live()]
+        if not memory.size or not self._place:
+            raise LoadBalancingError("there must be a server and a shard before a round")
+        largest = int(self._sizes.argmax())
+        if self._sizes[largest] > memory.max() * (1 + _MEMORY_SLACK):
+            shard, size = self.shards[largest], self._sizes[largest]
+            raise LoadBalancingError(
+                f"shard {shard!r} has size {size:g}, and no server has more than {memory.max():g} of memory"
+            )
+        needed, there = self._sizes.sum(), memory.sum()
+        if needed > there * (1 + _MEMORY_SLACK):
+            raise LoadBalancingError(f"the shards need {needed:g} of memory, and all servers have {there:g}")
+
+    def place(self, solution: Solution, *, t_edit: float = 0.0, t_solve: float = 0.0) -> Round:
+        """Round a solution of :attr:`program` to a placement, which is the last one from then on."""
+        begin = perf_counter()
+        live = self._live()
+        position = np.full(self._memory.size, -1)
+        position[live] = np.arange(live.size)
+        index = np.full(int(self.program.request_slots.max(initial=0)) + 1, -1)
+        index[self.program.request_slots] = np.arange(self._loads.size)
+        x = solution.nonzeros
+        shard, server = index[x.slot], position[x.column]
+        good = (x.value > _LEAST_SHARE) & (server >= 0)
+        try:
+            placement = self._shim.round(
+                self.fleet(), self.placement(), shard[good], server[good], x.value[good]
+            )
+        except PlacementError as error:
+            raise LoadBalancingError(
+                f"shard {self.shards[error.shard]!r}: no place for it in the memory of any server"
+            ) from None
+        # the program's rows are a little narrower than the promise: what that is worth at these prices goes
+        margin = MARGIN * self._tolerance * float(abs(solution.y[self.program.resource_slots]).sum())
+        bound = (solution.bound - margin) * self._unit_size() if math.isfinite(solution.bound) else math.nan
+        seconds = t_edit, t_solve, perf_counter() - begin
+        return self.take(placement, max(bound, 0.0), solution=solution, seconds=seconds)
+
+    def take(
+        self,
+        placement: Placement,
+        bound: float = math.nan,
+        *,
+        solution: Solution | None = None,
+        seconds: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    ) -> Round:
+        """Make a placement, whoever found it, the last one.
+
+        Raises
+        ------
+        LoadBalancingError
+            It exceeds a server's memory, or does not serve all of a shard: nothing is taken over.
+        """
+        fleet, before = self.fleet(), self.placement()
+        n = fleet.memory.size
+        total = np.bincount(placement.shard, placement.share, fleet.loads.size)
+        if (abs(total - 1.0) > 1e-9).any():
+            shard = int(abs(total - 1.0).argmax())
+            raise LoadBalancingError(f"shard {self.shards[shard]!r}: {total[shard]:.1%} of it is served")
+        used = np.bincount(placement.server, fleet.sizes[placement.shard], n)
+        over = used - fleet.memory
+        if (over > _MEMORY_SLACK * np.maximum(1.0, fleet.memory)).any():
+            server = int(over.argmax())
+            why = f"{used[server]:g} of its {fleet.memory[server]:g} of memory is used"
+            raise LoadBalancingError(f"server {self.servers[server]!r}: {why}")
+        new = ~np.isin(placement.keys(n), before.keys(n))
+        cost = float(fleet.sizes[placement.shard[new]].sum())
+        floor = max(self._unit_size(), cost)
+        done = Round(
+            number=self.number,
+            placement=placement,
+            movements=int(new.sum()),
+            cost=cost,
+            imbalance=imbalance(fleet, placement),
+            memory=float((used[fleet.memory > 0] / fleet.memory[fleet.memory > 0]).max(initial=0.0)),
+            replicas=len(placement),
+            bound=bound,
+            gap=(cost - bound) / floor,
+            solution=solution,
+            t_edit=seconds[0],
+            t_solve=seconds[1],
+            t_shim=seconds[2],
+        )
+        columns = self._live()[placement.server]
+        self._shard, self._column, self._share = placement.shard.copy(), columns, placement.share.copy()
+        self.number += 1
+        return done
+
+    # ---- inside ----------------------------------------------------------------------------------
+
+    def _live(self) -> NDArray[np.int64]:
+        """Columns of the servers, in the order of :attr:`servers`."""
+        return np.fromiter(self._columns.values(), np.int64, len(self._columns))
+
+    def _known_server(self, server: Hashable) -> Hashable:
+        if server not in self._columns:
+            raise LoadBalancingError(f"no server {server!r}")
+        return server
+
+    def _known_shard(self, shard: Hashable) -> Hashable:
+        if shard not in self._place:
+            raise LoadBalancingError(f"no shard {shard!r}")
+        return shard
+
+    def _shard_index(self, shard: Hashable) -> int:
+        return self._place[self._known_shard(shard)]
+
+    def _unit_size(self) -> float:
+        return float(self._sizes.mean()) or 1.0
+
+    def _units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Loads in units of the mean load of a server, sizes in units of the mean size."""
+        mean = float(self._loads.sum()) / len(self._columns)
+        return self._loads / (mean or 1.0), self._sizes / self._unit_size()
+
+    def _renormalise(self) -> None:
+        total = np.bincount(self._shard, self._share, self._loads.size)
+        self._share = self._share / total[self._shard]
+
+    def _set_rows(self) -> None:
+        """A load row for each column; those of servers that are gone take nothing."""
+        alive = set(self._columns.values())
+        lower_band, upper_band = self.fleet().inner_band
+        idle = not self._loads.any()
+        rows = self.program.resource_ids
+        for column in range(self._memory.size):
+            lower, upper = (0.0 if idle else lower_band, upper_band) if column in alive else (0.0, 0.0)
+            if column >= len(rows):
+                self.program.add_resource(column, upper, lower)
+            elif self.program.capacity(column) != (lower, upper):
+                self.program.set_capacity(column, upper, lower)
+
+    def _set_width(self) -> None:
+        """As many columns for each shard as there are servers, and requests for new shards."""
+        n, old = self._memory.size, self._template
+        loads, sizes = self._units()
+        if old is None or old.n_columns < n:
+            self._template = self.program.add_template({i: ([i], [1.0]) for i in range(n)}, n)
+            for shard, k in self._place.items():
+                if shard in self.program:
+                    mine = self._shard == k
+                    start = zip(
+                        self._column[mine].tolist(), (self._share[mine] * loads[k]).tolist(), strict=True
+                    )
+                    self.program.update_request(
+                        shard,
+                        costs=np.ones(n),
+                        usage=self._template,
+                        total=float(loads[k]),
+                        start=dict(start),
+                    )
+            if old is not None:
+                self.program.drop_template(old)
+        if self._arrived:
+            assert self._template is not None
+            count = len(self._arrived)
+            totals = loads[[self._place[shard] for shard in self._arrived]]
+            costs, widths = np.ones(count * n), np.full(count, n)
+            self.program.add_requests(
+                self._arrived, costs, widths, self._template, totals=totals, relation="=="
+            )
+            self._arrived = []
+
+
+def imbalance(fleet: Fleet, placement: Placement) -> float:
+    """Largest load of a server over the smallest, minus 1; infinite if a server has none."""
+    on = np.bincount(placement.server, placement.share * fleet.loads[placement.shard], fleet.memory.size)
+    if not fleet.loads.any():
+        return 0.0
+    return float(on.max() / on.min() - 1.0) if on.min() > 0 else math.inf
+
+
+def _amount(what: str, value: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise LoadBalancingError(f"{what} = {value!r}: must be a number") from None
+    if not 0.0 <= number < math.inf:
+        raise LoadBalancingError(f"{what} = {value!r}: must be finite and not negative")
+    return number

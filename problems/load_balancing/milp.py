@@ -1,0 +1,139 @@
+"""The exact problem, shares R and replicas X, by HiGHS' branch and bound: a baseline.
+
+The formulation is that of :mod:`copter.problems.load_balancing.balancer`, constraint R <= X and all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_matrix
+
+from copter.compiled import CompiledProgram
+from copter.shims.spread import Fleet, Placement
+from copter.solution import Status
+from copter.solvers.base import Stopwatch
+from copter.solvers.highs_model import answer, engine, pass_model, run, status_of
+
+_LEAST_SHARE = 1e-7
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Answer of branch and bound.
+
+    Attributes
+    ----------
+    placement : Placement or None
+        None if it found none in time.
+    status : Status
+    bound : float
+        Lower bound on the cost.
+    gap : float
+        Relative gap of branch and bound; infinite without a placement.
+    nodes : int
+    columns, rows, nnz : int
+        Size of the program.
+    build_seconds, seconds : float
+        Of making the model, and of solving it.
+    """
+
+    placement: Placement | None
+    status: Status
+    bound: float
+    gap: float
+    nodes: int
+    columns: int
+    rows: int
+    nnz: int
+    build_seconds: float
+    seconds: float
+
+
+def solve_exact(
+    fleet: Fleet,
+    last: Placement,
+    *,
+    mip_gap: float = 1e-4,
+    deadline: float | None = None,
+    threads: int | None = None,
+) -> Exact:
+    """Placement of least cost.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    last : Placement
+    mip_gap : float
+        Relative gap at which it stops.
+    deadline : float, optional
+        Seconds.
+    threads : int, optional
+    """
+    watch = Stopwatch()
+    program = formulate(fleet, last)
+    highs = engine(threads, mip_rel_gap=mip_gap, **({} if deadline is None else {"time_limit": deadline}))
+    pass_model(highs, program, integral=True)
+    built = watch()
+    seconds = run(highs)
+    status = status_of(highs)[0]
+    info = highs.getInfo()
+    x = answer(highs, program.lower, program.upper)[0]
+    bound = float(info.mip_dual_bound)
+    return Exact(
+        None if x is None else read(fleet, x),
+        status,
+        max(bound, 0.0),
+        float(info.mip_gap) if x is not None else math.inf,
+        max(0, int(info.mip_node_count)),
+        program.c.size,
+        program.row_lower.size,
+        int(program.A.nnz),
+        built,
+        seconds,
+    )
+
+
+def formulate(fleet: Fleet, last: Placement) -> CompiledProgram:
+    """Columns R, server after server within a shard, then X; loads in units of the mean."""
+    k, n = fleet.loads.size, fleet.memory.size
+    loads = fleet.loads / (fleet.mean or 1.0)
+    pairs = np.arange(k * n)
+    shard, server = pairs // n, pairs % n
+    costs = fleet.sizes[shard].astype(float)
+    costs[last.keys(n)] = 0.0
+    load_row, memory_row, link_row = k + server, k + n + server, k + 2 * n + pairs
+    ones = np.ones(k * n)
+    row = np.concatenate((shard, load_row, link_row, memory_row, link_row))
+    column = np.concatenate((pairs, pairs, pairs, pairs + k * n, pairs + k * n))
+    value = np.concatenate((ones, loads[shard], ones, fleet.sizes[shard], -ones))
+    rows = k + 2 * n + k * n
+    matrix = csc_matrix((value, (row, column)), (rows, 2 * k * n))
+    lower, upper = fleet.inner_band if fleet.mean > 0 else (0.0, math.inf)
+    row_lower = np.concatenate((np.ones(k), np.full(n, lower), np.full(n + k * n, -math.inf)))
+    row_upper = np.concatenate((np.ones(k), np.full(n, upper), fleet.memory, np.zeros(k * n)))
+    return CompiledProgram(
+        c=np.concatenate((np.zeros(k * n), costs)),
+        lower=np.zeros(2 * k * n),
+        upper=np.ones(2 * k * n),
+        A=matrix,
+        row_lower=row_lower,
+        row_upper=row_upper,
+        integrality=np.repeat([False, True], k * n),
+        request_ids=list(range(k)),
+        column_start=np.arange(k + 1) * n,
+        resource_ids=[],
+        sum_row=np.arange(k),
+    )
+
+
+def read(fleet: Fleet, x: NDArray[np.float64]) -> Placement:
+    """Placement of an answer: its shares, without dust."""
+    k, n = fleet.loads.size, fleet.memory.size
+    share = x[: k * n] * (x[k * n :] > 0.5)
+    keys = np.flatnonzero(share > _LEAST_SHARE)
+    shard, amount = keys // n, share[keys]
+    return Placement(shard, keys % n, amount / np.bincount(shard, amount, k)[shard])

@@ -1,0 +1,73 @@
+"""A whole experiment: shards, servers, and the loads of each round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.load_balancing.balancer import TOLERANCE, LoadBalancer
+from copter.problems.load_balancing.workload import LoadTable, Mode, zipf_loads
+
+SHARDS_A_SERVER = 8
+MEMORY = 2.0
+"""Memory of a server over what its part of the shards needs, as in the authors' experiment."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Shard j of size 1 starts on server j modulo their number; its loads come from Zipf or from a table.
+
+    Attributes
+    ----------
+    shards, servers, rounds : int
+    mode : "stateless" or "stateful"
+    seed : int
+    memory : float, optional
+        Of each server, in shards; twice the shards a server if not given.
+    tolerance : float
+    table : LoadTable, optional
+        Loads of one's own: its shards, its rounds.
+    """
+
+    shards: int
+    servers: int
+    rounds: int
+    mode: Mode = "stateless"
+    seed: int = 0
+    memory: float | None = None
+    tolerance: float = TOLERANCE
+    table: LoadTable | None = None
+
+    @classmethod
+    def of_table(
+        cls,
+        table: LoadTable,
+        servers: int,
+        rounds: int | None = None,
+        memory: float | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> Scenario:
+        """Scenario of a table of loads, its first `rounds` rounds or all."""
+        there = table.loads.shape[0]
+        most = there if rounds is None else min(rounds, there)
+        return cls(len(table.shards), servers, most, memory=memory, tolerance=tolerance, table=table)
+
+    def loads(self) -> Iterator[NDArray[np.float64]]:
+        """Iterate over the loads of each round."""
+        if self.table is None:
+            yield from zipf_loads(self.shards, self.rounds, self.mode, self.seed)
+        else:
+            yield from self.table.loads[: self.rounds]
+
+    def balancer(self) -> LoadBalancer:
+        """Return a balancer with all servers and shards, which have no load yet."""
+        balancer = LoadBalancer(self.tolerance)
+        memory = MEMORY * self.shards / self.servers if self.memory is None else self.memory
+        for server in range(self.servers):
+            balancer.add_server(server, memory)
+        ids = range(self.shards) if self.table is None else self.table.shards
+        balancer.add_shards(ids, 0.0, servers=(j % self.servers for j in range(self.shards)))
+        return balancer

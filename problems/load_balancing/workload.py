@@ -1,0 +1,138 @@
+"""Loads of shards over rounds: the Zipf workloads of the authors' experiment, and a CSV of one's own.
+
+Zipf: ``load_j = round(1e6 / (j + 1)^z)``, so the ranks of the shards never change; z is drawn once a round,
+uniformly in [0.25, 0.75] (stateless), or moves up or down by 10% and stays in that interval (stateful).
+
+Source: section 5.2.1 of the thesis, and the code of POP (Narayanan et al., SOSP 2021), whose experiment it
+repeats; the thesis gives no limits for the stateful z, these are those of the stateless one.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import CopterError
+
+Mode = Literal["stateless", "stateful"]
+MODES: tuple[Mode, ...] = ("stateless", "stateful")
+LOWEST, HIGHEST = 0.25, 0.75
+STEP = 0.1
+_SCALE = 1e6
+_COLUMNS = ("round", "shard", "load")
+
+
+class WorkloadError(CopterError, ValueError):
+    """A file of loads that cannot be used; the message names the line."""
+
+
+def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[NDArray[np.float64]]:
+    """Iterate over the loads of each round, hottest shard first.
+
+    Parameters
+    ----------
+    shards, rounds : int
+    mode : "stateless" or "stateful"
+    seed : int
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
+    rng = np.random.default_rng(seed)
+    ranks = np.arange(1, shards + 1, dtype=float)
+    z = rng.uniform(LOWEST, HIGHEST)
+    for number in range(rounds):
+        if number and mode == "stateless":
+            z = rng.uniform(LOWEST, HIGHEST)
+        elif number:
+            z = min(HIGHEST, max(LOWEST, z * (1.0 + STEP * rng.choice((-1.0, 1.0)))))
+        yield np.round(_SCALE / ranks**z)
+
+
+@dataclass(frozen=True)
+class LoadTable:
+    """Loads of named shards, round by round.
+
+    Attributes
+    ----------
+    shards : tuple of str
+    loads : (rounds, shards) ndarray
+    """
+
+    shards: tuple[str, ...]
+    loads: NDArray[np.float64]
+
+
+def read_loads(path: Path) -> LoadTable:
+    """Read a CSV of ``round, shard, load``.
+
+    Rounds are whole numbers; they are played in ascending order.  A shard keeps its load in rounds that do
+    not name it, and has none before the first that does.
+
+    Raises
+    ------
+    WorkloadError
+        Names the line.
+    """
+    entries: dict[tuple[int, str], float] = {}
+    with path.open(newline="") as file:
+        try:
+            reader = csv.reader(file)
+            header = tuple(cell.strip() for cell in next(reader, []))
+            if header != _COLUMNS:
+                raise WorkloadError(f"{path}, line 1: the header must be {','.join(_COLUMNS)}")
+            for row in reader:
+                if row:
+                    number, shard, load = _parse(f"{path}, line {reader.line_num}", row)
+                    if (number, shard) in entries:
+                        why = f"shard {shard!r} is given a load twice in round {number}"
+                        raise WorkloadError(f"{path}, line {reader.line_num}: {why}")
+                    entries[number, shard] = load
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise WorkloadError(f"{path}: not a CSV of text: {error}") from None
+    if not entries:
+        raise WorkloadError(f"{path}: no loads in it")
+    rounds = sorted({number for number, _ in entries})
+    shards = tuple(dict.fromkeys(shard for _, shard in entries))
+    place = {shard: k for k, shard in enumerate(shards)}
+    loads = np.full((len(rounds), len(shards)), np.nan)
+    index = {number: k for k, number in enumerate(rounds)}
+    for (number, shard), load in entries.items():
+        loads[index[number], place[shard]] = load
+    for k in range(1, len(rounds)):
+        loads[k] = np.where(np.isnan(loads[k]), loads[k - 1], loads[k])
+    return LoadTable(shards, np.nan_to_num(loads))
+
+
+def _parse(where: str, row: list[str]) -> tuple[int, str, float]:
+    if len(row) != len(_COLUMNS):
+        raise WorkloadError(f"{where}: {len(row)} fields instead of {len(_COLUMNS)} ({','.join(_COLUMNS)})")
+    number, shard, load = (cell.strip() for cell in row)
+    try:
+        whole = int(number)
+    except ValueError:
+        raise WorkloadError(f"{where}: round {number!r} is no whole number") from None
+    if not shard:
+        raise WorkloadError(f"{where}: the shard has no name")
+    try:
+        value = float(load)
+    except ValueError:
+        raise WorkloadError(f"{where}: load {load!r} is no number") from None
+    if not 0.0 <= value < math.inf:
+        raise WorkloadError(f"{where}: load {load} must be finite and not negative")
+    return whole, shard, value
+
+
+def write_loads(path: Path, table: LoadTable) -> None:
+    """Write a CSV that :func:`read_loads` reads back."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(_COLUMNS)
+        for number, loads in enumerate(table.loads.tolist()):
+            writer.writerows((number, shard, load) for shard, load in zip(table.shards, loads, strict=True))
