@@ -234,7 +234,8 @@ class SemismoothNewton:
     ) -> Point | None:
         """A point along the (kinked) ray that is higher and not too steep; None if there is none."""
         slope = dot(here.gradient, step)
-        noise = 1e-14 * (1.0 + abs(here.value))
+        # psi is a difference: x'x / 2 - x'v against z'z / 2, over sigma
+        noise = 1e-14 * (1.0 + abs(here.value) + 0.5 * dot(centre, centre) / sigma)
         steepness = dot(here.gradient, here.gradient)
         length, low, high = 1.0, 0.0, np.inf
         best: Point | None = None

@@ -282,7 +282,7 @@ def check_file(name: str, inner: str, tolerance: float) -> None:
     lp = read_mps(DATA / f"{name}.mps")
     truth = highs(lp)
     general = to_program(lp)
-    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=20).solve(general.program)
+    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=60).solve(general.program)
     assert solution.status is Status.OPTIMAL, solution.reason
     size = max(1.0, abs(solution.objective))
     assert solution.is_optimal(tolerance)
