@@ -9,6 +9,7 @@ median; `not_finite` counts them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -156,10 +157,29 @@ def document(
     rows = ablation(summary)
     if not course.takes_edits:
         rows = [row | {"differential_edits": None} for row in rows]
-    return {
+    result = {
         "machine": machine,
         "settings": settings | {"stopping": {one.solver: one.stopping for one in measured}},
         "records": records,
         "summary": summary,
         "ablation": rows,
+    }
+    kinds = {} if course.kind is None else by_kind(measured, course)
+    return result | {"kinds": kinds} if len(kinds) > 1 else result
+
+
+def by_kind(measured: Sequence[Measured], course: Course) -> dict[str, dict[str, Any]]:
+    """Return, for each kind of round but that of the first, the summary of the rounds of that kind alone."""
+    assert course.kind is not None
+    names = list(dict.fromkeys(record[course.kind] for one in measured for record in one.records[1:]))
+    return {
+        name: summarise(
+            [
+                replace(one, records=[r for r in one.records[1:] if r[course.kind] == name])
+                for one in measured
+            ],
+            [figure.name for figure in course.figures],
+            left_out=0,
+        )
+        for name in names
     }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
@@ -160,21 +160,21 @@ class Event:
     """What happens before a round: new volumes, links that fail, links that come back."""
 
     volumes: NDArray[np.float64] | None = None
-    failed: NDArray[np.int64] | None = None
-    restored: NDArray[np.int64] | None = None
+    failed: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    restored: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def apply(self, traffic: TrafficState) -> None:
         """Tell a model."""
-        if self.restored is not None:
+        if self.restored.size:
             traffic.restore_links(self.restored)
-        if self.failed is not None:
+        if self.failed.size:
             traffic.fail_links(self.failed)
         if self.volumes is not None:
             traffic.set_volumes(self.volumes)
 
 
 def events_of(instance: Instance, change: str, seed: int, *, amplitude: float = 0.1) -> Iterator[Event]:
-    """Events of round after round, without end; the first ones are the demands of the first matrix.
+    """Events of round after round, without end, from the demands of the first matrix on.
 
     Parameters
     ----------
@@ -188,7 +188,6 @@ def events_of(instance: Instance, change: str, seed: int, *, amplitude: float = 
     if change not in CHANGES:
         raise ValueError(f"change = {change!r}: must be one of {', '.join(CHANGES)}")
     volumes = instance.volumes
-    yield Event(volumes[0])
     if change == "failures":
         count = min(5, max(1, instance.topology.n_links // 20))
         for one in failures(instance.topology, count, seed=seed):
@@ -205,6 +204,25 @@ def events_of(instance: Instance, change: str, seed: int, *, amplitude: float = 
             yield Event(moved)
 
 
+def schedule(
+    instance: Instance, changes: Sequence[str], rounds: int, seed: int
+) -> Iterator[tuple[str, Event]]:
+    """Kind of change and event of each round: the first matrix as it is, then ``rounds`` - 1 of each kind.
+
+    Each kind begins from the first matrix with all links up, whatever kinds were before.
+    """
+    volumes, none = instance.volumes[0], np.zeros(0, np.int64)
+    yield "first", Event(volumes)
+    down = none
+    for change in changes:
+        for number, event in zip(range(rounds - 1), events_of(instance, change, seed), strict=False):
+            if number == 0:
+                again = volumes if event.volumes is None else event.volumes
+                event, down = replace(event, volumes=again, restored=down), none
+            down = np.union1d(np.setdiff1d(down, event.restored), event.failed)
+            yield change, event
+
+
 @dataclass(frozen=True)
 class TrafficCourse(Course):
     """Rounds of max-flow.
@@ -214,8 +232,9 @@ class TrafficCourse(Course):
     data, warm_up : Path
         Files of the instance, and of a small one of the same kind.
     rounds : int
-    change : str
-        One of :data:`CHANGES`.
+        Rounds of each kind of change, with the first one of all, which is cold.
+    changes : sequence of str
+        Some of :data:`CHANGES`, one kind after the other.
     seed : int
         Of the events and of POP's parts.
     split : float
@@ -231,14 +250,20 @@ class TrafficCourse(Course):
         Figure("optimality", "optimality", "min", ".4%"),
         Figure("t_parallel", "in parallel", "median", ".3g"),
     )
+    kind: ClassVar[str | None] = "change"
 
     data: Path
     warm_up: Path
     rounds: int = 5
-    change: str = "independent"
+    changes: Sequence[str] = ("independent",)
     seed: int = 0
     split: float = 0.0
     on_loads: Callable[[TrafficState, NDArray[np.float64]], None] | None = None
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds there are."""
+        return 1 + len(self.changes) * (self.rounds - 1)
 
     def small(self) -> TrafficCourse:
         """Return a few rounds of the small instance."""
@@ -247,7 +272,7 @@ class TrafficCourse(Course):
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with a solver or one of :data:`METHODS`."""
         instance = Instance.load(self.data)
-        events = events_of(instance, self.change, self.seed)
+        events = schedule(instance, self.changes, self.rounds, self.seed)
         network = instance.topology, instance.paths, self.objective
         if is_method(settings.name):
             return Play(self._method_rounds(TrafficState(*network), events, settings))
@@ -255,16 +280,16 @@ class TrafficCourse(Course):
         return Play(self._rounds(traffic, events, solver), solver.stopping(), traffic.program)
 
     def _rounds(
-        self, traffic: TrafficEngineering, events: Iterator[Event], solver: Solver
+        self, traffic: TrafficEngineering, events: Iterator[tuple[str, Event]], solver: Solver
     ) -> Iterator[Record]:
-        for number, event in zip(range(self.rounds), events, strict=False):
+        for number, (change, event) in enumerate(events):
             begin = perf_counter()
             event.apply(traffic)
             t_store = perf_counter() - begin
             record = solve_round(
                 number, traffic.program, solver, t_store, lambda solution: self._finish(traffic, solution)
             )
-            yield record | {"t_parallel": record["t_total"]}
+            yield record | {"change": change, "t_parallel": record["t_total"]}
 
     def _finish(self, traffic: TrafficEngineering, solution: Solution) -> Mapping[str, Any]:
         if not math.isfinite(solution.objective):
@@ -287,9 +312,9 @@ class TrafficCourse(Course):
         return float(over.max(initial=0.0))
 
     def _method_rounds(
-        self, traffic: TrafficState, events: Iterator[Event], settings: SolverSettings
+        self, traffic: TrafficState, events: Iterator[tuple[str, Event]], settings: SolverSettings
     ) -> Iterator[Record]:
-        for number, event in zip(range(self.rounds), events, strict=False):
+        for number, (change, event) in enumerate(events):
             event.apply(traffic)
             done = run_method(settings, traffic, seed=self.seed + number, split=self.split)
             check = traffic.check(done.path_flows)
@@ -299,6 +324,7 @@ class TrafficCourse(Course):
                 number,
                 t_solve=done.seconds,
                 integral_objective=-value if self.objective == "max-flow" else value,
+                change=change,
                 overload=self._overload(traffic, traffic.loads_of(done.path_flows)),
                 t_parallel=done.parallel_seconds,
                 **{self.measure: value},
@@ -367,7 +393,7 @@ def prepare(
     objective: Objective,
     *,
     rounds: int,
-    change: str,
+    changes: Sequence[str],
     seed: int,
     split: float,
 ) -> TrafficCourse:
@@ -375,4 +401,4 @@ def prepare(
     data, warm_up = folder / "instance.npz", folder / "warm-up.npz"
     instance.save(data)
     instance.sample(SMALL_PAIRS, seed).save(warm_up)
-    return COURSES[objective](data, warm_up, rounds, change, seed, split)
+    return COURSES[objective](data, warm_up, rounds, changes, seed, split)

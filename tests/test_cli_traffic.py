@@ -1,6 +1,7 @@
 """`copter run traffic` and `copter bench traffic` on a small network: documents, folders, errors."""
 
 import csv
+import itertools
 import json
 import math
 
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from copter.bench import traffic as bench
 from copter.bench.rounds import SolverSettings, measure
-from copter.bench.traffic import Instance, events_of, make_instance, prepare
+from copter.bench.traffic import Event, Instance, events_of, make_instance, prepare
 from copter.cli import traffic as cli
 from copter.cli.main import app
 from copter.cli.traffic_report import draw_network
@@ -55,9 +56,8 @@ def instance(topology_file):
 
 
 def played(instance, tmp_path, objective, names, **options):
-    course = prepare(
-        tmp_path, instance, objective, **{"rounds": 3, "change": "source", "seed": 4, "split": 0.5} | options
-    )
+    chosen = {"rounds": 3, "changes": ["source"], "seed": 4, "split": 0.5} | options
+    course = prepare(tmp_path, instance, objective, **chosen)
     measured = [measure(course, SolverSettings(name, tolerance=1e-6)) for name in names]
     course.compare(measured)
     return {one.solver: one.records for one in measured}
@@ -84,11 +84,17 @@ def test_all_solvers_see_the_same_rounds(instance, tmp_path, objective, measure_
 
 
 def test_the_flow_of_every_round_is_scipy_s(instance, tmp_path):
-    records = played(instance, tmp_path, "max-flow", ["highs-hot"], change="failures", rounds=4)["highs-hot"]
-    events = events_of(instance, "failures", 4)
+    options = {"changes": ["failures", "source"], "rounds": 4}
+    records = played(instance, tmp_path, "max-flow", ["highs-hot"], **options)["highs-hot"]
+    assert [record["change"] for record in records] == ["first"] + 3 * ["failures"] + 3 * ["source"]
     capacity, volume = instance.topology.capacity.copy(), instance.volumes[0]
-    for record, event in zip(records, events, strict=False):
-        if event.failed is not None:
+    events = [*itertools.islice(events_of(instance, "failures", 4), 3)]
+    events += itertools.islice(events_of(instance, "source", 4), 3)
+    for number, record in enumerate(records):
+        event = events[number - 1] if number else Event()
+        if record["change"] == "source":
+            capacity, volume = instance.topology.capacity, event.volumes
+        else:
             capacity[event.restored] = instance.topology.capacity[event.restored]
             capacity[event.failed] = 0.0
         wanted = best_flow(instance.topology, instance.paths, volume, capacity)
@@ -146,7 +152,7 @@ def test_a_sequence_takes_the_matrices_of_a_file_in_turn(topology_file, matrices
     stack = np.load(matrices_file)
     instance = make_instance(topology, stack)
     for number, event in zip(range(5), events_of(instance, "sequence", 0), strict=False):
-        wanted = stack[number % 3][instance.paths.source, instance.paths.target]
+        wanted = stack[(number + 1) % 3][instance.paths.source, instance.paths.target]
         assert event.volumes == pytest.approx(wanted)
     with pytest.raises(ValueError, match="independent, source, global"):
         next(events_of(instance, "sideways", 0))
@@ -203,6 +209,29 @@ def test_bench_writes_the_document(topology_file, tmp_path):
     assert found["summary"]["copter"]["optimality"]["min"] >= 0.999
     assert found["settings"]["change"] == "independent" and found["settings"]["paths"] == 2
     assert "max-flow: ring, 42 demands, poisson-flat, independent" in words(result)
+    assert "kinds" not in found
+
+
+def test_bench_summarises_each_kind_of_change(topology_file, tmp_path):
+    path = tmp_path / "bench.json"
+    options = "--change global,failures --rounds 4 --no-isolate --solvers copter,shortest --json".split()
+    result = invoke("bench", "traffic", "--topology", topology_file, *options, path)
+    assert result.exit_code == 0, result.output
+    found = json.loads(path.read_text())
+    assert [record["change"] for record in found["records"][:7]] == ["first"] + 3 * ["global"] + 3 * [
+        "failures"
+    ]
+    assert list(found["kinds"]) == ["global", "failures"]
+    for kind, summary in found["kinds"].items():
+        flows = [
+            record["total_flow"]
+            for record in found["records"]
+            if (record["solver"], record["change"]) == ("copter", kind)
+        ]
+        assert summary["copter"]["rounds"] == summary["copter"]["rounds_measured"] == 3
+        assert summary["copter"]["total_flow"]["median"] == np.median(flows)
+        assert summary["shortest"]["over_copter"] > 0
+    assert "Each kind of round for itself" in words(result)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +243,7 @@ def test_bench_writes_the_document(topology_file, tmp_path):
         (["--objective", "max-fun"], "not one of max-flow, min-mlu"),
         (["--path-kind", "scenic"], "not one of edge-disjoint, shortest"),
         (["--change", "all"], "not one of independent, source"),
+        (["--change", "source,all"], "'all' is not one of independent, source"),
         (["--change", "sequence"], "several matrices"),
         (["--capacity", "-1"], "must be greater than 0"),
         (["--paths", "0"], "--paths"),

@@ -25,7 +25,7 @@ def measure_all(course: Course, settings: Mapping[str, Any]) -> tuple[list[Measu
     """
     measured, failures = [], {}
     run = measure_isolated if settings["isolate"] else measure
-    show = functools.partial(_show, tuple(course.figures))
+    show = functools.partial(_show, course.kind, tuple(course.figures))
     for name in settings["solvers"]:
         errors().print(f"measuring {name}")
         solver = SolverSettings(
@@ -42,8 +42,9 @@ def measure_all(course: Course, settings: Mapping[str, Any]) -> tuple[list[Measu
     return measured, failures
 
 
-def _show(figures: Sequence[Figure], record: Record) -> None:
-    parts = [seconds(record["t_total"]), record["status"]]
+def _show(kind: str | None, figures: Sequence[Figure], record: Record) -> None:
+    parts = [record[kind]] if kind is not None else []
+    parts += [seconds(record["t_total"]), record["status"]]
     if math.isfinite(record["gap"]):
         parts.append(f"gap {record['gap']:.1e}")
     parts += [f"{one.name} {record[one.name]:{one.form}}" for one in figures if one.name in record]
@@ -68,6 +69,8 @@ def report(
         _print_times(title, result, course)
         if course.figures:
             _print_figures(result, course)
+        if "kinds" in result:
+            _print_kinds(result["kinds"], course)
         _print_ablation(result["ablation"])
         _print_stopping(result["settings"])
     if failures:
@@ -121,6 +124,37 @@ def _print_figures(result: Mapping[str, Any], course: Course) -> None:
             for name, one in result["summary"].items()
         ],
     )
+
+
+def _print_kinds(kinds: Mapping[str, Any], course: Course) -> None:
+    table(
+        "Each kind of round for itself, medians",
+        ("kind", "solver", "rounds", "edit + solve", "round", "/ copter round", "largest gap", "not optimal")
+        + tuple(f"{figure.heading}, {figure.shown}" for figure in course.figures),
+        [
+            (
+                kind,
+                name,
+                str(one["rounds"]),
+                _time(one["t_edit_solve"], "median"),
+                _time(one["t_total"], "median"),
+                _over(one),
+                _gap(one["gap"]["max"], one["gap"]["not_finite"]),
+                f"{one['not_optimal']} of {one['rounds']}",
+                *(figure.show(one[figure.name]) for figure in course.figures),
+            )
+            for kind, summary in kinds.items()
+            for name, one in summary.items()
+        ],
+        text_columns=2,
+    )
+
+
+def _over(one: Mapping[str, Any]) -> str:
+    """Return edit + solve over copter's whole round, marked if it is only a lower bound."""
+    if not one["over_copter"]:
+        return "-"
+    return f"{'>= ' if one['over_copter_at_least'] else ''}{one['over_copter']:.2f}x"
 
 
 def _after(course: Course) -> str:
@@ -179,9 +213,7 @@ def _print_ablation(rows: Sequence[Mapping[str, Any]]) -> None:
                     (">= " if time in row["at_least"] else "") + seconds(row[time])
                     for time in ("t_edit", "t_solve")
                 ),
-                f"{'>= ' if row['over_copter_at_least'] else ''}{row['over_copter']:.2f}x"
-                if row["over_copter"]
-                else "-",
+                _over(row),
                 f"{row['not_optimal']} of {row['rounds']}",
                 _gap(row["max_gap"], row["gaps_not_finite"]),
             )

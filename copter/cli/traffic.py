@@ -60,6 +60,12 @@ def _one_of(*names: str) -> Callable[[str | None], str | None]:
     return check
 
 
+def _changes(value: str | None) -> str | None:
+    for name in [] if value is None else value.split(","):
+        _one_of(*CHANGES)(name)
+    return value
+
+
 def _demands(value: str) -> str:
     if value != "all" and not (value.isdecimal() and int(value) > 0):
         raise typer.BadParameter(f"{value!r} is neither all nor a number of demands greater than 0")
@@ -99,13 +105,16 @@ PathKind: TypeAlias = Annotated[
 Goal: TypeAlias = Annotated[
     str, typer.Option("--objective", callback=_one_of("max-flow", "min-mlu"), help="max-flow or min-mlu.")
 ]
-Rounds: TypeAlias = Annotated[int, typer.Option(min=1, help="Rounds; the first one starts from nothing.")]
+Rounds: TypeAlias = Annotated[
+    int, typer.Option(min=1, help="Rounds (of each kind of change); the first one starts from nothing.")
+]
 Change: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        callback=_one_of(*CHANGES),
+        callback=_changes,
         help="What changes: independent, source, global (+-10%), permute, failures (5 lines down), sequence "
-        "(the matrices of a file). independent, or sequence if the file has several, if not given.",
+        "(the matrices of a file); or several by commas, one after the other. independent, or sequence "
+        "if the file has several, if not given.",
     ),
 ]
 
@@ -161,7 +170,7 @@ def run_traffic(
         with TrafficRun(course, instance, chosen, path, command, settings) as run:
             errors().print(f"preparing {solver} (the first run ever compiles its kernels)")
             run.warm_up()
-            _follow(run, rounds, quiet=as_json)
+            _follow(run, course.n_rounds, quiet=as_json)
             summary = {"solver": solver, **run.finish()}
     if as_json:
         print_json(summary)
@@ -253,7 +262,7 @@ def _instance(settings: dict[str, Any], quiet: bool = False) -> Instance:
         matrices = read_matrices(matrix, network)
     if settings["change"] is None:
         settings["change"] = "sequence" if len(matrices) > 1 else "independent"
-    if settings["change"] == "sequence" and len(matrices) == 1:
+    if "sequence" in settings["change"].split(",") and len(matrices) == 1:
         raise typer.BadParameter("needs a matrix file with several matrices", param_hint="--change")
     begin = perf_counter()
     bar = progress(quiet=quiet)
@@ -286,7 +295,7 @@ def _course(folder: Path, instance: Instance, settings: Mapping[str, Any]) -> Tr
         instance,
         settings["objective"],
         rounds=settings["rounds"],
-        change=settings["change"],
+        changes=settings["change"].split(","),
         seed=settings["seed"],
         split=split_for(settings["matrix"]),
     )

@@ -31,6 +31,7 @@ _ROUND = {
     "t_total": "seconds of the round: edit, solve and shim",
     "t_parallel": "the same, had POP had a processor for each part",
     "t_store": "seconds in which events became edits of copter's program",
+    "change": "what kind of change came before the round",
     "status": "why the solver stopped",
     "gap": "certified relative gap of the solver's answer",
     "primal_residual": "relative primal residual of the solver's answer",
