@@ -33,7 +33,7 @@ from copter.problems.shockwave.milp import ExactPlan, solve_milp
 from copter.problems.shockwave.relaxation import RelaxationSolver, solve_relaxation
 from copter.problems.shockwave.scheduler import Settings, make_plan, plan_problem, urgency
 from copter.problems.shockwave.waterfill import solve_waterfilling
-from copter.problems.shockwave.window import Window, build_window
+from copter.problems.shockwave.window import ROUNDS, Window, build_window
 from copter.shims.plan import PlanProblem, PlanShim
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class PlanCourse(Course):
     gpus: int
     rounds: int = 5
     seed: int = 0
-    settings: Settings = Settings()
+    settings: Settings = Settings(rounds=ROUNDS)
 
     figures: ClassVar[Sequence[Figure]] = (
         Figure("best_gap", "gap to the best bound", "median", ".1e"),

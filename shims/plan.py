@@ -6,8 +6,10 @@ lower bound on the makespan H = max(sum_j g_j r_j / M, max_j r_j) of the run tim
 
 1. Counts: the whole part of every job's rounds, then single rounds by value a GPU while GPU time is left; for
    several bounds on the longest run time left, each of which gives the long jobs a least number of rounds.
-2. Rounds are filled one after the other: jobs that need every round that is left, then by urgency, which
-   counts more for a job that runs already; what does not fit waits for a later round.
+   The counts of the last plan are another start, if there is one; the best counts are taken.
+2. Rounds are filled one after the other: jobs that need every round that is left, then those that the
+   makespan hangs on, the longest first, then by urgency, which counts more for a job that runs already; what
+   does not fit waits for a later round.
 3. No GPU idles while a job that is not complete by then fits.
 4. Local improvement until a time limit: in a round one job makes room for others, the best exchange first.
 
@@ -148,6 +150,8 @@ class PlanShim:
         prices: tuple[float, float, Floats] | None = None,
         urgency: Floats | None = None,
         running: NDArray[np.bool_] | None = None,
+        critical: float = 0.0,
+        last: Ints | None = None,
     ) -> Plan:
         """Feasible plan near ``rounds``.
 
@@ -164,14 +168,22 @@ class PlanShim:
             Larger runs earlier.
         running : (N,) bool array, optional
             Jobs that ran last.
+        critical : float
+            In [0, 1]: jobs with more run time left than (1 - critical) H run early, if H is worth anything.
+        last : (N,) int array, optional
+            Rounds of each job in what is left of the last plan; 0 for a new one.
         """
+        if not 0 <= critical <= 1:
+            raise ValueError(f"critical = {critical}: must be in [0, 1]")
         begin = time.perf_counter()
         count = len(problem.gpus)
         mu, work, jobs = _normal(problem, prices)
         early = np.zeros(count) if urgency is None else urgency
         ran = np.zeros(count, bool) if running is None else running
         state = _State(problem, early, ran)
-        state.place(_counts(problem, rounds, work, jobs))
+        state.place(
+            _counts(problem, rounds, work, jobs, last), critical if problem.makespan_weight > 0 else 0.0
+        )
         state.fill(work, jobs)
         exchanges = state.improve(work, jobs, begin + self.deadline)
         objective = problem.objective(state.counts)
@@ -226,10 +238,11 @@ def _gains(problem: PlanProblem, work: float, jobs: Floats) -> Floats:
     return np.diff(problem.value, axis=1) - price * np.diff(problem.remaining, axis=1)
 
 
-def _counts(problem: PlanProblem, rounds: Floats, work: float, jobs: Floats) -> Ints:
+def _counts(problem: PlanProblem, rounds: Floats, work: float, jobs: Floats, last: Ints | None) -> Ints:
     """Whole rounds of each job: the best of those for some bounds on the run time that any job has left.
 
-    Rounding every job on its own would leave the makespan to whichever of the long ones is rounded down.
+    Rounding every job on its own would leave the makespan to whichever of the long ones is rounded down.  The
+    rounds of the last plan compete with them: exchanges found then need not be found again.
     """
     rows, most = np.arange(len(problem.gpus)), problem.most
     if not len(rows):
@@ -238,14 +251,16 @@ def _counts(problem: PlanProblem, rounds: Floats, work: float, jobs: Floats) -> 
     worth = np.minimum.accumulate(np.diff(problem.value, axis=1), axis=1) / problem.gpus[:, None]
     job, step = np.nonzero(np.arange(problem.rounds) < most[:, None])
     ranked = np.lexsort((step, -worth[job, step]))
-    order = list(zip(job[ranked].tolist(), step[ranked].tolist(), strict=True))
-    best, best_value = np.zeros(len(rows), np.int64), -np.inf
+    job, step = job[ranked], step[ranked]
+    starts = [] if last is None else [np.minimum(last, most).astype(np.int64)]
     for level in _levels(problem, whole, jobs):
         least = np.minimum((problem.remaining > level).sum(axis=1), most)
-        counts = np.where(jobs > 0, least, np.maximum(whole, least))
+        starts.append(np.where(jobs > 0, least, np.maximum(whole, least)))
+    best, best_value = np.zeros(len(rows), np.int64), -np.inf
+    for counts in starts:
         if int(np.dot(counts, problem.gpus)) > problem.capacity * problem.rounds:
             continue
-        _top_up(problem, counts, order)
+        _top_up(problem, counts, job, step)
         value = problem.objective(counts)
         if value > best_value:
             best, best_value = counts, value
@@ -266,13 +281,21 @@ def _levels(problem: PlanProblem, whole: Ints, jobs: Floats) -> Floats:
     return np.append(candidates, np.inf)
 
 
-def _top_up(problem: PlanProblem, counts: Ints, order: list[tuple[int, int]]) -> None:
+def _top_up(problem: PlanProblem, counts: Ints, job: Ints, step: Ints) -> None:
     """Give single rounds in order while GPU time is left, each job's in turn."""
     left = problem.capacity * problem.rounds - int(np.dot(counts, problem.gpus))
-    for j, step in order:
+    further = step >= counts[job]
+    job, step = job[further], step[further]
+    # All those before the first that does not fit at once, the others one by one.
+    fit = int(np.searchsorted(np.cumsum(problem.gpus[job]), left, side="right"))
+    left -= int(problem.gpus[job[:fit]].sum())
+    counts += np.bincount(job[:fit], minlength=len(counts))
+    job, step = job[fit:], step[fit:]
+    small = problem.gpus[job] <= left
+    for j, n in zip(job[small].tolist(), step[small].tolist(), strict=True):
         if left <= 0:
             break
-        if counts[j] == step and problem.gpus[j] <= left:
+        if counts[j] == n and problem.gpus[j] <= left:
             counts[j] += 1
             left -= int(problem.gpus[j])
 
@@ -288,13 +311,20 @@ class _State:
         self.free = np.full(problem.rounds, problem.capacity, np.int64)
         self.most = problem.most
 
-    def place(self, counts: Ints) -> None:
-        """Fill the rounds in turn; a job that does not fit any more keeps fewer rounds."""
+    def place(self, counts: Ints, critical: float) -> None:
+        """Fill the rounds in turn; a job that does not fit any more keeps fewer rounds.
+
+        A plan is seldom followed to its end.  That is why the longest jobs do not wait for the last round
+        that would do: their margin covers what H knows nothing of, restarts, packing, and jobs to come.
+        """
         left, ran = counts.copy(), self.running.copy()
-        gpus, horizon = self.problem.gpus, self.problem.rounds
+        problem, horizon, rows = self.problem, self.problem.rounds, np.arange(len(counts))
+        gpus = problem.gpus
         for t in range(horizon):
+            seconds = problem.remaining[rows, self.counts]
+            long = np.where(seconds > (1.0 - critical) * problem.makespan(seconds), seconds, 0.0)
             eager = self.urgency * np.where(ran, STAY, 1.0)
-            order = np.lexsort((-gpus, -eager, left < horizon - t))
+            order = np.lexsort((-gpus, -eager, -long, left < horizon - t))
             ran[:] = False
             for j in order[left[order] > 0].tolist():
                 if gpus[j] <= self.free[t]:
@@ -348,6 +378,8 @@ class _State:
             more = np.where(
                 self.counts < self.most, gains[rows, np.minimum(self.counts, problem.rounds - 1)], -np.inf
             )
+            if not (more > 0).any():
+                break
             less = np.where(self.counts > 0, gains[rows, np.maximum(self.counts - 1, 0)], np.inf)
             wanted = np.argsort(-more / problem.gpus, kind="stable")
             for t in range(problem.rounds):

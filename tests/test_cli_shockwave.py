@@ -209,7 +209,7 @@ def test_busy_rounds_keep_the_number_of_jobs_and_lose_no_time():
 
 
 def test_relaxation_is_the_same_whatever_the_limit_on_the_shim():
-    course = bench.PlanCourse(60, 16, rounds=1, settings=Settings(shim_seconds=0.0))
+    course = bench.PlanCourse(60, 16, rounds=1, settings=Settings(rounds=20, shim_seconds=0.0))
     record = next(course.play(SolverSettings("copter")).records)
     relaxation = solve_waterfilling(build_window(snapshot(60, 16)))
     assert -record["objective"] == pytest.approx(relaxation.objective)

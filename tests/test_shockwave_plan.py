@@ -1,5 +1,6 @@
 """The plan shim: feasibility of every plan, and gaps against brute force."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -94,6 +95,34 @@ def test_urgent_jobs_run_first_and_running_ones_stay():
     assert plan.runs[3, :5].all()
 
 
+@pytest.mark.parametrize(("lam", "first"), [(10.0, True), (0.0, False)])
+def test_jobs_that_the_makespan_hangs_on_do_not_wait(lam, first):
+    """The long job needs 50 of 60 rounds and could wait for 10; the short ones are more urgent."""
+    jobs = [static("long", 6000.0), *(static(f"j{k}", 600.0) for k in range(4))]
+    window = build_window(now([state(job) for job in jobs], 1), rounds=100, lam=lam)
+    _, patient = planned(window, urgency=np.array([1.0, 5.0, 5.0, 5.0, 5.0]))
+    assert not patient.runs[0, :20].any()
+    # H is what all of them take, 8,400 s: within half of it is the long one, but only if H matters.
+    problem, plan = planned(window, urgency=np.array([1.0, 5.0, 5.0, 5.0, 5.0]), critical=0.5)
+    check(problem, plan)
+    assert plan.runs[0, :20].all() == first
+    assert plan.runs.sum(axis=1).tolist() == patient.runs.sum(axis=1).tolist()
+
+
+@given(seed=st.integers(0, 200))
+@settings(deadline=None, max_examples=25)
+def test_a_plan_is_no_worse_than_the_one_it_starts_from(seed):
+    """On jobs of one GPU any counts fit, so that nothing of an improved plan is lost."""
+    window = build_window(snapshot(30, 8, seed=seed), rounds=8, lam=3.0)
+    window = replace(window, gpus=np.ones(30, np.int64))
+    _, improved = planned(window)
+    problem, again = planned(window, 0.0, last=improved.runs.sum(axis=1))
+    check(problem, again)
+    assert again.objective >= improved.objective - 1e-12 * abs(improved.objective)
+    # Counts that do not fit are no start.
+    check(*planned(window, 0.0, last=np.full(30, 8)))
+
+
 def test_one_job_and_none():
     problem, plan = planned(build_window(now([state(static("a", 300.0, gpus=4))], 4)))
     check(problem, plan)
@@ -127,3 +156,6 @@ def test_impossible_problems_are_refused():
         PlanProblem(np.zeros((2, 3)), np.zeros((2, 3)), np.array([1, 0]), 2, 0.0)
     with pytest.raises(ValueError, match="deadline"):
         PlanShim(-1.0)
+    one = PlanProblem(np.zeros((1, 3)), np.zeros((1, 3)), np.ones(1, np.int64), 2, 0.0)
+    with pytest.raises(ValueError, match="critical"):
+        PlanShim().plan(one, np.zeros(1), critical=1.5)

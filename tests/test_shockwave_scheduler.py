@@ -71,27 +71,47 @@ def test_a_job_runs_in_the_same_rounds_again():
     assert (schedule_matrix(first)[1] == schedule_matrix(second)[1]).all()
 
 
+def ahead_of(trace, gpus, ours, names, makespan):
+    """Ahead of baselines: so much in makespan, and in worst fairness and share of jobs above 1."""
+    for name in names:
+        other = replay(trace, gpus, make_baseline(name)).metrics
+        assert makespan * ours.makespan < other.makespan, name
+        assert ours.worst_ftf < other.worst_ftf, name
+        assert ours.unfair_fraction < other.unfair_fraction, name
+
+
 @needs_data
 @pytest.mark.data
-def test_120_jobs_on_32_gpus_are_no_worse_than_the_authors_result():
+def test_120_jobs_on_32_gpus_are_better_than_the_authors_result():
     trace = read_jobs(trace_path(120))
     published = read_published(result_path("shockwave"), trace).metrics
     ours = replay(trace, 32, Shockwave(Settings(shim_seconds=60.0))).metrics
-    assert ours.makespan <= published.makespan
-    assert ours.worst_ftf <= published.worst_ftf
+    assert ours.makespan <= 0.95 * published.makespan
+    assert ours.worst_ftf <= published.worst_ftf and ours.unfair_fraction <= published.unfair_fraction
+    assert ours.average_jct <= published.average_jct
     assert ours.utilisation >= published.utilisation
-    for name in set(BASELINES) - {"srpt"}:
-        other = replay(trace, 32, make_baseline(name)).metrics
-        assert ours.makespan < other.makespan and ours.worst_ftf < other.worst_ftf
+    # The authors' result is level with that of OSSP and 1.3 to 1.4 times as fast as the fair schedulers.
+    ahead_of(trace, 32, ours, ("ossp",), 1.0)
+    ahead_of(trace, 32, ours, set(BASELINES) - {"srpt", "ossp"}, 1.3)
 
 
 @needs_data
 @pytest.mark.data
 @pytest.mark.slow
-def test_220_jobs_on_64_gpus_are_ahead_of_the_fair_schedulers():
+def test_220_jobs_on_64_gpus_are_ahead_of_the_baselines():
     trace = read_jobs(trace_path(220))
-    ours = replay(trace, 64, Shockwave(Settings(shim_seconds=60.0))).metrics
-    for name in ("themis", "max-min-fairness", "allox", "gandiva-fair"):
-        other = replay(trace, 64, make_baseline(name)).metrics
-        assert 1.15 * ours.makespan < other.makespan
-        assert ours.worst_ftf < other.worst_ftf and ours.unfair_fraction < other.unfair_fraction
+    ours = replay(trace, 64, Shockwave(Settings(shim_seconds=0.1))).metrics
+    ahead_of(trace, 64, ours, ("ossp",), 1.0)
+    ahead_of(trace, 64, ours, ("themis", "max-min-fairness", "allox", "gandiva-fair"), 1.25)
+
+
+@pytest.mark.parametrize("seed", [3, 8])
+def test_generated_traces_too(seed):
+    """Another trace than those that settings were looked at with: fair, and as short as OSSP."""
+    trace = generate(50, seed=seed, arrival_seconds=60.0)
+    ours = replay(trace, 12, Shockwave(Settings(shim_seconds=60.0))).metrics
+    ossp = replay(trace, 12, make_baseline("ossp")).metrics
+    themis = replay(trace, 12, make_baseline("themis")).metrics
+    assert ours.makespan <= 1.02 * ossp.makespan and ours.makespan <= themis.makespan
+    assert ours.worst_ftf < min(ossp.worst_ftf, themis.worst_ftf)
+    assert ours.average_jct < min(ossp.average_jct, themis.average_jct)

@@ -3,7 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from shockwave_cases import now, state, static, windows
 
@@ -61,15 +61,148 @@ def test_the_majorant_is_concave_and_tight_at_its_ends(window, seed):
         assert (np.diff(gains) < 0).all()
 
 
-@given(window=windows(most=8, rounds=5))
-@settings(deadline=None, max_examples=60)
-def test_waterfilling_is_certified_and_feasible(window):
+def certified(window):
+    """Water-filling, checked: feasible, and as good as its bound but for rounding."""
     relaxed = solve_waterfilling(window)
     assert (relaxed.rounds >= -1e-12).all() and (relaxed.rounds <= window.most_rounds + 1e-9).all()
     assert window.gpus @ relaxed.rounds <= window.capacity * window.rounds * (1 + 1e-9)
     assert relaxed.objective == pytest.approx(window.relaxed_objective(relaxed.rounds))
-    assert relaxed.bound - relaxed.objective <= 1e-7 * max(abs(relaxed.objective), 1e-3)
-    assert relaxed.bound >= relaxed.objective - 1e-9 * max(abs(relaxed.objective), 1e-3)
+    # Run times that cancel leave rounding of theirs behind, however small the objective.
+    size = max(
+        abs(relaxed.objective), 1e-3, 0.01 * window.makespan_weight * float(window.remaining.max(initial=0.0))
+    )
+    assert relaxed.bound - relaxed.objective <= 1e-7 * size
+    assert relaxed.bound >= relaxed.objective - 1e-9 * size
+    return relaxed
+
+
+# What hypothesis once found: the only valued jobs do not quite fit, and a third of weight 0 is not forced.
+FOUND = Window(
+    names=tuple(f"j{k}" for k in range(7)),
+    gpus=np.array([1, 1, 4, 1, 1, 1, 1]),
+    weights=np.array([0.0, 0.0, 0.2, 0.0, 0.0, 0.2, 0.0]),
+    base=np.full(7, 1e-6),
+    remaining=np.array([0.0, 60.0, 522.5, 0.0, 0.0, 312.0, 0.0]),
+    total_seconds=np.array([0.0, 60.0, 522.5, 0.0, 0.0, 312.0, 0.0]),
+    segment_start=np.array([0, 0, 1, 2, 2, 2, 3, 3]),
+    segment_rounds=np.array([0.5, 522.5 / 120, 2.6]),
+    segment_gain=np.array([12 / 7, 4.5 / 20.9, 60 / 169]),
+    regime_start=np.array([0, 0, 3, 5, 5, 5, 6, 6]),
+    regime_rounds=np.array([1 / 6, 1 / 6, 1 / 6, 3.4375, 522.5 / 120 - 3.4375, 2.6]),
+    regime_gain=np.array([12 / 7, 12 / 7, 12 / 7, 0.2, 3 / 11, 60 / 169]),
+    rounds=5,
+    capacity=4,
+    round_seconds=120.0,
+    lam=0.0,
+)
+
+
+@given(window=windows(most=8, rounds=5))
+@example(window=FOUND)
+@settings(deadline=None, max_examples=60)
+def test_waterfilling_is_certified_and_feasible(window):
+    certified(window)
+
+
+def two_jobs(valued, other, gpus, lam, capacity):
+    """A job of weight 1 and one of weight 0, two rounds; each is (epochs, seconds of one) by regime."""
+    outlooks = [
+        Outlook(np.array(e), np.array(s), float(np.dot(e, s)), float(np.dot(e, s)))
+        for e, s in (valued, other)
+    ]
+    return window_of(
+        "ab",
+        np.array(gpus),
+        np.array([1.0, 0.0]),
+        np.zeros(2),
+        np.array([sum(valued[0]), sum(other[0])], float),
+        outlooks,
+        rounds=2,
+        capacity=capacity,
+        round_seconds=120.0,
+        lam=lam,
+    )
+
+
+@pytest.mark.parametrize("lam", [0.0, 1e-6])
+def test_a_job_that_nobody_values_is_not_forced_where_the_makespan_is_worth_less(lam):
+    """The makespan is worth less than what any forced round costs: the largest h is the answer."""
+    window = two_jobs(([8.0], [75.0]), ([120.0], [75.0]), [2, 1], lam, 2)
+    assert certified(window).rounds == pytest.approx([2.0, 0.0], abs=1e-9)
+    # Where it is worth more, the long job gets both rounds.
+    assert certified(two_jobs(([8.0], [75.0]), ([120.0], [75.0]), [2, 1], 1e3, 2)).rounds[1] == pytest.approx(
+        2.0
+    )
+
+
+def degenerate(seed):
+    """Windows where things coincide: equal run times, tiny segments, budgets just used up, no weights."""
+    rng = np.random.default_rng(seed)
+    count, horizon = int(rng.integers(1, 9)), int(rng.integers(1, 8))
+    capacity = int(rng.integers(1, 9))
+    gpus = rng.integers(1, capacity + 2, count)
+    outlooks, total, done = [], [], rng.choice([0.0, 1.0, 7.5], count)
+    for k in range(count):
+        kinds = int(rng.integers(0, 4))
+        epochs = rng.choice([0.5, 1.0, 2.0, 6.0, 1e-3, 1e-6], kinds)
+        seconds = rng.choice([20.0, 60.0, 100.0, 120.0, 240.0], kinds)
+        left = float(epochs @ seconds)
+        outlooks.append(Outlook(epochs, seconds, left, left + float(rng.choice([0.0, 300.0]))))
+        total.append(done[k] + float(epochs.sum()) + float(rng.choice([0.5, 1e-3])))
+    if rng.random() < 0.4:
+        needed = sum(g * o.remaining_seconds for g, o in zip(gpus.tolist(), outlooks, strict=True)) / 120.0
+        capacity = max(1, round(needed / horizon * rng.choice([0.5, 0.9, 1.0])))
+    weights = rng.choice([0.0, 0.0, 0.2, 1.0, 20.0], count) * 10.0 ** rng.choice([0.0, rng.uniform(-6, 6)])
+    return window_of(
+        [f"j{k}" for k in range(count)],
+        gpus,
+        weights,
+        done,
+        np.array(total),
+        outlooks,
+        rounds=horizon,
+        capacity=capacity,
+        round_seconds=120.0,
+        lam=float(rng.choice([0.0, 1e-6, 0.1, 3.0, 1e3, 1e6])),
+    )
+
+
+def ends_of_segments(seed):
+    """Three jobs, the first with a kink in its utility where it is likely to stop."""
+    rng = np.random.default_rng(seed)
+    outlooks = []
+    for k in range(3):
+        epochs = np.round(rng.uniform(0.5, 6.0, 2), 1)
+        seconds = np.round(np.sort(rng.uniform(20.0, 200.0, 2)))
+        seconds = seconds if k == 0 else np.full(2, seconds[0])
+        outlooks.append(Outlook(epochs, seconds, float(epochs @ seconds), float(epochs @ seconds)))
+    total = np.array([o.epochs.sum() for o in outlooks])
+    weights, gpus = np.array([3.0, 1.0, 1.0]), np.array([2, 1, 1])
+    return window_of(
+        "abc",
+        gpus,
+        weights,
+        np.zeros(3),
+        total,
+        outlooks,
+        rounds=6,
+        capacity=2,
+        round_seconds=120.0,
+        lam=0.1,
+    )
+
+
+@pytest.mark.parametrize("seeds", [(153, 221), range(40)])
+def test_a_job_that_stops_at_the_end_of_a_segment_is_not_taken_for_forced(seeds):
+    """Rounding puts it a hair into the next one, where its marginal value is less than the price."""
+    for seed in seeds:
+        certified(ends_of_segments(seed))
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_waterfilling_is_certified_where_things_coincide(block):
+    for seed in range(100 * block, 100 * (block + 1)):
+        certified(degenerate(seed))
 
 
 def test_gpu_time_just_used_up_at_the_end_of_a_segment_still_has_its_price():

@@ -133,8 +133,8 @@ def run_shockwave(
             callback=positive, help="Only jobs that arrive in the first so many hours; all if not given."
         ),
     ] = None,
-    plan_rounds: PlanRounds = 20,
-    power: Power = 12.0,
+    plan_rounds: PlanRounds = 120,
+    power: Power = 5.0,
     lam: Lambda = 10.0,
     predictor: Predictor = "restatement",
     solver: Annotated[
@@ -276,7 +276,7 @@ def bench_shockwave(
     ] = "copter,cvxpy",
     json_path: JsonPath = None,
     plan_rounds: PlanRounds = 20,
-    power: Power = 12.0,
+    power: Power = 5.0,
     lam: Lambda = 10.0,
     predictor: Predictor = "restatement",
     shim_seconds: ShimSeconds = 1.0,

@@ -20,11 +20,15 @@ from copter.problems.shockwave.ftf import POWER
 from copter.problems.shockwave.interface import Round, pack
 from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver
 from copter.problems.shockwave.waterfill import solve_waterfilling
-from copter.problems.shockwave.window import LAMBDA, ROUNDS, Window, build_window
+from copter.problems.shockwave.window import LAMBDA, Window, build_window
 from copter.shims.plan import Plan, PlanProblem, PlanShim
 
 SOLVE_EVERY = 8
 """Rounds after which a plan is made anew at the latest."""
+HORIZON = 120
+"""T of the policy; windows of benchmarks have the published 20, :data:`.window.ROUNDS`."""
+CRITICAL = 0.1
+"""Jobs with more run time left than 1 - CRITICAL of the bound H on the makespan come first within a plan."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Settings:
         Time limit of the shim's local improvement.
     """
 
-    rounds: int = ROUNDS
+    rounds: int = HORIZON
     power: float = POWER
     lam: float = LAMBDA
     predictor: str = "restatement"
@@ -72,8 +76,17 @@ def plan_problem(window: Window) -> PlanProblem:
     return PlanProblem(value, remaining, window.gpus, window.capacity, window.makespan_weight)
 
 
-def make_plan(window: Window, now: Round, relaxation: Relaxation, shim_seconds: float) -> Plan:
-    """Plan of whole rounds from the relaxation of a window of ``now``."""
+def make_plan(
+    window: Window,
+    now: Round,
+    relaxation: Relaxation,
+    shim_seconds: float,
+    last: NDArray[np.int64] | None = None,
+) -> Plan:
+    """Plan of whole rounds from the relaxation of a window of ``now``.
+
+    ``last`` has the rounds of each job in what is left of the last plan.
+    """
     return PlanShim(shim_seconds).plan(
         plan_problem(window),
         relaxation.rounds,
@@ -81,6 +94,8 @@ def make_plan(window: Window, now: Round, relaxation: Relaxation, shim_seconds: 
         prices=(relaxation.capacity_price, relaxation.work_price, relaxation.job_prices),
         urgency=urgency(window),
         running=np.array([state.running for state in now.jobs], bool),
+        critical=CRITICAL,
+        last=last,
     )
 
 
@@ -127,6 +142,14 @@ class Shockwave:
         others.sort(key=lambda state: self._remaining[state.name], reverse=True)
         return pack([*planned, *others], now.gpus)
 
+    def _left(self, now: Round) -> NDArray[np.int64] | None:
+        """Rounds of each job in what is left of the last plan."""
+        if not self.solves:
+            return None
+        counts = self._runs[:, now.index - self._made :].sum(axis=1)
+        left = dict(zip(self._names, counts.tolist(), strict=True))
+        return np.array([left.get(state.name, 0) for state in now.jobs], np.int64)
+
     def _plan(self, now: Round) -> None:
         settings = self.settings
         window = build_window(
@@ -137,7 +160,7 @@ class Shockwave:
             predictor=settings.predictor,
         )
         relaxation = self.solver(window)
-        plan = make_plan(window, now, relaxation, settings.shim_seconds)
+        plan = make_plan(window, now, relaxation, settings.shim_seconds, self._left(now))
         self.solves.append(Solve(now.index, len(window), relaxation, plan))
         self._names, self._runs, self._made = window.names, plan.runs, now.index
         self._remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))

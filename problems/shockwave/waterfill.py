@@ -116,17 +116,23 @@ def solve_waterfilling(window: Window) -> Relaxation:
         if high - low <= _CLOSE * max(high, 1.0):
             break
     low, high = max(high, floor), max(float(window.remaining.max(initial=0.0)), floor)
+    none = np.zeros(len(window))
 
     def slopes(h: float) -> tuple[float, Floats, Floats]:
         least = np.clip((window.remaining - h) / seconds, 0.0, filling.most)
         mu, rounds = filling.price(least)
-        # A job that is not forced has its marginal value at the price or, at an end of a segment, above it.
+        if mu <= 0:
+            return mu, filling.leftover(rounds), none
+        # Whoever has at least as much of its own will loses nothing.  Its marginal value cannot tell: at the
+        # end of a segment rounding decides whether it is that of the next.
         lost = np.maximum(mu * gpus - filling.marginal(rounds), 0.0) / seconds
-        return mu, filling.leftover(rounds), np.where(least > 0, lost, 0.0)
+        return mu, filling.leftover(rounds), np.where(least > filling.rounds(mu, none), lost, 0.0)
 
     mu, rounds, alpha = slopes(low)
     if float(alpha.sum()) > kappa:
         over = alpha
+        # The upper end, where nobody is forced, may itself be the answer: no middle ever gets there.
+        mu, rounds, alpha = slopes(high)
         for _ in range(_STEPS):
             middle = 0.5 * (low + high)
             at = slopes(middle)

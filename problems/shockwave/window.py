@@ -33,7 +33,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.shockwave.ftf import POWER, Outlook, finish_time_fairness, outlook
+from copter.problems.shockwave.forecast import Forecast, forecast
+from copter.problems.shockwave.ftf import POWER, Outlook
 from copter.problems.shockwave.interface import Round
 
 Floats = NDArray[np.float64]
@@ -176,16 +177,11 @@ def build_window(
     predictor: str = "restatement",
 ) -> Window:
     """Window of the jobs of a round; a job that needs more GPUs than there are has no rounds to get."""
-    seen = [outlook(state, predictor) for state in now.jobs]
-    fairness = np.array(
-        [finish_time_fairness(state, o) for state, o in zip(now.jobs, seen, strict=True)], float
-    )
-    return window_of(
+    seen = forecast(now.jobs, predictor)
+    return _window(
         [state.name for state in now.jobs],
         np.array([state.gpus for state in now.jobs], np.int64),
-        fairness**power,
-        np.array([state.epochs for state in now.jobs], float),
-        np.array([float(state.job.epochs) for state in now.jobs]),
+        seen.fairness**power,
         seen,
         rounds=rounds,
         capacity=now.gpus,
@@ -208,30 +204,63 @@ def window_of(
     lam: float = LAMBDA,
 ) -> Window:
     """Window from arrays; for what they mean see :class:`Window`."""
+    columns = max((len(o.epochs) for o in outlooks), default=0)
+    left, seconds = np.zeros((len(outlooks), columns)), np.ones((len(outlooks), columns))
+    for j, o in enumerate(outlooks):
+        left[j, : len(o.epochs)], seconds[j, : len(o.epochs)] = o.epochs, o.epoch_seconds
+    seen = Forecast(
+        np.asarray(epochs, float),
+        np.asarray(total_epochs, float),
+        left,
+        seconds,
+        np.array([o.remaining_seconds for o in outlooks], float),
+        np.array([o.total_seconds for o in outlooks], float),
+        np.ones(len(outlooks)),
+    )
+    return _window(
+        names, gpus, weights, seen, rounds=rounds, capacity=capacity, round_seconds=round_seconds, lam=lam
+    )
+
+
+def _window(
+    names: Sequence[str],
+    gpus: NDArray[np.int64],
+    weights: Floats,
+    seen: Forecast,
+    *,
+    rounds: int,
+    capacity: int,
+    round_seconds: float,
+    lam: float,
+) -> Window:
     if rounds < 1 or capacity < 1 or not round_seconds > 0:
         raise ValueError(
             f"rounds = {rounds}, capacity = {capacity}, round_seconds = {round_seconds}: positive"
         )
     if not (np.isfinite(weights).all() and (weights >= 0).all()) or not 0 <= lam < math.inf:
         raise ValueError("weights and lambda must be finite and not negative")
-    regimes = [
-        _regimes(o, float(total), rounds * (size <= capacity), round_seconds)
-        for o, total, size in zip(outlooks, total_epochs, gpus.tolist(), strict=True)
-    ]
-    hulls = [_majorant(length, gain) for length, gain in regimes]
+    # Rounds of each regime that fit into the window, and progress a round in it.
+    length = seen.left * seen.epoch_seconds / round_seconds
+    usable = (rounds * (gpus <= capacity))[:, None]
+    length = np.clip(usable - (np.cumsum(length, axis=1) - length), 0.0, length)
+    keep = length > 0
+    owner = np.nonzero(keep)[0]
+    regime_rounds = length[keep]
+    regime_gain = (round_seconds / (seen.epoch_seconds * seen.total_epochs[:, None]))[keep]
+    hull_owner, segment_rounds, segment_gain = _majorant(owner, regime_rounds, regime_gain)
     return Window(
         names=tuple(names),
         gpus=np.asarray(gpus, np.int64),
         weights=np.asarray(weights, float),
-        base=np.divide(epochs, total_epochs) + FLOOR,
-        remaining=np.array([o.remaining_seconds for o in outlooks], float),
-        total_seconds=np.array([o.total_seconds for o in outlooks], float),
-        segment_start=_starts(hulls),
-        segment_rounds=_flat(hulls, 0),
-        segment_gain=_flat(hulls, 1),
-        regime_start=_starts(regimes),
-        regime_rounds=_flat(regimes, 0),
-        regime_gain=_flat(regimes, 1),
+        base=seen.epochs / seen.total_epochs + FLOOR,
+        remaining=seen.remaining_seconds,
+        total_seconds=seen.total_seconds,
+        segment_start=_starts(hull_owner, len(names)),
+        segment_rounds=segment_rounds,
+        segment_gain=segment_gain,
+        regime_start=_starts(owner, len(names)),
+        regime_rounds=regime_rounds,
+        regime_gain=regime_gain,
         rounds=rounds,
         capacity=capacity,
         round_seconds=round_seconds,
@@ -239,32 +268,25 @@ def window_of(
     )
 
 
-def _starts(parts: Sequence[tuple[Floats, Floats]]) -> NDArray[np.int64]:
-    return np.concatenate(([0], np.cumsum([len(length) for length, _ in parts]))).astype(np.int64)
+def _starts(owner: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=count)))).astype(np.int64)
 
 
-def _flat(parts: Sequence[tuple[Floats, Floats]], which: int) -> Floats:
-    return np.concatenate([np.empty(0), *(part[which] for part in parts)])
+def _majorant(
+    owner: NDArray[np.int64], length: Floats, gain: Floats
+) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Least concave majorants of jobs: a piece that is steeper than the one before is merged with it.
 
-
-def _regimes(seen: Outlook, total: float, rounds: float, round_seconds: float) -> tuple[Floats, Floats]:
-    """Rounds of each regime that fit into the window, and progress a round in it."""
-    length = seen.epochs * seen.epoch_seconds / round_seconds
-    before = np.cumsum(length) - length
-    length = np.clip(rounds - before, 0.0, length)
-    keep = length > 0
-    return length[keep], round_seconds / (seen.epoch_seconds[keep] * total)
-
-
-def _majorant(length: Floats, gain: Floats) -> tuple[Floats, Floats]:
-    """Least concave majorant: a piece that is steeper than the one before is merged with it."""
-    lengths: list[float] = []
-    gains: list[float] = []
-    for rounds, slope in zip(length.tolist(), gain.tolist(), strict=True):
-        while gains and slope >= gains[-1]:
-            before, steep = lengths.pop(), gains.pop()
-            slope = (before * steep + rounds * slope) / (before + rounds)
-            rounds += before
-        lengths.append(rounds)
-        gains.append(slope)
-    return np.array(lengths), np.array(gains)
+    The order of merges does not matter, so that in each pass the first such pair of every job is merged.
+    """
+    while True:
+        steeper = (owner[1:] == owner[:-1]) & (gain[1:] >= gain[:-1])
+        first = np.flatnonzero(steeper)
+        if not first.size:
+            return owner, length, gain
+        first = first[np.append(True, owner[first[1:]] != owner[first[:-1]])]
+        second, whole = first + 1, length[first] + length[first + 1]
+        length, gain = length.copy(), gain.copy()
+        gain[first] = (length[first] * gain[first] + length[second] * gain[second]) / whole
+        length[first] = whole
+        owner, length, gain = np.delete(owner, second), np.delete(length, second), np.delete(gain, second)

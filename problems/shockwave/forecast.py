@@ -1,0 +1,148 @@
+"""Outlooks of many jobs at once: what :mod:`.ftf` and :mod:`.predictor` say of one, as arrays.
+
+Jobs are rows, their regimes columns, filled up to the longest job.  What never changes of a job is looked up
+once and kept; the rest is a few array operations, whatever the number of jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.shockwave.ftf import ORACLE, PREDICTORS
+from copter.problems.shockwave.interface import JobState
+from copter.problems.shockwave.predictor import pattern_of
+from copter.problems.shockwave.traces import Job
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is predicted of each of N jobs, with at most K regimes.
+
+    Attributes
+    ----------
+    epochs, total_epochs : (N,) arrays
+        Over so far, and in all.
+    left, epoch_seconds : (N, K) arrays
+        Epochs that are left of each regime, in order, and seconds of one in it; 0 left of regimes that are
+        over or not there.
+    remaining_seconds, total_seconds : (N,) arrays
+        R and P = L + R.
+    fairness : (N,) array
+        Equation (9).
+    """
+
+    epochs: Floats
+    total_epochs: Floats
+    left: Floats
+    epoch_seconds: Floats
+    remaining_seconds: Floats
+    total_seconds: Floats
+    fairness: Floats
+
+
+@lru_cache(maxsize=1 << 16)
+def _known(job: Job) -> tuple[tuple[float, ...], ...]:
+    """Epochs and seconds at the end of each regime, seconds of an epoch in each, and in the pattern's."""
+    return (
+        tuple(job.epochs_by_regime[1:].tolist()),
+        tuple(job.seconds_by_regime[1:].tolist()),
+        tuple(regime.epoch_seconds for regime in job.regimes),
+        tuple(float(seconds) for seconds in pattern_of(job).epoch_seconds),
+    )
+
+
+def _table(rows: Sequence[tuple[float, ...]]) -> tuple[Floats, Ints]:
+    """Rows of different length in one array, each filled up with its last entry, and their lengths."""
+    lengths = np.array([len(row) for row in rows], np.int64)
+    flat = np.array([value for row in rows for value in row])
+    columns = np.minimum(np.arange(lengths.max()), lengths[:, None] - 1)
+    return flat[(np.cumsum(lengths) - lengths)[:, None] + columns], lengths
+
+
+def forecast(states: Sequence[JobState], predictor: str = "restatement") -> Forecast:
+    """Predict what is left of jobs.
+
+    Parameters
+    ----------
+    states : sequence of JobState
+    predictor : str
+        One of :data:`.ftf.PREDICTORS`.
+    """
+    if predictor not in PREDICTORS:
+        raise ValueError(f"predictor {predictor!r}: must be one of {', '.join(PREDICTORS)}")
+    if not states:
+        none, empty = np.zeros(0), np.zeros((0, 1))
+        return Forecast(none, none, empty, empty, none, none, none)
+    known = [_known(state.job) for state in states]
+    ends, regimes = _table([row[0] for row in known])
+    run = np.array([state.run_seconds for state in states])
+    epochs = _epochs(run, ends, _table([row[1] for row in known])[0], regimes)
+    begins = np.hstack([np.zeros((len(states), 1)), ends[:, :-1]])
+    column = np.arange(ends.shape[1])
+    begun = 1 + ((ends <= epochs[:, None]) & (column < regimes[:, None] - 1)).sum(axis=1)
+    there = column < regimes[:, None]
+    if predictor == ORACLE:
+        seconds, _ = _table([row[2] for row in known])
+        left = np.where(there, np.maximum(ends - np.maximum(begins, epochs[:, None]), 0.0), 0.0)
+    else:
+        seconds, count = _table([row[3] for row in known])
+        passed = np.where(column < begun[:, None], np.minimum(epochs[:, None], ends) - begins, 0.0)
+        seen = _within(passed, seconds.shape[1], count)
+        left = _left(predictor, ends[:, -1], seen, np.minimum(begun, count) - 1, count)
+    remaining = (left * seconds).sum(axis=1)
+    total = run + remaining
+    age = run + np.array([state.waited_seconds for state in states])
+    contention = np.array([state.contention for state in states])
+    shared = total * contention
+    some = shared > 0
+    fairness = np.where(some, (age + remaining * contention) / np.where(some, shared, 1.0), 1.0)
+    return Forecast(epochs, ends[:, -1], left, seconds, remaining, total, fairness)
+
+
+def _epochs(run: Floats, ends: Floats, seconds: Floats, regimes: Ints) -> Floats:
+    """Epochs that are over after so much run time."""
+    rows = np.arange(len(run))
+    at = np.minimum((seconds <= run[:, None]).sum(axis=1), regimes - 1)
+    before = np.where(at > 0, seconds[rows, at - 1], 0.0)
+    done = np.where(at > 0, ends[rows, at - 1], 0.0)
+    length = seconds[rows, at] - before
+    share = np.clip((run - before) / np.where(length > 0, length, 1.0), 0.0, 1.0)
+    return done + share * (ends[rows, at] - done)
+
+
+def _within(passed: Floats, columns: int, count: Ints) -> Floats:
+    """Epochs seen by regime of the pattern; regimes past its end count as its last."""
+    beyond = np.arange(passed.shape[1]) >= count[:, None]
+    seen = np.zeros((len(passed), columns))
+    width = min(columns, passed.shape[1])
+    seen[:, :width] = np.where(beyond, 0.0, passed)[:, :width]
+    seen[np.arange(len(passed)), count - 1] += np.where(beyond, passed, 0.0).sum(axis=1)
+    return seen
+
+
+def _left(rule: str, total: Floats, seen: Floats, now: Ints, count: Ints) -> Floats:
+    """Epochs left by regime of the pattern, ``now`` the ongoing one, by a rule of :mod:`.predictor`."""
+    column = np.arange(seen.shape[1])
+    there = column < count[:, None]
+    rest = np.maximum(total - seen.sum(axis=1), 0.0)
+    if rule == "greedy":
+        return np.where(column == now[:, None], rest[:, None], 0.0)
+    future = there & (column >= now[:, None])
+    if rule == "restatement":
+        over = np.where(column < now[:, None], seen, 0.0).sum(axis=1)
+        expected = np.broadcast_to((np.maximum(total - over, 0.0) / (count - now))[:, None], seen.shape)
+    else:
+        posterior = np.where(there, (total / count)[:, None] + seen, 0.0)
+        expected = posterior * (total / posterior.sum(axis=1))[:, None]
+    more = np.where(future, np.maximum(expected - seen, 0.0), 0.0)
+    more = np.where(more.sum(axis=1, keepdims=True) > 0, more, future)
+    return more * (rest / more.sum(axis=1))[:, None]

@@ -1,0 +1,104 @@
+"""Forecasts of many jobs at once against the rules for one job at a time."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shockwave_cases import jobs as some_jobs
+from shockwave_cases import now, state, static
+
+from copter.problems.shockwave import (
+    Job,
+    Mode,
+    Regime,
+    build_window,
+    finish_time_fairness,
+    outlook,
+    snapshot,
+    window_of,
+)
+from copter.problems.shockwave.forecast import forecast
+from copter.problems.shockwave.ftf import PREDICTORS
+
+BACK_TO_THE_FIRST = Job(
+    "back",
+    0.0,
+    1,
+    Mode.GNS,
+    (Regime(16, 4, 60.0), Regime(32, 8, 30.0), Regime(64, 9, 20.0), Regime(16, 1, 60.0)),
+)
+ALTERNATES = Job(
+    "alternates", 0.0, 2, Mode.ACCORDION, tuple(Regime(16 + 16 * (k % 2), 3, 9.0) for k in range(7))
+)
+
+
+def check(states, predictor):
+    seen = forecast(states, predictor)
+    for k, one in enumerate(states):
+        alone = outlook(one, predictor)
+        assert seen.epochs[k] == pytest.approx(one.epochs, abs=1e-9)
+        assert seen.remaining_seconds[k] == pytest.approx(alone.remaining_seconds, abs=1e-6)
+        assert seen.total_seconds[k] == pytest.approx(alone.total_seconds)
+        assert seen.fairness[k] == pytest.approx(finish_time_fairness(one, alone))
+        # Regimes that are over have nothing left; from the ongoing one on, both list the same.
+        width = seen.left.shape[1]
+        count = len(alone.epochs)
+        start = next(
+            s
+            for s in range(width - count + 1)
+            if np.allclose(seen.left[k, s : s + count], alone.epochs, atol=1e-9)
+            and np.allclose(seen.epoch_seconds[k, s : s + count], alone.epoch_seconds)
+        )
+        assert np.abs(np.delete(seen.left[k], range(start, start + count))).max(initial=0.0) <= 1e-9
+
+
+@given(jobs=some_jobs(most=6), shares=st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6), data=st.data())
+@settings(deadline=None)
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_all_at_once_is_one_by_one(predictor, jobs, shares, data):
+    waited = [data.draw(st.floats(0.0, 1e4)) for _ in jobs]
+    contention = data.draw(st.floats(1.0, 6.0))
+    check(
+        [
+            state(job, share * job.seconds, wait, contention)
+            for job, share, wait in zip(jobs, shares, waited, strict=False)
+        ],
+        predictor,
+    )
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_at_the_ends_of_regimes_and_past_those_of_the_pattern(predictor):
+    for job in (BACK_TO_THE_FIRST, ALTERNATES, static("a", 500.0)):
+        runs = np.append(job.seconds_by_regime, 0.5 * job.seconds)
+        check([state(job, float(run), 10.0, 2.0) for run in runs], predictor)
+
+
+def test_a_window_is_that_of_the_outlooks():
+    at = snapshot(200, 32, seed=4)
+    seen = [outlook(one) for one in at.jobs]
+    fairness = np.array([finish_time_fairness(one, o) for one, o in zip(at.jobs, seen, strict=True)])
+    expected = window_of(
+        [one.name for one in at.jobs],
+        np.array([one.gpus for one in at.jobs]),
+        fairness**3.0,
+        np.array([one.epochs for one in at.jobs]),
+        np.array([float(one.job.epochs) for one in at.jobs]),
+        seen,
+        rounds=9,
+        capacity=32,
+        round_seconds=at.seconds,
+        lam=2.0,
+    )
+    window = build_window(at, rounds=9, power=3.0, lam=2.0)
+    for name in ("weights", "base", "remaining", "total_seconds", "segment_rounds", "segment_gain"):
+        assert getattr(window, name) == pytest.approx(getattr(expected, name)), name
+    for name in ("segment_start", "regime_start"):
+        assert (getattr(window, name) == getattr(expected, name)).all()
+
+
+def test_no_jobs_and_unknown_predictors():
+    assert len(forecast([]).remaining_seconds) == 0
+    assert len(build_window(now([], 4))) == 0
+    with pytest.raises(ValueError, match="predictor 'nobody'"):
+        forecast([state(static("a", 100.0))], "nobody")
