@@ -95,6 +95,7 @@ def _solved(scenario: Scenario, balancer: LoadBalancer, solver: Solver) -> Itera
         begin = perf_counter()
         balancer.set_loads(loads)
         balancer.prepare()
+        balancer.offer(solver)
         yield solve_round(number, balancer.program, solver, perf_counter() - begin, finish)
 
 

@@ -34,6 +34,8 @@ class Replicas(NamedTuple):
         The lists; -1 ends them.
     first_of_shard, copies : (k,) ndarray
     size : (k,) ndarray
+    reserve : (k,) ndarray
+        Load that flows leave on a replica of the shard if it has that much; 0 where all of it may go.
     first_on_server, load_on, room : (n,) ndarray
         `room` is the memory that is left, negative if there are too many replicas.
     used : (1,) ndarray
@@ -52,6 +54,7 @@ class Replicas(NamedTuple):
     first_of_shard: NDArray[np.int64]
     copies: NDArray[np.int64]
     size: NDArray[np.float64]
+    reserve: NDArray[np.float64]
     first_on_server: NDArray[np.int64]
     load_on: NDArray[np.float64]
     room: NDArray[np.float64]
@@ -86,6 +89,7 @@ def empty(sizes: NDArray[np.float64], memory: NDArray[np.float64], capacity: int
         np.full(k, _NONE),
         np.zeros(k, np.int64),
         sizes,
+        np.zeros(k),
         np.full(n, _NONE),
         np.zeros(n),
         memory.copy(),
@@ -188,13 +192,14 @@ def route(pool: Replicas, search: Search, start, amount, bound, outward):  # typ
     """
     moved = 0.0
     while moved < amount - DUST:
-        goal = _search(pool, search, start, bound, outward)
+        goal = explore(pool, search, start, bound, outward)
         if goal < 0:
             break
         most = min(amount - moved, abs(bound - pool.load_on[goal]))
         at = goal
         while at != start:
-            most = min(most, pool.load[search.leave[at] if outward else search.enter[at]])
+            r = search.leave[at] if outward else search.enter[at]
+            most = min(most, pool.load[r] - pool.reserve[pool.shard[r]])
             at = search.origin[at]
         at = goal
         while at != start:
@@ -208,8 +213,11 @@ def route(pool: Replicas, search: Search, start, amount, bound, outward):  # typ
 
 
 @kernel
-def _search(pool: Replicas, search: Search, start, bound, outward):  # type: ignore[no-untyped-def]
-    """Return the nearest server that can take (outward) or give load, -1 if there is none."""
+def explore(pool: Replicas, search: Search, start, bound, outward):  # type: ignore[no-untyped-def]
+    """Return the nearest server that can take (outward) or give load, -1 if there is none.
+
+    If there is none, the servers whose ``server_seen`` is the ``stamp`` are all it can get to (or from).
+    """
     search.stamp[0] += 1
     stamp = search.stamp[0]
     search.queue[0] = start
@@ -221,12 +229,12 @@ def _search(pool: Replicas, search: Search, start, bound, outward):  # type: ign
         r = pool.first_on_server[at]
         while r >= 0:
             j = pool.shard[r]
-            if search.shard_seen[j] != stamp and (pool.load[r] > DUST or not outward):
+            if search.shard_seen[j] != stamp and (pool.load[r] > pool.reserve[j] + DUST or not outward):
                 search.shard_seen[j] = stamp
                 s = pool.first_of_shard[j]
                 while s >= 0:
                     to = pool.server[s]
-                    if search.server_seen[to] != stamp and (outward or pool.load[s] > DUST):
+                    if search.server_seen[to] != stamp and (outward or pool.load[s] > pool.reserve[j] + DUST):
                         search.server_seen[to] = stamp
                         search.origin[to], search.leave[to], search.enter[to] = at, r, s
                         load = pool.load_on[to]
@@ -242,25 +250,31 @@ def _search(pool: Replicas, search: Search, start, bound, outward):  # type: ign
 @kernel
 def settle(pool: Replicas, search: Search, i, lower, upper):  # type: ignore[no-untyped-def]
     """Bring one server's load between the bounds as far as replicas allow; returns what is left outside."""
-    if pool.load_on[i] > upper + DUST:
-        route(pool, search, i, pool.load_on[i] - upper, upper, True)
-    elif pool.load_on[i] < lower - DUST:
-        route(pool, search, i, lower - pool.load_on[i], lower, False)
+    over = pool.load_on[i] - upper
+    amount = max(over, lower - pool.load_on[i])
+    if amount > DUST:
+        route(pool, search, i, amount, upper if over > 0.0 else lower, over > 0.0)
     return max(pool.load_on[i] - upper, lower - pool.load_on[i], 0.0)
 
 
 @kernel
-def balance(pool: Replicas, search: Search, lower, upper):  # type: ignore[no-untyped-def]
+def balance(pool: Replicas, search: Search, lower, upper, sparing=False):  # type: ignore[no-untyped-def]
     """Bring all servers' loads between the bounds as far as replicas allow; returns what is left outside.
 
     First what is too much goes where there is room, then what lacks comes from those that can spare it:
-    together that is a maximum flow with lower bounds.
+    together that is a maximum flow with lower bounds.  Reserves are used only if it takes them, and not at
+    all if it is to be ``sparing``.
     """
-    outside = 0.0
-    for i in range(pool.load_on.size):
-        if pool.load_on[i] > upper + DUST:
-            outside += settle(pool, search, i, lower, upper)
-    for i in range(pool.load_on.size):
-        if pool.load_on[i] < lower - DUST:
-            outside += settle(pool, search, i, lower, upper)
+    n, reserve, outside = pool.load_on.size, pool.reserve.copy(), 0.0
+    for turn in range(4):
+        if turn == 2:
+            if sparing or outside <= DUST:
+                break
+            pool.reserve[:] = 0.0
+        outside = 0.0 if turn % 2 == 0 else outside
+        for i in range(n):
+            over = pool.load_on[i] - upper if turn % 2 == 0 else lower - pool.load_on[i]
+            if over > DUST:
+                outside += settle(pool, search, i, lower, upper)
+    pool.reserve[:] = reserve
     return outside

@@ -16,6 +16,7 @@ from copter.problems.load_balancing import (
     imbalance,
     solve_exact,
 )
+from copter.problems.load_balancing.packing import pack
 from copter.problems.load_balancing.scenario import Scenario
 from copter.shims.spread import Fleet, Placement
 from copter.solvers.base import make_solver
@@ -251,8 +252,77 @@ def test_what_the_memory_cannot_hold_is_named():
     with pytest.raises(LoadBalancingError, match="the shards need 8 of memory, and all servers have 6"):
         balancer.round(solver)
     balancer.remove_shard("z")  # 6 of 6, but three shards of 2 do not fit on two servers of 3
-    with pytest.raises(LoadBalancingError, match="no place for it"):
+    with pytest.raises(
+        LoadBalancingError, match="no place for it.*proven by branch and bound.*need 6 of mem"
+    ):
         balancer.round(solver)
+    assert balancer.number == 0
+
+
+def test_memory_that_only_a_packing_finds_is_used():
+    """Sizes 3, 3, 2, 2, 2 on two servers of 6: largest first puts 3 + 2 on each, and the last 2 nowhere."""
+    balancer = LoadBalancer(tolerance=0.4)
+    for server in ("a", "b"):
+        balancer.add_server(server, 6)
+    balancer.add_shards(range(5), [3.0, 3.0, 2.0, 2.0, 2.0], [3.0, 3.0, 2.0, 2.0, 2.0])
+    done = balancer.round(make_solver("copter"))
+    check(balancer.fleet(), done.placement)
+    assert done.memory == 1.0
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=6), st.lists(st.integers(0, 9), min_size=1, max_size=3)
+)
+@settings(max_examples=40, deadline=None)
+def test_packings_against_all_assignments(sizes, memory):
+    k, n = len(sizes), len(memory)
+    fleet = Fleet(np.ones(k), np.array(sizes, float), np.array(memory, float), 0.05)
+    home = np.arange(k) % n
+    ways = [
+        way
+        for way in itertools.product(range(n), repeat=k)
+        if (np.bincount(way, fleet.sizes, n) <= fleet.memory).all()
+    ]
+    found, impossible = pack(fleet, Placement(np.arange(k), home, np.ones(k)))
+    assert impossible == (not ways) and (found is None) == (not ways)
+    if found is not None:
+        check(fleet, found)
+        moved = min(fleet.sizes[np.array(way) != home].sum() for way in ways)
+        assert fleet.sizes[found.server != home].sum() <= 1.2 * moved + 1e-9
+
+
+def test_a_round_that_last_round_s_replicas_can_do_is_certified_in_the_first_pass():
+    scenario = Scenario(shards=96, servers=12, rounds=2, seed=3)
+    balancer, solver = scenario.balancer(), make_solver("copter", tolerance=1e-6)
+    loads = next(scenario.loads())
+    for scale in (1.0, 3.0):  # the same loads in another unit
+        balancer.set_loads(loads * scale)
+        done = balancer.round(solver)
+    assert (done.movements, done.cost, done.gap) == (0, 0.0, pytest.approx(0.0, abs=1e-6))
+    assert done.solution.status == "optimal" and done.solution.iterations == 0
+
+
+def test_replicas_are_kept_for_loads_that_come_back():
+    rng = np.random.default_rng(4)
+    balancer, solver = Scenario(shards=40, servers=5, rounds=1, memory=40.0).balancer(), make_solver("copter")
+    days = [rng.integers(1, 50, 40) ** 2.0 for _ in range(3)]
+    first = [balancer.round(solver).movements for loads in days if balancer.set_loads(loads) is None]
+    again = [balancer.round(solver).movements for loads in days if balancer.set_loads(loads) is None]
+    assert sum(first) > 0 and again == [0, 0, 0]
+
+
+def test_bounds_of_a_zipf_day_are_those_of_branch_and_bound():
+    scenario = Scenario(shards=24, servers=6, rounds=6, seed=1)
+    balancer, solver, met = scenario.balancer(), make_solver("copter", tolerance=1e-4), 0
+    for loads in scenario.loads():
+        balancer.set_loads(loads)
+        exact = solve_exact(balancer.fleet(), balancer.placement(), mip_gap=0.0, deadline=20)
+        done = balancer.round(solver)
+        if exact.status == "optimal":
+            least = round(exact.bound)
+            assert done.bound <= least + 1e-6 and done.movements >= least
+            met += done.movements == least
+    assert met >= 3
 
 
 def test_a_placement_that_breaks_a_promise_is_refused():
@@ -297,11 +367,18 @@ def test_the_heuristic_moves_the_hottest_that_fits_from_most_to_least_loaded():
         ({"loads": [1.0, 2.0, 3.0]}, r"loads of shape \(3,\): there are 2 shards"),
         ({"loads": 1.0, "sizes": [1.0]}, r"sizes of shape \(1,\): there are 2 shards"),
         ({"loads": 1.0, "servers": ["a"]}, "1 servers given: there are 2 shards"),
+        ({"loads": [1.0, float("nan")]}, "shard 'y': load = nan"),
+        ({"loads": 1.0, "sizes": [1.0, -1.0]}, "shard 'y': size = -1"),
+        ({"loads": 1.0, "servers": ["a", "b"]}, "no server 'b'"),
+        ({"loads": 1.0, "shards": ["x", "x"]}, "shard 'x' is given twice"),
+        ({"loads": 1.0, "shards": ["x", "there"]}, "shard 'there' exists already"),
     ],
 )
-def test_shards_in_bulk_need_an_amount_each(wrong, message):
+def test_shards_in_bulk_are_added_all_or_none(wrong, message):
     balancer = LoadBalancer()
     balancer.add_server("a", memory=4)
+    balancer.add_shard("there", 1.0, server="a")
     with pytest.raises(LoadBalancingError, match=message):
-        balancer.add_shards(["x", "y"], **wrong)
-    assert balancer.shards == []
+        balancer.add_shards(**({"shards": ["x", "y"]} | wrong))
+    assert balancer.shards == ["there"] and balancer.fleet().loads.tolist() == [1.0]
+    assert balancer.shares("there") == {"a": 1.0}

@@ -3,6 +3,7 @@
 import csv
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -13,7 +14,14 @@ from typer.testing import CliRunner
 from copter.bench.load_balancing import BURN_IN, Balancing
 from copter.bench.rounds import SolverSettings, measure
 from copter.cli.main import app
-from copter.problems.load_balancing import LoadTable, WorkloadError, read_loads, write_loads, zipf_loads
+from copter.problems.load_balancing import (
+    LoadBalancingError,
+    LoadTable,
+    WorkloadError,
+    read_loads,
+    write_loads,
+    zipf_loads,
+)
 from copter.problems.load_balancing.scenario import Scenario
 
 BENCH = ["bench", "load-balancing", "--shards", "32", "--servers", "4", "--rounds", "3", "--no-isolate"]
@@ -150,6 +158,18 @@ def test_a_run_prints_one_json_object():
     assert json.loads(result.stdout)["rounds"] == 2
 
 
-def test_memory_that_is_too_small_ends_with_words():
-    result = invoke(*BENCH, "--memory", "4", "--solvers", "copter")
-    assert result.exit_code == 1 and "the shards need 32 of memory, and all servers have 16" in result.output
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((*BENCH, "--memory", "4"), "the shards need 32 of memory, and all servers have 16"),
+        (
+            (*BENCH[:3], "33", *BENCH[4:], "--memory", "8.9"),
+            "33 shards of size 1 do not fit: 4 servers .* 8 each",
+        ),
+        (("run", "load-balancing", "--shards", "9", "--servers", "2", "--memory", "4.9"), "do not fit"),
+    ],
+)
+def test_memory_that_is_too_small_is_one_error_before_anything_runs(arguments, words, tmp_path):
+    result = invoke(*arguments, *(("--out", tmp_path / "out") if arguments[0] == "run" else ()))
+    assert isinstance(result.exception, LoadBalancingError) and re.search(words, str(result.exception))
+    assert result.output == "" and not (tmp_path / "out").exists()

@@ -62,6 +62,30 @@ def test_with_memory_for_everything_it_is_balanced(answer):
 
 
 @given(answers())
+@settings(max_examples=100, deadline=None)
+def test_what_replicas_can_do_is_what_a_maximum_flow_says(answer):
+    """It moves nothing if and only if that is possible, and else says that something must move."""
+    fleet, last, *_ = answer
+    k, n = fleet.loads.size, fleet.memory.size
+    if not len(last) or not fleet.loads.any():
+        return
+    carried = SpreadShim().carry(fleet, last)
+    keys = carried.placement.keys(n)
+    assert np.isin(keys, last.keys(n)).all()
+    served = np.bincount(last.shard, minlength=k) > 0
+    if not served.all():
+        assert not carried.enough and carried.needed == fleet.sizes[~served].sum()
+        return
+    load = last.share * fleet.loads[last.shard] / fleet.mean
+    possible = _flow(last.shard, last.server, load, k, n, *fleet.band) >= load.sum() - 1e-6
+    assert carried.enough == possible
+    if possible:
+        assert imbalance(fleet, carried.placement) <= 2 * fleet.tolerance + 1e-6 and carried.needed == 0
+    else:
+        assert carried.needed > 0 or fleet.sizes[fleet.loads > 0].min() == 0
+
+
+@given(answers())
 @settings(max_examples=50, deadline=None)
 def test_a_second_round_with_the_same_loads_moves_nothing(answer):
     fleet, last, *x = answer

@@ -148,6 +148,7 @@ def run_load_balancing(
     from copter.cli.runfolder import default_path
 
     _check_parts([solver], scenario.servers, "--solver")
+    scenario.check()
     chosen, course = SolverSettings(solver, tolerance, deadline, threads, mip_gap), Balancing(scenario)
     path = out if out is not None or as_json else default_path("load-balancing")
     with BalancingRun(course, chosen, path, [Path(sys.argv[0]).name, *sys.argv[1:]], settings) as run:
@@ -237,6 +238,7 @@ def bench_load_balancing(
     names = split_solvers(solvers)
     scenario = _scenario(None, shards, servers, mode, rounds, memory, balance, seed)
     _check_parts(names, scenario.servers, "--solvers")
+    scenario.check()
     settings = {
         "shards": shards,
         "servers": scenario.servers,

@@ -1,14 +1,9 @@
 """Shard load balancing: replicas of shards on servers, balanced loads, few movements a round."""
 
-from copter.problems.load_balancing.balancer import (
-    TOLERANCE,
-    LoadBalancer,
-    LoadBalancingError,
-    Round,
-    imbalance,
-)
+from copter.problems.load_balancing.balancer import TOLERANCE, LoadBalancer
 from copter.problems.load_balancing.heuristic import greedy
 from copter.problems.load_balancing.milp import Exact, solve_exact
+from copter.problems.load_balancing.outcome import LoadBalancingError, Round, imbalance
 from copter.problems.load_balancing.pop import Parts, Pop
 from copter.problems.load_balancing.workload import (
     MODES,

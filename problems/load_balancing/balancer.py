@@ -25,17 +25,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import CopterError
+from copter.certificate import SparseX
+from copter.problems.load_balancing.outcome import LoadBalancingError, Round, amount, imbalance
+from copter.problems.load_balancing.packing import pack
 from copter.program import ContinualProgram, Template
-from copter.shims.spread import MARGIN, Fleet, Placement, PlacementError, SpreadShim
+from copter.shims.spread import MARGIN, Carried, Fleet, Placement, PlacementError, SpreadShim
 from copter.solution import Solution
 from copter.solvers.base import Solver
+from copter.solvers.proximal import ProximalPoint
 
 TOLERANCE = 0.05
 _LEAST_LOAD = 1e-4
@@ -43,53 +45,6 @@ _LEAST_LOAD = 1e-4
 the bound a bound."""
 _LEAST_SHARE = 1e-9
 _MEMORY_SLACK = 1e-9
-
-
-class LoadBalancingError(CopterError, ValueError):
-    """An event or a placement that cannot be; the message names the shard or the server."""
-
-
-@dataclass(frozen=True)
-class Round:
-    """What a round did.
-
-    Attributes
-    ----------
-    number : int
-    placement : Placement
-        Indices are those of :attr:`LoadBalancer.shards` and :attr:`LoadBalancer.servers`.
-    movements : int
-        Replicas that were not there before the round.
-    cost : float
-        Sum of the sizes of those.
-    imbalance : float
-        Largest load of a server over the smallest, minus 1.
-    memory : float
-        Largest share of its memory that a server uses.
-    replicas : int
-    bound : float
-        Certified lower bound on the cost of any placement; NaN without a program.
-    gap : float
-        (cost - bound) over the cost, or over the mean size of a shard if that is more: costs are near 0.
-    solution : Solution or None
-        Of the linear program, if one was solved.
-    t_edit, t_solve, t_shim : float
-        Seconds.
-    """
-
-    number: int
-    placement: Placement
-    movements: int
-    cost: float
-    imbalance: float
-    memory: float
-    replicas: int
-    bound: float = math.nan
-    gap: float = math.nan
-    solution: Solution | None = None
-    t_edit: float = 0.0
-    t_solve: float = 0.0
-    t_shim: float = 0.0
 
 
 class LoadBalancer:
@@ -128,6 +83,8 @@ class LoadBalancer:
         self._shard = np.empty(0, np.int64)
         self._column = np.empty(0, np.int64)
         self._share = np.empty(0)
+        self._carried: tuple[Fleet, Placement, Carried] | None = None
+        self._prices = np.empty(0)
         self.tolerance = tolerance
 
     # ---- what is there ---------------------------------------------------------------------------
@@ -178,7 +135,7 @@ class LoadBalancer:
         """Add a server; its memory is in the unit of the shards' sizes."""
         if server in self._columns:
             raise LoadBalancingError(f"server {server!r} exists already")
-        memory = _amount(f"server {server!r}: memory", memory)
+        memory = amount(f"server {server!r}: memory", memory)
         free = sorted(set(range(self._memory.size)) - set(self._columns.values()))
         if free:
             self._columns[server] = free[0]
@@ -197,31 +154,23 @@ class LoadBalancer:
     def set_memory(self, server: Hashable, memory: float) -> None:
         """Change the memory of a server."""
         column = self._columns[self._known_server(server)]
-        self._memory[column] = _amount(f"server {server!r}: memory", memory)
+        self._memory[column] = amount(f"server {server!r}: memory", memory)
 
     def add_shard(
         self, shard: Hashable, load: float, size: float = 1.0, server: Hashable | None = None
     ) -> None:
         """Add a shard, which is on ``server`` already if that is given."""
-        if shard in self._place:
-            raise LoadBalancingError(f"shard {shard!r} exists already")
-        load, size = _amount(f"shard {shard!r}: load", load), _amount(f"shard {shard!r}: size", size)
-        if server is not None:
-            column = self._columns[self._known_server(server)]
-            self._shard = np.append(self._shard, len(self._place))
-            self._column, self._share = np.append(self._column, column), np.append(self._share, 1.0)
-        self._place[shard] = len(self._place)
-        self._loads, self._sizes = np.append(self._loads, load), np.append(self._sizes, size)
-        self._arrived.append(shard)
+        load, size = amount(f"shard {shard!r}: load", load), amount(f"shard {shard!r}: size", size)
+        self.add_shards([shard], load, size, [server])
 
     def add_shards(
         self,
         shards: Iterable[Hashable],
         loads: ArrayLike,
         sizes: ArrayLike = 1.0,
-        servers: Iterable[Hashable] | None = None,
+        servers: Iterable[Hashable | None] | None = None,
     ) -> None:
-        """Add shards one after the other; with ``servers``, one for each, they are there already."""
+        """Add shards, all or none; with ``servers``, one for each, they are there already."""
         shards = list(shards)
         places = [None] * len(shards) if servers is None else list(servers)
         amounts: list[list[float]] = []
@@ -231,8 +180,28 @@ class LoadBalancer:
             amounts.append(np.broadcast_to(given, len(shards)).tolist())
         if len(places) != len(shards):
             raise LoadBalancingError(f"{len(places)} servers given: there are {len(shards)} shards")
+        if len(set(shards)) < len(shards):
+            twice = next(shard for k, shard in enumerate(shards) if shard in shards[:k])
+            raise LoadBalancingError(f"shard {twice!r} is given twice")
         for shard, load, size, server in zip(shards, *amounts, places, strict=True):
-            self.add_shard(shard, load, size, server)
+            self._check_new(shard, load, size, server)
+        first = len(self._place)
+        on = [k for k, server in enumerate(places) if server is not None]
+        columns = [self._columns[places[k]] for k in on]
+        self._shard = np.append(self._shard, np.array(on, np.int64) + first)
+        self._column = np.append(self._column, np.array(columns, np.int64))
+        self._share = np.append(self._share, np.ones(len(on)))
+        self._place.update(zip(shards, range(first, first + len(shards)), strict=True))
+        self._loads, self._sizes = np.append(self._loads, amounts[0]), np.append(self._sizes, amounts[1])
+        self._arrived.extend(shards)
+
+    def _check_new(self, shard: Hashable, load: float, size: float, server: Hashable | None) -> None:
+        if shard in self._place:
+            raise LoadBalancingError(f"shard {shard!r} exists already")
+        amount(f"shard {shard!r}: load", load)
+        amount(f"shard {shard!r}: size", size)
+        if server is not None:
+            self._known_server(server)
 
     def remove_shard(self, shard: Hashable) -> None:
         """Remove a shard and its replicas."""
@@ -251,14 +220,14 @@ class LoadBalancer:
 
     def set_load(self, shard: Hashable, load: float) -> None:
         """Change the load of a shard."""
-        self._loads[self._shard_index(shard)] = _amount(f"shard {shard!r}: load", load)
+        self._loads[self._shard_index(shard)] = amount(f"shard {shard!r}: load", load)
 
     def set_loads(self, loads: Mapping[Hashable, float] | ArrayLike) -> None:
         """Change the loads of the shards named, or of all in the order of :attr:`shards`; all or none."""
         if isinstance(loads, Mapping):
             where = [self._shard_index(shard) for shard in loads]
             fresh = self._loads.copy()
-            fresh[where] = [_amount(f"shard {shard!r}: load", load) for shard, load in loads.items()]
+            fresh[where] = [amount(f"shard {shard!r}: load", load) for shard, load in loads.items()]
         else:
             fresh = np.array(loads, float)
             if fresh.shape != self._loads.shape:
@@ -266,12 +235,12 @@ class LoadBalancer:
             bad = ~((fresh >= 0) & np.isfinite(fresh))
             if bad.any():
                 worst = int(bad.argmax())
-                _amount(f"shard {self.shards[worst]!r}: load", float(fresh[worst]))
+                amount(f"shard {self.shards[worst]!r}: load", float(fresh[worst]))
         self._loads = fresh
 
     def set_size(self, shard: Hashable, size: float) -> None:
         """Change the size of a shard."""
-        self._sizes[self._shard_index(shard)] = _amount(f"shard {shard!r}: size", size)
+        self._sizes[self._shard_index(shard)] = amount(f"shard {shard!r}: size", size)
 
     # ---- a round ---------------------------------------------------------------------------------
 
@@ -291,6 +260,7 @@ class LoadBalancer:
         """
         begin = perf_counter()
         self.prepare()
+        self.offer(solver)
         edited = perf_counter()
         solution = solver.solve(self.program, deadline=deadline)
         solved = perf_counter()
@@ -308,6 +278,31 @@ class LoadBalancer:
         overrides = (counts, self._column[order], np.zeros(order.size))
         ids = self.shards
         self.program.update_requests(ids, scales=scales, overrides=overrides, totals=loads)
+
+    def offer(self, solver: Solver) -> None:
+        """Let a solver that can do so start from what last round's replicas can do for this round's loads.
+
+        Where they are enough nothing need move, at prices of 0: the solver's first pass finds that out.
+        """
+        if not isinstance(solver, ProximalPoint):
+            return
+        fleet, _, carried = self._carry()
+        if not self._prices.size and not carried.enough:
+            return  # a first round in which much has to move: not near this
+        there = carried.placement
+        slots = self.program.request_slots[there.shard]
+        columns = self._live()[there.server]
+        order = np.lexsort((columns, slots))
+        value = there.share * (fleet.loads / (fleet.mean or 1.0))[there.shard]
+        prices = np.zeros_like(self._prices) if carried.enough else self._prices
+        solver.start_from(self.program, SparseX(slots[order], columns[order], value[order]), prices)
+
+    def _carry(self) -> tuple[Fleet, Placement, Carried]:
+        """Fleet, last placement, and what that can do; again only if something has changed."""
+        fleet, last = self.fleet(), self.placement()
+        if self._carried is None or not _same(self._carried[:2], (fleet, last)):
+            self._carried = fleet, last, self._shim.carry(fleet, last)
+        return self._carried
 
     def check(self) -> None:
         """Raise if the servers cannot hold the shards."""
@@ -335,19 +330,19 @@ class LoadBalancer:
         x = solution.nonzeros
         shard, server = index[x.slot], position[x.column]
         good = (x.value > _LEAST_SHARE) & (server >= 0)
+        fleet, last, carried = self._carry()
+        self._prices = solution.y
+        answer = shard[good], server[good], x.value[good]
         try:
-            placement = self._shim.round(
-                self.fleet(), self.placement(), shard[good], server[good], x.value[good]
-            )
+            placement = self._shim.round(fleet, last, *answer, carried)
         except PlacementError as error:
-            raise LoadBalancingError(
-                f"shard {self.shards[error.shard]!r}: no place for it in the memory of any server"
-            ) from None
+            placement = self._shim.round(fleet, self._packed(fleet, last, error.shard), *answer)
         # the program's rows are a little narrower than the promise: what that is worth at these prices goes
         margin = MARGIN * self._tolerance * float(abs(solution.y[self.program.resource_slots]).sum())
         bound = (solution.bound - margin) * self._unit_size() if math.isfinite(solution.bound) else math.nan
         seconds = t_edit, t_solve, perf_counter() - begin
-        return self.take(placement, max(bound, 0.0), solution=solution, seconds=seconds)
+        bound = max(carried.needed, bound) if math.isfinite(bound) else carried.needed
+        return self.take(placement, bound, solution=solution, seconds=seconds)
 
     def take(
         self,
@@ -398,6 +393,22 @@ class LoadBalancer:
         self._shard, self._column, self._share = placement.shard.copy(), columns, placement.share.copy()
         self.number += 1
         return done
+
+    def _packed(self, fleet: Fleet, last: Placement, shard: int) -> Placement:
+        """Each shard on one server, all packed anew, because the shim found no place for one."""
+        packed, impossible = pack(fleet, last)
+        if packed is not None:
+            return packed
+        needed, there = fleet.sizes.sum(), fleet.memory.sum()
+        totals = f"the shards need {needed:g} of memory, and all servers have {there:g}"
+        if impossible:
+            why = "no packing puts every shard on a server (proven by branch and bound)"
+        else:
+            why = "none found, neither by moving replicas that are there nor in 10 s of branch and bound"
+        name = self.shards[shard]
+        raise LoadBalancingError(
+            f"shard {name!r}: no place for it in the memory of any server: {why}; {totals}"
+        )
 
     # ---- inside ----------------------------------------------------------------------------------
 
@@ -475,19 +486,9 @@ class LoadBalancer:
             self._arrived = []
 
 
-def imbalance(fleet: Fleet, placement: Placement) -> float:
-    """Largest load of a server over the smallest, minus 1; infinite if a server has none."""
-    on = np.bincount(placement.server, placement.share * fleet.loads[placement.shard], fleet.memory.size)
-    if not fleet.loads.any():
-        return 0.0
-    return float(on.max() / on.min() - 1.0) if on.min() > 0 else math.inf
-
-
-def _amount(what: str, value: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise LoadBalancingError(f"{what} = {value!r}: must be a number") from None
-    if not 0.0 <= number < math.inf:
-        raise LoadBalancingError(f"{what} = {value!r}: must be finite and not negative")
-    return number
+def _same(first: tuple[Fleet, Placement], second: tuple[Fleet, Placement]) -> bool:
+    return all(
+        np.array_equal(value, vars(other)[name])
+        for one, other in zip(first, second, strict=True)
+        for name, value in vars(one).items()
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.load_balancing.balancer import TOLERANCE, LoadBalancer
+from copter.problems.load_balancing.outcome import LoadBalancingError
 from copter.problems.load_balancing.workload import LoadTable, Mode, zipf_loads
 
 SHARDS_A_SERVER = 8
@@ -71,3 +73,12 @@ class Scenario:
         ids = range(self.shards) if self.table is None else self.table.shards
         balancer.add_shards(ids, 0.0, servers=(j % self.servers for j in range(self.shards)))
         return balancer
+
+    def check(self) -> None:
+        """Raise LoadBalancingError if the servers cannot hold the shards, each of size 1."""
+        self.balancer().check()
+        if self.memory is not None and math.floor(self.memory) * self.servers < self.shards:
+            room = (
+                f"{self.servers} servers with {self.memory:g} of memory hold {math.floor(self.memory)} each"
+            )
+            raise LoadBalancingError(f"the {self.shards} shards of size 1 do not fit: {room}")

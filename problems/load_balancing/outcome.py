@@ -1,0 +1,78 @@
+"""What a round of load balancing did, and what is wrong with events."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from copter.errors import CopterError
+from copter.shims.spread import Fleet, Placement
+from copter.solution import Solution
+
+
+class LoadBalancingError(CopterError, ValueError):
+    """An event or a placement that cannot be; the message names the shard or the server."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a round did.
+
+    Attributes
+    ----------
+    number : int
+    placement : Placement
+        Indices are those of :attr:`LoadBalancer.shards` and :attr:`LoadBalancer.servers`.
+    movements : int
+        Replicas that were not there before the round.
+    cost : float
+        Sum of the sizes of those.
+    imbalance : float
+        Largest load of a server over the smallest, minus 1.
+    memory : float
+        Largest share of its memory that a server uses.
+    replicas : int
+    bound : float
+        Certified lower bound on the cost of any placement; NaN without a program.
+    gap : float
+        (cost - bound) over the cost, or over the mean size of a shard if that is more: costs are near 0.
+    solution : Solution or None
+        Of the linear program, if one was solved.
+    t_edit, t_solve, t_shim : float
+        Seconds.
+    """
+
+    number: int
+    placement: Placement
+    movements: int
+    cost: float
+    imbalance: float
+    memory: float
+    replicas: int
+    bound: float = math.nan
+    gap: float = math.nan
+    solution: Solution | None = None
+    t_edit: float = 0.0
+    t_solve: float = 0.0
+    t_shim: float = 0.0
+
+
+def imbalance(fleet: Fleet, placement: Placement) -> float:
+    """Largest load of a server over the smallest, minus 1; infinite if a server has none."""
+    on = np.bincount(placement.server, placement.share * fleet.loads[placement.shard], fleet.memory.size)
+    if not fleet.loads.any():
+        return 0.0
+    return float(on.max() / on.min() - 1.0) if on.min() > 0 else math.inf
+
+
+def amount(what: str, value: float) -> float:
+    """A load, a size or a memory: a finite number, not negative."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise LoadBalancingError(f"{what} = {value!r}: must be a number") from None
+    if not 0.0 <= number < math.inf:
+        raise LoadBalancingError(f"{what} = {value!r}: must be finite and not negative")
+    return number

@@ -1,0 +1,79 @@
+"""Packing shards into the memory of servers when the shim's search finds no place for one.
+
+One replica a shard; shards of the same size are alike, so the program counts them:
+
+    minimise    sum_gi s_g m_gi                     size of what is not where it was
+    subject to  sum_i n_gi = shards of size s_g,    m_gi >= n_gi - shards of that size that are on i
+                sum_g s_g n_gi <= memory of i,      n_gi >= 0 integral
+
+Its branch and bound (HiGHS, by way of scipy) finds a packing, proves that there is none, or runs out of time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import block_array, eye_array, kron
+
+from copter.shims.spread import Fleet, Placement
+
+SECONDS = 10.0
+_GAP = 0.1
+_SLACK = 1e-9
+_INFEASIBLE = 2
+
+
+def pack(fleet: Fleet, last: Placement, seconds: float = SECONDS) -> tuple[Placement | None, bool]:
+    """Return a placement of each shard on one server, and whether it is proven that there is none.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    last : Placement
+        Shards stay where their largest share is if that can be.
+    seconds : float
+        Time limit.
+    """
+    k, n = fleet.loads.size, fleet.memory.size
+    home = np.full(k, -1)
+    order = np.argsort(last.share, kind="stable")
+    home[last.shard[order]] = last.server[order]
+    sizes, group = np.unique(fleet.sizes, return_inverse=True)
+    g = sizes.size
+    there = home >= 0
+    old = np.bincount(group[there] * n + home[there], minlength=g * n)
+    alike, on = kron(eye_array(g), np.ones((1, n))), kron(sizes[None, :], eye_array(n))
+    rows = block_array([[alike, None], [on, None], [eye_array(g * n), -eye_array(g * n)]], format="csr")
+    counts = np.bincount(group, minlength=g).astype(float)
+    lower = np.concatenate((counts, np.full(n + g * n, -np.inf)))
+    upper = np.concatenate((counts, fleet.memory, old))
+    found = milp(
+        np.concatenate((np.zeros(g * n), np.repeat(sizes, n))),
+        integrality=np.repeat([1, 0], g * n),
+        bounds=Bounds(0.0, np.inf),
+        constraints=LinearConstraint(rows, lower, upper),
+        options={"time_limit": seconds, "mip_rel_gap": _GAP},
+    )
+    if found.x is None:
+        return None, found.status == _INFEASIBLE
+    server = _assign(np.round(found.x[: g * n]).astype(np.int64).reshape(g, n), group, home)
+    used = np.bincount(server, fleet.sizes, n)
+    if (used > fleet.memory + _SLACK * np.maximum(1.0, fleet.memory)).any():
+        return None, False
+    return Placement(np.arange(k), server, np.ones(k)), False
+
+
+def _assign(
+    counts: NDArray[np.int64], group: NDArray[np.int64], home: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Server of each shard: its own where that still takes one of its size, else one that lacks them."""
+    left, server = counts.copy(), np.full(group.size, -1)
+    for shard in np.flatnonzero(home >= 0):
+        if left[group[shard], home[shard]] > 0:
+            server[shard] = home[shard]
+            left[group[shard], home[shard]] -= 1
+    for size in range(left.shape[0]):
+        waiting = np.flatnonzero((group == size) & (server < 0))
+        server[waiting] = np.repeat(np.arange(left.shape[1]), left[size])
+    return server
