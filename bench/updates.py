@@ -14,10 +14,12 @@ against both: `rebuild_over_edit`, `rebuild_over_edit_costs` and `rebuild_over_e
 triplets over those of the edit, `csc_over_edit`, `csc_over_edit_costs` and `csc_over_edit_own` those from
 column pointers.
 
-Times of scipy are the best of a few, times of edits the median: that is to scipy's advantage.  Not like for
-like are two things.  A request on a shared template hands over no coefficients, one with columns of its own
-as many as scipy is given for it; and a change of costs changes no coefficient, so that nobody would build a
-matrix again for it.
+Times of scipy are the best of a few, times of edits the median: that is to scipy's advantage.  How much the
+edits vary is said by their quartiles (`t_edit_quartiles` and so on).
+
+Not like for like are two things.  A request on a shared template hands over no coefficients, one with
+columns of its own as many as scipy is given for it; and a change of costs changes no coefficient, so that
+nobody would build a matrix again for it.
 """
 
 from __future__ import annotations
@@ -70,9 +72,9 @@ def _measure_size(size: int, rng: np.random.Generator) -> dict[str, Any]:
     edits = max(1, round(CHURN * n_requests))
     t_csr, t_csc, csr_nnz = _time_scipy(n_requests, rows, values)
     bench = _Edits(n_requests, edits, rows, values, rng)
-    t_replace = _median(bench.replace)
-    t_costs = _median(bench.change_costs)
-    t_own = _median(bench.replace_own)
+    t_replace, replace_quartiles = _timed(bench.replace)
+    t_costs, costs_quartiles = _timed(bench.change_costs)
+    t_own, own_quartiles = _timed(bench.replace_own)
     return {
         "n_variables": bench.program.n_variables,
         "n_rows": bench.program.n_rows,
@@ -83,6 +85,9 @@ def _measure_size(size: int, rng: np.random.Generator) -> dict[str, Any]:
         "t_edit": t_replace,
         "t_edit_costs": t_costs,
         "t_edit_own": t_own,
+        "t_edit_quartiles": replace_quartiles,
+        "t_edit_costs_quartiles": costs_quartiles,
+        "t_edit_own_quartiles": own_quartiles,
         "t_per_edit": t_replace / edits,
         "t_csr_rebuild": t_csr,
         "t_csr_from_csc": t_csc,
@@ -191,6 +196,8 @@ def _best(build: Callable[[], object], repeats: int) -> float:
     return min(times)
 
 
-def _median(edit: Callable[[], float]) -> float:
+def _timed(edit: Callable[[], float]) -> tuple[float, list[float]]:
+    """Median and quartiles of the seconds that an edit takes."""
     edit()
-    return statistics.median(edit() for _ in range(REPEATS))
+    lower, middle, upper = statistics.quantiles((edit() for _ in range(REPEATS)), method="inclusive")
+    return middle, [lower, upper]

@@ -90,10 +90,12 @@ class ConvexTerm(ABC):
         start = np.ones_like(slope)
         return increasing_root(above, start, _broadcast(cls.lowest(*parameters), slope))
 
-    def check(self, image: Floats) -> tuple[str, object, str] | None:
-        """What is wrong with the term on a request with this image: (field, value, why); None if nothing.
+    @classmethod
+    def check(cls, largest: Floats, *parameters: Floats) -> tuple[str, int, str] | None:
+        """What is wrong with one of many terms: (field, which, why), field a parameter or "image".
 
-        Image and parameters are known to be finite, the image not to be negative.
+        ``largest`` has the largest coefficient of each image.  It and the parameters are known to be
+        finite, images not to be negative.
         """
         return None
 
@@ -159,15 +161,18 @@ class LogTerm(ConvexTerm):
             t = np.where(slope < 0, -weight / slope, np.inf) - offset
         return t
 
-    def check(self, image: Floats) -> tuple[str, object, str] | None:
+    @classmethod
+    def check(cls, largest: Floats, *parameters: Floats) -> tuple[str, int, str] | None:
         """Neither weight nor offset is negative, and the logarithm has something to grow by."""
-        weight, offset = self.parameters["weight"], self.parameters["offset"]
-        if weight < 0:
-            return "weight", weight, "must not be negative"
-        if offset < 0:
-            return "offset", offset, "must not be negative"
-        if weight > 0 and offset == 0 and not image.any():
-            return "image", 0.0, "must not be 0 everywhere if the offset is 0"
+        weight, offset = parameters
+        empty = (weight > 0) & (offset == 0) & (largest == 0)
+        for field, wrong, why in (
+            ("weight", weight < 0, "must not be negative"),
+            ("offset", offset < 0, "must not be negative"),
+            ("image", empty, "must not be 0 everywhere if the offset is 0"),
+        ):
+            if wrong.any():
+                return field, int(wrong.argmax()), why
         return None
 
 

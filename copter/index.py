@@ -30,7 +30,7 @@ class Index:
         self._all: NDArray[np.int64] | None = None
         self._frozen: Mapping[Hashable, int] | None = None
         self._asked: Sequence[Hashable] = ()
-        self._answer = _read_only(np.empty(0, np.int64))
+        self._answer = np.empty(0, np.int64)
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -65,7 +65,7 @@ class Index:
             raise self._unknown(id) from None
 
     def slots(self, ids: Sequence[Hashable], label: str) -> NDArray[np.int64]:
-        """Slots of different ids, read-only; ``label`` is the verb that wants them.
+        """Slots of different ids, not to be written to; ``label`` is the verb that wants them.
 
         Many ids in a list, a tuple or a range are mapped once: asked for again, they cost a comparison.
         """
@@ -75,11 +75,11 @@ class Index:
             found = np.fromiter(map(self._slots.__getitem__, ids), np.int64, len(ids))
         except KeyError as unknown:
             raise self._unknown(unknown.args[0]) from None
-        if not _distinct(found):
+        if len(ids) > 1 and not _distinct(found):
             raise EditError(label, "ids", _first_duplicate(ids), "is given twice")
         if len(ids) >= _MANY and isinstance(ids, _REMEMBERED):
             self._asked = ids.copy() if isinstance(ids, list) else ids
-            self._answer = _read_only(found)
+            self._answer = found
         return found
 
     def check_new(self, ids: Collection[Hashable], label: str) -> None:
@@ -92,7 +92,10 @@ class Index:
 
     def add(self, ids: Sequence[Hashable], slots: Sequence[int]) -> None:
         """Take up new ids."""
-        self._slots.update(zip(ids, slots, strict=True))
+        if len(ids) == 1:
+            self._slots[ids[0]] = slots[0]
+        else:
+            self._slots.update(zip(ids, slots, strict=True))
         self._all = self._frozen = None
 
     def remove(self, ids: Sequence[Hashable]) -> None:

@@ -12,7 +12,7 @@ zero in every optimum whose prices are near y, so the solver works on the rest (
 A column that is unbounded, and that no sum row holds, adds no finite term when p_j < 0: the violation is
 reported as dual residual, as PDLP does (Applegate et al. 2021, section 2), and left out of the bound.
 
-Requests with a convex term are priced by :mod:`copter.terms`; all their columns are candidates.
+Requests with a convex term are priced by :mod:`copter.tangents`; all their columns are candidates.
 
 Work is split into a fixed number of chunks of requests whatever the number of threads, and reduced in
 order: the same input gives bitwise the same output.
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+from copter.tangents import term_bound
 from copter.terms import TermBatch
 
 _CHUNKS = 32
@@ -136,7 +137,7 @@ def price(
     """
     view = view_of(store)
     terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone
-    curved = (0.0, 0.0) if terms is None else terms.bound(view, y)
+    curved = (0.0, 0.0) if terms is None else term_bound(terms, view, y)
     if terms is not None:  # the pass below leaves them out
         n_columns = view.n_columns.copy()
         n_columns[terms.slot] = 0
@@ -161,7 +162,7 @@ def price(
     slot = np.concatenate([part[2] for part in parts]) if collect else np.empty(0, np.int64)
     column = np.concatenate([part[3] for part in parts]) if collect else np.empty(0, np.int64)
     if terms is not None and collect:
-        slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns(), strict=True))
+        slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
         order = np.argsort(slot, kind="stable")
         slot, column = slot[order], column[order]
     used = np.nan if slack is None else slack

@@ -28,9 +28,13 @@ from copter.resources import Resources
 from copter.store import EXACTLY, NO_TOTAL
 from copter.usage import Template, Usage, from_mapping, from_matrix
 from copter.validation import (
+    all_are,
     cost_vector,
     flag,
+    kind_of_row,
+    new_requests_of,
     overrides_of,
+    parameters_of,
     scale_factor,
     scales_of,
     sparse_entries,
@@ -38,8 +42,6 @@ from copter.validation import (
     term_of,
     totals_of,
     upper_bounds,
-    whole_numbers,
-    within,
 )
 
 if TYPE_CHECKING:
@@ -127,8 +129,7 @@ class ContinualProgram(Resources):
 
     def term(self, request: Hashable) -> ConvexTerm | None:
         """Convex term of a request, None if it has none."""
-        found = self.store.terms.get(self._requests.slot(request))
-        return None if found is None else found[0]
+        return self.store.terms.get(self._requests.slot(request))
 
     # ---- templates -------------------------------------------------------------------------------
 
@@ -211,7 +212,7 @@ class ContinualProgram(Resources):
         kind, amount = sum_row(id, total, relation)
         bound = upper_bounds(id, upper, cost.size)
         scale = scale_factor(id, scale)
-        columns, values = sparse_entries(id, "override", override or {}, cost.size)
+        patch = sparse_entries(id, "override", override, cost.size) if override else None
         begin = sparse_entries(id, "start", start, cost.size) if start is not None else None
         convex = None if term is None else term_of(id, term, cost.size)
         whole = flag(id, "integral", integral)
@@ -220,15 +221,15 @@ class ContinualProgram(Resources):
             self._usage_slot(id, usage, cost.size),
             cost,
             relation=kind,
-            totals=amount,
+            totals=np.array([amount]),
             scales=scale,
             upper=bound,
             integral=whole,
         )
         slot = int(slots[0])
         self._requests.add([id], [slot])
-        if columns.size:
-            self.store.set_overrides(slots, np.array([columns.size]), columns, values)
+        if patch is not None:
+            self.store.set_overrides(slots, np.array([patch[0].size]), *patch)
         if begin is not None:
             self._starts[slot] = begin
         if convex is not None:
@@ -266,15 +267,9 @@ class ContinualProgram(Resources):
         label = "add_requests"
         ids = listed(ids)
         self._requests.check_new(ids, label)
-        widths = whole_numbers(label, "sizes", sizes, len(ids))
-        if not within(widths, 1, math.inf):
-            raise EditError(ids[int(widths.argmin())], "sizes", int(widths.min()), "must be at least 1")
-        ends = widths.cumsum()
-        n = int(ends[-1]) if ids else 0
-        cost = cost_vector(label, "costs", costs, n, owner=(ids, widths))
-        amounts = math.inf if totals is None else totals_of(label, ids, totals)
-        kind = sum_row(label, None if totals is None else 0.0, relation)[0]
-        bound = upper_bounds(label, upper, n, owner=(ids, widths))
+        widths, cost, amounts = new_requests_of(label, ids, sizes, costs, totals)
+        kind = kind_of_row(label, relation, totals is not None)
+        bound = upper_bounds(label, upper, cost.size, owner=(ids, widths))
         factors = 1.0 if scales is None else scales_of(label, ids, scales)
         whole = flag(label, "integral", integral)
         if not ids:
@@ -326,11 +321,9 @@ class ContinualProgram(Resources):
         if usage is not None and term is KEEP and slot in store.terms:
             raise EditError(id, "term", term, "its image is of the old columns: a new usage needs it again")
         convex = None if term is KEEP or term is None else term_of(id, term, n)
-        old_kind = int(table.relation[slot])
-        old_total = None if old_kind == NO_TOTAL else float(table.total[slot])
-        wanted = old_total if total is KEEP else total
-        kept: Relation = "==" if old_kind == EXACTLY and wanted is not None else "<="
-        kind, amount = sum_row(id, wanted, relation or kept)
+        row = None
+        if upper is not None or total is not KEEP or relation is not None:
+            row = self._changed_row(id, slot, total, relation)
         bound = None if upper is None else upper_bounds(id, upper, n)
         factor = None if scale is None else scale_factor(id, scale)
         patch = None if override is None else sparse_entries(id, "override", override, n)
@@ -342,12 +335,13 @@ class ContinualProgram(Resources):
             store.set_costs([slot], [cost])
         if begin is not None:
             self._starts[slot] = begin
-        if bound is not None or total is not KEEP or relation is not None:
-            store.set_bounds(slot, kind, amount, self._bound(slot) if bound is None else bound)
-        if factor is not None:
-            store.set_scales(np.array([slot]), np.array([factor]))
+        if row is not None:
+            store.set_bounds(slot, *row, self._bound(slot) if bound is None else bound)
+        scales = None if factor is None else np.array([factor])
         if patch is not None:
-            store.set_overrides(np.array([slot]), np.array([patch[0].size]), *patch)
+            store.set_overrides(np.array([slot]), np.array([patch[0].size]), *patch, scales=scales)
+        elif scales is not None:
+            store.set_scales(np.array([slot]), scales)
         if term is not KEEP:
             store.set_term(slot, convex)
 
@@ -359,8 +353,10 @@ class ContinualProgram(Resources):
         scales: ArrayLike | None = None,
         overrides: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
         totals: ArrayLike | None = None,
+        upper: float | ArrayLike | None = None,
+        terms: Mapping[str, ArrayLike] | None = None,
     ) -> None:
-        """Change costs, scales, overrides and totals of many requests at once; all of them or none.
+        """Change many requests at once; all of them or none.
 
         Parameters
         ----------
@@ -373,12 +369,18 @@ class ContinualProgram(Resources):
             Replaces the override of every request named: ``counts`` entries each, flat.
         totals : (k,) array_like, optional
             New totals of requests that have a sum row, which stays ``<=`` or ``==``.
+        upper : float or (columns of all these requests,) array_like, optional
+            New upper bounds, request after request.
+        terms : mapping of parameter name to (k,) array_like, optional
+            New parameters, for example ``{"weight": weights}``, of convex terms of one class; what is not
+            named stays, and so do the images.
 
         Raises
         ------
         EditError
             An unknown id or one given twice, a wrong length, a NaN, an infinite cost, a total that is
-            negative or for a request without a sum row: names the request, the field and the value.
+            negative or for a request without a sum row, a parameter for a request without a term: names the
+            request, the field and the value.
         """
         label = "update_requests"
         ids = listed(ids)
@@ -392,7 +394,7 @@ class ContinualProgram(Resources):
                 raise EditError(label, "costs", len(costs), why)
             fresh = [cost_vector(id, "costs", c, n) for id, c, n in zip(ids, costs, widths, strict=True)]
         factors = None if scales is None else scales_of(label, ids, scales)
-        patch = None if overrides is None else overrides_of(label, ids, overrides, table.n_columns[slots])
+        patch = None if overrides is None else overrides_of(label, ids, overrides, table, slots)
         amounts = None
         if totals is not None:
             amounts = totals_of(label, ids, totals)
@@ -400,6 +402,13 @@ class ContinualProgram(Resources):
             if without.any():
                 where = int(without.argmax())
                 raise EditError(ids[where], "total", float(amounts[where]), "the request has no sum row")
+        bound = None
+        if upper is not None:
+            widths = table.n_columns[slots]
+            bound = np.asarray(upper_bounds(label, upper, int(widths.sum()), owner=(ids, widths)))
+        restated = None
+        if terms is not None and ids:
+            restated = parameters_of(label, ids, terms, self.store.terms, slots)
         if fresh is not None:
             self.store.set_costs(slots.tolist(), fresh)
         if patch is not None:
@@ -408,10 +417,17 @@ class ContinualProgram(Resources):
             self.store.set_scales(slots, factors)
         if amounts is not None:
             self.store.set_totals(slots, amounts)
+        if bound is not None:
+            self.store.set_uppers(slots, bound)
+        if restated is not None:
+            self.store.restate_terms(slots, *restated)
 
     def remove_request(self, id: Hashable) -> None:
         """Remove a request with its columns and its sum row."""
-        self.remove_requests([id])
+        slot = self._requests.slot(id)
+        self._requests.remove([id])
+        self._starts.pop(slot, None)
+        self.store.remove_requests(np.array([slot]))
 
     def remove_requests(self, ids: Sequence[Hashable]) -> None:
         """Remove many requests; all of them or, if an id is unknown or given twice, none."""
@@ -434,6 +450,17 @@ class ContinualProgram(Resources):
         if self._templates.get(template.slot) is not template:
             raise EditError(subject, "usage", template, "no such template in this program (any more)")
 
+    def _changed_row(
+        self, id: Hashable, slot: int, total: float | None, relation: Relation | None
+    ) -> tuple[int, float]:
+        """(kind, total) of a sum row of which a part may be kept."""
+        table = self.store.requests
+        kind = int(table.relation[slot])
+        if total is KEEP:
+            total = None if kind == NO_TOTAL else float(table.total[slot])
+        kept: Relation = "==" if kind == EXACTLY and total is not None else "<="
+        return sum_row(id, total, relation or kept)
+
     def _bound(self, slot: int) -> float | NDArray[np.float64]:
         table = self.store.requests
         return self.store.upper_bounds(slot) if table.upper_start[slot] >= 0 else float(table.upper[slot])
@@ -455,7 +482,7 @@ class ContinualProgram(Resources):
     ) -> NDArray[np.int64] | int:
         if isinstance(usage, Template):
             self._check_template(label, usage)
-            if not within(widths, usage.n_columns, usage.n_columns):
+            if not all_are(widths, usage.n_columns):
                 wrong = int((widths != usage.n_columns).argmax())
                 why = f"template has {usage.n_columns} columns"
                 raise EditError(ids[wrong], "costs", int(widths[wrong]), why)

@@ -7,15 +7,20 @@ costs time in proportion to what is added (amortised), and kernels read the very
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.edits import fill_slices
+
 _FIRST = 64
 _COMPACT_FROM = 4096
-_FEW = 8
-"""Up to here one number at a time is faster than an array of indices."""
+_FEW = 256
+"""Up to here slices are allocated one at a time."""
+_KINDS = {"i8": "whole", "f8": "real", "i1": "small", "b1": "small"}
+"""The block of a table that holds fields of a dtype; truth values lie among the small integers."""
 
 
 class Pool:
@@ -42,8 +47,7 @@ class Pool:
         """Start of a slice of ``length`` entries (contents arbitrary)."""
         if length == 0:
             return 0
-        starts = self._free.get(length)
-        if starts:
+        if length in self._free and (starts := self._free[length]):
             self.garbage -= length
             return starts.pop()
         start = self.used
@@ -54,6 +58,22 @@ class Pool:
                 setattr(self, name, _grown(array, start, need))
         self.used = need
         return start
+
+    def allocate_all(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Starts of many slices, freed ones of the same length first."""
+        if lengths.size <= _FEW:
+            return np.array([self.allocate(length) for length in lengths.tolist()], np.int64)
+        starts = np.empty(lengths.size, np.int64)
+        fresh = np.ones(lengths.size, np.bool_)
+        if self.garbage:
+            for k, length in enumerate(lengths.tolist()):
+                if self._free.get(length):
+                    starts[k], fresh[k] = self.allocate(length), False
+        rest = lengths[fresh]
+        ends = rest.cumsum()
+        if rest.size:
+            starts[fresh] = self.allocate(int(ends[-1])) + ends - rest
+        return starts
 
     def put(self, lengths: NDArray[np.int64], **values: NDArray[Any]) -> NDArray[np.int64]:
         """Allocate many slices, freed ones of the same length first, and fill them.
@@ -68,37 +88,10 @@ class Pool:
         -------
         (k,) starts
         """
-        starts = self._allocate_all(lengths)
-        runs = self.runs(starts, lengths)
+        starts = self.allocate_all(lengths)
         for name, flat in values.items():
-            array, at = getattr(self, name), 0
-            for begin, end in runs:
-                array[begin:end] = flat[at : at + end - begin]
-                at += end - begin
+            fill_slices(getattr(self, name), starts, lengths, plain(flat))
         return starts
-
-    def _allocate_all(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        if lengths.size == 1:
-            return np.array([self.allocate(int(lengths[0]))])
-        starts = np.empty(lengths.size, np.int64)
-        fresh = np.ones(lengths.size, np.bool_)
-        if self.garbage:
-            for k, length in enumerate(lengths.tolist()):
-                if self._free.get(length):
-                    starts[k], fresh[k] = self.allocate(length), False
-        rest = lengths[fresh]
-        ends = rest.cumsum()
-        if rest.size:
-            starts[fresh] = self.allocate(int(ends[-1])) + ends - rest
-        return starts
-
-    @staticmethod
-    def runs(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[tuple[int, int]]:
-        """(begin, end) of slices, or of all together if each begins where the one before it ends."""
-        ends = starts + lengths
-        if starts.size and not np.count_nonzero(starts[1:] != ends[:-1]):
-            return [(int(starts[0]), int(ends[-1]))]
-        return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
     def free(self, start: int, length: int) -> None:
         """Give a slice back."""
@@ -106,10 +99,15 @@ class Pool:
             self._free.setdefault(length, []).append(start)
             self.garbage += length
 
-    def free_all(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+    def free_all(self, starts: Iterable[int], lengths: Iterable[int]) -> None:
         """Give many slices back."""
-        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
-            self.free(start, length)
+        free = self._free
+        for start, length in zip(starts, lengths, strict=True):
+            if length in free:
+                free[length].append(start)
+            elif length:
+                free[length] = [start]
+        self.garbage += sum(lengths)
 
     @property
     def wasteful(self) -> bool:
@@ -136,53 +134,72 @@ class Pool:
 class Table:
     """Slots with named scalar fields, one growable array a field; freed slots are used again.
 
+    The fields of a kind are the rows of one block, in the order in which they are named, so that a kernel
+    takes a few arrays and not one for each field.  The last column of a block is no slot: it stays blank.
+
     Parameters
     ----------
     **fields
         ``name=(dtype, value in a free slot)``; the arrays become attributes (longer than ``size``).
+
+    Attributes
+    ----------
+    whole, real, small : (fields of the kind, room) arrays of int64, float64, int8
+        The blocks.
     """
 
     def __init__(self, **fields: tuple[Any, Any]) -> None:
         self._fields = fields
         self.size = 0
         self._free: list[int] = []
-        for name, (dtype, blank) in fields.items():
-            setattr(self, name, np.full(_FIRST, blank, dtype))
+        self._kinds = {name: _KINDS[np.dtype(dtype).str[1:]] for name, (dtype, _) in fields.items()}
+        self._lay_out(_FIRST)
 
     def __getattr__(self, name: str) -> Any:  # for type checkers: the arrays are set by name
         raise AttributeError(name)
 
     def allocate(self, count: int) -> NDArray[np.int64]:
         """``count`` blank slots, free ones first."""
-        reuse = min(count, len(self._free))
+        free = self._free
+        if count == 1 and free:
+            return np.array([free.pop()])
+        reuse = min(count, len(free))
         slots = np.empty(count, np.int64)
         if reuse:
-            slots[:reuse] = self._free[-reuse:]
-            del self._free[-reuse:]
-        fresh = count - reuse
-        if fresh:
-            need = self.size + fresh
-            for name, (_, blank) in self._fields.items():
-                array = getattr(self, name)
-                if need > array.size:
-                    array = _grown(array, self.size, need)
-                    array[self.size :] = blank
-                    setattr(self, name, array)
-            slots[reuse:] = np.arange(self.size, need)
-            self.size = need
+            slots[:reuse] = free[-reuse:]
+            del free[-reuse:]
+        need = self.size + count - reuse
+        if need > self._room:
+            self._lay_out(max(need, self._room + self._room // 2))
+        slots[reuse:] = np.arange(self.size, need)
+        self.size = need
         return slots
 
     def free(self, slots: NDArray[np.int64]) -> None:
         """Blank slots and keep them for later use."""
-        gone = slots.tolist()
-        for name, (_, blank) in self._fields.items():
-            array = getattr(self, name)
-            if slots.size > _FEW:
-                array[slots] = blank
-            else:
-                for slot in gone:
-                    array[slot] = blank
-        self._free += gone
+        for block in (self.whole, self.real, self.small):
+            block[:, slots] = block[:, -1:]
+        self.reuse(slots.tolist())
+
+    def reuse(self, slots: list[int]) -> None:
+        """Keep slots that are blank for later use."""
+        self._free += slots
+
+    def _lay_out(self, room: int) -> None:
+        """Blocks with room for so many slots and the blank column, and the fields as their rows."""
+        kinds = list(self._kinds.values())
+        for kind, dtype in (("whole", np.int64), ("real", np.float64), ("small", np.int8)):
+            block = np.empty((kinds.count(kind), room + 1), dtype)
+            names = [name for name in self._fields if self._kinds[name] == kind]
+            for row, name in zip(block, names, strict=True):
+                field, blank = self._fields[name]
+                array = row.view(field)
+                array[self.size :] = blank
+                if self.size:
+                    array[: self.size] = getattr(self, name)[: self.size]
+                setattr(self, name, array)
+            setattr(self, kind, block)
+        self._room = room
 
 
 def places(slots: NDArray[np.int64]) -> NDArray[np.int64] | slice:
@@ -193,6 +210,11 @@ def places(slots: NDArray[np.int64]) -> NDArray[np.int64] | slice:
     if last - first != slots.size - 1 or not (slots[1:] > slots[:-1]).all():
         return slots
     return slice(first, last + 1)
+
+
+def plain(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, or a copy, as kernels take it: contiguous and writable, so that they compile once."""
+    return array if array.flags.carray else array.copy()
 
 
 def spread(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

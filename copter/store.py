@@ -28,21 +28,35 @@ Source: list-of-lists store of COpter, thesis section 4.3.2.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.slabs import Pool, Table, places, spread
+from copter.edits import (
+    AT_MOST,
+    EXACTLY,
+    NO_TOTAL,
+    fill_requests,
+    fill_usages,
+    release_requests,
+    write_overrides,
+    write_scales,
+)
+from copter.slabs import Pool, Table, places, plain, spread
+from copter.term_table import TermTable
 
 if TYPE_CHECKING:
     from copter.convex import ConvexTerm
 
-NO_TOTAL, AT_MOST, EXACTLY = 0, 1, 2
-"""Kinds of a request's own sum row: none, sum(x) <= total, sum(x) == total."""
+__all__ = ["AT_MOST", "EXACTLY", "NO_TOTAL", "ConstraintStore", "spread"]
 
-_CHUNK = 1 << 20
-"""Entries whose rows are translated at a time: an index array for all would be larger than they are."""
+_AS_NAMED = np.empty(0, np.int64)
+_AS_NAMED.setflags(write=False)  # as the slots of all resources are: a kernel compiles for one of the two
+"""Stands for the slots of rows that are named by their slots."""
+_NONE_GIVEN = np.empty(0)
+"""Stands for numbers that are not given."""
 
 
 class ConstraintStore:
@@ -87,7 +101,7 @@ class ConstraintStore:
             cost_stamp=(np.int64, -1),
             bound_stamp=(np.int64, -1),
         )
-        self.terms: dict[int, tuple[ConvexTerm, NDArray[np.float64]]] = {}
+        self.terms = TermTable()
         self.packed_terms: Any = None
         self._dropped_rows: list[int] = []
 
@@ -176,28 +190,24 @@ class ConstraintStore:
         -------
         (k,) slots
         """
-        slots = self.usages.allocate(sizes.size)
+        table, pointer = self.usages, plain(pointer)
+        slots = table.allocate(sizes.size)
+        begin = self.pointers.allocate_all(sizes + 1)
         ends = sizes.cumsum()
-        first = pointer[ends - sizes].astype(np.int64)
-        nnz = pointer[ends] - first
-        # A usage has a pointer more than it has columns; it counts from the usage's first entry.
-        own = pointer[spread(ends - sizes, sizes + 1)] if sizes.size > 1 else pointer
-        table, at = self.usages, places(slots)
-        table.pointer_start[at] = self.pointers.put(sizes + 1, pointer=own - first.repeat(sizes + 1))
-        table.entry_start[at] = starts = self.entries.put(nnz, row=row, value=value)
-        table.n_columns[at], table.nnz[at], table.shared[at] = sizes, nnz, shared
-        if row_slots is not None:
-            for begin, end in self.entries.runs(starts, nnz):
-                for k in range(begin, end, _CHUNK):
-                    part = self.entries.row[k : min(k + _CHUNK, end)]
-                    part[:] = row_slots[part]
+        entry = self.entries.allocate_all((pointer[ends] - pointer[ends - sizes]).astype(np.int64))
+        pools = self.pointers.pointer, self.entries.row, self.entries.value
+        named = _AS_NAMED if row_slots is None else row_slots
+        fill_usages(table.whole, *pools, slots, begin, entry, sizes, pointer, plain(row), plain(value), named)
+        if shared:
+            table.shared[slots] = True
         return slots
 
     def free_usages(self, slots: list[int]) -> None:
         """Forget usages that nothing points at."""
-        table, gone = self.usages, np.array(slots, np.int64)
-        self.pointers.free_all(table.pointer_start[gone], table.n_columns[gone] + 1)
-        self.entries.free_all(table.entry_start[gone], table.nnz[gone])
+        table = self.usages
+        gone = np.array(slots, np.int64)
+        self.pointers.free_all(table.pointer_start[gone].tolist(), (table.n_columns[gone] + 1).tolist())
+        self.entries.free_all(table.entry_start[gone].tolist(), table.nnz[gone].tolist())
         table.free(gone)
         if not (self.entries.wasteful or self.pointers.wasteful):
             return
@@ -217,34 +227,41 @@ class ConstraintStore:
         costs: NDArray[np.float64],
         *,
         relation: int = NO_TOTAL,
-        totals: NDArray[np.float64] | float = np.inf,
+        totals: NDArray[np.float64] | None = None,
         scales: NDArray[np.float64] | float = 1.0,
         upper: NDArray[np.float64] | float = np.inf,
         integral: bool = False,
     ) -> NDArray[np.int64]:
         """New requests with ``sizes`` columns each; costs, and upper bounds if not one number, flat."""
-        slots = self.requests.allocate(sizes.size)
-        table, at = self.requests, places(slots)
+        table = self.requests
+        one, each = (-1, usages) if isinstance(usages, np.ndarray) else (usages, sizes)
+        slots, starts = table.allocate(sizes.size), self.costs.allocate_all(sizes)
         self.clock += 1
-        table.cost_start[at] = self.costs.put(sizes, cost=costs)
-        table.n_columns[at], table.usage[at] = sizes, usages
-        for stamp in (table.birth, table.cost_stamp, table.bound_stamp):
-            stamp[at] = self.clock
+        fill_requests(
+            table.whole,
+            table.real,
+            table.small,
+            self.usages.references,
+            self.costs.cost,
+            slots,
+            starts,
+            sizes,
+            plain(costs),
+            one,
+            each,
+            relation,
+            _NONE_GIVEN if totals is None else plain(totals),
+            self.clock,
+        )
         # What is left out here is what a blank slot says.
-        if relation != NO_TOTAL:
-            table.relation[at], table.total[at] = relation, totals
         if integral:
-            table.integral[at] = True
+            table.integral[slots] = True
         if isinstance(scales, np.ndarray) or scales != 1.0:
-            table.scale[at] = scales
+            table.scale[places(slots)] = scales
         if isinstance(upper, np.ndarray):
-            table.upper_start[at] = self.uppers.put(sizes, upper=upper)
+            table.upper_start[slots] = self.uppers.put(sizes, upper=upper)
         elif upper != np.inf:
-            table.upper[at] = upper
-        if isinstance(usages, np.ndarray):
-            np.add.at(self.usages.references, usages, 1)
-        else:
-            self.usages.references[usages] += sizes.size
+            table.upper[slots] = upper
         self.n_variables += costs.size
         return slots
 
@@ -254,15 +271,14 @@ class ConstraintStore:
             return
         self.clock += 1
         if self.terms:
-            for slot in slots.tolist():
-                self.terms.pop(slot, None)
-        self._release_columns(slots)
-        self.requests.free(slots)
+            self.terms.drop(slots.tolist())
+        self._release_columns(slots, blank=True)
+        self.requests.reuse(slots.tolist())
         self._compact_columns()
 
     def replace_columns(self, slot: int, usage: int, costs: NDArray[np.float64]) -> None:
         """Give a request other columns; its scale, sum row and scalar bound stay."""
-        self._release_columns(np.array([slot]))
+        self._release_columns(np.array([slot]), blank=False)
         table = self.requests
         self.clock += 1
         start = self.costs.allocate(costs.size)
@@ -278,9 +294,17 @@ class ConstraintStore:
         self.clock += 1
         self.requests.cost_stamp[slot] = self.clock
         if term is None:
-            self.terms.pop(slot, None)
+            self.terms.drop([slot])
         else:
-            self.terms[slot] = term
+            self.terms.put(slot, *term)
+
+    def restate_terms(
+        self, slots: NDArray[np.int64], kind: int, parameters: Mapping[str, NDArray[np.float64]]
+    ) -> None:
+        """New parameters for terms of one kind; their images stay."""
+        self.clock += 1
+        self.requests.cost_stamp[slots] = self.clock
+        self.terms.restate(slots, kind, parameters)
 
     def set_costs(self, slots: list[int], costs: list[NDArray[np.float64]]) -> None:
         """New costs for all columns of some requests; their overrides keep their values."""
@@ -307,13 +331,9 @@ class ConstraintStore:
     def set_scales(self, slots: NDArray[np.int64], scales: NDArray[np.float64]) -> None:
         """New scale for many requests; their overrides keep their values."""
         self.clock += 1
-        table, at = self.requests, places(slots)
-        table.scale[at] = scales
-        table.cost_stamp[at] = self.clock
-        flat, where = self._overridden(slots)
-        if flat.size:
-            factor = scales.repeat(table.override_length[slots])
-            self.costs.cost[where] = self.overrides.value[flat] / factor
+        table, kept = self.requests, self.overrides
+        pools = self.costs.cost, kept.column, kept.value
+        write_scales(table.whole, table.scale, *pools, slots, plain(scales), self.clock)
 
     def set_overrides(
         self,
@@ -325,33 +345,34 @@ class ConstraintStore:
     ) -> None:
         """Replace the overrides of many requests (``lengths`` columns each, flat) and, if given, scales."""
         self.clock += 1
-        table, kept, at = self.requests, self.overrides, places(slots)
-        flat, where = self._overridden(slots)
-        if flat.size:
-            self.costs.cost[where] = kept.original[flat]
-        if scales is not None:
-            table.scale[at] = scales
-        old = table.override_length[slots]
-        for k in (old != lengths).nonzero()[0].tolist():
-            slot, length = int(slots[k]), int(lengths[k])
-            kept.free(int(table.override_start[slot]), int(old[k]))
-            table.override_start[slot], table.override_length[slot] = kept.allocate(length), length
-        table.cost_stamp[at] = self.clock
-        if columns.size:
-            flat = spread(table.override_start[slots], lengths)
-            kept.column[flat], kept.value[flat] = columns, values
-            where = table.cost_start[slots].repeat(lengths) + columns
-            kept.original[flat] = self.costs.cost[where]
-            self.costs.cost[where] = values / table.scale[slots].repeat(lengths)
+        new = plain(columns), plain(values), _NONE_GIVEN if scales is None else plain(scales)
+        if not self._write_overrides(slots, lengths, new, restore=True):
+            self._resize_overrides(slots, lengths)
+            self._write_overrides(slots, lengths, new, restore=False)
 
-    def _overridden(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the overrides of some requests lie in their pool, and their columns among the costs."""
-        table = self.requests
-        lengths = table.override_length[slots]
-        if not np.count_nonzero(lengths):
-            return lengths[:0], lengths[:0]
-        flat = spread(table.override_start[slots], lengths)
-        return flat, table.cost_start[slots].repeat(lengths) + self.overrides.column[flat]
+    def _write_overrides(
+        self,
+        slots: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        new: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]],
+        *,
+        restore: bool,
+    ) -> bool:
+        table, kept, cost = self.requests, self.overrides, self.costs.cost
+        pools = cost, kept.column, kept.original, kept.value
+        return write_overrides(table.whole, table.scale, *pools, slots, lengths, *new, self.clock, restore)
+
+    def _resize_overrides(self, slots: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+        """Take the overrides off, and give those that get another length room for it."""
+        table, kept = self.requests, self.overrides
+        old = table.override_length[slots]
+        if np.count_nonzero(old):
+            flat = spread(table.override_start[slots], old)
+            self.costs.cost[table.cost_start[slots].repeat(old) + kept.column[flat]] = kept.original[flat]
+        for slot, before, length in zip(slots.tolist(), old.tolist(), lengths.tolist(), strict=True):
+            if before != length:
+                kept.free(int(table.override_start[slot]), before)
+                table.override_start[slot], table.override_length[slot] = kept.allocate(length), length
 
     def set_totals(self, slots: NDArray[np.int64], totals: NDArray[np.float64]) -> None:
         """New totals for many requests that have a sum row."""
@@ -372,6 +393,15 @@ class ConstraintStore:
             table.upper_start[slot], table.upper[slot] = start, np.inf
         else:
             table.upper[slot] = upper
+
+    def set_uppers(self, slots: NDArray[np.int64], upper: NDArray[np.float64]) -> None:
+        """New upper bounds of all columns of many requests, one each or one for all."""
+        self.clock += 1
+        table, sizes = self.requests, self.requests.n_columns[slots]
+        for slot in slots[table.upper_start[slots] < 0].tolist():
+            table.upper_start[slot] = self.uppers.allocate(int(table.n_columns[slot]))
+        self.uppers.upper[spread(table.upper_start[slots], sizes)] = upper
+        table.upper[slots], table.bound_stamp[slots] = np.inf, self.clock
 
     def column_costs(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
         """Effective costs of single columns, each named by its request's slot and its place there."""
@@ -433,27 +463,21 @@ class ConstraintStore:
                 nnz[slot] = self.rows.alive[self.entries.row[start : start + int(nnz[slot])]].sum()
         return int(nnz @ usages.references[: usages.size])
 
-    def _release_columns(self, slots: NDArray[np.int64]) -> None:
+    def _release_columns(self, slots: NDArray[np.int64], *, blank: bool) -> None:
         table, usages = self.requests, self.usages
-        sizes = table.n_columns[slots]
-        self.costs.free_all(table.cost_start[slots], sizes)
-        self.n_variables -= sum(sizes.tolist())
-        lengths = table.override_length[slots]
-        if np.count_nonzero(lengths):
-            self.overrides.free_all(table.override_start[slots], lengths)
-            table.override_start[slots] = table.override_length[slots] = 0
-        own = table.upper_start[slots] >= 0
-        if np.count_nonzero(own):
-            for slot in slots[own].tolist():
-                self._free_uppers(slot)
-        unused = []
-        for usage in table.usage[slots].tolist():
-            left = int(usages.references[usage]) - 1
-            usages.references[usage] = left
-            if not left and not usages.shared[usage]:
-                unused.append(usage)
-        if unused:
-            self.free_usages(unused)
+        left = np.empty((6, slots.size), np.int64)
+        blocks = table.whole, table.real, table.small
+        release_requests(*blocks, usages.references, usages.shared, slots, left, blank)
+        starts, sizes, uppers, override_starts, override_lengths, unused = left.tolist()
+        self.costs.free_all(starts, sizes)
+        self.n_variables -= sum(sizes)
+        if any(override_lengths):
+            self.overrides.free_all(override_starts, override_lengths)
+        if max(uppers) >= 0:
+            own = [k for k, start in enumerate(uppers) if start >= 0]
+            self.uppers.free_all([uppers[k] for k in own], [sizes[k] for k in own])
+        if max(unused) >= 0:
+            self.free_usages([usage for usage in unused if usage >= 0])
 
     def _free_uppers(self, slot: int) -> None:
         table = self.requests

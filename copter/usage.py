@@ -13,11 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.edits import compress, sound_columns
 from copter.errors import EditError
-from copter.validation import LARGEST, coefficients_of, within
+from copter.slabs import plain
+from copter.validation import coefficients_of
 
 if TYPE_CHECKING:
     from copter.index import Index
+
+
+_NO_COLUMNS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -47,31 +52,38 @@ def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources:
         if resource not in resources:
             raise EditError(subject, "usage", resource, "no resource of this id")
         column, value = coefficients_of(subject, resource, coefficients, n)
-        rows.append(np.full(column.size, resources.slot(resource), np.int64))
+        rows.append(resources.slot(resource))
         columns.append(column)
         values.append(value)
-    column = np.concatenate(columns) if columns else np.empty(0, np.int64)
-    order = np.argsort(column, kind="stable")
-    pointer = np.concatenate(([0], np.cumsum(np.bincount(column, minlength=n))))
-    row = np.concatenate(rows)[order] if rows else column
-    value = np.concatenate(values)[order] if values else np.empty(0)
-    return Compressed(pointer, row, value)
+    counts = np.array([column.size for column in columns], np.int64)
+    flat = np.concatenate(columns or [_NO_COLUMNS]), np.concatenate(values or [_NO_VALUES])
+    nnz = flat[0].size
+    compressed = Compressed(np.zeros(n + 1, np.int32), np.empty(nnz, np.int32), np.empty(nnz))
+    compress(np.array(rows, np.int64), counts, *flat, *compressed)
+    return compressed
 
 
 def from_matrix(label: str, usage: Any, shape: tuple[int, int]) -> Compressed:
     """The columns of a sparse matrix, without a copy if it is a CSC matrix whose columns are sorted."""
     from scipy.sparse import csc_array, csc_matrix
 
-    matrix = usage if isinstance(usage, csc_array | csc_matrix) else csc_array(usage)
+    matrix = usage if isinstance(usage, (csc_array, csc_matrix)) else csc_array(usage)
     if matrix.shape != shape:
         raise EditError(label, "usage", matrix.shape, f"needs the shape {shape}: resources, columns")
-    if not within(matrix.indices, 0, shape[0] - 1) or (matrix.indptr[1:] < matrix.indptr[:-1]).any():
+    columns = _sound(label, matrix, shape[0])
+    if matrix.has_canonical_format:
+        return columns
+    matrix = csc_array(matrix, copy=True)
+    matrix.sum_duplicates()
+    return _sound(label, matrix, shape[0])
+
+
+def _sound(label: str, matrix: Any, n_rows: int) -> Compressed:
+    value = np.asarray(matrix.data, np.float64)
+    columns = Compressed(*(plain(part) for part in (matrix.indptr, matrix.indices, value)))
+    known, finite = sound_columns(*columns, n_rows)
+    if not known:
         raise EditError(label, "usage", "indices", "row indices or column pointers are out of range")
-    if not matrix.has_canonical_format:
-        matrix = csc_array(matrix, copy=True)
-        matrix.sum_duplicates()
-    end = int(matrix.indptr[-1])
-    value = matrix.data[:end]
-    if not within(value, -LARGEST, LARGEST):
+    if not finite:
         raise EditError(label, "usage", "NaN or infinite", "coefficients must be finite")
-    return Compressed(matrix.indptr, matrix.indices[:end], value)
+    return columns

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.convex import ConvexTerm
+from copter.edits import all_within, first_outside, sound_entries, sound_overrides, sound_requests
 from copter.errors import EditError
+from copter.slabs import Table, plain
 from copter.store import AT_MOST, EXACTLY, NO_TOTAL
+from copter.term_table import TermTable
 
 LARGEST_COST, LARGEST_SCALE = 1e150, 1e100
 RELATIONS: dict[str, int] = {"<=": AT_MOST, "==": EXACTLY}
@@ -21,8 +24,10 @@ LARGEST = sys.float_info.max
 Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
 """Ids, and how many entries of a flat array each has; None: one entry each."""
 
-_FEW, _SMALL = 32, 10_000
+_FEW = 64
 _FLAGS = (bool, np.bool_)
+_NONE_GIVEN = np.empty(0)
+_WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float64)
 
 
 def number(subject: Hashable, field: str, value: Any) -> float:
@@ -55,6 +60,11 @@ def _numbers(subject: Hashable, field: str, values: Any) -> NDArray[np.float64]:
         raise EditError(subject, field, values, "must be numbers") from None
 
 
+def _plain(values: Any, dtype: np.dtype[Any]) -> TypeGuard[NDArray[Any]]:
+    """Whether values are a vector that a kernel can check as it is, which is quicker than looking closely."""
+    return type(values) is np.ndarray and values.dtype is dtype and values.ndim == 1 and values.flags.carray
+
+
 def _columns(subject: Hashable, field: str, values: Any, n: int) -> NDArray[np.int64]:
     """Column indices: whole numbers from 0 to n - 1."""
     given = _numbers(subject, field, values)
@@ -67,13 +77,14 @@ def _columns(subject: Hashable, field: str, values: Any, n: int) -> NDArray[np.i
 
 def within(values: NDArray[Any], low: float, high: float) -> bool:
     """Whether all of ``low <= values <= high`` hold; not for a NaN."""
-    if values.size <= _FEW:  # so that an edit of a few requests is not all numpy's overhead
-        return all([low <= value <= high for value in values.tolist()])
-    if values.size <= _SMALL and low == -high:
-        square = float(values.dot(values))  # one call; what it cannot tell, minimum and maximum do
-        if square <= min(high * high, LARGEST):
-            return True
-    return bool(low <= np.minimum.reduce(values) and np.maximum.reduce(values) <= high)
+    return all_within(values, float(low), float(high))
+
+
+def all_are(counts: NDArray[np.int64], count: int) -> bool:
+    """Whether all of some whole numbers are this one."""
+    if counts.size <= _FEW:
+        return counts.tolist().count(count) == counts.size
+    return within(counts, count, count)
 
 
 def _shaped(subject: Hashable, field: str, values: Any, length: int | None) -> NDArray[np.float64]:
@@ -102,7 +113,7 @@ def vector(
 def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int) -> NDArray[np.int64]:
     """``values`` as integers."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "i" and values.shape == (length,):
-        return values.astype(np.int64, copy=False)
+        return plain(np.asarray(values, np.int64))
     given = vector(subject, field, values, length)
     wrong = given != np.floor(given)
     if wrong.any():
@@ -112,6 +123,8 @@ def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int)
 
 def flag(subject: Hashable, field: str, value: Any) -> bool:
     """True or False."""
+    if value is False or value is True:
+        return value
     if not isinstance(value, _FLAGS):
         raise EditError(subject, field, value, "must be True or False")
     return bool(value)
@@ -140,16 +153,25 @@ def owner_of(subject: Hashable, owner: Owner | None, entry: int) -> Hashable:
 
 def sum_row(subject: Hashable, total: float | None, relation: str) -> tuple[int, float]:
     """(relation, total) of a sum row, as the store keeps it."""
-    if relation not in RELATIONS:
-        raise EditError(subject, "relation", relation, "must be '<=' or '=='")
+    kind = kind_of_row(subject, relation, total is not None)
     if total is None:
-        if relation == "==":
-            raise EditError(subject, "relation", relation, "needs a total")
-        return NO_TOTAL, math.inf
+        return kind, math.inf
     amount = number(subject, "total", total)
     if not 0 <= amount < math.inf:
         raise EditError(subject, "total", total, "must be finite and not negative")
-    return RELATIONS[relation], amount
+    return kind, amount
+
+
+def kind_of_row(subject: Hashable, relation: str, has_total: bool) -> int:
+    """Kind of sum row, as the store keeps it."""
+    kind = RELATIONS.get(relation)
+    if kind is None:
+        raise EditError(subject, "relation", relation, "must be '<=' or '=='")
+    if has_total:
+        return kind
+    if kind == EXACTLY:
+        raise EditError(subject, "relation", relation, "needs a total")
+    return NO_TOTAL
 
 
 def scale_factor(subject: Hashable, scale: float) -> float:
@@ -192,17 +214,74 @@ def term_of(subject: Hashable, term: Any, n: int) -> tuple[ConvexTerm, NDArray[n
         where = int((~((image >= 0) & (image <= LARGEST_COST))).argmax())
         why = f"must be from 0 to {LARGEST_COST:g}"
         raise EditError(subject, "term.image", float(image[where]), why)
-    wrong = term.check(image)
-    if wrong is not None:
-        field, offending, why = wrong
-        raise EditError(subject, f"term.{field}", offending, why)
+    _check_terms([subject], type(term), image.max(keepdims=True), term.parameters)
     return term, image
+
+
+def parameters_of(
+    label: str,
+    ids: Sequence[Hashable],
+    given: Mapping[str, ArrayLike],
+    table: TermTable,
+    slots: NDArray[np.int64],
+) -> tuple[int, dict[str, NDArray[np.float64]]]:
+    """(kind, values) of new parameters for terms of one kind."""
+    kind = table.kind_of(slots)
+    first = int(kind[0])
+    wrong = kind < 0 if (kind < 0).any() else kind != first
+    if wrong.any():
+        where = int(wrong.argmax())
+        why = "the request has no convex term" if kind[where] < 0 else "its term is of another class"
+        raise EditError(ids[where], "terms", ", ".join(given), why)
+    cls, names = table.kinds[first]
+    for name in given:
+        if name not in names:
+            raise EditError(label, "terms", name, f"no such parameter; there are {', '.join(names)}")
+    values = {
+        name: vector(label, f"term.{name}", value, len(ids), owner=(ids, None))
+        for name, value in given.items()
+    }
+    now = dict(zip(names, table.parameters(slots, first), strict=True))
+    sizes, images = table.images(slots)
+    largest = np.maximum.reduceat(images, np.cumsum(sizes) - sizes)
+    _check_terms(ids, cls, largest, now | values)
+    return first, values
+
+
+def _check_terms(
+    ids: Sequence[Hashable],
+    cls: type[ConvexTerm],
+    largest: NDArray[np.float64],
+    parameters: Mapping[str, float | NDArray[np.float64]],
+) -> None:
+    columns = [np.asarray(value, np.float64).reshape(largest.shape) for value in parameters.values()]
+    wrong = cls.check(largest, *columns)
+    if wrong is not None:
+        field, where, why = wrong
+        shown = largest if field == "image" else columns[list(parameters).index(field)]
+        raise EditError(ids[where], f"term.{field}", float(shown[where]), why)
+
+
+def new_requests_of(
+    label: str, ids: Sequence[Hashable], sizes: ArrayLike, costs: ArrayLike, totals: ArrayLike | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64] | None]:
+    """Sizes, costs, flat, and totals of new requests."""
+    if _plain(sizes, _WHOLE) and sizes.size == len(ids) and _plain(costs, _REAL):
+        amounts = _NONE_GIVEN if totals is None else totals
+        if _plain(amounts, _REAL) and sound_requests(sizes, costs, amounts, LARGEST_COST):
+            return sizes, costs, None if totals is None else amounts
+    widths = whole_numbers(label, "sizes", sizes, len(ids))
+    if not within(widths, 1, math.inf):
+        raise EditError(ids[int(widths.argmin())], "sizes", int(widths.min()), "must be at least 1")
+    flat = cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths))
+    return widths, flat, None if totals is None else totals_of(label, ids, totals)
 
 
 def totals_of(label: str, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray[np.float64]:
     """Totals of many requests: finite and not negative."""
-    amounts = vector(label, "totals", totals, len(ids), owner=(ids, None))
+    amounts = _shaped(label, "totals", totals, len(ids))
     if not within(amounts, 0.0, LARGEST):
+        vector(label, "totals", amounts, len(ids), owner=(ids, None))
         worst = int(amounts.argmin())
         raise EditError(ids[worst], "total", float(amounts[worst]), "must not be negative")
     return amounts
@@ -210,8 +289,9 @@ def totals_of(label: str, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray
 
 def scales_of(label: str, ids: Sequence[Hashable], scales: ArrayLike) -> NDArray[np.float64]:
     """Scales of many requests: finite and positive."""
-    factors = vector(label, "scales", scales, len(ids), owner=(ids, None))
+    factors = _shaped(label, "scales", scales, len(ids))
     if not within(factors, 1.0 / LARGEST_SCALE, LARGEST_SCALE):
+        vector(label, "scales", factors, len(ids), owner=(ids, None))
         worst = int(factors.argmin() if factors.min() < 1.0 / LARGEST_SCALE else factors.argmax())
         scale_factor(ids[worst], float(factors[worst]))
     return factors
@@ -221,18 +301,23 @@ def overrides_of(
     label: str,
     ids: Sequence[Hashable],
     overrides: tuple[ArrayLike, ArrayLike, ArrayLike],
-    widths: NDArray[np.int64],
+    table: Table,
+    slots: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Overrides of many requests with ``widths`` columns each: counts, columns and costs, flat."""
+    """Overrides of the requests in some slots: counts, columns and costs, flat."""
     counts = whole_numbers(label, "override counts", overrides[0], len(ids))
+    columns, values = overrides[1], overrides[2]
+    if _plain(columns, _WHOLE) and _plain(values, _REAL):
+        if sound_overrides(table.whole, slots, counts, columns, values, LARGEST_COST):
+            return counts, columns, values
+    widths = table.n_columns[slots]
     if not within(counts, 0, math.inf):
         worst = int(counts.argmin())
         raise EditError(ids[worst], "override counts", int(counts[worst]), "must not be negative")
     columns = whole_numbers(label, "override columns", overrides[1], int(counts.sum()))
     values = cost_vector(label, "override costs", overrides[2], columns.size)
-    bad = (columns < 0) | (columns >= widths.repeat(counts))
-    if np.count_nonzero(bad):
-        where = int(bad.argmax())
+    where = first_outside(columns, counts, widths)
+    if where >= 0:
         who = owner_of(label, (ids, counts), where)
         raise EditError(who, "override", int(columns[where]), "no such column")
     if not within(counts, 0, 1):
@@ -265,14 +350,25 @@ def sparse_entries(
     subject: Hashable, field: str, entries: Mapping[int, float], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """(columns, values) of a mapping from column to finite number."""
+    if len(entries) <= _FEW and all([_sound_entry(j, value, n) for j, value in entries.items()]):
+        return np.array(list(entries), np.int64), np.array(list(entries.values()), np.float64)
     columns = _columns(subject, field, list(entries), n)
     return columns, cost_vector(subject, field, list(entries.values()), len(entries))
+
+
+def _sound_entry(column: Any, value: Any, n: int) -> bool:
+    """Whether column and value are right, said as they most often are."""
+    return type(column) is int and 0 <= column < n and isinstance(value, float) and abs(value) <= LARGEST_COST
 
 
 def coefficients_of(
     subject: Hashable, resource: Hashable, coefficients: Any, n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Nonzero coefficients of one resource: columns, ascending, and values."""
+    """Nonzero coefficients of one resource: different columns, and values."""
+    if isinstance(coefficients, tuple) and len(coefficients) == 2:
+        columns, values = coefficients
+        if _plain(columns, _WHOLE) and _plain(values, _REAL) and sound_entries(columns, values, n):
+            return columns, values
     field = f"usage[{resource!r}]"
     if isinstance(coefficients, tuple):
         if len(coefficients) != 2:

@@ -21,21 +21,26 @@ so that the Newton matrix is that of the linear program less sum_q rho_q (A_q v_
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, csr_array
 
 from copter.convex import Floats
-from copter.solvers.convex_terms import WorkingTerms, tangent_part
-from copter.solvers.newton import Point, SemismoothNewton, respond
+from copter.solvers.convex_kernels import (
+    EXPANSION,
+    SLOPE_CLOSE,
+    SLOPE_STEPS,
+    rank_one_diagonal,
+    rank_one_hessian,
+    rank_one_times,
+    respond,
+    solve_logs,
+    tangent_parts,
+    term_centres,
+)
+from copter.solvers.convex_terms import WorkingTerms
+from copter.solvers.newton import Point, SemismoothNewton
 from copter.solvers.working_set import WorkingSet
-
-_SLOPE_STEPS = 60
-_SLOPE_CLOSE = 1e-13
-_EXPANSION = 8.0
-_SPARSE = 0.05
 
 
 class ConvexNewton(SemismoothNewton):
@@ -63,79 +68,74 @@ class ConvexNewton(SemismoothNewton):
         self.terms = terms
         self._stride = 1
         self._pull, self._scale = -slopes, np.maximum(abs(slopes), 1e-300)
-        shape = (working.column.size, working.row_scale.size)
-        by_column = csr_array((working.value, working.row.astype(np.int64), working.pointer), shape=shape)
-        self._usage = by_column[terms.columns]
-        self._usage_of_rows = self._usage.T.tocsc()
-        self._rank_one: tuple[Point, Any, Floats] | None = None
+        self._rank_one: tuple[Point, Floats, Floats] | None = None
 
     def _tilted(self, y: Floats, centre: Floats, sigma: float) -> tuple[WorkingSet, float]:
         terms = self.terms
-        own = terms.columns
-        v = centre[own] - sigma * (self.working.cost[own] + self._usage @ y)
-        s, t = self._solve_slopes(v, sigma)
-        self._pull = s
-        return terms.tilted(-s), float(np.sum(s * t + terms.batch.value(t)))
+        v = term_centres(self.working, terms.block, terms.first, y, centre, sigma)
+        self._pull, t = self._solve_slopes(v, sigma)
+        return terms.tilted(-self._pull), float(np.sum(self._pull * t + terms.batch.value(t)))
 
     def _solve_slopes(self, v: Floats, sigma: float) -> tuple[Floats, Floats]:
         """Roots s of s + phi'(a'x(s)) with x(s) = Proj(v + sigma s a), and a'x there."""
-        terms, batch, s = self.terms, self.terms.batch, self._pull
-        fixed = terms.image, terms.local.upper, batch.relation, batch.total, batch.first
+        terms, batch, logs = self.terms, self.terms.batch, self.terms.batch.logs
+        fixed = terms.image, terms.upper, batch.relation, batch.total, batch.first
+        s, t = self._pull.copy(), np.empty(self._pull.size)
+        solve_logs(v, sigma, *fixed, *logs, self._scale, s, t)
+        if logs.own.all():
+            return s, t
         low, high = np.full(s.size, -np.inf), np.full(s.size, np.inf)
-        t, square, done = np.empty(s.size), np.empty(s.size), np.zeros(s.size, np.bool_)
+        square, done = np.empty(s.size), logs.own.copy()
         with np.errstate(all="ignore"):
-            for _ in range(_SLOPE_STEPS):
+            for _ in range(SLOPE_STEPS):
                 respond(v, sigma * s, *fixed, ~done, t, square)
                 kappa = sigma * square
                 flat = -batch.slope(t)
                 low, high = np.where(s < flat, s, low), np.where(s > flat, s, high)
                 new = np.where(kappa > 0, -batch.slope(batch.proximal(t - kappa * s, kappa)), flat)
                 # far from the root the slope may be far too steep, or infinite
-                reach = _EXPANSION * np.maximum(abs(s), self._scale)
+                reach = EXPANSION * np.maximum(abs(s), self._scale)
                 new = np.where(np.isinf(high), np.minimum(new, s + reach), new)
                 new = np.where(np.isinf(low), np.maximum(new, s - reach), new)
-                done |= (abs(new - s) <= _SLOPE_CLOSE * abs(s)) | (
-                    s == flat
-                )  # before rounding leaves the bracket
+                close = abs(new - s) <= SLOPE_CLOSE * abs(s)
+                done |= close | (s == flat)  # before rounding leaves the bracket
                 if done.all():
                     break
                 outside = ~((new > low) & (new < high))
-                apart = (low > 0) & (high > _EXPANSION * low)
+                apart = (low > 0) & (high > EXPANSION * low)
                 middle = np.where(apart, np.sqrt(low * high), 0.5 * (low + high))
                 middle = np.where(np.isinf(low), high - reach, np.where(np.isinf(high), low + reach, middle))
                 s = np.where(done, s, np.where(outside, middle, new))
         return s, t
 
-    def _rank_one_part(self, here: Point, sigma: float) -> tuple[Any, Floats]:
-        """(A_q v_q, a column a term; rho)"""
+    def _rank_one_part(self, here: Point, sigma: float) -> tuple[Floats, Floats]:
+        """(v, rho) of every term"""
         if self._rank_one is None or self._rank_one[0] is not here:
             terms = self.terms
-            blocks = np.searchsorted(self.working.slot, terms.batch.slot)
-            v, square = tangent_part(terms, here.free[terms.columns], here.tight[blocks])
+            v, square = tangent_parts(
+                terms.first, terms.image, terms.block, here.free, here.tight, self.working.first
+            )
             with np.errstate(all="ignore"):
                 curvature = terms.batch.curvature(terms.images(here.x))
                 rho = np.where(square > 0, sigma * sigma / (1.0 / curvature + sigma * square), 0.0)
-            first = terms.batch.first
-            spread = csc_array((v, np.arange(v.size), first), shape=(v.size, first.size - 1))
-            self._rank_one = here, (self._usage_of_rows @ spread).tocsr(), rho
+            self._rank_one = here, v, rho
         return self._rank_one[1:]
 
     def _hessian(
         self, here: Point, sigma: float, index: NDArray[np.int64], active: NDArray[np.int64], turn: int
     ) -> Floats:
         hessian = super()._hessian(here, sigma, index, active, turn)
-        usage, rho = self._rank_one_part(here, sigma)
-        part = usage[active]
-        if part.nnz > _SPARSE * part.shape[0] * part.shape[1]:
-            dense = part.toarray()
-            return hessian - (dense * rho) @ dense.T
-        return hessian - (part.multiply(rho).tocsr() @ part.T).toarray()
+        v, rho = self._rank_one_part(here, sigma)
+        rank_one_hessian(self.working, self.terms.block, self.terms.first, v, rho, index, hessian)
+        return hessian
 
     def _hessian_times(self, here: Point, sigma: float, d: Floats) -> Floats:
-        usage, rho = self._rank_one_part(here, sigma)
-        return super()._hessian_times(here, sigma, d) - usage @ (rho * (usage.T @ d))
+        v, rho = self._rank_one_part(here, sigma)
+        own: Floats = rank_one_times(self.working, self.terms.block, self.terms.first, v, rho, d)
+        return super()._hessian_times(here, sigma, d) - own
 
     def _diagonal(self, here: Point, sigma: float, turn: int) -> Floats:
-        usage, rho = self._rank_one_part(here, sigma)
+        v, rho = self._rank_one_part(here, sigma)
         linear = super()._diagonal(here, sigma, turn)
-        return np.maximum(linear - usage.multiply(usage) @ rho, 1e-12 * linear)
+        own = rank_one_diagonal(self.working, self.terms.block, self.terms.first, v, rho)
+        return np.maximum(linear - own, 1e-12 * linear)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from copter.convex import Floats
 from copter.pricing import dot
 from copter.slabs import spread
+from copter.solvers.convex_kernels import term_centres
 from copter.solvers.working_set import WorkingSet
 from copter.store import NO_TOTAL
+from copter.tangents import tangent_bound
 from copter.terms import TermBatch
 
 _IDLE = 1e-3
@@ -28,38 +29,32 @@ class WorkingTerms:
 
     Attributes
     ----------
+    block : (k,) block of each term
+    first : (k + 1,) where the columns of each term begin, in the arrays below
     columns : (n,) columns of the set that belong to terms, term after term
     image : (n,) a in the units of the set's columns
     owner : (n,) term of each of these columns
-    start : (k,) where the columns of each term begin
-    local : the blocks of the terms as a working set of their own, without costs and rows
+    start : (k,) ``first`` without its last
+    upper : (n,) bounds of these columns
     """
 
     def __init__(self, working: WorkingSet, batch: TermBatch) -> None:
         self.working, self.batch = working, batch
-        blocks, sizes = np.searchsorted(working.slot, batch.slot), np.diff(batch.first)
-        self.columns = columns = spread(working.first[blocks], sizes)
+        self.block = np.searchsorted(working.slot, batch.slot)
+        self.first, sizes = batch.first, np.diff(batch.first)
+        self.columns = columns = spread(working.first[self.block], sizes)
         self.image: Floats = batch.image * working.column_scale[columns]
         self.owner = np.repeat(np.arange(sizes.size), sizes)
         self.start = batch.first[:-1]
-        none = np.empty(0)
-        self.local = WorkingSet(
-            batch.slot,
-            batch.relation,
-            batch.total,
-            batch.first,
-            self.owner,
-            working.column[columns],
-            np.zeros(columns.size),
-            working.upper[columns],
-            np.zeros(columns.size + 1, np.int64),
-            none.astype(np.uint32),
-            none,
-            none,
-            none,
-            none,
-            working.column_scale[columns],
-        )
+        self.upper: Floats = working.upper[columns]
+        self._curved = np.zeros(working.slot.size, np.bool_)
+        self._curved[self.block] = True
+        self._nowhere = np.zeros(working.column.size)
+
+    @property
+    def logs(self) -> bool:
+        """Whether all terms are logarithms that kernels know."""
+        return bool(self.batch.logs.own.all())
 
     def images(self, x: Floats) -> Floats:
         """a'x of every term."""
@@ -77,10 +72,12 @@ class WorkingTerms:
         return self.working._replace(cost=cost)
 
     def gap(self, x: Floats, y: Floats) -> tuple[float, float]:
-        """As :meth:`WorkingSet.gap`; the bound is that of the tangents at x."""
-        t = self.images(x)
-        linear, loss = self.tilted(np.maximum(self.batch.slope(t), -1e150)).gap(x, y)
-        return dot(self.working.cost, x) + float(np.sum(self.batch.value(t))), loss
+        """As :meth:`WorkingSet.gap`; the bound is exact for the terms."""
+        w = self.working
+        p = term_centres(w, self.block, self.first, y, self._nowhere, -1.0)
+        bound = tangent_bound(self.batch, p, self.image, self.upper)[0] + w.bound(x, y, self._curved)
+        objective = dot(w.cost, x) + self.value(x)
+        return objective, objective - bound
 
     def fair(self) -> Floats:
         """Roughly how large a column gets if all columns share rows, totals and bounds evenly."""
@@ -108,15 +105,3 @@ class WorkingTerms:
 
 def _root_mean_square(values: Floats) -> float:
     return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))
-
-
-def tangent_part(
-    terms: WorkingTerms, free: NDArray[np.bool_], tight: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
-    """v = P a of every term, P the projection onto its free columns (of sum 0 if ``tight``), and v'v."""
-    moving = np.where(free, terms.image, 0.0)
-    count = np.add.reduceat(free.astype(np.float64), terms.start)
-    mean = np.add.reduceat(moving, terms.start) / np.maximum(count, 1.0)
-    v = np.where(free, terms.image - np.where(tight, mean, 0.0)[terms.owner], 0.0)
-    v[((count == 1) & tight)[terms.owner]] = 0.0
-    return v, np.add.reduceat(v * v, terms.start)

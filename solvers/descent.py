@@ -102,23 +102,24 @@ class CoordinateDescent:
                 break
         return False
 
-    def least_violation(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
         """(Scaled) prices proportional to the least violation of the rows that the columns can reach.
 
         At a minimiser x of dist(A x, [l, u])^2 / 2 over the boxes and sum rows, y = A x - Proj(A x) is a
         Farkas ray if it is not 0: descent with zero costs, y = 0 and eta = 1, and a vanishing proximal term.
         """
         w = self.working._replace(cost=np.zeros_like(self.working.cost))
-        x, sigma = centre.copy(), 1.0
+        x, sigma, steps = centre.copy(), 1.0, 0
         make_feasible(w, x)
-        for _ in range(_ELASTIC_STEPS):
+        while steps < min(_ELASTIC_STEPS, limit):
+            steps += 1
             self._descend(w, x, row_activity(w, x), centre, sigma, 1.0, 1e-12)
             centre = x.copy()
             sigma *= 10.0
             if self.stop():
                 break
         activity: NDArray[np.float64] = row_activity(w, x)
-        return activity - np.clip(activity, w.lower_row, w.upper_row)
+        return InnerResult(x, activity - np.clip(activity, w.lower_row, w.upper_row), False, steps)
 
 
 def _complementarity(w: WorkingSet, activity: NDArray[np.float64], y: NDArray[np.float64]) -> float:
@@ -221,7 +222,7 @@ def descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignor
         change = 0.0
         for b in range(w.slot.size):
             if active[b] or everything:
-                moved = _visit(w, b, x, shifted, centre, ray, sigma, eta, tolerance)
+                moved = visit(w, b, x, shifted, centre, ray, sigma, eta, tolerance)
                 active[b] = moved > tolerance
                 change = max(change, moved)
         if change <= tolerance and everything:
@@ -231,7 +232,7 @@ def descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignor
 
 
 @kernel
-def _visit(w, b, x, shifted, centre, ray, sigma, eta, tolerance):  # type: ignore[no-untyped-def]
+def visit(w, b, x, shifted, centre, ray, sigma, eta, tolerance):  # type: ignore[no-untyped-def]
     """Steps on block b; the largest violation of optimality, as the step of length sigma it allows."""
     begin, end = w.first[b], w.first[b + 1]
     largest = 0.0

@@ -31,21 +31,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
 from copter.pricing import chunk_bounds, dot, run_chunks
+from copter.solvers.newton_kernels import dense_hessian, hessian_diagonal, hessian_times, project_blocks
 from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
-from copter.store import AT_MOST, EXACTLY
 
 _DENSE_ROWS = 1000
 _HESSIAN_BLOCKS = 10_000
 """A Hessian is summed over about so many blocks; of more, over a part, another one in each step."""
-_ARMIJO = 1e-4
-_CURVATURE = 0.8
-_LINE_STEPS = 12
-_RETRIES = 5
-_LONGEST_STEP = 1e9
-_ELASTIC_STEPS = 12
-_DAMPING = (1e-12, 1e4)
+ARMIJO = 1e-4
+CURVATURE = 0.8
+LINE_STEPS = 12
+RETRIES = 5
+LONGEST_STEP = 1e9
+_ELASTIC_STEPS, _ELASTIC_ITERATIONS = 12, 50
+_ELASTIC_CHANGE = 1e-10
+"""Violations that change by less, relatively, are the least: longer steps would only meet round-off."""
+DAMPING = (1e-12, 1e4)
 
 
 @dataclass
@@ -125,7 +126,7 @@ class SemismoothNewton:
             if abs(here.y).max(initial=0.0) > far or self.stop():  # prices run away where rows cannot be met
                 return InnerResult(here.x, here.y, False, iteration)
             there = None
-            for _ in range(_RETRIES):
+            for _ in range(RETRIES):
                 there = self._search(here, self._direction(here, sigma), centre, sigma)
                 if there is not None:
                     break
@@ -134,7 +135,7 @@ class SemismoothNewton:
             here = there
         return InnerResult(here.x, here.y, bool(np.linalg.norm(here.gradient) <= tolerance), limit)
 
-    def least_violation(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
         """(Scaled) prices proportional to the least violation of the rows that the columns can reach.
 
         At a minimiser x of dist(A x, [l, u])^2 / 2 over the boxes and sum rows, y = A x - Proj(A x) is a
@@ -143,12 +144,17 @@ class SemismoothNewton:
         free = self.working._replace(cost=np.zeros_like(self.working.cost))
         newton = SemismoothNewton(free, self.stop, self.threads)
         newton._elastic = 1.0
-        y, sigma = np.zeros(free.row_scale.size), 1.0
+        y, sigma, iterations, done = np.zeros(free.row_scale.size), 1.0, 0, False
         for _ in range(_ELASTIC_STEPS):
-            result = newton.solve(y, centre, sigma, 1e-12 * (1.0 + float(np.linalg.norm(y))), 50)
+            most = min(_ELASTIC_ITERATIONS, limit - iterations)
+            result = newton.solve(y, centre, sigma, 1e-12 * (1.0 + float(np.linalg.norm(y))), most)
+            iterations += max(1, result.iterations)
+            done = float(np.linalg.norm(result.y - y)) <= _ELASTIC_CHANGE * float(np.linalg.norm(y))
             y, centre = result.y, result.x
             sigma *= 10.0
-        return y
+            if done or iterations >= limit or self.stop():
+                break
+        return InnerResult(centre, y, done, iterations)
 
     def _direction(self, here: Point, sigma: float) -> NDArray[np.float64]:
         """Newton step; prices that would cross their kink go right to it, the others know of that."""
@@ -184,17 +190,17 @@ class SemismoothNewton:
     ) -> NDArray[np.float64]:
         """Minus the Hessian of psi on active rows, which ``index`` numbers; from a part of many blocks."""
         stride = self._stride
-        part = _dense_hessian(self.working, here.free, here.tight, index, active.size, turn, stride)
+        part = dense_hessian(self.working, here.free, here.tight, index, active.size, turn, stride)
         return sigma * part
 
     def _hessian_times(self, here: Point, sigma: float, d: NDArray[np.float64]) -> NDArray[np.float64]:
         """Minus the Hessian of psi times d."""
-        product: NDArray[np.float64] = _hessian_times(self.working, here.free, here.tight, d)
+        product: NDArray[np.float64] = hessian_times(self.working, here.free, here.tight, d)
         return sigma * product
 
     def _diagonal(self, here: Point, sigma: float, turn: int) -> NDArray[np.float64]:
         """About the diagonal of minus the Hessian of psi, not below it."""
-        diagonal: NDArray[np.float64] = _hessian_diagonal(
+        diagonal: NDArray[np.float64] = hessian_diagonal(
             self.working, here.free, here.tight, turn, self._stride
         )
         return sigma * diagonal
@@ -239,7 +245,7 @@ class SemismoothNewton:
         steepness = dot(here.gradient, here.gradient)
         length, low, high = 1.0, 0.0, np.inf
         best: Point | None = None
-        for _ in range(_LINE_STEPS):
+        for _ in range(LINE_STEPS):
             y = here.y + length * step
             crossed = self._kinked & (((here.y > 0) & (y < 0)) | ((here.y < 0) & (y > 0)))
             y[crossed] = 0.0
@@ -248,7 +254,7 @@ class SemismoothNewton:
             y[blocked] = 0.0
             there = self.evaluate(y, centre, sigma)
             risen = there.value - here.value
-            enough = risen >= _ARMIJO * dot(here.gradient, y - here.y) - noise
+            enough = risen >= ARMIJO * dot(here.gradient, y - here.y) - noise
             # at the noise floor of the values only the gradient tells
             enough |= risen >= -100.0 * noise and dot(there.gradient, there.gradient) <= 0.5 * steepness
             if not enough:
@@ -256,250 +262,15 @@ class SemismoothNewton:
             else:
                 if best is None or there.value > best.value:
                     best = there
-                if dot(there.gradient, step) <= _CURVATURE * slope:
+                if dot(there.gradient, step) <= CURVATURE * slope:
                     break
                 low = length
-            if high == np.inf and length > _LONGEST_STEP:
+            if high == np.inf and length > LONGEST_STEP:
                 break
             length = 0.5 * (low + high) if high < np.inf else 4.0 * length
         if best is None:
-            self._damping = min(_DAMPING[1], 100.0 * self._damping)
+            self._damping = min(DAMPING[1], 100.0 * self._damping)
             return None
         self._damping *= 0.25 if high == np.inf else 4.0
-        self._damping = min(_DAMPING[1], max(_DAMPING[0], self._damping))
+        self._damping = min(DAMPING[1], max(DAMPING[0], self._damping))
         return best
-
-
-@kernel
-def _multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
-    """tau with sum(clip(v - tau, 0, upper)) == total, by safeguarded Newton from a guess."""
-    low, high = -np.inf, np.inf
-    for _ in range(200):
-        mass, count, edges = -total, 0, 0
-        above, below = np.inf, -np.inf
-        for j in range(v.size):
-            d = v[j] - tau
-            if d <= 0.0:
-                below = max(below, d)
-            elif d >= upper[j]:
-                mass += upper[j]
-                beyond = d - upper[j]
-                if beyond <= 1e-15 * abs(tau):
-                    edges += 1  # leaves its cap as soon as tau grows
-                else:
-                    above = min(above, beyond)
-            else:
-                mass += d
-                count += 1
-        if abs(mass) <= 1e-15 * (1.0 + total + abs(tau)):
-            return tau
-        if mass > 0.0:
-            low = tau
-            count += edges
-            guess = tau + (mass / count if count > 0 else above)
-        else:
-            high = tau
-            guess = tau + (mass / count if count > 0 else below + mass)
-        if guess == tau:
-            return tau
-        if not low < guess < high:
-            if low == -np.inf or high == np.inf:
-                guess = tau + 2.0 * mass
-            else:
-                guess = 0.5 * (low + high)
-                if guess == low or guess == high:
-                    return guess
-        tau = guess
-    return tau
-
-
-@kernel
-def project_blocks(w, y, centre, sigma, first, last, x, free, tight):  # type: ignore[no-untyped-def]
-    """x = Proj(centre - sigma p) for blocks [first, last); their part of psi and of A x.
-
-    p'x + |x - z|^2 / (2 sigma) = (x'x / 2 - x'v + z'z / 2) / sigma with v = z - sigma p: the last term is
-    the caller's, so that only the support of x counts here.
-    """
-    activity = np.zeros(y.size)
-    value = 0.0
-    for b in range(first, last):
-        begin, end = w.first[b], w.first[b + 1]
-        top, second, best = -np.inf, -np.inf, begin
-        for j in range(begin, end):
-            p = w.cost[j]
-            for k in range(w.pointer[j], w.pointer[j + 1]):
-                p += y[w.row[k]] * w.value[k]
-            v = centre[j] - sigma * p
-            x[j] = v
-            if v > top:
-                top, second, best = v, top, j
-            elif v > second:
-                second = v
-        total = w.total[b]
-        tight[b] = w.relation[b] == EXACTLY
-        if w.relation[b] == AT_MOST and top > 0.0:
-            mass = 0.0
-            for j in range(begin, end):
-                if x[j] > 0.0:
-                    mass += min(x[j], w.upper[j])
-            tight[b] = mass > total
-        # one column takes all, most often; if not, Newton starts left of the multiplier, where it is monotone
-        t = top - total if tight[b] else 0.0
-        if tight[b] and second <= t and total <= w.upper[best]:
-            for j in range(begin, end):
-                x[j] = 0.0
-                free[j] = False
-            x[best] = total
-            free[best] = total < w.upper[best]
-            value += total * (0.5 * total - top)
-            for k in range(w.pointer[best], w.pointer[best + 1]):
-                activity[w.row[k]] += w.value[k] * total
-            continue
-        if tight[b]:
-            t = _multiplier(x[begin:end], w.upper[begin:end], total, t)
-        for j in range(begin, end):
-            v = x[j]
-            d = v - t
-            if d <= 0.0 or w.upper[j] == 0.0:
-                x[j] = 0.0
-                free[j] = False
-                continue
-            free[j] = d < w.upper[j]
-            xj = min(d, w.upper[j])
-            x[j] = xj
-            value += xj * (0.5 * xj - v)
-            for k in range(w.pointer[j], w.pointer[j + 1]):
-                activity[w.row[k]] += w.value[k] * xj
-    return value / sigma, activity
-
-
-@kernel
-def respond(v, push, image, upper, relation, total, first, todo, reach, square):  # type: ignore[no-untyped-def]
-    """Of x = Proj(v + push a), block by block: a'x, and the squared norm of P a for its free columns."""
-    x = np.empty(v.size)
-    for b in range(todo.size):
-        if not todo[b]:
-            continue
-        begin, end = first[b], first[b + 1]
-        top, mass = -np.inf, 0.0
-        for j in range(begin, end):
-            x[j] = v[j] + (push[b] * image[j] if image[j] > 0.0 else 0.0)
-            top = max(top, x[j])
-            if x[j] > 0.0:
-                mass += min(x[j], upper[j])
-        tight = relation[b] == EXACTLY or (relation[b] == AT_MOST and mass > total[b])
-        tau = _multiplier(x[begin:end], upper[begin:end], total[b], top - total[b]) if tight else 0.0
-        at, mean, count = 0.0, 0.0, 0
-        for j in range(begin, end):
-            d = x[j] - tau
-            if d > 0.0 and upper[j] > 0.0:
-                at += image[j] * min(d, upper[j])
-                if d < upper[j]:
-                    mean += image[j]
-                    count += 1
-        mean = mean / count if tight and count > 0 else 0.0
-        curved = 0.0
-        if not (tight and count == 1):
-            for j in range(begin, end):
-                d = x[j] - tau
-                if d > 0.0 and d < upper[j]:
-                    curved += (image[j] - mean) ** 2
-        reach[b], square[b] = at, curved
-
-
-@kernel
-def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
-    """Free columns of a block; 0 if they have no curvature, as a lone one under a tight sum row."""
-    count = 0
-    for j in range(w.first[b], w.first[b + 1]):
-        if free[j]:
-            count += 1
-    return 0 if tight[b] and count == 1 else count
-
-
-@kernel
-def _dense_hessian(w, free, tight, index, size, offset, stride):  # type: ignore[no-untyped-def]
-    """sum_q A_q P_q A_q' on the active rows, from every stride-th block."""
-    hessian = np.zeros((size, size))
-    total = np.zeros(size)
-    touched = np.empty(size, np.int64)
-    is_touched = np.zeros(size, np.bool_)
-    for b in range(offset, tight.size, stride):
-        count = _free_columns(w, free, tight, b)
-        if count == 0:
-            continue
-        pair = tight[b] and count == 2  # P = d d' / 2 with the difference d of the two columns
-        seen, sign = 0, 1.0
-        for j in range(w.first[b], w.first[b + 1]):
-            if not free[j]:
-                continue
-            for k in range(w.pointer[j], w.pointer[j + 1]):
-                r = index[w.row[k]]
-                if r < 0:
-                    continue
-                if not pair:
-                    for h in range(w.pointer[j], w.pointer[j + 1]):
-                        s = index[w.row[h]]
-                        if 0 <= s <= r:
-                            hessian[r, s] += w.value[k] * w.value[h]
-                if tight[b]:
-                    if not is_touched[r]:
-                        is_touched[r] = True
-                        touched[seen] = r
-                        seen += 1
-                    total[r] += sign * w.value[k]
-            sign = -1.0 if pair else 1.0
-        factor = 0.5 if pair else -1.0 / count
-        for a in range(seen):
-            r = touched[a]
-            part = factor * total[r]
-            if part != 0.0:
-                for c in range(seen):
-                    if touched[c] <= r:
-                        hessian[r, touched[c]] += part * total[touched[c]]
-        for a in range(seen):
-            total[touched[a]] = 0.0
-            is_touched[touched[a]] = False
-    for r in range(size):
-        for s in range(r + 1):
-            hessian[r, s] *= stride
-            hessian[s, r] = hessian[r, s]
-    return hessian
-
-
-@kernel
-def _hessian_diagonal(w, free, tight, offset, stride):  # type: ignore[no-untyped-def]
-    """Diagonal of sum_q A_q diag(F) A_q', above that of the Hessian, from every stride-th block."""
-    diagonal = np.zeros(w.lower_row.size)
-    for b in range(offset, tight.size, stride):
-        if _free_columns(w, free, tight, b) == 0:
-            continue
-        for j in range(w.first[b], w.first[b + 1]):
-            if free[j]:
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    diagonal[w.row[k]] += stride * w.value[k] * w.value[k]
-    return diagonal
-
-
-@kernel
-def _hessian_times(w, free, tight, d):  # type: ignore[no-untyped-def]
-    """sum_q A_q P_q A_q' d"""
-    result = np.zeros(d.size)
-    for b in range(tight.size):
-        count = _free_columns(w, free, tight, b)
-        if count == 0:
-            continue
-        mean = 0.0
-        for j in range(w.first[b], w.first[b + 1]):
-            if free[j] and tight[b]:
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    mean += w.value[k] * d[w.row[k]]
-        mean /= count
-        for j in range(w.first[b], w.first[b + 1]):
-            if free[j]:
-                slope = -mean
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    slope += w.value[k] * d[w.row[k]]
-                for k in range(w.pointer[j], w.pointer[j + 1]):
-                    result[w.row[k]] += w.value[k] * slope
-    return result

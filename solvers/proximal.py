@@ -52,11 +52,13 @@ Inner: TypeAlias = Literal["auto", "cd", "newton"]
 
 _WANTED = 12
 """Candidate columns of a screened request that a pass should collect, about."""
+_MORE_WANTED = 4
+"""So many times as many each time that rows cannot be met with the columns that there are."""
 _SCREEN_FROM = 20_000
 """Programs of fewer columns are not screened."""
 _WIDEST = 6
 """A working set of more than so many times the wanted columns is thinned out."""
-_SAMPLE_COLUMNS = 40_000
+_SAMPLE_COLUMNS, _SAMPLED_A_ROW = 40_000, 1
 _GOAL_SHARE = 0.3
 _IDLE_ROUNDS = 30
 _SWITCH_ROUNDS = 4
@@ -227,11 +229,13 @@ class _Run:
             now = best = done
         slot, column = union(now.pricing.slot, now.pricing.column, now.x.slot, now.x.column)
         slot, column = union(slot, column, *lightest(self.store))
-        sigma, idle = 0.0, 0
+        sigma, idle, misses = 0.0, 0, 0
         while not budget.spent():
             descend = settings.inner == "cd" or (settings.inner == "auto" and idle >= _SWITCH_ROUNDS)
             working = gather(self.store, slot, column)
-            goal = max(_GOAL_SHARE * settings.tolerance, 1e-3 * min(now.certificate.relative.gap, 1.0))
+            goal = _GOAL_SHARE * settings.tolerance
+            if not self.store.terms:  # columns that are left out ask for other prices anyway
+                goal = max(goal, 1e-3 * min(now.certificate.relative.gap, 1.0))
             steps = run_steps(
                 self.program,
                 working,
@@ -256,11 +260,14 @@ class _Run:
             if budget.late():
                 return self._solution(Status.DEADLINE, f"deadline of {budget.deadline:g} s reached", best)
             known = slot.size
-            if known > self._most_columns():  # prices have come far: begin again with what matters here
+            if known > self._most_columns() and not misses:
+                # prices have come far: begin again with what matters here
                 slot, column = union(now.x.slot, now.x.column, *lightest(self.store))
             slot, column = union(slot, column, now.pricing.slot, now.pricing.column)
             if steps.violation is not None:
-                slot, column = union(slot, column, *self._missing_columns(steps.violation))
+                missing = self._missing_columns(steps.violation, _WANTED * _MORE_WANTED**misses)
+                slot, column = union(slot, column, *missing)
+                sigma, misses = 0.0, misses + 1  # steps were short for want of these columns
             idle = 0 if improved or slot.size > known else idle + 1
             if idle == _IDLE_ROUNDS:
                 reason = f"no progress beyond a residual of {best.worth:.1e}"
@@ -315,17 +322,24 @@ class _Run:
         pricing = price(store, y, slack=self.slack, threads=threads)
         share = np.count_nonzero(n_columns[pricing.slot] > KEEP_ALL) / screened
         if share > 4 * _WANTED:
-            self.slack = typical_slack(store, y, _WANTED)
-            pricing = price(store, y, slack=self.slack, threads=threads)
+            slack = typical_slack(store, y, _WANTED)
+            if slack < self.slack:  # else they are as many because so many prices are equal
+                self.slack = slack
+                pricing = price(store, y, slack=slack, threads=threads)
         elif share > 1.5 * _WANTED:
             self.slack *= 0.7
         elif share < 0.6 * _WANTED:
             self.slack *= 1.5
         return pricing
 
-    def _missing_columns(self, violation: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _missing_columns(
+        self, violation: NDArray[np.float64], wanted: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Columns that would lessen a violation of the rows which the working set cannot avoid."""
-        slack = typical_slack(self.store, violation, _WANTED, cost_factor=0.0)
+        most = self.store.requests.n_columns[: self.store.requests.size].max(initial=0)
+        slack = np.inf
+        if wanted < most:
+            slack = typical_slack(self.store, violation, wanted, cost_factor=0.0)
         found = price(self.store, violation, slack=slack, cost_factor=0.0, threads=self.settings.threads)
         return found.slot, found.column
 
@@ -342,6 +356,8 @@ class _Run:
         if stride < 4 or slots.size < 8 * stride or int(n_columns[single].sum()) > _SAMPLE_COLUMNS:
             return y
         taken = slots[::stride]
+        if taken.size < _SAMPLED_A_ROW * self.store.rows.size:  # too few to know the price of every row
+            return y
         share = float(table.total[taken].sum() / table.total[slots].sum())
         sample = np.sort(np.concatenate((taken, single)))
         sizes = n_columns[sample]

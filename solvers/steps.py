@@ -24,6 +24,8 @@ from copter.solvers.convex_descent import ConvexDescent
 from copter.solvers.convex_newton import ConvexNewton
 from copter.solvers.convex_terms import WorkingTerms
 from copter.solvers.descent import CoordinateDescent
+from copter.solvers.log_descent import LogDescent
+from copter.solvers.log_newton import LogNewton, fits
 from copter.solvers.newton import SemismoothNewton
 from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
 from copter.terms import TermBatch
@@ -51,7 +53,7 @@ class InnerSolver(Protocol):
     ) -> InnerResult:
         """Solve it from prices ``y`` to ``tolerance``, in at most ``limit`` iterations."""
 
-    def least_violation(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
         """Prices proportional to the least violation of the rows that the columns can reach."""
 
 
@@ -118,6 +120,7 @@ def run_steps(
     """
     centre, prices = working.values_at(x), y / working.row_scale
     reached, ray, violation, failures = centre, None, None, 0
+    sound = prices
     bounds = np.concatenate((working.lower_row, working.upper_row))
     bounds = bounds[np.isfinite(bounds)]
     closeness = _INNER_SHARE * budget.tolerance * (1.0 + math.sqrt(dot(bounds, bounds)))
@@ -127,10 +130,13 @@ def run_steps(
     if program.store.terms:
         measured = terms = WorkingTerms(working, TermBatch.of(program.store))
         slopes, unit = terms.reference(centre)
-        if inner == "cd":
+        if inner == "cd" and terms.logs:
+            solver = LogDescent(working, terms, budget.late, slopes)
+        elif inner == "cd":
             solver = ConvexDescent(working, terms, budget.late)
         else:
-            solver = ConvexNewton(working, terms, budget.late, budget.threads, slopes)
+            method = LogNewton if fits(working, terms) else ConvexNewton
+            solver = method(working, terms, budget.late, budget.threads, slopes)
     elif inner == "cd":
         solver = CoordinateDescent(working, budget.late)
     else:
@@ -154,6 +160,7 @@ def run_steps(
         )
         if result.converged:
             centre, prices, violation, failures = result.x, result.y, None, 0
+            sound = prices
             ray = primal_ray(program, working.sparse(move)) if gap > _RAY_GAP else None
             if ray is not None or gap <= goal or not move.any() or budget.late():
                 break
@@ -164,13 +171,16 @@ def run_steps(
         if budget.late() or failures > _FAILURES:
             break
         if failures == _FAILURES:
-            violation = solver.least_violation(result.x) * working.row_scale
+            elastic = solver.least_violation(result.x, max(1, budget.iteration_limit - budget.iterations))
+            budget.iterations += elastic.iterations
+            violation = elastic.y * working.row_scale
             ray = farkas_ray(program, violation, budget.threads)
             if ray is not None:
                 break
         sigma = max(sigma / _GROWTH, _SIGMA_RANGE[0] * unit)
         if abs(result.y).max(initial=0.0) <= runaway_price(working):
             prices = result.y
+    prices = prices if violation is None else sound  # they went where the columns that lack should be
     return StepsResult(working.sparse(reached), prices * working.row_scale, sigma, ray, violation)
 
 

@@ -8,7 +8,7 @@ next pass over the whole store says otherwise.  For a Sia round of 1.8 million c
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,9 +79,13 @@ class WorkingSet(NamedTuple):
 
     def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
         """Objective, and objective - bound, of the set as a program of its own (scaled prices)."""
-        paid = np.where(y > 0, self.upper_row, np.where(y < 0, self.lower_row, 0.0))
         objective = dot(self.cost, x)
-        return objective, objective - _request_bound(self, x, y) + dot(y, paid)
+        return objective, objective - self.bound(x, y, np.zeros(self.slot.size, np.bool_))
+
+    def bound(self, x: NDArray[np.float64], y: NDArray[np.float64], without: NDArray[np.bool_]) -> float:
+        """Bound at scaled prices, without what some blocks add to it; x helps where sum rows bind."""
+        paid = np.where(y > 0, self.upper_row, np.where(y < 0, self.lower_row, 0.0))
+        return float(_request_bound(self, x, y, without)) - dot(y, paid)
 
 
 def union(
@@ -165,7 +169,7 @@ def gather(
     )
     relation = table.relation[blocks]
     single = (relation == NO_TOTAL)[block]
-    row_scale, column_scale = _scales(row, value, np.diff(pointer), single, rows.size)
+    row_scale, column_scale = _scales(row, value, pointer, single, rows.size)
     lower_row, upper_row = rows.lower[: rows.size], rows.upper[: rows.size]
     if held is not None:
         reach = value * np.repeat(np.minimum(upper, table.total[slot]), np.diff(pointer))
@@ -223,29 +227,37 @@ def _scale_entries(pointer, row, value, row_scale, column_scale):  # type: ignor
 def _scales(
     row: NDArray[np.uint32],
     value: NDArray[np.float64],
-    lengths: NDArray[np.int64],
+    pointer: NDArray[np.int64],
     single: NDArray[np.bool_],
     m: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Factors that give rows unit norm, and before that even out the columns that no sum row ties (Ruiz)."""
-    row_scale, column_scale = np.ones(m), np.ones(lengths.size)
+    row_scale, column_scale = np.ones(m), np.ones(single.size)
     size = abs(value)
     if single.any() and size.size:
-        column = np.repeat(np.arange(lengths.size), lengths)
-        scaled = size.copy()
-        for _ in range(_RUIZ_PASSES):
-            row_scale *= _inverse_root(_largest(row, scaled, m))
-            column_scale *= np.where(single, _inverse_root(_largest(column, scaled, lengths.size)), 1.0)
-            scaled = size * row_scale[row] * column_scale[column]
-        size = scaled
+        _even_out(pointer, row, size, single, row_scale, column_scale)
     row_scale *= _inverse_root(np.asarray(np.bincount(row, size * size, m), np.float64))
     return row_scale, column_scale
 
 
-def _largest(index: NDArray[Any], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    largest = np.zeros(count)
-    np.maximum.at(largest, index, values)
-    return largest
+@kernel
+def _even_out(pointer, row, size, single, row_scale, column_scale):  # type: ignore[no-untyped-def]
+    """Ruiz' passes: scales entries (in place), rows and columns by the roots of their largest entries."""
+    for _ in range(_RUIZ_PASSES):
+        largest = np.zeros(row_scale.size)
+        for k in range(size.size):
+            largest[row[k]] = max(largest[row[k]], size[k])
+        for r in range(largest.size):
+            largest[r] = 1.0 / np.sqrt(largest[r]) if largest[r] > 0.0 else 1.0
+            row_scale[r] *= largest[r]
+        for j in range(single.size):
+            top = 0.0
+            for k in range(pointer[j], pointer[j + 1]):
+                top = max(top, size[k])
+            factor = 1.0 / np.sqrt(top) if single[j] and top > 0.0 else 1.0
+            column_scale[j] *= factor
+            for k in range(pointer[j], pointer[j + 1]):
+                size[k] *= factor * largest[row[k]]
 
 
 def _inverse_root(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -275,10 +287,12 @@ def _lookup(blocks, first, column, x_slot, x_column, x_value):  # type: ignore[n
 
 
 @kernel
-def _request_bound(w, x, y):  # type: ignore[no-untyped-def]
+def _request_bound(w, x, y, without):  # type: ignore[no-untyped-def]
     """sum_q min p_q'x over X_q; a capped sum row by the multiplier that x suggests, a lower bound too."""
     bound = 0.0
     for b in range(w.slot.size):
+        if without[b]:
+            continue
         low, capped = np.inf, False
         level, mass = -np.inf, 0.0
         for j in range(w.first[b], w.first[b + 1]):

@@ -10,7 +10,10 @@ import pytest
 
 from copter import ContinualProgram, ConvexTerm, CopterError, EditError, LogTerm, Status, make_solver
 from copter.certificate import NOTHING, certify
+from copter.pricing import price
 from copter.solution import Solution
+from copter.solvers import steps
+from copter.terms import TermBatch
 
 INF = np.inf
 INNERS = ["copter", "copter-newton", "copter-cd"]
@@ -118,7 +121,7 @@ class Plain:
         return float(problem.value)
 
 
-def random_plain(seed: int, kinds: tuple[str, ...] = ("log", "plain", "quadratic", "")) -> Plain:
+def random_plain(seed: int | list[int], kinds: tuple[str, ...] = ("log", "plain", "quadratic", "")) -> Plain:
     """A feasible, bounded program: each row has room for a random allocation."""
     rng = np.random.default_rng(seed)
     m, k = int(rng.integers(1, 5)), int(rng.integers(1, 9))
@@ -160,6 +163,38 @@ def check(solution: Solution, optimum: float, tolerance: float = 1e-5) -> None:
 def test_against_clarabel(seed, name):
     plain = random_plain(seed)
     check(make_solver(name).solve(plain.build()), plain.optimum())
+
+
+@pytest.mark.parametrize("name", ["copter", "copter-newton"])
+@pytest.mark.parametrize("seed", range(30, 50))
+def test_logarithms_alone_against_clarabel(seed, name):
+    """Their Newton method is compiled as a whole."""
+    plain = random_plain(seed, ("log", "log", ""))
+    check(make_solver(name).solve(plain.build()), plain.optimum())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_compiled_steps_end_where_those_of_python_do(seed, monkeypatch):
+    plain = random_plain([seed, 9], ("log",))
+    compiled = make_solver("copter-newton", tolerance=1e-8).solve(plain.build())
+    monkeypatch.setattr(steps, "fits", lambda working, terms: False)
+    python = make_solver("copter-newton", tolerance=1e-8).solve(plain.build())
+    assert compiled.status is python.status is Status.OPTIMAL
+    assert compiled.objective == pytest.approx(python.objective, rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_bound_of_logarithms_is_that_of_the_general_search(seed):
+    """The same functions as a class that kernels do not know, at prices of any kind."""
+    plain, twin = random_plain([seed, 7], ("log",)), random_plain([seed, 7], ("log",))
+    for request in twin.requests:
+        request.kind = "plain"
+    rng, logs, others = np.random.default_rng(seed), plain.build(), twin.build()
+    for _ in range(10):
+        y = rng.exponential(2.0, logs.store.rows.size) * (rng.random(logs.store.rows.size) < 0.8)
+        first, second = price(logs.store, y), price(others.store, y)
+        assert first.request_bound == pytest.approx(second.request_bound, rel=1e-9, abs=1e-9)
+        assert first.violation == pytest.approx(second.violation, rel=1e-6, abs=1e-9)
 
 
 def fair_program(weights, capacity: float) -> ContinualProgram:
@@ -272,6 +307,71 @@ def test_a_term_comes_and_goes():
     program.update_request(1, term=None, costs=[-1.0])
     assert program.term(0) is None and not program.store.terms
     check(make_solver("copter").solve(program), -20.0)  # scale 2, all of the resource
+
+
+def test_parameters_and_bounds_of_many_at_once():
+    program, ids, solver = fair_program([1.0, 2.0, 3.0], 6.0), [2, 0, 1], make_solver("copter")
+    solver.solve(program)
+    program.update_requests(ids, terms={"weight": [1.0, 4.0, 1.0]}, upper=[9.0, 3.0, 9.0])
+    assert program.term(0).parameters == {"weight": 4.0, "offset": 0.0}
+    solution = solver.solve(program)  # 0 has its bound, the others share the rest
+    check(solution, -4.0 * math.log(3.0) - 2.0 * math.log(1.5))
+    program.update_requests([0], terms={"offset": [1.0]})
+    assert program.term(0).parameters == {"weight": 4.0, "offset": 1.0}
+    check(solver.solve(program), -4.0 * math.log(4.0) - 2.0 * math.log(1.5))
+    program.update_requests([], terms={"weight": []})
+    program.update_requests(ids, upper=1.0)
+    check(solver.solve(program), -4.0 * math.log(2.0))
+
+
+def test_terms_of_requests_that_come_and_go_keep_their_parameters():
+    rng, program, known = np.random.default_rng(0), fair_program([], 1.0), {}
+    for k in range(400):
+        if known and rng.random() < 0.45:
+            gone = int(rng.choice(list(known)))
+            program.remove_request(gone)
+            del known[gone]
+        n = int(rng.integers(1, 40))
+        weight, image = float(rng.random()), rng.random(n)
+        program.add_request(k, np.zeros(n), {"r": 1.0}, term=LogTerm(weight, image=image))
+        known[k] = weight, image
+    ids = list(known)
+    program.update_requests(ids[::2], terms={"weight": [10.0 * known[k][0] for k in ids[::2]]})
+    batch = TermBatch.of(program.store)
+    assert batch.slot.size == len(ids)
+    for place, slot in enumerate(batch.slot.tolist()):
+        id = next(k for k in ids if program.slot_of[k] == slot)
+        weight, image = known[id]
+        assert batch.logs.weight[place] == (10.0 * weight if id in ids[::2] else weight)
+        np.testing.assert_array_equal(batch.image[batch.first[place] : batch.first[place + 1]], image)
+
+
+@pytest.mark.parametrize(
+    ("terms", "subject", "field"),
+    [
+        ({"weight": [1.0, -1.0]}, 1, "term.weight"),
+        ({"weight": [1.0, math.nan]}, 1, "term.weight"),
+        ({"weight": [1.0]}, "update_requests", "term.weight"),
+        ({"offset": [-1.0, 1.0]}, 0, "term.offset"),
+        ({"slope": [1.0, 1.0]}, "update_requests", "terms"),
+    ],
+)
+def test_wrong_parameters_of_many_are_rejected(terms, subject, field):
+    program = fair_program([1.0, 2.0], 1.0)
+    with pytest.raises(EditError) as caught:
+        program.update_requests([0, 1], upper=5.0, terms=terms)
+    assert (caught.value.subject, caught.value.field) == (subject, field)
+    assert [program.term(k).parameters["weight"] for k in (0, 1)] == [1.0, 2.0]
+
+
+def test_parameters_are_for_terms_of_one_class():
+    program = fair_program([1.0, 2.0], 1.0)
+    program.add_request("none", [0.0], {"r": 1.0})
+    program.add_request("other", [0.0], {"r": 1.0}, term=Quadratic(1.0, 1.0, 1.0))
+    for id, why in (("none", "no convex term"), ("other", "another class")):
+        with pytest.raises(EditError, match=why) as caught:
+            program.update_requests([0, id, 1], terms={"weight": [1.0, 1.0, 1.0]})
+        assert caught.value.subject == id
 
 
 def test_without_weight_a_term_is_nothing():

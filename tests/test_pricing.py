@@ -11,7 +11,8 @@ from strategies import KINDS, PlainProgram, random_plain
 from copter import ContinualProgram
 from copter.pricing import KEEP_ALL, chunk_bounds, price, run_chunks
 from copter.solvers.descent import descend, make_feasible, row_activity
-from copter.solvers.newton import SemismoothNewton, _dense_hessian, _hessian_diagonal, _hessian_times
+from copter.solvers.newton import SemismoothNewton
+from copter.solvers.newton_kernels import dense_hessian, hessian_diagonal, hessian_times
 from copter.solvers.working_set import WorkingSet, gather, union
 from copter.store import AT_MOST, EXACTLY, NO_TOTAL
 
@@ -209,7 +210,7 @@ def test_hessian_is_the_derivative_of_the_gradient(kind, seed):
     rng, w, newton, y, centre, sigma = evaluation(kind, seed)
     point = newton.evaluate(y, centre, sigma)
     m = y.size
-    hessian = sigma * _dense_hessian(w, point.free, point.tight, np.arange(m), m, 0, 1)
+    hessian = sigma * dense_hessian(w, point.free, point.tight, np.arange(m), m, 0, 1)
     for i in np.flatnonzero(y):
         step = np.zeros(m)
         step[i] = 1e-7
@@ -221,20 +222,20 @@ def test_hessian_is_the_derivative_of_the_gradient(kind, seed):
         np.testing.assert_allclose(hessian[rows, i], difference[rows], atol=1e-6)
     assert np.linalg.eigvalsh(hessian).min(initial=0.0) >= -1e-12
     d = rng.normal(size=m)
-    np.testing.assert_allclose(sigma * _hessian_times(w, point.free, point.tight, d), hessian @ d, atol=1e-12)
+    np.testing.assert_allclose(sigma * hessian_times(w, point.free, point.tight, d), hessian @ d, atol=1e-12)
     part = np.flatnonzero(rng.random(m) < 0.6)
     index = np.full(m, -1)
     index[part] = np.arange(part.size)
-    smaller = sigma * _dense_hessian(w, point.free, point.tight, index, part.size, 0, 1)
+    smaller = sigma * dense_hessian(w, point.free, point.tight, index, part.size, 0, 1)
     np.testing.assert_allclose(smaller, hessian[np.ix_(part, part)], atol=1e-12)
-    diagonal = sigma * _hessian_diagonal(w, point.free, point.tight, 0, 1)
+    diagonal = sigma * hessian_diagonal(w, point.free, point.tight, 0, 1)
     assert (diagonal >= hessian.diagonal() - 1e-12).all()
     untied = np.zeros_like(point.tight)
-    loose = sigma * _dense_hessian(w, point.free, untied, np.arange(m), m, 0, 1).diagonal()
+    loose = sigma * dense_hessian(w, point.free, untied, np.arange(m), m, 0, 1).diagonal()
     assert (diagonal <= loose + 1e-12).all()
-    samples = [_dense_hessian(w, point.free, point.tight, np.arange(m), m, k, 3) for k in range(3)]
+    samples = [dense_hessian(w, point.free, point.tight, np.arange(m), m, k, 3) for k in range(3)]
     np.testing.assert_allclose(sigma * sum(samples) / 3, hessian, atol=1e-12)
-    samples = [_hessian_diagonal(w, point.free, point.tight, k, 3) for k in range(3)]
+    samples = [hessian_diagonal(w, point.free, point.tight, k, 3) for k in range(3)]
     np.testing.assert_allclose(sigma * sum(samples) / 3, diagonal, atol=1e-12)
 
 

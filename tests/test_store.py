@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csc_array
 from strategies import PlainProgram, PlainRequest
 
-from copter import ContinualProgram
+from copter import ContinualProgram, edits
 from copter.compiled import compile_program
 from copter.slabs import Pool, Table, places, spread
 from copter.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
@@ -320,3 +320,82 @@ def test_an_empty_store_has_nothing():
     store = ConstraintStore()
     assert (store.nnz, store.n_variables) == (0, 0)
     assert store.live_requests().size == 0
+
+
+# ---- what kernels take -----------------------------------------------------------------------------
+
+
+def test_kernels_name_the_rows_of_the_tables_as_the_store_lays_them_out():
+    store = ConstraintStore()
+    requests, usages = store.requests, store.usages
+    for table, block, rows in (
+        (requests, requests.whole, "COST_START N_COLUMNS USAGE UPPER_START OVERRIDE_START OVERRIDE_LENGTH"),
+        (requests, requests.whole, "BIRTH COST_STAMP BOUND_STAMP"),
+        (requests, requests.real, "SCALE UPPER TOTAL"),
+        (requests, requests.small, "RELATION INTEGRAL"),
+        (usages, usages.whole, "POINTER_START ENTRY_START WIDTH NNZ"),
+    ):
+        for name in rows.split():
+            field = getattr(table, {"WIDTH": "n_columns"}.get(name, name.lower()))
+            row = block[getattr(edits, name)]
+            assert field.ctypes.data == row.ctypes.data, name
+            assert field.itemsize == row.itemsize, name
+
+
+def test_a_table_keeps_its_fields_in_its_blocks_while_it_grows():
+    table = Table(size_of=(np.int64, -1), weight=(np.float64, 2.0), open=(np.bool_, False))
+    for k in range(300):
+        slot = table.allocate(1)
+        table.size_of[slot], table.weight[slot], table.open[slot] = k, k / 2, k % 2
+    assert table.whole[0, :300].tolist() == table.size_of[:300].tolist() == list(range(300))
+    assert table.real[0, :300].tolist() == [k / 2 for k in range(300)]
+    assert table.small[0, :300].tolist() == [k % 2 for k in range(300)]
+    assert (table.whole[0, -1], table.real[0, -1], table.small[0, -1]) == (-1, 2.0, 0)
+
+
+@pytest.mark.parametrize("way", ["plain", "list", "read-only", "strided", "float32", "int32"])
+def test_numbers_may_lie_as_they_like(way):
+    def given(values, dtype=np.float64):
+        array = np.array(values, dtype)
+        if way == "list":
+            return array.tolist()
+        if way == "strided":
+            return np.repeat(array, 2)[::2]
+        if way == "float32" and dtype is np.float64:
+            return array.astype(np.float32)
+        if way == "int32" and dtype is np.int64:
+            return array.astype(np.int32)
+        array.setflags(write=way != "read-only")
+        return array
+
+    program = ContinualProgram()
+    program.add_resource("r", 9.0)
+    program.add_resource("s", 9.0)
+    matrix = csc_array(np.array([[1.0, 0.0, 2.0, 0.0, 0.0], [0.0, 3.0, 4.0, 0.0, 5.0]]))
+    matrix.data, matrix.indices = np.array(given(matrix.data)), np.array(given(matrix.indices, np.int64))
+    costs = given([1.0, 2.0, 3.0, 4.0, 5.0])
+    program.add_requests(["a", "b"], costs, given([2, 3], np.int64), matrix, totals=given([1.0, 2.0]))
+    program.add_request(
+        "c", given([6.0, 7.0]), {"r": (given([1], np.int64), given([8.0])), "s": given([0.0, 9.0])}
+    )
+    program.update_requests(
+        ["b", "a"],
+        scales=given([2.0, 4.0]),
+        overrides=(given([2, 1], np.int64), given([2, 0, 1], np.int64), given([0.5, 1.5, 2.5])),
+    )
+    built = compile_program(program)
+    assert built.A[:2].toarray().tolist() == [[1, 0, 2, 0, 0, 0, 8], [0, 3, 4, 0, 5, 0, 9]]
+    assert built.c.tolist() == [4.0, 2.5, 1.5, 8.0, 0.5, 6.0, 7.0]
+    assert [program.total(id) for id in "abc"] == [1.0, 2.0, None]
+
+
+def test_coefficients_may_come_unsorted_and_zeros_are_not_kept():
+    program = ContinualProgram()
+    program.add_resource("r", 9.0)
+    program.add_resource("s", 9.0)
+    columns, values = np.array([3, 0, 2]), np.array([1.0, 0.0, 5.0])
+    program.add_request(
+        "a", np.zeros(4), {"s": (columns, values), "r": (np.array([1, 3]), np.array([0.0, 2.0]))}
+    )
+    assert program.nnz == 3
+    assert compile_program(program).A.toarray().tolist() == [[0, 0, 0, 2], [0, 0, 5, 1]]

@@ -1,0 +1,212 @@
+"""The relaxation as a continual program of copter's core: edited from window to window, solved warm.
+
+Every job with rounds to get is a request, a column for each of its segments (z_q <= rounds_q), with the term
+-w log(base + gain'z) in units of its first gain, so that nothing but weight, offset and bounds changes while
+a job goes on in the same regimes.  The rows are
+
+    sum_j g_j y_j <= M T,        h + sum_j g_j y_j / M >= W,        h + y_j >= r_j,
+
+in rounds, h what H exceeds its least value by: a job whose run time is below that value whatever happens
+needs no row, which leaves few.  The last window's plan is the start: most jobs want next as much as before.
+
+What the solver certifies is the program; the answer is certified once more, for the window, by
+:func:`copter.problems.shockwave.relaxation.answer`, and if that gap is too large, relative to the objective
+of (11), the same program is solved on with a smaller tolerance.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from itertools import repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.convex import LogTerm
+from copter.problems.shockwave.relaxation import Relaxation, answer
+from copter.problems.shockwave.window import Window
+from copter.program import ContinualProgram
+from copter.solvers.proximal import ProximalPoint
+
+Floats = NDArray[np.float64]
+
+_CAPACITY, _WORK, _H = "capacity", "work", "h"
+_RANGE = 1e-3, 1e3
+_MARGIN, _TIGHTER, _LEAST_TOLERANCE = 0.5, 0.1, 1e-11
+
+
+class RelaxationProgram:
+    """Solves the relaxation of one window after another, each from the last one; to be called with a window.
+
+    Parameters
+    ----------
+    tolerance : float
+        Certified gap, relative to the objective.
+    """
+
+    def __init__(self, tolerance: float = 1e-5) -> None:
+        self.tolerance = tolerance
+        self.solver = ProximalPoint()
+        self.program = ContinualProgram()
+        self.program.add_resource(_CAPACITY, 0.0)
+        self.program.add_resource(_WORK, np.inf)
+        self.program.add_request(_H, [0.0], {_WORK: 1.0})
+        self._images: dict[str, bytes] = {}
+        self._sizes: dict[str, int] = {}
+        self._gpus: dict[str, int] = {}
+        self._rows: set[str] = set()
+        self._capacity = 0
+        self._objective, self._magnified = 0.0, 1.0
+
+    def __call__(self, window: Window) -> Relaxation:
+        """Relaxation of a window; its ``model_seconds`` are those of the edits."""
+        begin = time.perf_counter()
+        own = np.flatnonzero(np.diff(window.segment_start) > 0)
+        worth = float(window.weights[own].sum()) * window.scale
+        if not own.size or not (worth > 0 or window.makespan_weight > 0):
+            used = float(window.gpus @ window.most_rounds)  # any use of the GPUs is as good
+            share = min(1.0, window.capacity * window.rounds / max(used, 1.0))
+            return answer(window, window.most_rounds * share, 0.0, 0.0, np.zeros(len(window)), begin)
+        # The objective in units of the last one, so that the solver's relative gap is that of (11).
+        natural = worth or window.makespan_weight * window.round_seconds
+        unit = 1.0 / min(max(self._objective or natural, _RANGE[0] * natural), _RANGE[1] * natural)
+        names = [window.names[j] for j in own.tolist()]
+        self._edit(window, own, names, unit)
+        edited = time.perf_counter() - begin
+        tolerance = _MARGIN * self.tolerance / self._magnified
+        while True:
+            self.solver.tolerance = tolerance
+            relaxed = self._solve(window, own, names, unit, begin)
+            wanted = self.tolerance * abs(relaxed.objective)
+            if relaxed.bound - relaxed.objective <= wanted or tolerance <= _LEAST_TOLERANCE:
+                break
+            tolerance *= _TIGHTER
+        self._objective = abs(relaxed.objective)
+        return replace(relaxed, seconds=time.perf_counter() - begin, model_seconds=edited)
+
+    # ---- edits -----------------------------------------------------------------------------------
+
+    def _edit(self, window: Window, own: NDArray[np.int64], names: list[str], unit: float) -> None:
+        """Make the program that of a window."""
+        program, seconds, capacity = self.program, window.round_seconds, window.capacity
+        work = float(window.gpus @ window.remaining) / capacity
+        least = max(*_least_run_times(window), 0.0)
+        excess = (window.remaining - least) / seconds
+        now = set(names)
+        if capacity != self._capacity:  # the usage of every job has it
+            self._drop(list(self._sizes))
+            self._capacity = capacity
+        self._drop([name for name in self._sizes if name not in now])
+        needed = own[excess[own] > 1e-12]
+        rows = {window.names[j]: float(excess[j]) for j in needed.tolist()}
+        fresh = rows.keys() - self._rows
+        for name in fresh:
+            program.add_resource((_H, name), np.inf)
+        for name in self._rows - rows.keys():
+            program.set_capacity((_H, name), lower=-np.inf)
+        for name, value in rows.items():
+            program.set_capacity((_H, name), lower=value)
+        self._rows |= fresh
+        program.set_capacity(_CAPACITY, upper=float(capacity * window.rounds))
+        program.set_capacity(_WORK, lower=(work - least) / seconds)
+        costs = [window.makespan_weight * seconds * unit]
+        if fresh:
+            usage: dict[Hashable, float] = {_WORK: 1.0} | {(_H, name): 1.0 for name in self._rows}
+            program.update_request(_H, costs=costs, usage=usage)
+        else:
+            program.update_request(_H, costs=costs)
+        self._edit_jobs(window, own, names, unit, fresh)
+
+    def _edit_jobs(
+        self, window: Window, own: NDArray[np.int64], names: list[str], unit: float, fresh: set[str]
+    ) -> None:
+        """Add jobs, give new columns to those with other segments or a row, and restate all."""
+        program, first = self.program, window.segment_start[own]
+        weight = window.weights[own] * (window.scale * unit)
+        offset = window.base[own] / window.segment_gain[first]
+        sizes = window.segment_start[own + 1] - first
+        images = window.segment_gain / np.repeat(window.segment_gain[first], sizes)
+        had = np.fromiter(map(self._sizes.get, names, repeat(0)), np.int64, own.size)
+        gpus = window.gpus[own]
+        moved = (had != sizes) | (
+            np.fromiter(map(self._gpus.get, names, repeat(0)), np.int64, own.size) != gpus
+        )
+        if fresh:
+            moved |= np.fromiter(map(fresh.__contains__, names), np.bool_, own.size)
+        ask = moved | (sizes > 1)  # a job of one segment has the image 1
+        for k in np.flatnonzero(ask).tolist():
+            name, part = names[k], slice(int(first[k]), int(first[k] + sizes[k]))
+            image = images[part]
+            if not moved[k] and self._images[name] == image.tobytes():
+                continue
+            self._images[name], self._sizes[name] = image.tobytes(), int(sizes[k])
+            self._gpus[name] = int(gpus[k])
+            term = LogTerm(float(weight[k]), float(offset[k]), image)
+            if not moved[k]:
+                program.update_request(name, term=term)
+                continue
+            usage: dict[Hashable, float] = {_CAPACITY: gpus[k], _WORK: gpus[k] / window.capacity}
+            if name in self._rows:
+                usage[(_H, name)] = 1.0
+            change = program.update_request if had[k] else program.add_request
+            change(
+                name, costs=np.zeros(image.size), usage=usage, upper=window.segment_rounds[part], term=term
+            )
+        program.update_requests(
+            names, upper=window.segment_rounds, terms={"weight": weight, "offset": offset}
+        )
+
+    def _drop(self, names: Iterable[str]) -> None:
+        gone = list(names)
+        self.program.remove_requests(gone)
+        for name in gone:
+            del self._images[name], self._sizes[name], self._gpus[name]
+            if name in self._rows:
+                self._rows.discard(name)
+                self.program.drop_resource((_H, name))
+
+    # ---- answer ----------------------------------------------------------------------------------
+
+    def _solve(
+        self,
+        window: Window,
+        own: NDArray[np.int64],
+        names: list[str],
+        unit: float,
+        begin: float,
+    ) -> Relaxation:
+        """Solve, and certify rounds and prices for the window itself."""
+        program, seconds = self.program, window.round_seconds
+        solution = self.solver.solve(program)
+        self._magnified = max(1.0, abs(solution.objective))
+        slots = np.fromiter(map(program.slot_of.__getitem__, names), np.int64, own.size)
+        x, rounds = solution.nonzeros, np.zeros(len(window))
+        rounds[own] = np.bincount(x.slot, x.value, program.store.requests.size)[slots]
+        rounds = np.minimum(rounds, window.most_rounds)
+        budget = float(window.capacity * window.rounds)
+        rounds *= min(1.0, budget / max(float(window.gpus @ rounds), 1e-300))
+        mu = max(solution.price[_CAPACITY], 0.0) / unit
+        work = max(-solution.price[_WORK], 0.0) / (unit * seconds)
+        jobs = np.zeros(len(window))
+        if self._rows:
+            for j, name in zip(own.tolist(), names, strict=True):
+                if name in self._rows:
+                    jobs[j] = max(-solution.price[(_H, name)], 0.0) / (unit * seconds)
+        rest = window.makespan_weight - work - float(jobs.sum())
+        if rest > 0:  # the price of the least value of H, which one job alone explains or all work together
+            together, alone = _least_run_times(window)
+            if together > alone:
+                work += rest
+                mu += rest * seconds / window.capacity
+            else:
+                jobs[int((window.remaining - seconds * window.most_rounds).argmax())] += rest
+        return answer(window, rounds, mu, work, jobs, begin)
+
+
+def _least_run_times(window: Window) -> tuple[float, float]:
+    """What is left of H after the window at least: of all jobs together, and of the longest one."""
+    work = float(window.gpus @ window.remaining) / window.capacity
+    left = window.remaining - window.round_seconds * window.most_rounds
+    return work - window.round_seconds * window.rounds, float(left.max())
