@@ -39,7 +39,7 @@ from copter.solvers.convex_kernels import (
     term_centres,
 )
 from copter.solvers.convex_terms import WorkingTerms
-from copter.solvers.newton import Point, SemismoothNewton
+from copter.solvers.newton import Point, Sample, SemismoothNewton
 from copter.solvers.working_set import WorkingSet
 
 
@@ -64,9 +64,8 @@ class ConvexNewton(SemismoothNewton):
         threads: int | None,
         slopes: Floats,
     ) -> None:
-        super().__init__(working, stop, threads)
+        super().__init__(working, stop, threads, blocks=working.slot.size)
         self.terms = terms
-        self._stride = 1
         self._pull, self._scale = -slopes, np.maximum(abs(slopes), 1e-300)
         self._rank_one: tuple[Point, Floats, Floats] | None = None
 
@@ -122,9 +121,9 @@ class ConvexNewton(SemismoothNewton):
         return self._rank_one[1:]
 
     def _hessian(
-        self, here: Point, sigma: float, index: NDArray[np.int64], active: NDArray[np.int64], turn: int
+        self, here: Point, sigma: float, index: NDArray[np.int64], active: NDArray[np.int64], sample: Sample
     ) -> Floats:
-        hessian = super()._hessian(here, sigma, index, active, turn)
+        hessian = super()._hessian(here, sigma, index, active, sample)
         v, rho = self._rank_one_part(here, sigma)
         rank_one_hessian(self.working, self.terms.block, self.terms.first, v, rho, index, hessian)
         return hessian
@@ -134,8 +133,8 @@ class ConvexNewton(SemismoothNewton):
         own: Floats = rank_one_times(self.working, self.terms.block, self.terms.first, v, rho, d)
         return super()._hessian_times(here, sigma, d) - own
 
-    def _diagonal(self, here: Point, sigma: float, turn: int) -> Floats:
+    def _diagonal(self, here: Point, sigma: float, sample: Sample) -> Floats:
         v, rho = self._rank_one_part(here, sigma)
-        linear = super()._diagonal(here, sigma, turn)
+        linear = super()._diagonal(here, sigma, sample)
         own = rank_one_diagonal(self.working, self.terms.block, self.terms.first, v, rho)
         return np.maximum(linear - own, 1e-12 * linear)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,8 +40,8 @@ class WorkingTerms:
     """
 
     def __init__(self, working: WorkingSet, batch: TermBatch) -> None:
-        self.working, self.batch = working, batch
-        self.block = np.searchsorted(working.slot, batch.slot)
+        self.working, self.block = working, np.searchsorted(working.slot, batch.slot)
+        self.batch = replace(batch, total=working.total[self.block])  # in the units of the set
         self.first, sizes = batch.first, np.diff(batch.first)
         self.columns = columns = spread(working.first[self.block], sizes)
         self.image: Floats = batch.image * working.column_scale[columns]

@@ -27,17 +27,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.pricing import chunk_bounds, dot, run_chunks
 from copter.solvers.newton_kernels import dense_hessian, hessian_diagonal, hessian_times, project_blocks
+from copter.solvers.sampling import Sampler
 from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
+from copter.store import NO_TOTAL
+
+Sample: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
+"""Blocks, and how many each stands for."""
 
 _DENSE_ROWS = 1000
 _HESSIAN_BLOCKS = 10_000
-"""A Hessian is summed over about so many blocks; of more, over a part, another one in each step."""
+"""A Hessian is summed over about so many blocks at first: of more, over a sample, another in each step."""
+_POOR_STEPS = 3
+"""After so many steps in a row that do not halve the gradient the sample doubles."""
+_GOLDEN = 0.6180339887498949
 ARMIJO = 1e-4
 CURVATURE = 0.8
 LINE_STEPS = 12
@@ -70,15 +79,26 @@ class SemismoothNewton:
     stop : callable
         Asked before every step whether to give up, for deadlines.
     threads : int, optional
+    blocks : int
+        Blocks that the first Hessians are summed over.
     """
 
-    def __init__(self, working: WorkingSet, stop: Callable[[], bool], threads: int | None = None) -> None:
+    def __init__(
+        self,
+        working: WorkingSet,
+        stop: Callable[[], bool],
+        threads: int | None = None,
+        blocks: int = _HESSIAN_BLOCKS,
+    ) -> None:
         self.working = working
         self.stop = stop
         self.threads = threads
         self._damping = 1e-3
-        self._turn = 0
-        self._stride = max(1, working.slot.size // _HESSIAN_BLOCKS)
+        self._turn = self._poor = 0
+        self._blocks = blocks
+        # totals in the set's units go with the root of the curvature
+        self._weight = np.where(working.relation == NO_TOTAL, np.inf, working.total**2)
+        self._sampler = Sampler(self._weight, self._blocks)
         self._elastic = 0.0
         weights = np.diff(working.pointer[working.first]) + np.diff(working.first)
         self._chunks = chunk_bounds(weights)
@@ -119,21 +139,34 @@ class SemismoothNewton:
     ) -> InnerResult:
         """Maximise psi from ``y`` until the gradient's norm is at most ``tolerance``."""
         here = self.evaluate(y, centre, sigma)
-        far = runaway_price(self.working)
+        first, far = float(np.linalg.norm(here.gradient)), runaway_price(self.working)
+
+        def result(iterations: int) -> InnerResult:
+            left = float(np.linalg.norm(here.gradient))
+            return InnerResult(here.x, here.y, left <= tolerance, iterations, left / max(first, tolerance))
+
         for iteration in range(limit):
-            if np.linalg.norm(here.gradient) <= tolerance:
-                return InnerResult(here.x, here.y, True, iteration)
-            if abs(here.y).max(initial=0.0) > far or self.stop():  # prices run away where rows cannot be met
-                return InnerResult(here.x, here.y, False, iteration)
+            # prices run away where rows cannot be met
+            done = np.linalg.norm(here.gradient) <= tolerance or abs(here.y).max(initial=0.0) > far
+            if done or self.stop():
+                return result(iteration)
             there = None
             for _ in range(RETRIES):
                 there = self._search(here, self._direction(here, sigma), centre, sigma)
                 if there is not None:
                     break
             if there is None:
-                return InnerResult(here.x, here.y, False, iteration)
+                return result(iteration)
+            self._judge(np.linalg.norm(there.gradient) <= 0.5 * np.linalg.norm(here.gradient))
             here = there
-        return InnerResult(here.x, here.y, bool(np.linalg.norm(here.gradient) <= tolerance), limit)
+        return result(limit)
+
+    def _judge(self, good: bool | np.bool_) -> None:
+        """Take a larger sample for the Hessian where steps lead little further."""
+        self._poor = 0 if good else self._poor + 1
+        if self._poor == _POOR_STEPS and self._blocks < self._weight.size:
+            self._poor, self._blocks = 0, 2 * self._blocks
+            self._sampler = Sampler(self._weight, self._blocks)
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
         """(Scaled) prices proportional to the least violation of the rows that the columns can reach.
@@ -160,8 +193,8 @@ class SemismoothNewton:
         """Newton step; prices that would cross their kink go right to it, the others know of that."""
         damping = self._damping * sigma + self._elastic
         self._turn += 1
-        turn = self._turn % self._stride
-        diagonal = self._diagonal(here, sigma, turn) + damping
+        sample = self._sampler.draw(self._turn * _GOLDEN % 1.0)
+        diagonal = self._diagonal(here, sigma, sample) + damping
         towards = self._kinked & (here.y * here.gradient < 0)
         crossing = towards & (abs(here.gradient) >= abs(here.y) * diagonal)
         step = np.where(crossing, -here.y, 0.0)
@@ -170,7 +203,7 @@ class SemismoothNewton:
         if active.size <= _DENSE_ROWS:
             index = np.full(here.y.size, -1)
             index[active] = np.arange(active.size)
-            hessian = self._hessian(here, sigma, index, active, turn)
+            hessian = self._hessian(here, sigma, index, active, sample)
             rest, gone = index[mask], index[crossing]
             right = here.gradient[mask] - hessian[np.ix_(rest, gone)] @ step[crossing]
             hessian[np.diag_indices(active.size)] += damping + 1e-15 * hessian.diagonal().max(initial=0.0)
@@ -186,11 +219,10 @@ class SemismoothNewton:
         sigma: float,
         index: NDArray[np.int64],
         active: NDArray[np.int64],
-        turn: int,
+        sample: Sample,
     ) -> NDArray[np.float64]:
-        """Minus the Hessian of psi on active rows, which ``index`` numbers; from a part of many blocks."""
-        stride = self._stride
-        part = dense_hessian(self.working, here.free, here.tight, index, active.size, turn, stride)
+        """Minus the Hessian of psi on active rows, which ``index`` numbers; from a sample of the blocks."""
+        part = dense_hessian(self.working, here.free, here.tight, index, active.size, *sample)
         return sigma * part
 
     def _hessian_times(self, here: Point, sigma: float, d: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -198,11 +230,9 @@ class SemismoothNewton:
         product: NDArray[np.float64] = hessian_times(self.working, here.free, here.tight, d)
         return sigma * product
 
-    def _diagonal(self, here: Point, sigma: float, turn: int) -> NDArray[np.float64]:
+    def _diagonal(self, here: Point, sigma: float, sample: Sample) -> NDArray[np.float64]:
         """About the diagonal of minus the Hessian of psi, not below it."""
-        diagonal: NDArray[np.float64] = hessian_diagonal(
-            self.working, here.free, here.tight, turn, self._stride
-        )
+        diagonal: NDArray[np.float64] = hessian_diagonal(self.working, here.free, here.tight, *sample)
         return sigma * diagonal
 
     def _conjugate_gradients(

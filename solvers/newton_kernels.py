@@ -125,13 +125,14 @@ def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def dense_hessian(w, free, tight, index, size, offset, stride):  # type: ignore[no-untyped-def]
-    """sum_q A_q P_q A_q' on the active rows, from every stride-th block."""
+def dense_hessian(w, free, tight, index, size, sample, stands_for):  # type: ignore[no-untyped-def]
+    """sum_q A_q P_q A_q' on the active rows, from a sample of the blocks."""
     hessian = np.zeros((size, size))
     total = np.zeros(size)
     touched = np.empty(size, np.int64)
     is_touched = np.zeros(size, np.bool_)
-    for b in range(offset, tight.size, stride):
+    for i in range(sample.size):
+        b, times = sample[i], stands_for[i]
         count = _free_columns(w, free, tight, b)
         if count == 0:
             continue
@@ -148,7 +149,7 @@ def dense_hessian(w, free, tight, index, size, offset, stride):  # type: ignore[
                     for h in range(w.pointer[j], w.pointer[j + 1]):
                         s = index[w.row[h]]
                         if 0 <= s <= r:
-                            hessian[r, s] += w.value[k] * w.value[h]
+                            hessian[r, s] += times * w.value[k] * w.value[h]
                 if tight[b]:
                     if not is_touched[r]:
                         is_touched[r] = True
@@ -156,7 +157,7 @@ def dense_hessian(w, free, tight, index, size, offset, stride):  # type: ignore[
                         seen += 1
                     total[r] += sign * w.value[k]
             sign = -1.0 if pair else 1.0
-        factor = 0.5 if pair else -1.0 / count
+        factor = times * (0.5 if pair else -1.0 / count)
         for a in range(seen):
             r = touched[a]
             part = factor * total[r]
@@ -169,22 +170,22 @@ def dense_hessian(w, free, tight, index, size, offset, stride):  # type: ignore[
             is_touched[touched[a]] = False
     for r in range(size):
         for s in range(r + 1):
-            hessian[r, s] *= stride
             hessian[s, r] = hessian[r, s]
     return hessian
 
 
 @kernel
-def hessian_diagonal(w, free, tight, offset, stride):  # type: ignore[no-untyped-def]
-    """Diagonal of sum_q A_q diag(F) A_q', above that of the Hessian, from every stride-th block."""
+def hessian_diagonal(w, free, tight, sample, stands_for):  # type: ignore[no-untyped-def]
+    """Diagonal of sum_q A_q diag(F) A_q', above that of the Hessian, from a sample of the blocks."""
     diagonal = np.zeros(w.lower_row.size)
-    for b in range(offset, tight.size, stride):
+    for i in range(sample.size):
+        b, times = sample[i], stands_for[i]
         if _free_columns(w, free, tight, b) == 0:
             continue
         for j in range(w.first[b], w.first[b + 1]):
             if free[j]:
                 for k in range(w.pointer[j], w.pointer[j + 1]):
-                    diagonal[w.row[k]] += stride * w.value[k] * w.value[k]
+                    diagonal[w.row[k]] += times * w.value[k] * w.value[k]
     return diagonal
 
 

@@ -33,13 +33,13 @@ from copter.store import AT_MOST, EXACTLY, NO_TOTAL
 if TYPE_CHECKING:
     from copter.program import ContinualProgram
 
-_PATIENCE, _MORE_PATIENCE = 5.0, 4.0
+_PATIENCE, _MORE_PATIENCE = 5.0, 8.0
 _LEAST_NEED = 0.01
 """Share of the requests of a row with a price that may move even if the row lacks nothing."""
 _NEAR = 0.15
 """A row is near its bound if less than this share of it is left."""
 _IGNORED = 0.2
-_MOST = 0.9
+_MOST = 0.5
 _SHORT = 1e-2
 _ROW_PASSES = 4
 _FIRST_SIGMA = 20.0

@@ -40,6 +40,7 @@ from copter.solution import Ray, Solution, Status, Timings, make_solution
 from copter.solvers.base import Solver
 from copter.solvers.memory import LastX, churn_base
 from copter.solvers.partial import PartialSteps
+from copter.solvers.sampling import Sampler
 from copter.solvers.steps import COLD_SIGMA, WARM_SIGMA, Budget, run_steps
 from copter.solvers.working_set import gather, lightest, typical_slack, union
 from copter.store import NO_TOTAL, spread
@@ -58,7 +59,9 @@ _SCREEN_FROM = 20_000
 """Programs of fewer columns are not screened."""
 _WIDEST = 6
 """A working set of more than so many times the wanted columns is thinned out."""
-_SAMPLE_COLUMNS, _SAMPLED_A_ROW = 40_000, 1
+_SAMPLE_COLUMNS, _SAMPLED_A_ROW = 40_000, 20
+"""Columns in a sample at least, and for each row."""
+_LEAST_SAMPLE = 8
 _GOAL_SHARE = 0.3
 _IDLE_ROUNDS = 30
 _SWITCH_ROUNDS = 4
@@ -283,6 +286,12 @@ class _Run:
         partial = PartialSteps(self.program, budget)
         if self.warm[0]:  # changes that move prices far show in those of a sample, and cheaply
             there = self._look(now.x, self._sampled_prices(now.y))
+            log.debug(
+                "sample bound %.8g, before %.8g, objective %.8g",
+                there.certificate.bound,
+                now.certificate.bound,
+                now.certificate.objective,
+            )
             now = there if there.certificate.bound > now.certificate.bound else now
         while not budget.spent():
             moved = partial.step(now.x, now.y, now.pricing)
@@ -293,6 +302,12 @@ class _Run:
             if now.certificate.bound < last.certificate.bound:  # what moves is too little to know the prices
                 proof = certify(self.store, now.x, last.y, last.pricing, threads=settings.threads)
                 now = _Answer(now.x, last.y, last.pricing, proof)
+                log.debug(
+                    "   gap with the last prices %.1e primal %.1e bound %.8g",
+                    proof.relative.gap,
+                    proof.relative.primal,
+                    proof.bound,
+                )
             if now.certificate.within(settings.tolerance):
                 return self._solution(Status.OPTIMAL, "residuals and gap are within the tolerance", now)
             if budget.late():
@@ -344,30 +359,29 @@ class _Run:
         return found.slot, found.column
 
     def _sampled_prices(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Prices of a sample of the requests, with all their columns, on its share of the rows; y if few.
+        """Prices of a sample of the requests, with all their columns, that stands for all; y if few.
 
         Without prices a pass finds the columns that would be best if everything were free, and it takes
-        many passes to get from them to those that matter.
+        many passes to get from them to those that matter.  A request is drawn as likely as its total is
+        large, and then stands for others: its total is divided by that likelihood.
         """
         table = self.store.requests
         n_columns, summed = table.n_columns[: table.size], table.relation[: table.size] != NO_TOTAL
         slots, single = np.flatnonzero(summed & (n_columns > 0)), np.flatnonzero(~summed & (n_columns > 0))
-        stride = int(n_columns[slots].sum()) // _SAMPLE_COLUMNS
-        if stride < 4 or slots.size < 8 * stride or int(n_columns[single].sum()) > _SAMPLE_COLUMNS:
+        columns = max(_SAMPLE_COLUMNS, _SAMPLED_A_ROW * len(self.program.resource_slots))
+        wanted = slots.size * columns // max(1, int(n_columns[slots].sum()))
+        least = max(
+            _LEAST_SAMPLE, len(self.program.resource_slots)
+        )  # fewer cannot know the price of every row
+        if not least <= wanted <= slots.size // 4 or int(n_columns[single].sum()) > columns:
             return y
-        taken = slots[::stride]
-        if taken.size < _SAMPLED_A_ROW * self.store.rows.size:  # too few to know the price of every row
-            return y
-        share = float(table.total[taken].sum() / table.total[slots].sum())
-        sample = np.sort(np.concatenate((taken, single)))
+        taken, factor = Sampler(table.total[slots], wanted).draw()
+        sample = np.sort(np.concatenate((slots[taken], single)))
         sizes = n_columns[sample]
-        working = gather(self.store, np.repeat(sample, sizes), spread(np.zeros_like(sizes), sizes))
-        free = working.relation[working.block] == NO_TOTAL
-        working = working._replace(
-            lower_row=share * working.lower_row,
-            upper_row=share * working.upper_row,
-            upper=np.where(free, share * working.upper, working.upper),
-        )
+        stands_for = np.ones(table.size)
+        stands_for[slots[taken]] = factor
+        column = spread(np.zeros_like(sizes), sizes)
+        working = gather(self.store, np.repeat(sample, sizes), column, stands_for=stands_for)
         inner: Literal["cd", "newton"] = "cd" if self.settings.inner == "cd" else "newton"
         return run_steps(self.program, working, inner, self.budget, NOTHING, y, goal=1e-3).y
 

@@ -41,6 +41,8 @@ COLD_SIGMA, WARM_SIGMA = 10.0, 100.0
 _SIGMA_RANGE = (1e-6, 1e12)
 _INNER_LIMIT = 25
 _FAILURES = 3
+_MERELY_LONG, _LONG_STEPS = 0.1, 8
+"""A step that left at most this share of its residual is merely long: it goes on, once at the same length."""
 _INNER_SHARE = 0.01
 _RAY_GAP = 1e-3
 
@@ -119,12 +121,12 @@ def run_steps(
     goal : float
     """
     centre, prices = working.values_at(x), y / working.row_scale
-    reached, ray, violation, failures = centre, None, None, 0
+    reached, ray, violation, failures, long_steps = centre, None, None, 0, 0
     sound = prices
     bounds = np.concatenate((working.lower_row, working.upper_row))
     bounds = bounds[np.isfinite(bounds)]
     closeness = _INNER_SHARE * budget.tolerance * (1.0 + math.sqrt(dot(bounds, bounds)))
-    unit = working.reach() / max(1e-12, _root_mean_square(working.cost))
+    unit = working.step
     solver: InnerSolver
     measured: WorkingSet | WorkingTerms = working
     if program.store.terms:
@@ -159,7 +161,7 @@ def run_steps(
             math.sqrt(dot(move, move)),
         )
         if result.converged:
-            centre, prices, violation, failures = result.x, result.y, None, 0
+            centre, prices, violation, failures, long_steps = result.x, result.y, None, 0, 0
             sound = prices
             ray = primal_ray(program, working.sparse(move)) if gap > _RAY_GAP else None
             if ray is not None or gap <= goal or not move.any() or budget.late():
@@ -167,8 +169,11 @@ def run_steps(
             if 2 * result.iterations <= _INNER_LIMIT:
                 sigma = min(sigma * _GROWTH, _SIGMA_RANGE[1] * unit)
             continue
-        failures += 1
-        if budget.late() or failures > _FAILURES:
+        if result.left <= _MERELY_LONG:
+            long_steps += 1
+        else:
+            failures += 1
+        if budget.late() or failures > _FAILURES or long_steps > _LONG_STEPS:
             break
         if failures == _FAILURES:
             elastic = solver.least_violation(result.x, max(1, budget.iteration_limit - budget.iterations))
@@ -177,12 +182,9 @@ def run_steps(
             ray = farkas_ray(program, violation, budget.threads)
             if ray is not None:
                 break
-        sigma = max(sigma / _GROWTH, _SIGMA_RANGE[0] * unit)
+        if result.left > _MERELY_LONG or long_steps % 2 == 0:
+            sigma = max(sigma / _GROWTH, _SIGMA_RANGE[0] * unit)
         if abs(result.y).max(initial=0.0) <= runaway_price(working):
             prices = result.y
     prices = prices if violation is None else sound  # they went where the columns that lack should be
     return StepsResult(working.sparse(reached), prices * working.row_scale, sigma, ray, violation)
-
-
-def _root_mean_square(values: NDArray[np.float64]) -> float:
-    return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))

@@ -8,6 +8,7 @@ next pass over the whole store says otherwise.  For a Sia round of 1.8 million c
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,12 +23,21 @@ _RUIZ_PASSES = 8
 
 
 class InnerResult(NamedTuple):
-    """What an inner solver returns: allocation and (scaled) prices, whether it met its tolerance, steps."""
+    """What an inner solver returns.
+
+    Attributes
+    ----------
+    x, y : allocation and (scaled) prices
+    converged : whether it met its tolerance
+    iterations : steps it took
+    left : what is left of the residual that it began with, as a share of it
+    """
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     converged: bool
     iterations: int
+    left: float = 1.0
 
 
 class WorkingSet(NamedTuple):
@@ -42,7 +52,8 @@ class WorkingSet(NamedTuple):
         gather by them are a third faster, because nothing counts from the end)
     lower_row, upper_row : (rows,) scaled row bounds
     row_scale : (rows,) factor on each row; a price of the scaled row is price / factor
-    column_scale : (columns,) unit of each column: its value in the set is x / unit; 1 under a sum row
+    column_scale : (columns,) unit of each column: its value in the set is x / unit
+    step : a natural step length: what a column typically gets over what it typically costs
     """
 
     slot: NDArray[np.int64]
@@ -60,16 +71,12 @@ class WorkingSet(NamedTuple):
     upper_row: NDArray[np.float64]
     row_scale: NDArray[np.float64]
     column_scale: NDArray[np.float64]
+    step: float
 
     def values_at(self, x: SparseX) -> NDArray[np.float64]:
         """Values of an allocation on the columns of the set, (columns,)."""
         values = _lookup(self.slot, self.first, self.column, x.slot, x.column, x.value)
         return values / self.column_scale
-
-    def reach(self) -> float:
-        """How large a column typically gets: the median total of the requests with a sum row, or 1."""
-        total = self.total[(self.relation != NO_TOTAL) & (self.total > 0)]
-        return float(np.median(total)) if total.size else 1.0
 
     def sparse(self, x: NDArray[np.float64]) -> SparseX:
         """Nonzeros of values on the columns of the set."""
@@ -150,8 +157,15 @@ def gather(
     slot: NDArray[np.int64],
     column: NDArray[np.int64],
     held: Held | None = None,
+    stands_for: NDArray[np.float64] | None = None,
 ) -> WorkingSet:
     """Working set of the given columns (ascending by slot and column, no duplicates).
+
+    The columns of a request have the unit sqrt(total / typical total): a step of length sigma then moves a
+    large and a small request by the same share for the same difference of prices, and no small one jumps
+    while a large one still crawls.  (So of all optima the one with the least sum of |x - x^0|^2 / total.)
+
+    ``stands_for`` is how many requests each slot represents, if that is not 1.
 
     Where what is ``held`` leaves less than nothing of a row, its bounds are moved to what the set can reach.
     """
@@ -161,6 +175,9 @@ def gather(
     blocks = slot[changes]
     block = np.repeat(np.arange(blocks.size), np.diff(first))
     cost, upper = store.column_costs(slot, column), store.column_uppers(slot, column)
+    total = table.total[blocks]
+    if stands_for is not None:
+        upper, total = upper * stands_for[slot], total * stands_for[blocks]
     usage = table.usage[slot]
     at = usages.pointer_start[usage] + column
     seen = np.ones(rows.size, np.bool_) if held is None else held.rows
@@ -169,10 +186,13 @@ def gather(
     )
     relation = table.relation[blocks]
     single = (relation == NO_TOTAL)[block]
-    row_scale, column_scale = _scales(row, value, pointer, single, rows.size)
+    summed = (relation != NO_TOTAL) & (total > 0)
+    typical = dot(total[summed], total[summed]) / total[summed].sum() if summed.any() else 1.0
+    unit = np.sqrt(np.where(summed, total / typical, 1.0))
+    row_scale, column_scale = _scales(row, value, pointer, single, unit[block], rows.size)
     lower_row, upper_row = rows.lower[: rows.size], rows.upper[: rows.size]
     if held is not None:
-        reach = value * np.repeat(np.minimum(upper, table.total[slot]), np.diff(pointer))
+        reach = value * np.repeat(np.minimum(upper, total[block]), np.diff(pointer))
         least = np.bincount(row, np.minimum(reach, 0.0), rows.size)
         largest = np.bincount(row, np.maximum(reach, 0.0), rows.size)
         lower_row = np.where(seen, np.minimum(lower_row - held.usage, largest), -np.inf)
@@ -181,7 +201,7 @@ def gather(
     return WorkingSet(
         blocks,
         relation,
-        table.total[blocks],
+        total / unit,
         first,
         block,
         column,
@@ -194,6 +214,7 @@ def gather(
         upper_row * row_scale,
         row_scale,
         column_scale,
+        float(typical) / max(1e-12, _root_mean_square(cost * column_scale / unit[block])),
     )
 
 
@@ -229,11 +250,12 @@ def _scales(
     value: NDArray[np.float64],
     pointer: NDArray[np.int64],
     single: NDArray[np.bool_],
+    unit: NDArray[np.float64],
     m: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Factors that give rows unit norm, and before that even out the columns that no sum row ties (Ruiz)."""
-    row_scale, column_scale = np.ones(m), np.ones(single.size)
-    size = abs(value)
+    row_scale, column_scale = np.ones(m), unit.copy()
+    size = abs(value) * np.repeat(unit, np.diff(pointer))
     if single.any() and size.size:
         _even_out(pointer, row, size, single, row_scale, column_scale)
     row_scale *= _inverse_root(np.asarray(np.bincount(row, size * size, m), np.float64))
@@ -258,6 +280,10 @@ def _even_out(pointer, row, size, single, row_scale, column_scale):  # type: ign
             column_scale[j] *= factor
             for k in range(pointer[j], pointer[j + 1]):
                 size[k] *= factor * largest[row[k]]
+
+
+def _root_mean_square(values: NDArray[np.float64]) -> float:
+    return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))
 
 
 def _inverse_root(values: NDArray[np.float64]) -> NDArray[np.float64]:
