@@ -110,7 +110,8 @@ def _direction(w, terms, y, gradient, free, tight, t, sigma, damping):  # type: 
     active = np.flatnonzero((gradient != 0.0) | (y != 0.0))
     for a in range(active.size):
         index[active[a]] = a
-    hessian = dense_hessian(w, free, tight, index, active.size, 0, 1)
+    every = np.arange(tight.size)
+    hessian = dense_hessian(w, free, tight, index, active.size, every, np.ones(every.size))
     for a in range(active.size):
         for c in range(active.size):
             hessian[a, c] *= sigma
