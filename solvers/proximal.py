@@ -2,11 +2,13 @@
 
 Proximal-point method for  min c'x  s.t.  x_q in X_q,  l <= A x <= u  (requests may add convex terms to c'x):
 
-    x^{k+1} = argmin { c'x + |x - x^k|^2 / (2 sigma_k) : constraints }
+    x^{k+1} = argmin { c'x + sum_q (T / t_q) |x_q - x_q^k|^2 / (2 sigma_k) : constraints }
 
-For an LP a large enough sigma reaches, in one step, the projection of x^0 onto the optimal set (Mangasarian
-and Meyer 1979; Friedlander and Tseng 2007): of all optima the one that changes least from last round's
-allocation.  x^0 is that allocation, padded with zeros for new requests, y^0 its prices.
+with t_q the total of a request and T a typical one, so that a step moves large and small requests by like
+shares (the working set has units in which this is the plain |x - x^k|^2).  For an LP a large enough sigma
+reaches, in one step, the projection of x^0 onto the optimal set (Mangasarian and Meyer 1979; Friedlander
+and Tseng 2007): of all optima the one that changes least from last round's allocation.  x^0 is that
+allocation, padded with zeros for new requests, y^0 its prices.
 
 Three loops, from the outside in:
 
