@@ -64,6 +64,8 @@ _WIDEST = 6
 _SAMPLE_COLUMNS, _SAMPLED_A_ROW = 40_000, 20
 """Columns in a sample at least, and for each row."""
 _LEAST_SAMPLE = 8
+_SAMPLE_GOAL = 2e-3
+"""Gap of the sample: its prices at a sharper one are those of its own few requests."""
 _GOAL_SHARE = 0.3
 _IDLE_ROUNDS = 30
 _SWITCH_ROUNDS = 4
@@ -385,7 +387,7 @@ class _Run:
         column = spread(np.zeros_like(sizes), sizes)
         working = gather(self.store, np.repeat(sample, sizes), column, stands_for=stands_for)
         inner: Literal["cd", "newton"] = "cd" if self.settings.inner == "cd" else "newton"
-        return run_steps(self.program, working, inner, self.budget, NOTHING, y, goal=1e-3).y
+        return run_steps(self.program, working, inner, self.budget, NOTHING, y, goal=_SAMPLE_GOAL).y
 
     def _report(self, columns: int, certificate: Certificate) -> None:
         log.debug(

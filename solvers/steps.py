@@ -41,8 +41,11 @@ COLD_SIGMA, WARM_SIGMA = 10.0, 100.0
 _SIGMA_RANGE = (1e-6, 1e12)
 _INNER_LIMIT = 25
 _FAILURES = 3
-_MERELY_LONG, _LONG_STEPS = 0.1, 8
-"""A step that left at most this share of its residual is merely long: it goes on, once at the same length."""
+_MERELY_LONG, _NEARLY_THERE, _LONG_STEPS = 0.1, 0.01, 8
+"""A step that left at most this share of its residual is merely long, no sign that rows cannot be met; with
+so little left it goes on, once, at the same length."""
+_STALLED, _STALLS, _CLOSER = 0.7, 3, 0.1
+"""Where so many converged steps do not lessen the gap to this share, the inner tolerance holds it up."""
 _INNER_SHARE = 0.01
 _RAY_GAP = 1e-3
 
@@ -126,6 +129,7 @@ def run_steps(
     bounds = np.concatenate((working.lower_row, working.upper_row))
     bounds = bounds[np.isfinite(bounds)]
     closeness = _INNER_SHARE * budget.tolerance * (1.0 + math.sqrt(dot(bounds, bounds)))
+    loosest, last_gap, stalls = closeness, math.inf, 0
     unit = working.step
     solver: InnerSolver
     measured: WorkingSet | WorkingTerms = working
@@ -166,6 +170,12 @@ def run_steps(
             ray = primal_ray(program, working.sparse(move)) if gap > _RAY_GAP else None
             if ray is not None or gap <= goal or not move.any() or budget.late():
                 break
+            stalls = stalls + 1 if gap > _STALLED * last_gap else 0
+            last_gap = gap
+            if stalls == _STALLS:
+                if closeness < _CLOSER**2 * loosest:
+                    break
+                stalls, closeness = 0, _CLOSER * closeness
             if 2 * result.iterations <= _INNER_LIMIT:
                 sigma = min(sigma * _GROWTH, _SIGMA_RANGE[1] * unit)
             continue
@@ -182,7 +192,7 @@ def run_steps(
             ray = farkas_ray(program, violation, budget.threads)
             if ray is not None:
                 break
-        if result.left > _MERELY_LONG or long_steps % 2 == 0:
+        if result.left > _NEARLY_THERE or long_steps % 2 == 0:
             sigma = max(sigma / _GROWTH, _SIGMA_RANGE[0] * unit)
         if abs(result.y).max(initial=0.0) <= runaway_price(working):
             prices = result.y
