@@ -216,7 +216,7 @@ def schedule(
     down = none
     for change in changes:
         for number, event in zip(range(rounds - 1), events_of(instance, change, seed), strict=False):
-            if number == 0:
+            if number == 0 and change != changes[0]:
                 again = volumes if event.volumes is None else event.volumes
                 event, down = replace(event, volumes=again, restored=down), none
             down = np.union1d(np.setdiff1d(down, event.restored), event.failed)

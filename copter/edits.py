@@ -1,8 +1,9 @@
 """Compiled halves of the store's edits: what a verb writes, for all its requests in one call.
 
 An edit of one request touches a dozen fields and some thousand numbers; said with numpy, the calls cost many
-times what they do.  These kernels only write (and say what to give back to the free lists, which are
-Python's): that the data is right, and where it goes, has been settled before.
+times what they do.  Some kernels check (``sound_*``, ``all_within``) and change nothing: where they say no,
+the careful path finds what is wrong and names it.  The others only write, and say what to give back to the
+free lists, which are Python's.
 
 The tables come as their blocks (:class:`copter.slabs.Table`), whose rows are named here.
 """

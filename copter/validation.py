@@ -34,7 +34,7 @@ def number(subject: Hashable, field: str, value: Any) -> float:
     """``value`` as a float that is not NaN."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise EditError(subject, field, value, "must be a number") from None
     if math.isnan(number):
         raise EditError(subject, field, value, "must not be NaN")
@@ -56,7 +56,7 @@ def row_bounds(id: Hashable, lower: float, upper: float) -> tuple[float, float]:
 def _numbers(subject: Hashable, field: str, values: Any) -> NDArray[np.float64]:
     try:
         return np.asarray(values, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise EditError(subject, field, values, "must be numbers") from None
 
 
@@ -268,8 +268,9 @@ def new_requests_of(
     """Sizes, costs, flat, and totals of new requests."""
     if _plain(sizes, _WHOLE) and sizes.size == len(ids) and _plain(costs, _REAL):
         amounts = _NONE_GIVEN if totals is None else totals
-        if _plain(amounts, _REAL) and sound_requests(sizes, costs, amounts, LARGEST_COST):
-            return sizes, costs, None if totals is None else amounts
+        if _plain(amounts, _REAL) and (totals is None or amounts.size == sizes.size):
+            if sound_requests(sizes, costs, amounts, LARGEST_COST):
+                return sizes, costs, None if totals is None else amounts
     widths = whole_numbers(label, "sizes", sizes, len(ids))
     if not within(widths, 1, math.inf):
         raise EditError(ids[int(widths.argmin())], "sizes", int(widths.min()), "must be at least 1")
@@ -315,16 +316,19 @@ def overrides_of(
         worst = int(counts.argmin())
         raise EditError(ids[worst], "override counts", int(counts[worst]), "must not be negative")
     columns = whole_numbers(label, "override columns", overrides[1], int(counts.sum()))
-    values = cost_vector(label, "override costs", overrides[2], columns.size)
+    values = cost_vector(label, "override costs", overrides[2], columns.size, owner=(ids, counts))
     where = first_outside(columns, counts, widths)
     if where >= 0:
         who = owner_of(label, (ids, counts), where)
         raise EditError(who, "override", int(columns[where]), "no such column")
     if not within(counts, 0, 1):
-        key = np.repeat(np.arange(len(ids)), counts) * (int(columns.max()) + 1) + columns
+        n = int(columns.max()) + 1
+        key = np.repeat(np.arange(len(ids)), counts) * n + columns
         key.sort()
-        if (key[1:] == key[:-1]).any():
-            raise EditError(label, "override", "columns", "a column is overridden twice")
+        twice = key[1:][key[1:] == key[:-1]]
+        if twice.size:
+            which, column = divmod(int(twice[0]), n)
+            raise EditError(ids[which], "override", column, "the column is overridden twice")
     return counts, columns, values
 
 

@@ -204,17 +204,10 @@ class SpreadShim:
         plain = _settle(fleet, loads, old, before, np.empty(0, np.int64))
         if _worth(fleet, plain) <= (0.0, carried.needed * (1.0 + 1e-9)):
             return _placement(plain, loads)
-        keys = np.union1d(old, answered)
-        value = np.zeros(keys.size)
-        value[np.searchsorted(keys, answered)] = load
-        pool, search = _pool(fleet, loads, keys, old, value)
-        if fleet.mean > 0:
-            prune(pool, search, *fleet.band, new_replicas(pool))
-        _memory(pool, loads)
-        if fleet.mean > 0:
-            prune(pool, search, *fleet.band, new_replicas(pool))
-        chosen = np.flatnonzero(pool.alive & ~pool.old)
-        guided = _settle(fleet, loads, old, before, pool.shard[chosen] * n + pool.server[chosen])
+        try:
+            guided = _settle(fleet, loads, old, before, _chosen(fleet, loads, old, answered, load))
+        except PlacementError:  # replicas of the answer took the memory that others need
+            return _placement(plain, loads)
         return _placement(min(plain, guided, key=lambda pool: _worth(fleet, pool)), loads)
 
 
@@ -242,6 +235,28 @@ def _memory(pool: Replicas, loads: NDArray[np.float64]) -> None:
     lost = keep_memory(pool, loads, np.argsort(-pool.size, kind="stable"))
     if lost >= 0:
         raise PlacementError(int(lost))
+
+
+def _chosen(
+    fleet: Fleet,
+    loads: NDArray[np.float64],
+    old: NDArray[np.int64],
+    answered: NDArray[np.int64],
+    load: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """New replicas of an answer that balance and memory leave of it, as keys (see :func:`_pool`)."""
+    keys = np.union1d(old, answered)
+    value = np.zeros(keys.size)
+    value[np.searchsorted(keys, answered)] = load
+    pool, search = _pool(fleet, loads, keys, old, value)
+    if fleet.mean > 0:
+        prune(pool, search, *fleet.band, new_replicas(pool))
+    _memory(pool, loads)
+    if fleet.mean > 0:
+        prune(pool, search, *fleet.band, new_replicas(pool))
+    new = np.flatnonzero(pool.alive & ~pool.old)
+    chosen: NDArray[np.int64] = pool.shard[new] * fleet.memory.size + pool.server[new]
+    return chosen
 
 
 def _settle(

@@ -78,7 +78,10 @@ def place(pool: Replicas, j, load):  # type: ignore[no-untyped-def]
     if best < 0:
         return -1
     while pool.room[best] < pool.size[j] - 1e-9:
-        drop(pool, spare(pool, best))
+        r = spare(pool, best)
+        if r < 0:  # what is left to drop has no size: room was short by rounding only
+            break
+        drop(pool, r)
     return add(pool, j, best, load, False)
 
 
@@ -274,13 +277,14 @@ def _help(pool: Replicas, search, outward, lower, upper, dispensable, idle, weig
     if best_j < 0:
         return -1
     while pool.room[best_i] < pool.size[best_j] - 1e-9:
-        _evict(pool, best_i, dispensable)
+        if not _evict(pool, best_i, dispensable):  # room was short by rounding only
+            break
     return add(pool, best_j, best_i, 0.0, False)
 
 
 @kernel
 def _evict(pool: Replicas, i, dispensable):  # type: ignore[no-untyped-def]
-    """Drop a replica on server i that is dispensable."""
+    """Drop a replica on server i that is dispensable; whether there was one."""
     best, r = -1, pool.first_on_server[i]
     while r >= 0:
         j = pool.shard[r]
@@ -288,8 +292,10 @@ def _evict(pool: Replicas, i, dispensable):  # type: ignore[no-untyped-def]
             if best < 0 or pool.load[r] < pool.load[best]:
                 best = r
         r = pool.after_on_server[r]
-    carry(pool, best, _lightest_other(pool, best), pool.load[best])
-    leave(pool, best)
+    if best >= 0:
+        carry(pool, best, _lightest_other(pool, best), pool.load[best])
+        leave(pool, best)
+    return best >= 0
 
 
 @kernel

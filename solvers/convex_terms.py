@@ -101,7 +101,8 @@ class WorkingTerms:
         slope = self.batch.slope(np.where(t > _IDLE * even, t, even))
         slope = np.maximum(slope, -1e100)
         cost = self.tilted(slope).cost
-        return slope, _root_mean_square(fair) / max(1e-12, _root_mean_square(cost))
+        size = _root_mean_square(fair) or 1.0  # 0 where totals or bounds close all columns
+        return slope, size / max(1e-12, _root_mean_square(cost))
 
 
 def _root_mean_square(values: Floats) -> float:

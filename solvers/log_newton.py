@@ -34,7 +34,7 @@ class LogNewton(ConvexNewton):
         terms, batch = self.terms, self.terms.batch
         tilted = self.working._replace(cost=self.working.cost.copy())
         packed = terms.block, terms.first, terms.image, terms.upper, batch.relation, batch.total
-        x, y, self._pull, self._damping, iterations, converged = _solve(
+        x, y, self._pull, self._damping, iterations, converged, left = _solve(
             self.working,
             tilted,
             (*packed, *batch.logs, self._scale),
@@ -47,7 +47,7 @@ class LogNewton(ConvexNewton):
             self._damping,
             runaway_price(self.working),
         )
-        return InnerResult(x, y, converged, iterations)
+        return InnerResult(x, y, converged, iterations, left)
 
 
 @kernel
@@ -166,15 +166,14 @@ def _solve(w, tilted, terms, pull, y, centre, sigma, tolerance, limit, damping, 
     spread = 0.0
     for j in range(centre.size):
         spread += 0.5 * centre[j] * centre[j] / sigma
+    first = max(np.sqrt(np.sum(gradient * gradient)), tolerance)
     for iteration in range(limit):
         steepness, largest = 0.0, 0.0
         for i in range(y.size):
             steepness += gradient[i] * gradient[i]
             largest = max(largest, abs(y[i]))
-        if np.sqrt(steepness) <= tolerance:
-            return x, y, s, damping, iteration, True
-        if not largest <= far:  # prices run away where rows cannot be met
-            return x, y, s, damping, iteration, False
+        if np.sqrt(steepness) <= tolerance or not largest <= far:  # prices run away where rows cannot be met
+            return x, y, s, damping, iteration, np.sqrt(steepness) <= tolerance, np.sqrt(steepness) / first
         found = False
         for _ in range(RETRIES):
             step = _direction(w, terms, y, gradient, free, tight, t, sigma, damping * sigma)
@@ -209,5 +208,6 @@ def _solve(w, tilted, terms, pull, y, centre, sigma, tolerance, limit, damping, 
                 break
             damping = min(DAMPING[1], 100.0 * damping)
         if not found:
-            return x, y, s, damping, iteration, False
-    return x, y, s, damping, limit, np.sqrt(np.sum(gradient * gradient)) <= tolerance
+            return x, y, s, damping, iteration, False, np.sqrt(steepness) / first
+    rest = np.sqrt(np.sum(gradient * gradient))
+    return x, y, s, damping, limit, rest <= tolerance, rest / first

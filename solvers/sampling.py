@@ -34,7 +34,8 @@ class Sampler:
     def draw(self, offset: float = 0.5) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Items in ascending order, and how many each stands for; other ``offset`` in [0, 1), others."""
         if self._sum is None:
-            return np.arange(self._size.size), np.ones(self._size.size)
+            taken = np.flatnonzero(self._size > 0)
+            return taken, np.ones(taken.size)
         passed = np.diff(np.floor(self._sum + offset), prepend=0.0) > 0
         taken = np.flatnonzero(passed | (self._size >= self._step))
         return taken, np.maximum(1.0, self._step / self._size[taken])

@@ -185,7 +185,7 @@ def run_steps(
             failures += 1
         if budget.late() or failures > _FAILURES or long_steps > _LONG_STEPS:
             break
-        if failures == _FAILURES:
+        if failures == _FAILURES and violation is None:
             elastic = solver.least_violation(result.x, max(1, budget.iteration_limit - budget.iterations))
             budget.iterations += elastic.iterations
             violation = elastic.y * working.row_scale

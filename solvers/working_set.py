@@ -20,6 +20,7 @@ from copter.pricing import KEEP_ALL, dot
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
 
 _RUIZ_PASSES = 8
+_LEAST_UNIT = 1e-6
 
 
 class InnerResult(NamedTuple):
@@ -187,8 +188,11 @@ def gather(
     relation = table.relation[blocks]
     single = (relation == NO_TOTAL)[block]
     summed = (relation != NO_TOTAL) & (total > 0)
-    typical = dot(total[summed], total[summed]) / total[summed].sum() if summed.any() else 1.0
-    unit = np.sqrt(np.where(summed, total / typical, 1.0))
+    largest = float(total[summed].max(initial=0.0))
+    shares = total[summed] / largest
+    typical = largest * dot(shares, shares) / float(shares.sum()) if largest else 1.0
+    unit = np.ones(total.size)
+    unit[summed] = np.maximum(np.sqrt(total[summed] / typical), _LEAST_UNIT)
     row_scale, column_scale = _scales(row, value, pointer, single, unit[block], rows.size)
     lower_row, upper_row = rows.lower[: rows.size], rows.upper[: rows.size]
     if held is not None:

@@ -374,6 +374,17 @@ def test_parameters_are_for_terms_of_one_class():
         assert caught.value.subject == id
 
 
+@pytest.mark.parametrize("name", INNERS)
+@pytest.mark.parametrize("term", [LogTerm(2.0, 3.0), Quadratic(1.0, 2.0, 1.0)])
+@pytest.mark.parametrize("closed", [{"upper": 0.0}, {"total": 0.0}, {"total": 0.0, "relation": "=="}])
+def test_a_round_in_which_all_columns_are_closed(name, term, closed):
+    program = ContinualProgram()
+    program.add_resource("r", 1.0)
+    program.add_request("a", [-1.0, 0.0], {"r": 1.0}, term=term, **closed)
+    at_0 = -2.0 * math.log(3.0) if isinstance(term, LogTerm) else 2.0
+    check(make_solver(name).solve(program), at_0)
+
+
 def test_without_weight_a_term_is_nothing():
     program = fair_program([0.0, 2.0], 4.0)
     check(make_solver("copter").solve(program), -2.0 * math.log(4.0))

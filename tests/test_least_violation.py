@@ -11,6 +11,7 @@ from copter.solvers import proximal
 from copter.solvers.base import make_solver
 from copter.solvers.descent import CoordinateDescent
 from copter.solvers.newton import SemismoothNewton
+from copter.solvers.sampling import Sampler
 from copter.solvers.working_set import gather
 
 
@@ -75,21 +76,37 @@ def optimum(program):
     return answer.fun
 
 
+def count_samples(monkeypatch):
+    """How many requests each sample wants, as they are drawn."""
+    drawn = []
+
+    def sampler(size, wanted):
+        drawn.append(wanted)
+        return Sampler(size, wanted)
+
+    monkeypatch.setattr(proximal, "Sampler", sampler)
+    return drawn
+
+
 def test_prices_of_too_small_a_sample_do_not_keep_columns_out(monkeypatch):
     """Loads with a heavy tail on many rows: columns chosen at a sample's prices cannot meet the rows."""
-    monkeypatch.setattr(proximal, "_SAMPLE_COLUMNS", 2_500)
+    drawn = count_samples(monkeypatch)
+    monkeypatch.setattr(proximal, "_SAMPLED_A_ROW", 0)
     monkeypatch.setattr(proximal, "_SCREEN_FROM", 1_000)
     program = balanced(512, 64)
     expected = optimum(program)
-    for least in (1, 0):  # a sample of fewer requests than rows is not taken; if it is, that ends well too
-        monkeypatch.setattr(proximal, "_SAMPLED_A_ROW", least)
+    # a sample of fewer requests than rows is not taken; one of hardly more is, and that ends well too
+    for columns, samples in ((39 * 64, []), (65 * 64, [65])):
+        monkeypatch.setattr(proximal, "_SAMPLE_COLUMNS", columns)
         solution = make_solver("copter", tolerance=1e-4, iteration_limit=2_000).solve(program)
+        assert drawn == samples
         assert solution.status == "optimal"
         assert solution.objective == pytest.approx(expected, rel=2e-3)
 
 
 def test_a_deadline_holds_while_rows_cannot_be_met(monkeypatch):
-    monkeypatch.setattr(proximal, "_SAMPLE_COLUMNS", 2_500)
+    drawn = count_samples(monkeypatch)
+    monkeypatch.setattr(proximal, "_SAMPLE_COLUMNS", 65 * 64)
     monkeypatch.setattr(proximal, "_SCREEN_FROM", 1_000)
     monkeypatch.setattr(proximal, "_SAMPLED_A_ROW", 0)
     program = balanced(512, 64)
@@ -97,3 +114,4 @@ def test_a_deadline_holds_while_rows_cannot_be_met(monkeypatch):
         solution = make_solver("copter", tolerance=1e-9, **settings).solve(program)
         assert solution.status in ("deadline", "iteration_limit")
         assert np.isfinite(solution.primal_residual)
+    assert drawn == [65, 65]

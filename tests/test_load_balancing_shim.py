@@ -50,6 +50,13 @@ def test_memory_is_kept_and_every_shard_served_whatever_the_answer(answer):
     assert (placement.share > 0).all() and (np.diff(placement.keys(fleet.memory.size)) > 0).all()
 
 
+def test_an_answer_that_takes_the_memory_of_others_is_not_followed():
+    """Both shards on the only server that has room for the large one: the small one has to go elsewhere."""
+    fleet = Fleet(np.array([2.0, 6.0]), np.array([4.0, 1.0]), np.array([2.0, 4.0]), 0.05)
+    placement = SpreadShim().round(fleet, NOWHERE, np.array([0, 1]), np.array([1, 1]), np.array([0.5, 1.5]))
+    assert placement.keys(2).tolist() == [1, 2] and placement.share.tolist() == [1.0, 1.0]
+
+
 @given(answers())
 @settings(max_examples=100, deadline=None)
 def test_with_memory_for_everything_it_is_balanced(answer):

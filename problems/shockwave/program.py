@@ -17,7 +17,7 @@ of (11), the same program is solved on with a smaller tolerance.
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import replace
 from itertools import repeat
 
@@ -56,7 +56,7 @@ class RelaxationProgram:
         self._images: dict[str, bytes] = {}
         self._sizes: dict[str, int] = {}
         self._gpus: dict[str, int] = {}
-        self._rows: set[str] = set()
+        self._rows: dict[str, None] = {}  # in one order always: that of a set would change the last digits
         self._capacity = 0
         self._objective, self._magnified = 0.0, 1.0
 
@@ -101,11 +101,12 @@ class RelaxationProgram:
         self._drop([name for name in self._sizes if name not in now])
         needed = own[excess[own] > 1e-12]
         rows = {window.names[j]: float(excess[j]) for j in needed.tolist()}
-        fresh = rows.keys() - self._rows
+        fresh = {name: None for name in rows if name not in self._rows}
         for name in fresh:
             program.add_resource((_H, name), np.inf)
-        for name in self._rows - rows.keys():
-            program.set_capacity((_H, name), lower=-np.inf)
+        for name in self._rows:
+            if name not in rows:
+                program.set_capacity((_H, name), lower=-np.inf)
         for name, value in rows.items():
             program.set_capacity((_H, name), lower=value)
         self._rows |= fresh
@@ -120,7 +121,7 @@ class RelaxationProgram:
         self._edit_jobs(window, own, names, unit, fresh)
 
     def _edit_jobs(
-        self, window: Window, own: NDArray[np.int64], names: list[str], unit: float, fresh: set[str]
+        self, window: Window, own: NDArray[np.int64], names: list[str], unit: float, fresh: Collection[str]
     ) -> None:
         """Add jobs, give new columns to those with other segments or a row, and restate all."""
         program, first = self.program, window.segment_start[own]
@@ -164,7 +165,7 @@ class RelaxationProgram:
         for name in gone:
             del self._images[name], self._sizes[name], self._gpus[name]
             if name in self._rows:
-                self._rows.discard(name)
+                del self._rows[name]
                 self.program.drop_resource((_H, name))
 
     # ---- answer ----------------------------------------------------------------------------------
