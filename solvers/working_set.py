@@ -188,9 +188,9 @@ def gather(
     relation = table.relation[blocks]
     single = (relation == NO_TOTAL)[block]
     summed = (relation != NO_TOTAL) & (total > 0)
-    largest = float(total[summed].max(initial=0.0))
-    shares = total[summed] / largest
-    typical = largest * dot(shares, shares) / float(shares.sum()) if largest else 1.0
+    most = float(total[summed].max(initial=0.0))
+    shares = total[summed] / most
+    typical = most * dot(shares, shares) / float(shares.sum()) if most else 1.0
     unit = np.ones(total.size)
     unit[summed] = np.maximum(np.sqrt(total[summed] / typical), _LEAST_UNIT)
     row_scale, column_scale = _scales(row, value, pointer, single, unit[block], rows.size)
