@@ -69,8 +69,8 @@ _SAMPLE_GOAL = 2e-3
 _GOAL_SHARE = 0.3
 _IDLE_ROUNDS = 30
 _SWITCH_ROUNDS = 4
-_PARTIAL_FROM = 200_000
-"""From so many candidate columns on, only some of the requests move in a step."""
+_PARTIAL_FROM, _PARTIAL_REQUESTS = 200_000, 10_000
+"""With more candidate columns, or more requests, only some of the requests move in a step."""
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ class _Run:
         return self._solution(Status.ITERATION_LIMIT, "iteration limit reached", best)
 
     def _many(self, pricing: Pricing) -> bool:
-        return pricing.slot.size > _PARTIAL_FROM
+        return pricing.slot.size > _PARTIAL_FROM or len(self.program) > _PARTIAL_REQUESTS
 
     def _partial(self, now: _Answer) -> Solution | _Answer:
         """Rounds in which only some of the requests move; an answer if that leads no further."""
