@@ -188,10 +188,11 @@ def run_steps(
         if failures == _FAILURES and violation is None:
             elastic = solver.least_violation(result.x, max(1, budget.iteration_limit - budget.iterations))
             budget.iterations += elastic.iterations
-            violation = elastic.y * working.row_scale
-            ray = farkas_ray(program, violation, budget.threads)
-            if ray is not None:
-                break
+            if math.sqrt(dot(elastic.y, elastic.y)) > closeness:  # else the rows can be met
+                violation = elastic.y * working.row_scale
+                ray = farkas_ray(program, violation, budget.threads)
+                if ray is not None:
+                    break
         if result.left > _NEARLY_THERE or long_steps % 2 == 0:
             sigma = max(sigma / _GROWTH, _SIGMA_RANGE[0] * unit)
         if abs(result.y).max(initial=0.0) <= runaway_price(working):

@@ -218,7 +218,7 @@ def gather(
         upper_row * row_scale,
         row_scale,
         column_scale,
-        float(typical) / max(1e-12, _root_mean_square(cost * column_scale / unit[block])),
+        float(typical) / (_root_mean_square(cost * column_scale / unit[block]) or 1.0),
     )
 
 

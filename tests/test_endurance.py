@@ -15,6 +15,7 @@ from strategies import PlainProgram, PlainRequest, random_plain
 from test_determinism import edit, large
 
 from copter import ContinualProgram, ProximalPoint, Solution, Status
+from copter.certificate import SparseX
 from copter.compiled import compile_program
 
 ROUNDS, CHECK_EVERY = 10_000, 500
@@ -339,6 +340,18 @@ def test_a_warm_start_saves_work_and_a_cold_one_does_not():
         assert second.status is Status.OPTIMAL
         assert (second.iterations < first.iterations / 2) == warm_start
         assert second.churn < 0.1  # counted against the last round, cold or not
+
+
+@pytest.mark.parametrize("inner", ["newton", "cd"])
+def test_prices_of_a_round_are_given_up_when_all_costs_are_gone(inner):
+    program = ContinualProgram()
+    program.add_resource("r", upper=6.0)
+    program.add_request("q", [0.0], {"r": 2.0}, total=2.5, relation="==")
+    solver = ProximalPoint(inner=inner, tolerance=1e-4)
+    solver.start_from(program, SparseX(np.array([0]), np.array([0]), np.array([2.5])), np.array([1.25]))
+    solution = solver.solve(program)
+    assert solution.status is Status.OPTIMAL
+    assert solution.objective == 0 and abs(solution.bound) <= 1e-4
 
 
 def test_the_callback_sees_every_pass():

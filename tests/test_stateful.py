@@ -212,9 +212,8 @@ class Edits(RuleBasedStateMachine):
         id = data.draw(st.sampled_from(list(self.plain.requests)))
         request, change = self.plain.requests[id], {}
         n = len(request.costs)
-        for name in data.draw(
-            st.sets(st.sampled_from(["costs", "scale", "override", "total", "relation", "upper"]))
-        ):
+        fields = st.sampled_from(["costs", "scale", "override", "total", "relation", "upper"])
+        for name in data.draw(st.lists(fields, unique=True)):
             value = {
                 "costs": lambda: self.vector(data, n, costs),
                 "scale": lambda: data.draw(scales),
