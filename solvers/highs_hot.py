@@ -12,6 +12,9 @@ simplex does, if the program is wide: on Sia's rounds, 2% of the jobs replaced a
 takes 14 to 16 s of 1.46 million columns in every round, where dual, HiGHS' own choice, took 5 s once and did
 not end in 12 minutes in the next round, its deadline ignored.  Otherwise HiGHS chooses by feasibility.
 
+The first basis of a large program comes from copter (:mod:`copter.solvers.highs_start`); it is part of the
+first round's edit time, and what follows is HiGHS' own.
+
 A kept basis skips presolve, so it can lose against a fresh start: ``keep_basis=False`` keeps the model hot
 but clears the solver's state before every run.
 """
@@ -36,14 +39,15 @@ from copter.solution import Status
 from copter.solvers.baseline import Baseline, Layout, Outcome
 from copter.solvers.highs import STRATEGIES, WIDE, fitting_strategy, simplex_options
 from copter.solvers.highs_model import answer, check, engine, pass_model, run, set_option, status_of
+from copter.solvers.highs_start import first_basis
 from copter.store import NO_TOTAL, spread
 
 if TYPE_CHECKING:
     from copter.program import ContinualProgram
     from copter.store import ConstraintStore
 
-_INTERIOR_FROM = 100_000
-"""Columns from which on the first round is solved by interior point with crossover."""
+_START_FROM = 20_000
+"""Columns from which on the first basis is looked for with copter."""
 
 
 class HighsHot(Baseline):
@@ -84,7 +88,7 @@ class HighsHot(Baseline):
 
     def _load(self, program: ContinualProgram) -> Layout:
         model, self._model = self._model, None  # a push that fails halfway leaves a model of no use
-        moved = bounded = False
+        moved = bounded = started = False
         if model is not None and model.store is program.store:
             moved, bounded = model.push()
             self._warm = (True, "basis kept") if self.keep_basis else (False, "basis cleared every round")
@@ -92,9 +96,18 @@ class HighsHot(Baseline):
             options = simplex_options(self.tolerance, "choose")
             model = HotModel(engine(self.threads, **options), program)
             self._warm = False, "first round of this program"
-        set_option(model.highs, "simplex_strategy", STRATEGIES[self._fitting(model, moved, bounded)])
+            started = self.keep_basis and program.n_variables >= _START_FROM and self._start(model, program)
+        strategy = "primal" if started else self._fitting(model, moved, bounded)
+        set_option(model.highs, "simplex_strategy", STRATEGIES[strategy])
         self._model = model
         return model.layout()
+
+    def _start(self, model: HotModel, program: ContinualProgram) -> bool:
+        """Give a new model a basis near the optimum, if copter finds one."""
+        basis = first_basis(program, deadline=self.deadline, threads=self.threads)
+        if basis is not None:
+            check(model.highs.setBasis(basis), "the first basis")
+        return basis is not None
 
     def _fitting(self, model: HotModel, moved: bool, bounded: bool) -> str:
         """Kind of simplex for a round in which costs or columns ``moved``, and bounds did."""
@@ -115,12 +128,7 @@ class HighsHot(Baseline):
         # HiGHS holds the limit against the time of all runs of an instance together.
         limit = highspy.kHighsInf if deadline is None else highs.getRunTime() + deadline
         set_option(highs, "time_limit", limit)
-        if self._model.size.sum() >= _INTERIOR_FROM and not self._warm[0]:
-            # cold simplex takes ten times as long here; crossover leaves the basis for the next rounds
-            set_option(highs, "solver", "ipm")
-            set_option(highs, "run_crossover", "on")
         seconds = run(highs)
-        set_option(highs, "solver", "simplex")
         status, reason = status_of(highs)
         warm = self._warm
         if status is Status.NUMERICAL_ERROR and warm[0]:  # met once in 640 rounds of random edits
