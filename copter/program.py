@@ -405,7 +405,7 @@ class ContinualProgram(Resources):
         bound = None
         if upper is not None:
             widths = table.n_columns[slots]
-            bound = np.asarray(upper_bounds(label, upper, int(widths.sum()), owner=(ids, widths)))
+            bound = upper_bounds(label, upper, int(widths.sum()), owner=(ids, widths))
         restated = None
         if terms is not None and ids:
             restated = parameters_of(label, ids, terms, self.store.terms, slots)

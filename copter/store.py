@@ -394,14 +394,18 @@ class ConstraintStore:
         else:
             table.upper[slot] = upper
 
-    def set_uppers(self, slots: NDArray[np.int64], upper: NDArray[np.float64]) -> None:
+    def set_uppers(self, slots: NDArray[np.int64], upper: float | NDArray[np.float64]) -> None:
         """New upper bounds of all columns of many requests, one each or one for all."""
         self.clock += 1
-        table, sizes = self.requests, self.requests.n_columns[slots]
-        for slot in slots[table.upper_start[slots] < 0].tolist():
-            table.upper_start[slot] = self.uppers.allocate(int(table.n_columns[slot]))
-        self.uppers.upper[spread(table.upper_start[slots], sizes)] = upper
-        table.upper[slots], table.bound_stamp[slots] = np.inf, self.clock
+        table, own = self.requests, isinstance(upper, np.ndarray)
+        for slot in slots[(table.upper_start[slots] < 0) == own].tolist():
+            if own:
+                table.upper_start[slot] = self.uppers.allocate(int(table.n_columns[slot]))
+            else:
+                self._free_uppers(slot)
+        if own:
+            self.uppers.upper[spread(table.upper_start[slots], table.n_columns[slots])] = upper
+        table.upper[slots], table.bound_stamp[slots] = np.inf if own else upper, self.clock
 
     def column_costs(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
         """Effective costs of single columns, each named by its request's slot and its place there."""
@@ -495,5 +499,5 @@ class ConstraintStore:
             table.upper_start[live] = self.uppers.compact(table.upper_start[live], table.n_columns[live])
         if self.overrides.wasteful:
             live = np.flatnonzero(table.override_length[: table.size])
-            lengths = table.override_length[live]
-            table.override_start[live] = self.overrides.compact(table.override_start[live], lengths)
+            starts, lengths = table.override_start[live], table.override_length[live]
+            table.override_start[live] = self.overrides.compact(starts, lengths)

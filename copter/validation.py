@@ -354,6 +354,8 @@ def sparse_entries(
     subject: Hashable, field: str, entries: Mapping[int, float], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """(columns, values) of a mapping from column to finite number."""
+    if not isinstance(entries, Mapping):
+        raise EditError(subject, field, entries, "needs a mapping of column to number, for example {0: -1.5}")
     if len(entries) <= _FEW and all([_sound_entry(j, value, n) for j, value in entries.items()]):
         return np.array(list(entries), np.int64), np.array(list(entries.values()), np.float64)
     columns = _columns(subject, field, list(entries), n)

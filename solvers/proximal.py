@@ -225,7 +225,7 @@ class _Run:
         now = best = self._look(self.centre, y)
         if now.pricing.request_bound == np.inf:
             ray = farkas_ray(self.program, np.zeros_like(y), settings.threads)
-            reason = "the columns of a request cannot meet its sum row"
+            reason = "the bounds and the sum row of a request leave no allocation of finite cost"
             return self._solution(Status.INFEASIBLE, reason, best, ray)
         if self.warm[0] and now.certificate.within(settings.tolerance):
             return self._solution(Status.OPTIMAL, "the point of the warm start is optimal", best)

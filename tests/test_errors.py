@@ -120,6 +120,7 @@ FIELDS = {
     "override negative": ({"override": {-1: 1.0}}, "override", -1),
     "override NaN": ({"override": {0: NAN}}, "override", NAN),
     "override infinite": ({"override": {0: INF}}, "override", INF),
+    "override no mapping": ({"override": [1.0]}, "override", [1.0]),
     "start outside": ({"start": {0: 1.0, 7: 1.0}}, "start", 7),
     "start NaN": ({"start": {1: NAN}}, "start", NAN),
 }

@@ -104,6 +104,16 @@ def test_update_leaves_what_it_is_not_given(program):
     assert compile_program(program).upper.tolist() == [1.0, INF]
 
 
+def test_one_bound_for_many_takes_the_place_of_bounds_per_column(program):
+    program.add_request("own", [1.0, 2.0], {"cpu": 1.0}, upper=[1.0, INF])
+    program.add_request("one", [1.0], {"cpu": 1.0}, upper=4.0)
+    program.update_requests(["one", "own"], upper=3.0)
+    assert compile_program(program).upper.tolist() == [3.0] * 3
+    program.update_request("own", costs=[1.0, 2.0, 3.0], usage={"cpu": 1.0})  # a scalar bound stays
+    program.update_requests(["one", "own"], upper=[9.0, 5.0, 6.0, 7.0])
+    assert compile_program(program).upper.tolist() == [5.0, 6.0, 7.0, 9.0]
+
+
 def test_new_columns_keep_scale_total_and_scalar_bound(program):
     program.add_request("q", [1.0, 2.0], {"cpu": 1.0}, total=3.0, upper=2.5, scale=2.0, override={1: 9.0})
     program.update_request("q", costs=[5.0, 6.0, 7.0], usage={"link": 1.0})
