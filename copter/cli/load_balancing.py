@@ -12,12 +12,14 @@ import typer
 from copter.cli.console import errors, print_json, progress, seconds
 from copter.cli.options import (
     Deadline,
+    Isolate,
     JsonFlag,
     JsonPath,
     MipGap,
     Seed,
     Threads,
     Tolerance,
+    existing_file,
     solver_option,
     solvers_option,
 )
@@ -56,14 +58,6 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
     bench.command("load-balancing", epilog=_BENCH_EXAMPLES)(bench_load_balancing)
 
 
-def _workload(path: Path | None) -> Path | None:
-    if path is not None and not path.is_file():
-        raise typer.BadParameter(
-            f"{path} is no file: give a CSV of round,shard,load, or leave it out for Zipf"
-        )
-    return path
-
-
 def _memory(value: float | None) -> float | None:
     if value is not None and not value >= 1:
         raise typer.BadParameter(f"{value:g} must be at least 1, the size of a shard")
@@ -92,7 +86,11 @@ Balance = Annotated[
 
 def run_load_balancing(
     workload: Annotated[
-        Path | None, typer.Option(callback=_workload, help="CSV of loads: round, shard, load.")
+        Path | None,
+        typer.Option(
+            callback=existing_file("give a CSV of round,shard,load, or leave it out for Zipf"),
+            help="CSV of loads: round, shard, load.",
+        ),
     ] = None,
     shards: Annotated[
         int | None, typer.Option(min=1, help=f"Shards of the Zipf loads; {_SHARDS} if not given.")
@@ -230,9 +228,7 @@ def bench_load_balancing(
     deadline: Deadline = None,
     threads: Threads = None,
     seed: Seed = 0,
-    isolate: Annotated[
-        bool, typer.Option(help="Give each solver a process of its own, which also measures its peak memory.")
-    ] = True,
+    isolate: Isolate = True,
 ) -> None:
     """Let each solver balance the same Zipf loads, every one from its own last placement."""
     names = split_solvers(solvers)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from copter.bench.load_balancing import Balancing
 from copter.bench.rounds import SolverSettings
 from copter.cli.console import seconds, table
 from copter.cli.plots import over_time
-from copter.cli.runfolder import RowFile, RunFolder
+from copter.cli.runfolder import FolderRun, RowFile, RunFolder
 
 _ROUND = {
     "round": "counts from 0",
@@ -46,7 +45,7 @@ _ROUND = {
 }
 
 
-class BalancingRun:
+class BalancingRun(FolderRun):
     """Rounds with the folder that they are written into, if any.
 
     Parameters
@@ -74,22 +73,12 @@ class BalancingRun:
         self.summary: dict[str, Any] = {}
         self._chosen = chosen
         self._begin = perf_counter()
-        self._folder: RunFolder | None = None
         self._rows: RowFile | None = None
         scenario = course.scenario
         self._title = f"Load balancing: {scenario.shards} shards on {scenario.servers} servers"
         if path is not None:
             self._folder = RunFolder.create(path, f"{self._title}.", command, settings)
             self._rows = self._folder.rows("rounds.csv", _ROUND, "a row per round:")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._folder is not None:
-            self._folder.__exit__(kind, error, trace)
 
     def rounds(self) -> Iterator[Record]:
         """Play the rounds; each is in rounds.csv before it is given."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -22,6 +22,17 @@ def _tolerance(value: float) -> float:
     if not 0 < value < 1:
         raise typer.BadParameter(f"{value:g} must be between 0 and 1, for example 1e-4")
     return value
+
+
+def existing_file(hint: str) -> Callable[[Path | None], Path | None]:
+    """Return a check that a path, if given, is a file; the error ends with ``hint``."""
+
+    def check(path: Path | None) -> Path | None:
+        if path is not None and not path.is_file():
+            raise typer.BadParameter(f"{path} is no file: {hint}")
+        return path
+
+    return check
 
 
 def solver_option(methods: Sequence[str] = ()) -> Any:
@@ -69,4 +80,7 @@ JsonFlag: TypeAlias = Annotated[
 ]
 JsonPath: TypeAlias = Annotated[
     Path | None, typer.Option("--json", help="Write the JSON document to this file; - prints it.")
+]
+Isolate: TypeAlias = Annotated[
+    bool, typer.Option(help="Give each solver a process of its own, which also measures its peak memory.")
 ]

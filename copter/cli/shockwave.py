@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from copter.cli.console import errors, print_json, progress
-from copter.cli.options import Deadline, JsonFlag, JsonPath, MipGap, Seed, Threads, Tolerance, positive
+from copter.cli.options import (
+    Deadline,
+    Isolate,
+    JsonFlag,
+    JsonPath,
+    MipGap,
+    Seed,
+    Threads,
+    Tolerance,
+    existing_file,
+    positive,
+)
 from copter.cli.solvers import split_solvers
 
 if TYPE_CHECKING:
@@ -43,14 +54,6 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
     """Add the commands of this domain."""
     run.command("shockwave", epilog=_RUN_EXAMPLES)(run_shockwave)
     bench.command("shockwave", epilog=_BENCH_EXAMPLES)(bench_shockwave)
-
-
-def _file(path: Path | None) -> Path | None:
-    if path is not None and not path.is_file():
-        raise typer.BadParameter(
-            f"{path} is no file: give a trace (JSON), or leave --jobs out for the generator"
-        )
-    return path
 
 
 def _known(name: str, known: Iterable[str], what: str) -> None:
@@ -106,7 +109,11 @@ ShimSeconds: TypeAlias = Annotated[
 
 def run_shockwave(
     jobs: Annotated[
-        Path | None, typer.Option(callback=_file, help="Trace of jobs (JSON); generated if not given.")
+        Path | None,
+        typer.Option(
+            callback=existing_file("give a trace (JSON), or leave --jobs out for the generator"),
+            help="Trace of jobs (JSON); generated if not given.",
+        ),
     ] = None,
     n_jobs: Annotated[
         int | None, typer.Option(min=1, help=f"Jobs of the generator; {DEFAULT_JOBS} if not given.")
@@ -285,9 +292,7 @@ def bench_shockwave(
     deadline: Deadline = 15.0,
     threads: Threads = None,
     seed: Seed = 0,
-    isolate: Annotated[
-        bool, typer.Option(help="Give each solver a process of its own, which also measures its peak memory.")
-    ] = True,
+    isolate: Isolate = True,
 ) -> None:
     """Let each solver plan the same rounds of a busy cluster, up to a plan of whole rounds with its gap."""
     settings = {

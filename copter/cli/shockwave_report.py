@@ -6,15 +6,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from copter.cli.console import seconds, table
 from copter.cli.plots import cumulative
-from copter.cli.runfolder import RowFile, RunFolder
+from copter.cli.runfolder import FolderRun, RowFile, RunFolder
 from copter.problems.shockwave import Job, Policy, ReplayResult, Round, Shockwave, Solve, replay
 
 Watch = Callable[[Round, int], None]
@@ -68,7 +67,7 @@ class _Watched:
         return self._policy.schedule(now)
 
 
-class ShockwaveRun:
+class ShockwaveRun(FolderRun):
     """Replays of one trace with the folder that they are written into, if any.
 
     Parameters
@@ -95,7 +94,6 @@ class ShockwaveRun:
         self.results: list[ReplayResult] = []
         self.policies: dict[str, dict[str, Any]] = {}
         self._begin = perf_counter()
-        self._folder: RunFolder | None = None
         self._files: dict[str, RowFile] = {}
         if path is not None:
             title = f"Shockwave: {len(self.trace)} jobs on {gpus} GPUs."
@@ -106,15 +104,6 @@ class ShockwaveRun:
                 ("plans.csv", _PLAN, "plan of Shockwave"),
             ):
                 self._files[name] = self._folder.rows(name, columns, f"a row per policy and {row}:")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._folder is not None:
-            self._folder.__exit__(kind, error, trace)
 
     @property
     def admitted(self) -> int:

@@ -12,6 +12,7 @@ import typer
 from copter.cli.console import errors, print_json, progress, seconds
 from copter.cli.options import (
     Deadline,
+    Isolate,
     JsonFlag,
     JsonPath,
     MipGap,
@@ -20,6 +21,7 @@ from copter.cli.options import (
     SolverNames,
     Threads,
     Tolerance,
+    existing_file,
     positive,
 )
 from copter.cli.solvers import split_solvers
@@ -52,14 +54,6 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
     bench.command("sia", epilog=_BENCH_EXAMPLES)(bench_sia)
 
 
-def _file(path: Path | None) -> Path | None:
-    if path is not None and not path.is_file():
-        raise typer.BadParameter(
-            f"{path} is no file: give a CSV of jobs, or leave --workload and --profiles out for the generator"
-        )
-    return path
-
-
 def _folder(path: Path | None) -> Path | None:
     if path is not None and not path.is_dir():
         raise typer.BadParameter(
@@ -71,7 +65,12 @@ def _folder(path: Path | None) -> Path | None:
 def run_sia(
     workload: Annotated[
         Path | None,
-        typer.Option(callback=_file, help="CSV of jobs: name, time, category, application."),
+        typer.Option(
+            callback=existing_file(
+                "give a CSV of jobs, or leave --workload and --profiles out for the generator"
+            ),
+            help="CSV of jobs: name, time, category, application.",
+        ),
     ] = None,
     profiles: Annotated[
         Path | None,
@@ -226,9 +225,7 @@ def bench_sia(
     deadline: Deadline = None,
     threads: Threads = None,
     seed: Seed = 0,
-    isolate: Annotated[
-        bool, typer.Option(help="Give each solver a process of its own, which also measures its peak memory.")
-    ] = True,
+    isolate: Isolate = True,
 ) -> None:
     """Replay recorded Sia rounds through each solver: 2% of the jobs leave a round, all costs move."""
     settings = {

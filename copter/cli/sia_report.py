@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from copter.cli.console import seconds, table
 from copter.cli.plots import cumulative, over_time
-from copter.cli.runfolder import RowFile, RunFolder
+from copter.cli.runfolder import FolderRun, RowFile, RunFolder
 from copter.problems.sia.records import JobResult, RoundRecord
 from copter.problems.sia.replay import Replay
 
@@ -64,7 +63,7 @@ _SUMMARY = (
 )
 
 
-class SiaRun:
+class SiaRun(FolderRun):
     """A replay with the folder that it writes into, if any.
 
     Parameters
@@ -85,21 +84,11 @@ class SiaRun:
         self.summary: dict[str, Any] = {}
         self._begin = perf_counter()
         self._rows: RowFile | None = None
-        self._folder: RunFolder | None = None
         if path is not None:
             cluster = {type.name: [type.gpus_per_node, type.nodes] for type in replay.policy.cluster.types}
             title = f"Sia policy: {len(replay.jobs)} jobs on {replay.policy.cluster.gpus} GPUs."
             config = {**settings, "jobs": len(replay.jobs), "cluster (GPUs a node, nodes)": cluster}
             self._folder = RunFolder.create(path, title, command, config)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._folder is not None:
-            self._folder.__exit__(kind, error, trace)
 
     def rounds(self) -> Iterator[RoundRecord]:
         """Play the rounds; each is in rounds.csv before it is given."""

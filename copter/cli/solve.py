@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from copter.cli.console import print_json, seconds, table
-from copter.cli.options import Deadline, JsonFlag, SolverName, Threads, Tolerance
+from copter.cli.options import Deadline, JsonFlag, SolverName, Threads, Tolerance, existing_file
 
 EXAMPLES = """\b
 Examples:
@@ -24,15 +24,14 @@ _ANSWERS = ("optimal", *_WITHOUT_OPTIMUM)
 _MILP = "highs-milp"
 
 
-def _file(path: Path) -> Path:
-    if not path.is_file():
-        raise typer.BadParameter(f"{path} is no file: give an MPS or LP file")
-    return path
-
-
 def solve(
     path: Annotated[
-        Path, typer.Argument(metavar="FILE", callback=_file, help="MPS or LP file, plain or gzipped.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            callback=existing_file("give an MPS or LP file"),
+            help="MPS or LP file, plain or gzipped.",
+        ),
     ],
     solver: SolverName = "copter",
     tolerance: Tolerance = 1e-6,

@@ -14,6 +14,7 @@ import typer
 from copter.cli.console import errors, print_json, progress, seconds
 from copter.cli.options import (
     Deadline,
+    Isolate,
     JsonFlag,
     JsonPath,
     Seed,
@@ -211,9 +212,7 @@ def bench_traffic(
     deadline: Deadline = None,
     threads: Threads = None,
     seed: Seed = 0,
-    isolate: Annotated[
-        bool, typer.Option(help="Give each solver a process of its own, which also measures its peak memory.")
-    ] = True,
+    isolate: Isolate = True,
 ) -> None:
     """Measure solvers on the same rounds of a network: time, feasible flow, share of the best bound."""
     settings: dict[str, Any] = {

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from matplotlib.collections import LineCollection
@@ -19,7 +18,7 @@ from copter.bench.rounds import SolverSettings, warm_up
 from copter.bench.traffic import Instance, TrafficCourse
 from copter.cli.console import seconds, table
 from copter.cli.plots import over_time
-from copter.cli.runfolder import RowFile, RunFolder
+from copter.cli.runfolder import FolderRun, RowFile, RunFolder
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 
@@ -60,7 +59,7 @@ _LINK = {
 }
 
 
-class TrafficRun:
+class TrafficRun(FolderRun):
     """Rounds of a course with the folder that it writes into, if any.
 
     Parameters
@@ -93,7 +92,6 @@ class TrafficRun:
         self._begin = perf_counter()
         self._last: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None = None
         self._rows: RowFile | None = None
-        self._folder: RunFolder | None = None
         if path is not None:
             network = instance.topology
             title = (
@@ -101,15 +99,6 @@ class TrafficRun:
             )
             config = {**settings, "nodes": network.n_nodes, "links": network.n_links}
             self._folder = RunFolder.create(path, title, command, config)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._folder is not None:
-            self._folder.__exit__(kind, error, trace)
 
     def _observe(self, traffic: TrafficState, loads: NDArray[np.float64]) -> None:
         self._last = traffic.effective_capacity, loads, traffic.utilisation(loads)
