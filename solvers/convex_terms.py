@@ -11,7 +11,7 @@ from copter.convex import Floats
 from copter.pricing import dot
 from copter.slabs import spread
 from copter.solvers.convex_kernels import term_centres
-from copter.solvers.working_set import WorkingSet
+from copter.solvers.working_set import WorkingSet, typical_cost
 from copter.store import NO_TOTAL
 from copter.tangents import tangent_bound
 from copter.terms import TermBatch
@@ -101,9 +101,7 @@ class WorkingTerms:
         slope = self.batch.slope(np.where(t > _IDLE * even, t, even))
         slope = np.maximum(slope, -1e100)
         cost = self.tilted(slope).cost
-        size = _root_mean_square(fair) or 1.0  # 0 where totals or bounds close all columns
-        return slope, size / max(1e-12, _root_mean_square(cost))
-
-
-def _root_mean_square(values: Floats) -> float:
-    return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))
+        size = (
+            math.sqrt(dot(fair, fair) / max(1, np.count_nonzero(fair))) or 1.0
+        )  # 0 if all columns are closed
+        return slope, size / typical_cost(cost)

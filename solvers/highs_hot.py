@@ -12,8 +12,8 @@ simplex does, if the program is wide: on Sia's rounds, 2% of the jobs replaced a
 takes 14 to 16 s of 1.46 million columns in every round, where dual, HiGHS' own choice, took 5 s once and did
 not end in 12 minutes in the next round, its deadline ignored.  Otherwise HiGHS chooses by feasibility.
 
-The first basis of a large program comes from copter (:mod:`copter.solvers.highs_start`); it is part of the
-first round's edit time, and what follows is HiGHS' own.
+The first basis of a large program comes from copter (:mod:`copter.solvers.highs_start`); it counts
+towards the time of the first round, and what follows is HiGHS' own.
 
 A kept basis skips presolve, so it can lose against a fresh start: ``keep_basis=False`` keeps the model hot
 but clears the solver's state before every run.
@@ -36,6 +36,7 @@ from copter.compiled import (
     usage_columns,
 )
 from copter.solution import Status
+from copter.solvers.base import Stopwatch
 from copter.solvers.baseline import Baseline, Layout, Outcome
 from copter.solvers.highs import STRATEGIES, WIDE, fitting_strategy, simplex_options
 from copter.solvers.highs_model import answer, check, engine, pass_model, run, set_option, status_of
@@ -88,7 +89,7 @@ class HighsHot(Baseline):
 
     def _load(self, program: ContinualProgram) -> Layout:
         model, self._model = self._model, None  # a push that fails halfway leaves a model of no use
-        moved = bounded = started = False
+        moved = bounded = False
         if model is not None and model.store is program.store:
             moved, bounded = model.push()
             self._warm = (True, "basis kept") if self.keep_basis else (False, "basis cleared every round")
@@ -96,18 +97,9 @@ class HighsHot(Baseline):
             options = simplex_options(self.tolerance, "choose")
             model = HotModel(engine(self.threads, **options), program)
             self._warm = False, "first round of this program"
-            started = self.keep_basis and program.n_variables >= _START_FROM and self._start(model, program)
-        strategy = "primal" if started else self._fitting(model, moved, bounded)
-        set_option(model.highs, "simplex_strategy", STRATEGIES[strategy])
+        set_option(model.highs, "simplex_strategy", STRATEGIES[self._fitting(model, moved, bounded)])
         self._model = model
         return model.layout()
-
-    def _start(self, model: HotModel, program: ContinualProgram) -> bool:
-        """Give a new model a basis near the optimum, if copter finds one."""
-        basis = first_basis(program, deadline=self.deadline, threads=self.threads)
-        if basis is not None:
-            check(model.highs.setBasis(basis), "the first basis")
-        return basis is not None
 
     def _fitting(self, model: HotModel, moved: bool, bounded: bool) -> str:
         """Kind of simplex for a round in which costs or columns ``moved``, and bounds did."""
@@ -120,21 +112,38 @@ class HighsHot(Baseline):
             return "dual"
         return "primal" if not bounded and n >= WIDE * bounds[0].size else "choose"
 
+    def _start(self, model: HotModel, deadline: float | None) -> bool:
+        """Give a large new model a basis near the optimum, if copter finds one in half of the time."""
+        if self._warm[0] or not self.keep_basis or int(model.size.sum()) < _START_FROM:
+            return False
+        share = None if deadline is None else deadline / 2
+        basis = first_basis(model.program, deadline=share, threads=self.threads)
+        if basis is None:
+            return False
+        check(model.highs.setBasis(basis), "the first basis")
+        if self.strategy == "auto":
+            set_option(model.highs, "simplex_strategy", STRATEGIES["primal"])
+        return True
+
     def _run(self, deadline: float | None) -> Outcome:
         assert self._model is not None
-        highs = self._model.highs
+        highs, watch = self._model.highs, Stopwatch()
+        started = self._start(self._model, deadline)
+        warm = (False, f"{self._warm[1]}, from copter's basis") if started else self._warm
         if not self.keep_basis:
             check(highs.clearSolver(), "clearing the solver")
+        seconds = watch()
         # HiGHS holds the limit against the time of all runs of an instance together.
-        limit = highspy.kHighsInf if deadline is None else highs.getRunTime() + deadline
+        limit = highspy.kHighsInf if deadline is None else highs.getRunTime() + max(0.0, deadline - seconds)
         set_option(highs, "time_limit", limit)
-        seconds = run(highs)
+        seconds += run(highs)
         status, reason = status_of(highs)
-        warm = self._warm
-        if status is Status.NUMERICAL_ERROR and warm[0]:  # met once in 640 rounds of random edits
+        if status is Status.NUMERICAL_ERROR and (
+            warm[0] or started
+        ):  # met once in 640 rounds of random edits
             check(highs.clearSolver(), "clearing the solver")
             seconds += run(highs)
-            warm = False, f"the kept basis failed ({reason}): cleared"
+            warm = False, f"the basis failed ({reason}): cleared"
             status, reason = status_of(highs)
         x, dual = answer(highs, 0.0, self._model.upper())
         iterations = max(0, int(highs.getInfo().simplex_iteration_count))
@@ -156,7 +165,7 @@ class HotModel:
     """
 
     def __init__(self, highs: highspy.Highs, program: ContinualProgram) -> None:
-        self.highs = highs
+        self.highs, self.program = highs, program
         self.store: ConstraintStore = program.store
         store, table = self.store, self.store.requests
         pass_model(highs, compile_program(program))

@@ -21,6 +21,7 @@ from copter.certificate import SparseX
 from copter.compiled import effective_costs, upper_bounds
 from copter.pricing import dot
 from copter.solution import Status
+from copter.solvers.base import Stopwatch
 from copter.solvers.proximal import ProximalPoint
 from copter.solvers.rebuild import Copy
 from copter.store import NO_TOTAL
@@ -40,9 +41,10 @@ def first_basis(
 ) -> highspy.HighsBasis | None:
     """Basis near an optimal vertex, in the order of :func:`copter.compiled.compile_program`.
 
-    None if copter finds no optimum until the deadline, for example because there is none.
+    None if copter finds no optimum until the deadline; it may find one of the perturbed costs where the
+    program itself has none.
     """
-    found = _vertex(program, deadline, threads)
+    found = _vertex(program, deadline, threads) if program.n_variables else None
     if found is None:
         return None
     x, y = found
@@ -53,21 +55,26 @@ def first_basis(
     value = np.zeros(int(sizes.sum()))
     value[start[x.slot] + x.column] = x.value
     summed = table.relation[slots] != NO_TOTAL
-    total, upper = table.total[slots], upper_bounds(store, slots)
-    room = np.minimum(upper, np.repeat(np.where(summed, total, np.inf), sizes))
+    total = np.where(summed, table.total[slots], np.inf)
+    upper, most = upper_bounds(store, slots), np.repeat(total, sizes)
+    upper[upper >= most] = np.inf  # then the sum row is in the way first
+    room = np.minimum(upper, most)
     near = _NEARLY * np.where(np.isfinite(room), room, 1.0)
     kind = highspy.HighsBasisStatus
     columns = np.where(value >= upper - near, int(kind.kUpper), int(kind.kBasic))
     columns[value <= near] = int(kind.kLower)
-    used = np.bincount(np.repeat(np.arange(slots.size), sizes), value, slots.size)
-    sums = np.where(used >= total * (1 - _NEARLY), int(kind.kUpper), int(kind.kBasic))[summed]
+    owner = np.repeat(np.arange(slots.size), sizes)
+    tight = np.bincount(owner, value, slots.size) >= total * (1 - _NEARLY)
+    tight &= np.bincount(owner, columns == int(kind.kBasic), slots.size) > 0
+    sums = np.where(tight, int(kind.kUpper), int(kind.kBasic))[summed]
     price = y[program.resource_slots]
     rows = np.full(price.size, int(kind.kBasic))
     weighty = _NEARLY * float(abs(price).max(initial=0.0))
     rows[price > weighty], rows[price < -weighty] = int(kind.kUpper), int(kind.kLower)
     basis = highspy.HighsBasis()
-    basis.col_status = [kind(each) for each in columns.tolist()]
-    basis.row_status = [kind(each) for each in np.concatenate((rows, sums)).tolist()]
+    known = [kind(each) for each in range(3)]
+    basis.col_status = [known[each] for each in columns.tolist()]
+    basis.row_status = [known[each] for each in np.concatenate((rows, sums)).tolist()]
     basis.valid = basis.alien = True  # alien: HiGHS checks it and evens it out
     return basis
 
@@ -76,6 +83,7 @@ def _vertex(
     program: ContinualProgram, deadline: float | None, threads: int | None
 ) -> tuple[SparseX, NDArray[np.float64]] | None:
     """Allocation and prices at the optimum of slightly different costs."""
+    watch = Stopwatch()
     copy = Copy(program)
     store, slots = copy.program.store, copy.program.request_slots
     costs = effective_costs(store, slots)
@@ -84,7 +92,8 @@ def _vertex(
     costs += _PERTURBATION * typical * np.random.default_rng(0).random(costs.size)
     ends = np.cumsum(store.requests.n_columns[slots])
     copy.program.update_requests(copy.program.request_ids, costs=np.split(costs, ends[:-1]))
-    solution = ProximalPoint(tolerance=_TOLERANCE, deadline=deadline, threads=threads).solve(copy.program)
+    left = None if deadline is None else max(0.0, deadline - watch())
+    solution = ProximalPoint(tolerance=_TOLERANCE, deadline=left, threads=threads or None).solve(copy.program)
     if solution.status is not Status.OPTIMAL:
         return None
     return copy.original_x(solution.nonzeros), copy.original_y(solution.y)

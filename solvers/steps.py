@@ -125,7 +125,7 @@ def run_steps(
     """
     centre, prices = working.values_at(x), y / working.row_scale
     reached, ray, violation, failures, long_steps = centre, None, None, 0, 0
-    sound = prices
+    sound, looked = prices, False
     bounds = np.concatenate((working.lower_row, working.upper_row))
     bounds = bounds[np.isfinite(bounds)]
     closeness = _INNER_SHARE * budget.tolerance * (1.0 + math.sqrt(dot(bounds, bounds)))
@@ -166,7 +166,7 @@ def run_steps(
         )
         if result.converged:
             centre, prices, violation, failures, long_steps = result.x, result.y, None, 0, 0
-            sound = prices
+            sound, looked = prices, False
             ray = primal_ray(program, working.sparse(move)) if gap > _RAY_GAP else None
             if ray is not None or gap <= goal or not move.any() or budget.late():
                 break
@@ -185,7 +185,8 @@ def run_steps(
             failures += 1
         if budget.late() or failures > _FAILURES or long_steps > _LONG_STEPS:
             break
-        if failures == _FAILURES and violation is None:
+        if failures == _FAILURES and not looked:
+            looked = True
             elastic = solver.least_violation(result.x, max(1, budget.iteration_limit - budget.iterations))
             budget.iterations += elastic.iterations
             if math.sqrt(dot(elastic.y, elastic.y)) > closeness:  # else the rows can be met

@@ -20,7 +20,7 @@ from copter.pricing import KEEP_ALL, dot
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
 
 _RUIZ_PASSES = 8
-_LEAST_UNIT = 1e-6
+_LEAST_UNIT, _LEAST_COST = 1e-6, 1e-12
 
 
 class InnerResult(NamedTuple):
@@ -218,7 +218,7 @@ def gather(
         upper_row * row_scale,
         row_scale,
         column_scale,
-        float(typical) / (_root_mean_square(cost * column_scale / unit[block]) or 1.0),
+        float(typical) / typical_cost(cost * column_scale / unit[block]),
     )
 
 
@@ -286,8 +286,10 @@ def _even_out(pointer, row, size, single, row_scale, column_scale):  # type: ign
                 size[k] *= factor * largest[row[k]]
 
 
-def _root_mean_square(values: NDArray[np.float64]) -> float:
-    return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))
+def typical_cost(costs: NDArray[np.float64]) -> float:
+    """Root mean square of the costs that are not 0; 1 where there are none, or only rounding errors."""
+    size = math.sqrt(dot(costs, costs) / max(1, int(np.count_nonzero(costs))))
+    return size if size > _LEAST_COST else 1.0
 
 
 def _inverse_root(values: NDArray[np.float64]) -> NDArray[np.float64]:

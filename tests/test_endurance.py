@@ -342,16 +342,17 @@ def test_a_warm_start_saves_work_and_a_cold_one_does_not():
         assert second.churn < 0.1  # counted against the last round, cold or not
 
 
-@pytest.mark.parametrize("inner", ["newton", "cd"])
-def test_prices_of_a_round_are_given_up_when_all_costs_are_gone(inner):
+@pytest.mark.parametrize("cost", [0.0, 1e-150, 1e-30, 1e-13])
+@pytest.mark.parametrize("inner", ["newton", "cd", "auto"])
+def test_prices_of_a_round_are_given_up_when_all_costs_are_gone(inner, cost):
     program = ContinualProgram()
     program.add_resource("r", upper=6.0)
-    program.add_request("q", [0.0], {"r": 2.0}, total=2.5, relation="==")
+    program.add_request("q", [cost], {"r": 2.0}, total=2.5, relation="==")
     solver = ProximalPoint(inner=inner, tolerance=1e-4)
     solver.start_from(program, SparseX(np.array([0]), np.array([0]), np.array([2.5])), np.array([1.25]))
     solution = solver.solve(program)
     assert solution.status is Status.OPTIMAL
-    assert solution.objective == 0 and abs(solution.bound) <= 1e-4
+    assert solution.objective == 2.5 * cost and abs(solution.bound) <= 1e-4
 
 
 def test_the_callback_sees_every_pass():

@@ -5,7 +5,7 @@ import pytest
 from numpy_twins import verify
 from strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
-from copter import ContinualProgram
+from copter import ContinualProgram, Status
 from copter.compiled import compile_program
 from copter.solvers import highs_hot
 from copter.solvers.base import make_solver
@@ -67,8 +67,78 @@ def test_the_program_itself_is_not_touched():
     np.testing.assert_array_equal(before.c, after.c)
 
 
-def test_a_deadline_that_has_passed_leaves_simplex_to_itself(always):
+def test_half_of_the_call_s_deadline_is_for_the_start(always, monkeypatch):
+    given = []
+    monkeypatch.setattr(highs_hot, "first_basis", lambda program, **options: given.append(options))
+    make_solver("highs-hot", deadline=60.0).solve(assignment(50, 8, seed=2), deadline=8.0)
+    make_solver("highs-hot").solve(assignment(50, 8, seed=2))
+    assert [0 < options["deadline"] <= 4.0 for options in given[:1]] == [True]
+    assert given[1]["deadline"] is None
+
+
+def test_no_time_for_a_start_leaves_simplex_to_itself(always, monkeypatch):
     program = assignment(600, 24, seed=2)
     assert first_basis(program, deadline=0.0) is None
+    real = highs_hot.first_basis
+    monkeypatch.setattr(highs_hot, "first_basis", lambda program, **options: real(program, deadline=0.0))
     solution = make_solver("highs-hot").solve(program)
-    assert solution.status == "optimal"
+    assert (solution.status, solution.warm_reason) == ("optimal", "first round of this program")
+
+
+@pytest.mark.parametrize(
+    ("options", "used"),
+    [({}, True), ({"strategy": "dual"}, True), ({"threads": 0}, True), ({"keep_basis": False}, False)],
+)
+def test_every_way_to_run_it_gives_the_optimum(options, used, always):
+    program = assignment(200, 12, seed=3)
+    best = make_solver("highs-simplex").solve(program).objective
+    solver = make_solver("highs-hot", **options)
+    first = solver.solve(program)
+    assert first.objective == pytest.approx(best, rel=1e-9)
+    assert ("copter" in first.warm_reason) == used
+    program.update_requests(range(0, 200, 3), scales=[1.3] * 67)
+    best = make_solver("highs-simplex").solve(program).objective
+    assert solver.solve(program).objective == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize(("total", "upper"), [(1.0, 1.0), (0.5, 0.5), (1.0, 3.0)])
+@pytest.mark.parametrize("relation", ["<=", "=="])
+def test_columns_that_fill_their_total_alone_cost_no_pivots(total, upper, relation, always):
+    program = ContinualProgram()
+    program.add_resource("plenty", 1e3)
+    for k in range(300):
+        program.add_request(k, [-1.0, -2.0], {"plenty": 1.0}, total=total, upper=upper, relation=relation)
+    solution = make_solver("highs-hot").solve(program)
+    assert solution.objective == pytest.approx(-600.0 * min(total, upper))
+    assert solution.iterations <= 3
+
+
+def test_rows_that_are_gone_and_requests_of_every_kind(always):
+    program = assignment(60, 8, seed=4)
+    program.drop_resource(3)
+    program.remove_requests([0, 7, 8])
+    program.add_request("box", [-1.0, 0.0], {1: 1.0}, upper=[2.0, np.inf])
+    program.add_request("both", [1.0, -1.0], {2: [0.5, 1.0]}, total=0.3, relation="==", integral=True)
+    best = make_solver("highs-simplex").solve(program).objective
+    assert make_solver("highs-hot").solve(program).objective == pytest.approx(best, rel=1e-9)
+
+
+def test_programs_of_nothing():
+    assert first_basis(ContinualProgram()) is None
+    program = ContinualProgram()
+    program.add_resource("r", 1.0)
+    assert first_basis(program) is None
+
+
+def test_a_basis_that_fails_is_given_up(always, monkeypatch):
+    program, statuses = assignment(60, 8, seed=5), []
+    real = highs_hot.status_of
+
+    def failing(highs):
+        statuses.append(real(highs))
+        return statuses[-1] if len(statuses) > 1 else (Status.NUMERICAL_ERROR, "singular")
+
+    monkeypatch.setattr(highs_hot, "status_of", failing)
+    solution = make_solver("highs-hot").solve(program)
+    assert solution.status is Status.OPTIMAL and len(statuses) == 2
+    assert solution.warm_reason == "the basis failed (singular): cleared"
