@@ -222,6 +222,7 @@ class _Run:
     def solve(self) -> Solution:
         budget, settings = self.budget, self.settings
         y = self.y if self.y.any() or self.store.terms else self._sampled_prices(self.y)
+        first = WARM_SIGMA if self.warm[0] or y is not self.y else COLD_SIGMA
         now = best = self._look(self.centre, y)
         if now.pricing.request_bound == np.inf:
             ray = farkas_ray(self.program, np.zeros_like(y), settings.threads)
@@ -250,7 +251,7 @@ class _Run:
                 budget,
                 now.x,
                 now.y,
-                first=WARM_SIGMA if self.warm[0] else COLD_SIGMA,
+                first=first,
                 sigma=sigma,
                 goal=goal,
             )

@@ -37,7 +37,8 @@ log = logging.getLogger("copter")
 
 _GROWTH = 5.0
 COLD_SIGMA, WARM_SIGMA = 10.0, 100.0
-"""First step lengths, as multiples of what a column typically gets over what it typically costs."""
+"""First step lengths, as multiples of what a column typically gets over what it typically costs: without
+prices, and with those of the last round or of a sample."""
 _SIGMA_RANGE = (1e-6, 1e12)
 _INNER_LIMIT = 25
 _FAILURES = 3
