@@ -285,6 +285,7 @@ class TrafficCourse(Course):
         for number, (change, event) in enumerate(events):
             begin = perf_counter()
             event.apply(traffic)
+            traffic.offer(solver)
             t_store = perf_counter() - begin
             record = solve_round(
                 number, traffic.program, solver, t_store, lambda solution: self._finish(traffic, solution)

@@ -78,14 +78,12 @@ class _Repair:
         self._seen = -1
         self._unit = True
 
-    def _begin(self, program: ContinualProgram, solution: Solution, requests: NDArray[np.int64]) -> Passes:
+    def _begin(self, program: ContinualProgram, requests: NDArray[np.int64]) -> Passes:
         """Passes over some requests, which all hold coefficients that are not negative.
 
         Coefficients are looked at when they are new: of most programs none is after the first round.
         """
         store = program.store
-        if solution.clock != store.clock:
-            raise CopterError("the program was edited after this solution: solve it again before repairing")
         if self._store is None or self._store() is not store:
             self._store, self._seen, self._unit = weakref.ref(store), -1, True
         birth = store.requests.birth[: store.requests.size]
@@ -108,14 +106,36 @@ class FlowShim(_Repair):
         CopterError
             The program is no packing problem with a total for each request, or was edited since.
         """
+        _refuse_old(program, solution)
+        return self.near(program, solution.nonzeros, solution.y, solution.bound)
+
+    def near(
+        self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64], bound: float = -np.inf
+    ) -> Flows:
+        """Feasible flow near an allocation, which may be of an earlier round.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        x : SparseX
+        y : (row slots,) ndarray
+            Prices, that say which columns to cut and to fill first; 0 for rows that are newer.
+        bound : float
+            On the optimum, for the gap.
+
+        Raises
+        ------
+        CopterError
+            The program is no packing problem with a total for each request.
+        """
         begin = perf_counter()
         self._check(program)
         store = program.store
-        passes = self._begin(program, solution, store.live_requests())
+        passes = self._begin(program, store.live_requests())
         upper = np.where(store.rows.alive[: store.rows.size], store.rows.upper[: store.rows.size], np.inf)
-        worth = worth_of(solution.y)
+        worth = worth_of(np.concatenate((y, np.zeros(upper.size - y.size))))
         flow, room = np.zeros(store.costs.used), store.requests.total[: store.requests.size].copy()
-        before = passes.take(solution.nonzeros, flow, room)
+        before = passes.take(x, flow, room)
         load = passes.load(flow)
         over = load > upper
         if over.any():
@@ -131,7 +151,7 @@ class FlowShim(_Repair):
             passes.fill(flow, room, worth, load, upper)
         objective = passes.cost(flow)
         nonzeros = passes.nonzeros(flow)
-        gap = (objective - solution.bound) / max(1.0, abs(objective))
+        gap = (objective - bound) / max(1.0, abs(objective))
         extras = {"total_flow": float(nonzeros.value.sum())}
         return Flows(nonzeros, load, objective, gap, perf_counter() - begin, extras)
 
@@ -176,6 +196,7 @@ class UtilisationShim(_Repair):
             The program has no request of this id, or was edited since.
         """
         begin = perf_counter()
+        _refuse_old(program, solution)
         store = program.store
         if self.theta not in program:
             raise CopterError(f"no request {self.theta!r}: this shim needs the one that is the utilisation")
@@ -187,7 +208,7 @@ class UtilisationShim(_Repair):
         if bad.any():
             request = _request_at(program, int(requests[bad.argmax()]))
             raise CopterError(f"request {request!r} has no total with '==': this shim serves demands exactly")
-        passes = self._begin(program, solution, requests)
+        passes = self._begin(program, requests)
         flow = np.zeros(store.costs.used)
         passes.take(solution.nonzeros, flow, store.requests.total[: store.requests.size].copy())
         served = passes.serve(flow, capacity <= 0, worth_of(solution.y))
@@ -196,6 +217,11 @@ class UtilisationShim(_Repair):
         mlu = float(((load[used] - bound) / capacity[used]).max(initial=0.0)) if served else np.inf
         gap = (mlu - solution.bound) / max(1.0, mlu) if served else np.inf
         return Flows(passes.nonzeros(flow), load, mlu, gap, perf_counter() - begin, {"mlu": mlu})
+
+
+def _refuse_old(program: ContinualProgram, solution: Solution) -> None:
+    if solution.clock != program.store.clock:
+        raise CopterError("the program was edited after this solution: solve it again before repairing")
 
 
 def _request_at(program: ContinualProgram, slot: int) -> Hashable:

@@ -75,8 +75,12 @@ _PARTIAL_FROM, _PARTIAL_REQUESTS = 200_000, 10_000
 
 @dataclass(frozen=True)
 class _State:
-    """What is kept between rounds; births tell whether a slot is still the same."""
+    """What is kept between rounds; births tell whether a slot is still the same.
 
+    ``answer`` is what churn is counted against, ``last`` where to begin; they differ if a start was given.
+    """
+
+    answer: LastX | None
     last: LastX
     y: NDArray[np.float64]
     row_births: NDArray[np.int64]
@@ -142,20 +146,25 @@ class ProximalPoint(Solver):
         self._state = None
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
-        """Take an allocation and prices (by slot of ``program``) as if they were the last answer for it."""
-        self._remember(program, x, y, np.nan if self._state is None else self._state.slack)
+        """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last."""
+        last = self._state
+        answer, slack = (None, np.nan) if last is None else (last.answer, last.slack)
+        self._remember(program, LastX.of(program, x), y, slack, answer)
 
     def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
         run = _Run(self, program, deadline if deadline is not None else self.deadline)
         with _blas().limit(limits=1):  # small dense systems: BLAS' own threads only get in the way
             solution = run.solve()
-        self._remember(program, solution.nonzeros, solution.y, run.slack)
+        last = LastX.of(program, solution.nonzeros)
+        self._remember(program, last, solution.y, run.slack, last)
         return solution
 
-    def _remember(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64], slack: float) -> None:
+    def _remember(
+        self, program: ContinualProgram, x: LastX, y: NDArray[np.float64], slack: float, answer: LastX | None
+    ) -> None:
         births = program.store.rows.birth[: y.size].copy()
-        self._state = _State(LastX.of(program, x), y, births, slack)
+        self._state = _State(answer, x, y, births, slack)
 
 
 @cache
@@ -190,7 +199,7 @@ class _Run:
         limit = np.inf if deadline is None else deadline
         self.budget = Budget(settings.tolerance, limit, settings.iteration_limit, settings.threads)
         state = settings._state
-        self.churn_base = churn_base(None if state is None else state.last, program)
+        self.churn_base = churn_base(None if state is None else state.answer, program)
         self.slack = np.nan
         self.y = np.zeros(self.store.rows.size)
         self.centre = NOTHING

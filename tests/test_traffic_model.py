@@ -114,7 +114,7 @@ def test_min_mlu_is_scipy_s_after_any_events(case):
     assert membership(paths) @ flows == pytest.approx(np.where(able, volume, 0.0), abs=1e-9)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(histories(), st.sampled_from(["max-flow", "min-mlu"]))
 def test_copter_agrees_with_highs_warm_from_round_to_round(case, objective):
     topology, paths, volume, events = case
@@ -129,6 +129,31 @@ def test_copter_agrees_with_highs_warm_from_round_to_round(case, objective):
         first, second = ours.round(solver), theirs.round(make_solver("highs-simplex", **HIGHS))
         assert first.solution.status is Status.OPTIMAL
         assert first.flows.objective == pytest.approx(second.flows.objective, rel=1e-5, abs=1e-5)
+
+
+def test_last_round_s_flows_are_taken_where_they_are_good_enough():
+    topology, paths = line(10.0)
+    traffic, solver = TrafficEngineering(topology, paths), make_solver("copter", tolerance=1e-3)
+    ab, bc, ac = traffic.pairs([0, 1, 0], [1, 2, 2]).tolist()
+    traffic.set_volumes([7.0, 6.0, 8.0], [ab, bc, ac])
+    assert traffic.round(solver).flows.extras["total_flow"] == pytest.approx(16.0, rel=1e-3)
+    traffic.set_volumes([7.5, 5.5, 8.5], [ab, bc, ac])
+    done = traffic.round(solver)
+    assert (done.solution.iterations, done.solution.status) == (0, Status.OPTIMAL)
+    assert done.flows.extras["total_flow"] == pytest.approx(15.5, rel=1e-3)
+    assert done.solution.churn > 0  # against the last answer, not against what was offered
+    traffic.set_volumes([1.0, 1.0, 20.0], [ab, bc, ac])  # other prices: now there is something to solve
+    done = traffic.round(solver)
+    assert done.flows.extras["total_flow"] == pytest.approx(11.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["copter", "copter-cold", "highs-simplex"])
+def test_an_offer_is_for_solvers_that_warm_start(name):
+    topology, paths = line(10.0)
+    traffic, solver = TrafficEngineering(topology, paths), make_solver(name)
+    traffic.set_volumes(3.0)
+    assert not traffic.round(solver).solution.warm_started
+    assert traffic.round(solver).solution.warm_started == (name == "copter")
 
 
 def play_one(traffic, event):

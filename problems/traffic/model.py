@@ -33,6 +33,8 @@ from copter.problems.traffic.state import Objective, TrafficState
 from copter.problems.traffic.topology import Topology
 from copter.program import ContinualProgram
 from copter.shims.flow import THETA, Flows, FlowShim, UtilisationShim
+from copter.solvers.memory import LastX
+from copter.solvers.proximal import ProximalPoint
 
 if TYPE_CHECKING:
     from copter.solution import Solution
@@ -96,6 +98,7 @@ class TrafficEngineering(TrafficState):
         self._pair_of_slot: NDArray[np.int64] | None = None
         self._unit = _theta_unit(self.capacity)
         self._theta: float | None = None
+        self._last: tuple[LastX, NDArray[np.float64]] | None = None
         bounds = self.capacity if objective == "max-flow" else np.zeros(topology.n_links)
         for link, bound in enumerate(bounds.tolist()):
             self.program.add_resource(link, bound)
@@ -205,12 +208,24 @@ class TrafficEngineering(TrafficState):
 
     def round(self, solver: Solver, *, deadline: float | None = None) -> TrafficRound:
         """Solve the program as it is now and make the flow feasible."""
+        self.offer(solver)
         solution = solver.solve(self.program, deadline=deadline)
         return TrafficRound(solution, self.repair(solution))
+
+    def offer(self, solver: Solver) -> None:
+        """Let a solver that can do so begin from last round's flows, made feasible for this round.
+
+        With last round's prices they are often good enough: its first pass finds that out, and is all then.
+        """
+        if isinstance(self.shim, FlowShim) and isinstance(solver, ProximalPoint) and self._last is not None:
+            x, y = self._last
+            flows = self.shim.near(self.program, x.surviving(), y)
+            solver.start_from(self.program, flows.nonzeros, y)
 
     def repair(self, solution: Solution) -> Flows:
         """Feasible flows near a solution of the program as it is now."""
         flows = self.shim.round(self.program, solution)
+        self._last = LastX.of(self.program, flows.nonzeros), solution.y
         if self.objective == "min-mlu" and np.isfinite(flows.objective):
             self._theta = flows.objective
         return flows
