@@ -3,13 +3,14 @@
 Each solver gets its own program and the same events.  A round's time is edit, solve and shim.
 
 - `t_edit` is what the solver needs to have this round's problem before it.  For copter's solvers that is
-  applying the deltas to the program.  For the others, and for `copter-rebuild`, it is bringing up to date a
-  model of their own: `highs-hot` finds the differences by the program's stamps and pushes them, all others
-  build flat arrays and a model again.  Applying the deltas to copter's program is not their work; those
-  seconds are in `t_store`, for every solver, and in the others' `t_edit` and `t_total` they are not.
+  applying the deltas to the program, and what the domain does for a start.  For the others, and for
+  `copter-rebuild`, it is bringing up to date a model of their own: `highs-hot` finds the differences by the
+  program's stamps and pushes them, all others build flat arrays and a model again.  Applying the deltas to
+  copter's program is not their work; those seconds are in `t_store`, for every solver, and in the others'
+  `t_edit` and `t_total` they are not.
 - `t_solve` is, for copter's solvers, all that `solve` does, its certificate too; for the others only the
-  seconds in the solver itself.  Reading their answer and certifying it is this package's work, kept apart as
-  `t_certify`.
+  seconds in the solver itself (of `highs-hot`'s first round also those in which copter looks for a basis).
+  Reading their answer and certifying it is this package's work, kept apart as `t_certify`.
 
 Compilation is never timed: a small course of the same kind runs through the same code first, large enough for
 the passes that use threads, and copter's solvers that choose their inner solver run coordinate descent too.

@@ -119,7 +119,7 @@ class FlowShim(_Repair):
         program : ContinualProgram
         x : SparseX
         y : (row slots,) ndarray
-            Prices, that say which columns to cut and to fill first; 0 for rows that are newer.
+            Prices, that say which columns to cut and to fill first.
         bound : float
             On the optimum, for the gap.
 
@@ -133,7 +133,7 @@ class FlowShim(_Repair):
         store = program.store
         passes = self._begin(program, store.live_requests())
         upper = np.where(store.rows.alive[: store.rows.size], store.rows.upper[: store.rows.size], np.inf)
-        worth = worth_of(np.concatenate((y, np.zeros(upper.size - y.size))))
+        worth = worth_of(y)
         flow, room = np.zeros(store.costs.used), store.requests.total[: store.requests.size].copy()
         before = passes.take(x, flow, room)
         load = passes.load(flow)

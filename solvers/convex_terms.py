@@ -101,7 +101,6 @@ class WorkingTerms:
         slope = self.batch.slope(np.where(t > _IDLE * even, t, even))
         slope = np.maximum(slope, -1e100)
         cost = self.tilted(slope).cost
-        size = (
-            math.sqrt(dot(fair, fair) / max(1, np.count_nonzero(fair))) or 1.0
-        )  # 0 if all columns are closed
+        # no fair share is above 0 where totals or bounds close all columns
+        size = math.sqrt(dot(fair, fair) / max(1, int(np.count_nonzero(fair)))) or 1.0
         return slope, size / typical_cost(cost)

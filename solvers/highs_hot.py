@@ -118,9 +118,8 @@ class HighsHot(Baseline):
             return False
         share = None if deadline is None else deadline / 2
         basis = first_basis(model.program, deadline=share, threads=self.threads)
-        if basis is None:
+        if basis is None or model.highs.setBasis(basis) == highspy.HighsStatus.kError:
             return False
-        check(model.highs.setBasis(basis), "the first basis")
         if self.strategy == "auto":
             set_option(model.highs, "simplex_strategy", STRATEGIES["primal"])
         return True
@@ -138,9 +137,8 @@ class HighsHot(Baseline):
         set_option(highs, "time_limit", limit)
         seconds += run(highs)
         status, reason = status_of(highs)
-        if status is Status.NUMERICAL_ERROR and (
-            warm[0] or started
-        ):  # met once in 640 rounds of random edits
+        if status is Status.NUMERICAL_ERROR and (warm[0] or started):
+            # met once in 640 rounds of random edits
             check(highs.clearSolver(), "clearing the solver")
             seconds += run(highs)
             warm = False, f"the basis failed ({reason}): cleared"

@@ -10,7 +10,6 @@ simplex on the true costs goes on from there: 0.3 s for 20,000 demands, 2 minute
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import highspy
@@ -19,11 +18,11 @@ from numpy.typing import NDArray
 
 from copter.certificate import SparseX
 from copter.compiled import effective_costs, upper_bounds
-from copter.pricing import dot
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.proximal import ProximalPoint
 from copter.solvers.rebuild import Copy
+from copter.solvers.working_set import typical_cost
 from copter.store import NO_TOTAL
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def _vertex(
     copy = Copy(program)
     store, slots = copy.program.store, copy.program.request_slots
     costs = effective_costs(store, slots)
-    typical = math.sqrt(dot(costs, costs) / max(1, np.count_nonzero(costs))) or 1.0
+    typical = typical_cost(costs)
     # upwards: no program becomes unbounded by that
     costs += _PERTURBATION * typical * np.random.default_rng(0).random(costs.size)
     ends = np.cumsum(store.requests.n_columns[slots])

@@ -86,6 +86,13 @@ class _State:
     row_births: NDArray[np.int64]
     slack: float
 
+    def prices(self) -> NDArray[np.float64]:
+        """Prices of the program's rows of now: 0 for those that are new, or lost the bound that had it."""
+        rows = self.last.program.store.rows
+        y = np.where(rows.birth[: self.y.size] == self.row_births, self.y, 0.0)
+        infinite = np.where(y > 0, np.isinf(rows.upper[: y.size]), np.isinf(rows.lower[: y.size]))
+        return np.concatenate((np.where(infinite, 0.0, y), np.zeros(rows.size - y.size)))
+
 
 class ProximalPoint(Solver):
     """Warm-started, factorization-free proximal-point solver with a certified gap.
@@ -145,10 +152,19 @@ class ProximalPoint(Solver):
         """Forget the last answer."""
         self._state = None
 
+    def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
+        """Allocation and prices, by slot, that the next solve of ``program`` begins from; None if cold."""
+        state = self._state
+        if not self.warm_start or state is None or state.last.program is not program:
+            return None
+        return state.last.surviving(), state.prices()
+
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
         """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last."""
-        last = self._state
-        answer, slack = (None, np.nan) if last is None else (last.answer, last.slack)
+        state = self._state
+        answer, slack = None, np.nan
+        if state is not None and state.last.program is program:
+            answer, slack = state.answer, state.slack
         self._remember(program, LastX.of(program, x), y, slack, answer)
 
     def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
@@ -211,11 +227,7 @@ class _Run:
         if not self.settings.warm_start:
             return False, "warm start switched off"
         if state is not None and state.last.program is self.program:
-            rows = self.store.rows
-            known = rows.birth[: state.y.size] == state.row_births
-            y = np.where(known, state.y, 0.0)
-            infinite = np.where(y > 0, np.isinf(rows.upper[: y.size]), np.isinf(rows.lower[: y.size]))
-            self.y[: y.size] = np.where(infinite, 0.0, y)
+            self.y = state.prices()
             self.centre = state.last.surviving()
             self.slack = state.slack
         self.centre = _with_starts(self.centre, starts, self.store.requests.n_columns)

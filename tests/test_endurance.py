@@ -15,7 +15,7 @@ from strategies import PlainProgram, PlainRequest, random_plain
 from test_determinism import edit, large
 
 from copter import ContinualProgram, ProximalPoint, Solution, Status
-from copter.certificate import SparseX
+from copter.certificate import NOTHING, SparseX
 from copter.compiled import compile_program
 
 ROUNDS, CHECK_EVERY = 10_000, 500
@@ -340,6 +340,23 @@ def test_a_warm_start_saves_work_and_a_cold_one_does_not():
         assert second.status is Status.OPTIMAL
         assert (second.iterations < first.iterations / 2) == warm_start
         assert second.churn < 0.1  # counted against the last round, cold or not
+
+
+def test_a_start_that_is_given_is_not_the_answer_that_churn_is_counted_against():
+    program = large()
+    solver = ProximalPoint()
+    assert solver.start(program) is None
+    first = solver.solve(program)
+    x, y = solver.start(program)
+    assert all(map(np.array_equal, x, first.nonzeros)) and y.tolist() == first.y.tolist()
+    solver.start_from(program, x.where(np.zeros(x.slot.size, bool)), y)  # nothing, at the right prices
+    assert not solver.start(program)[0].slot.size
+    again = solver.solve(program)
+    assert again.status is Status.OPTIMAL and again.churn < 0.5
+    assert again.objective == pytest.approx(first.objective, rel=1e-5)
+    other = large()
+    solver.start_from(other, NOTHING, np.zeros(other.store.rows.size))
+    assert solver.solve(other).churn == 1.0
 
 
 @pytest.mark.parametrize("cost", [0.0, 1e-150, 1e-30, 1e-13])

@@ -148,12 +148,38 @@ def test_last_round_s_flows_are_taken_where_they_are_good_enough():
 
 
 @pytest.mark.parametrize("name", ["copter", "copter-cold", "highs-simplex"])
-def test_an_offer_is_for_solvers_that_warm_start(name):
+def test_an_offer_is_for_solvers_that_start_warm(name, monkeypatch):
     topology, paths = line(10.0)
     traffic, solver = TrafficEngineering(topology, paths), make_solver(name)
     traffic.set_volumes(3.0)
-    assert not traffic.round(solver).solution.warm_started
-    assert traffic.round(solver).solution.warm_started == (name == "copter")
+    offers, near = [], traffic.shim.near
+    monkeypatch.setattr(
+        traffic.shim, "near", lambda program, *given: offers.append(given) or near(program, *given)
+    )
+    for _ in range(3):
+        traffic.offer(solver)
+        solver.solve(traffic.program)
+    assert len(offers) == (2 if name == "copter" else 0)
+    if name == "copter":
+        solver.reset()
+        traffic.offer(solver)
+        assert len(offers) == 2  # a solver that forgot begins cold
+        solver.solve(TrafficEngineering(topology, paths).program)
+        traffic.offer(solver)
+        assert len(offers) == 2  # and so does one that was with another program
+
+
+def test_what_was_solved_between_rounds_is_not_lost():
+    topology, paths = line(10.0)
+    traffic, solver = TrafficEngineering(topology, paths), make_solver("copter")
+    ab, bc, ac = traffic.pairs([0, 1, 0], [1, 2, 2]).tolist()
+    traffic.set_volumes([1.0, 1.0, 1.0], [ab, bc, ac])
+    traffic.round(solver)
+    traffic.set_volumes([7.0, 6.0, 8.0], [ab, bc, ac])
+    solution = solver.solve(traffic.program)
+    done = traffic.round(solver)
+    assert done.solution.iterations == 0
+    assert done.solution.y.tolist() == solution.y.tolist()
 
 
 def play_one(traffic, event):

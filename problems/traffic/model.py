@@ -33,7 +33,7 @@ from copter.problems.traffic.state import Objective, TrafficState
 from copter.problems.traffic.topology import Topology
 from copter.program import ContinualProgram
 from copter.shims.flow import THETA, Flows, FlowShim, UtilisationShim
-from copter.solvers.memory import LastX
+from copter.solvers.base import Stopwatch
 from copter.solvers.proximal import ProximalPoint
 
 if TYPE_CHECKING:
@@ -98,7 +98,6 @@ class TrafficEngineering(TrafficState):
         self._pair_of_slot: NDArray[np.int64] | None = None
         self._unit = _theta_unit(self.capacity)
         self._theta: float | None = None
-        self._last: tuple[LastX, NDArray[np.float64]] | None = None
         bounds = self.capacity if objective == "max-flow" else np.zeros(topology.n_links)
         for link, bound in enumerate(bounds.tolist()):
             self.program.add_resource(link, bound)
@@ -208,24 +207,31 @@ class TrafficEngineering(TrafficState):
 
     def round(self, solver: Solver, *, deadline: float | None = None) -> TrafficRound:
         """Solve the program as it is now and make the flow feasible."""
+        watch = Stopwatch()
         self.offer(solver)
-        solution = solver.solve(self.program, deadline=deadline)
+        left = None if deadline is None else max(0.0, deadline - watch())
+        solution = solver.solve(self.program, deadline=left)
         return TrafficRound(solution, self.repair(solution))
 
     def offer(self, solver: Solver) -> None:
-        """Let a solver that can do so begin from last round's flows, made feasible for this round.
+        """Let a solver that starts warm begin from its last flows, made feasible for this round (max-flow).
 
-        With last round's prices they are often good enough: its first pass finds that out, and is all then.
+        With its last prices they are often good enough: its first pass finds that out, and is all then.
+
+        Raises
+        ------
+        CopterError
+            The program was given requests or resources that the shim cannot repair.
         """
-        if isinstance(self.shim, FlowShim) and isinstance(solver, ProximalPoint) and self._last is not None:
-            x, y = self._last
-            flows = self.shim.near(self.program, x.surviving(), y)
-            solver.start_from(self.program, flows.nonzeros, y)
+        if isinstance(self.shim, FlowShim) and isinstance(solver, ProximalPoint):
+            start = solver.start(self.program)
+            if start is not None:
+                flows = self.shim.near(self.program, *start)
+                solver.start_from(self.program, flows.nonzeros, start[1])
 
     def repair(self, solution: Solution) -> Flows:
         """Feasible flows near a solution of the program as it is now."""
         flows = self.shim.round(self.program, solution)
-        self._last = LastX.of(self.program, flows.nonzeros), solution.y
         if self.objective == "min-mlu" and np.isfinite(flows.objective):
             self._theta = flows.objective
         return flows
