@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,7 @@ from copter.convex import Floats
 from copter.pricing import dot
 from copter.slabs import spread
 from copter.solvers.convex_kernels import term_centres
-from copter.solvers.working_set import WorkingSet, typical_cost
+from copter.solvers.working_set import WorkingSet, root_mean_square, typical_cost
 from copter.store import NO_TOTAL
 from copter.tangents import tangent_bound
 from copter.terms import TermBatch
@@ -102,5 +101,4 @@ class WorkingTerms:
         slope = np.maximum(slope, -1e100)
         cost = self.tilted(slope).cost
         # no fair share is above 0 where totals or bounds close all columns
-        size = math.sqrt(dot(fair, fair) / max(1, int(np.count_nonzero(fair)))) or 1.0
-        return slope, size / typical_cost(cost)
+        return slope, (root_mean_square(fair) or 1.0) / typical_cost(cost)

@@ -288,8 +288,13 @@ def _even_out(pointer, row, size, single, row_scale, column_scale):  # type: ign
 
 def typical_cost(costs: NDArray[np.float64]) -> float:
     """Root mean square of the costs that are not 0; 1 where there are none, or only rounding errors."""
-    size = math.sqrt(dot(costs, costs) / max(1, int(np.count_nonzero(costs))))
+    size = root_mean_square(costs)
     return size if size > _LEAST_COST else 1.0
+
+
+def root_mean_square(values: NDArray[np.float64]) -> float:
+    """Of the values that are not 0; 0 where there are none."""
+    return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))
 
 
 def _inverse_root(values: NDArray[np.float64]) -> NDArray[np.float64]:

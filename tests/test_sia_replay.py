@@ -1,10 +1,10 @@
 """The replay: times by hand, what must hold in every round, determinism."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from sia_cases import Exact
 
 from copter.problems.sia import (
     CapacityError,
@@ -20,16 +20,6 @@ from copter.problems.sia import (
     generate,
 )
 from copter.solvers.base import make_solver
-
-
-@dataclass
-class Exact:
-    """Takes the integral answer of a MILP solver as it is."""
-
-    def round(self, program, solution):
-        self.choice = {job: int(np.argmax(x)) for job, x in solution.x.items()}
-        self.objective, self.gap, self.seconds = solution.objective, 0.0, 0.0
-        return self
 
 
 class Greedy(Exact):
