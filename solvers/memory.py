@@ -1,4 +1,4 @@
-"""Last round's allocation, to be found again after edits.
+"""Last round's allocation and prices, to be found again after edits.
 
 Slots are used again once a request is gone, and keep their number when its columns are replaced.  A slot
 still is what it was if its birth stamp is.
@@ -60,6 +60,33 @@ class LastX:
     def marked(self) -> SparseX:
         """The whole, with slot ``-1 - slot`` where the request is gone: what churn is counted against."""
         return SparseX(np.where(self._same(), self.x.slot, -1 - self.x.slot), self.x.column, self.x.value)
+
+
+@dataclass(frozen=True)
+class LastY:
+    """Prices by row slot, and the births of the rows.
+
+    Attributes
+    ----------
+    program : ContinualProgram
+    y : (row slots,) ndarray
+    births : (row slots,) ndarray
+    """
+
+    program: ContinualProgram
+    y: NDArray[np.float64]
+    births: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, program: ContinualProgram, y: NDArray[np.float64]) -> LastY:
+        """Remember prices of the program as it is now."""
+        return cls(program, y, program.store.rows.birth[: y.size].copy())
+
+    def surviving(self) -> NDArray[np.float64]:
+        """Prices of the rows of now: 0 for those that are new."""
+        rows = self.program.store.rows
+        known = rows.birth[: self.y.size] == self.births
+        return np.concatenate((np.where(known, self.y, 0.0), np.zeros(rows.size - self.y.size)))
 
 
 def churn_base(last: LastX | None, program: ContinualProgram) -> SparseX | None:

@@ -40,7 +40,7 @@ from copter.pricing import KEEP_ALL, Pricing, price
 from copter.rays import farkas_ray
 from copter.solution import Ray, Solution, Status, Timings, make_solution
 from copter.solvers.base import Solver
-from copter.solvers.memory import LastX, churn_base
+from copter.solvers.memory import LastX, LastY, churn_base
 from copter.solvers.partial import PartialSteps
 from copter.solvers.sampling import Sampler
 from copter.solvers.steps import COLD_SIGMA, WARM_SIGMA, Budget, run_steps
@@ -75,23 +75,15 @@ _PARTIAL_FROM, _PARTIAL_REQUESTS = 200_000, 10_000
 
 @dataclass(frozen=True)
 class _State:
-    """What is kept between rounds; births tell whether a slot is still the same.
+    """What is kept between rounds.
 
     ``answer`` is what churn is counted against, ``last`` where to begin; they differ if a start was given.
     """
 
     answer: LastX | None
     last: LastX
-    y: NDArray[np.float64]
-    row_births: NDArray[np.int64]
+    y: LastY
     slack: float
-
-    def prices(self) -> NDArray[np.float64]:
-        """Prices of the program's rows of now: 0 for those that are new, or lost the bound that had it."""
-        rows = self.last.program.store.rows
-        y = np.where(rows.birth[: self.y.size] == self.row_births, self.y, 0.0)
-        infinite = np.where(y > 0, np.isinf(rows.upper[: y.size]), np.isinf(rows.lower[: y.size]))
-        return np.concatenate((np.where(infinite, 0.0, y), np.zeros(rows.size - y.size)))
 
 
 class ProximalPoint(Solver):
@@ -157,7 +149,9 @@ class ProximalPoint(Solver):
         state = self._state
         if not self.warm_start or state is None or state.last.program is not program:
             return None
-        return state.last.surviving(), state.prices()
+        rows, y = program.store.rows, state.y.surviving()
+        lost = np.where(y > 0, np.isinf(rows.upper[: y.size]), np.isinf(rows.lower[: y.size]))
+        return state.last.surviving(), np.where(lost, 0.0, y)  # no price without the bound that it is of
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
         """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last."""
@@ -165,7 +159,7 @@ class ProximalPoint(Solver):
         answer, slack = None, np.nan
         if state is not None and state.last.program is program:
             answer, slack = state.answer, state.slack
-        self._remember(program, LastX.of(program, x), y, slack, answer)
+        self._state = _State(answer, LastX.of(program, x), LastY.of(program, y), slack)
 
     def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
@@ -173,14 +167,8 @@ class ProximalPoint(Solver):
         with _blas().limit(limits=1):  # small dense systems: BLAS' own threads only get in the way
             solution = run.solve()
         last = LastX.of(program, solution.nonzeros)
-        self._remember(program, last, solution.y, run.slack, last)
+        self._state = _State(last, last, LastY.of(program, solution.y), run.slack)
         return solution
-
-    def _remember(
-        self, program: ContinualProgram, x: LastX, y: NDArray[np.float64], slack: float, answer: LastX | None
-    ) -> None:
-        births = program.store.rows.birth[: y.size].copy()
-        self._state = _State(answer, x, y, births, slack)
 
 
 @cache
@@ -226,18 +214,20 @@ class _Run:
         starts = self.program.take_starts()
         if not self.settings.warm_start:
             return False, "warm start switched off"
-        if state is not None and state.last.program is self.program:
-            self.y = state.prices()
-            self.centre = state.last.surviving()
-            self.slack = state.slack
+        begin = self.settings.start(self.program)
+        if begin is not None:
+            self.centre, self.y = begin
         self.centre = _with_starts(self.centre, starts, self.store.requests.n_columns)
-        if state is not None and state.last.program is self.program:
-            was_zero = not (state.y.any() or state.last.x.slot.size)
+        if state is None:
+            why = "no earlier round"
+        elif begin is None:
+            why = "the last round was another program"
+        else:
+            self.slack = state.slack
+            was_zero = not (state.y.y.any() or state.last.x.slot.size)
             if was_zero or self.y.any() or self.centre.slot.size:
                 return True, "last round's x and prices"
             why = "nothing of the last round is left"
-        else:
-            why = "no earlier round" if state is None else "the last round was another program"
         return (True, "starts that were given") if starts else (False, why)
 
     def solve(self) -> Solution:

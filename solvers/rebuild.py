@@ -20,7 +20,7 @@ from copter.compiled import effective_costs, row_positions, upper_bounds, usage_
 from copter.program import ContinualProgram
 from copter.solution import Solution, Timings, make_solution
 from copter.solvers.base import Solver, Stopwatch
-from copter.solvers.memory import LastX, churn_base
+from copter.solvers.memory import LastX, LastY, churn_base
 from copter.solvers.proximal import ProximalPoint
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
 
@@ -81,8 +81,7 @@ class Rebuild(Solver):
             certificate=Certificate(found.objective, found.bound, found.relative, found.absolute),
             pricing=copy.original_pricing(found.pricing),
         )
-        rows = program.store.rows
-        self._last = _LastRound(LastX.of(program, x), y, rows.birth[: rows.size].copy())
+        self._last = _LastRound(LastX.of(program, x), LastY.of(program, y))
         return solution
 
     def _carry_over(self, copy: Copy) -> None:
@@ -90,10 +89,7 @@ class Rebuild(Solver):
         starts = copy.original.take_starts()
         if self._last is not None and self._last.x.program is copy.original:
             x = copy.fresh_x(self._last.x.surviving())
-            y = np.zeros(copy.original.store.rows.size)
-            known = copy.original.store.rows.birth[: self._last.y.size] == self._last.row_births
-            y[: known.size][known] = self._last.y[known]
-            self._inner.start_from(copy.program, x, copy.fresh_y(y))
+            self._inner.start_from(copy.program, x, copy.fresh_y(self._last.y.surviving()))
         if starts:
             ids = dict(zip(copy.original.request_slots.tolist(), copy.original.request_ids, strict=True))
             for slot, (columns, values) in starts.items():
@@ -106,8 +102,7 @@ class _LastRound:
     """What is kept between rounds, by slots of the given program."""
 
     x: LastX
-    y: NDArray[np.float64]
-    row_births: NDArray[np.int64]
+    y: LastY
 
 
 class Copy:
