@@ -1,17 +1,22 @@
-"""Certificates: residuals, bound and gap of an answer, recomputed from the program and nothing else.
+"""Certificates: feasibility, bound and gap of an answer, recomputed from the program and nothing else.
 
 For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a lower one)
 
     objective        c'x + sum_q phi_q(a_q'x_q)
     bound            d(y) of :mod:`copter.pricing`, <= the optimum of the LP and of the MILP
-    primal residual  || violations of rows, sum rows and boxes ||_2,  relative to 1 + || finite bounds ||_2
-    dual residual    || reduced costs that no bound can absorb ||_2,   relative to 1 + || c ||_2
-    gap              | objective - bound |,                            relative to max(1, | objective |)
+    primal residual  the largest excess of a row, a sum row or a box, each relative to its own size
+    dual residual    the largest reduced cost that no bound can absorb, relative to |c_j| + |a_j|'|y|
+    gap              |objective - bound|, the sum of all losses at y, relative to what the objective is made up
+                     of without the costs that are forced
 
-The first two denominators are PDLP's (Applegate et al. 2021, section 2); the third is at least as strict as
-PDLP's 1 + |objective| + |bound|.  Prices of the wrong sign (on a bound that is infinite) count as dual
-residual and are left out of the bound.  If the dual residual is 0 the bound is rigorous, as it always is
-for programs whose columns are all bounded or held by a sum row.
+:mod:`copter.measure` has the sizes.  No figure depends on units, on a bound that nobody uses, or on a cost that
+nobody can avoid: multiplying a row, all costs or a column's unit by a constant changes none of them.  (PDLP's norms,
+Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so that a single large bound
+switches feasibility off.)  Where next to nothing is paid, the least stake of any request takes the place of
+the objective: a unit of cost that the program itself names.
+
+Prices of the wrong sign (on a bound that is infinite) count as 0.  If the dual residual is 0 the bound is
+rigorous up to rounding, as it always is for programs whose columns are all bounded or held by a sum row.
 """
 
 from __future__ import annotations
@@ -23,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
+from copter.measure import LooseColumns, least_stake, measure, row_excess, some_stake
 from copter.pricing import Pricing, StoreView, dot, price, run_chunks, view_of
-from copter.store import AT_MOST, NO_TOTAL, ConstraintStore, spread
+from copter.store import ConstraintStore
 from copter.terms import TermBatch
 
 _CHUNK = 50_000
@@ -57,7 +63,11 @@ def merged(first: SparseX, second: SparseX) -> SparseX:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Primal residual, dual residual and gap, all relative or all absolute."""
+    """Primal residual, dual residual and gap.
+
+    Relative: the largest violation of a row, a sum row or a box, and of a reduced cost, each in its own scale;
+    absolute: the Euclidean norms of both.
+    """
 
     primal: float
     dual: float
@@ -71,11 +81,14 @@ class Certificate:
     Attributes
     ----------
     objective, bound : float
+    size : float
+        What the gap is relative to.
     relative, absolute : Residuals
     """
 
     objective: float
     bound: float
+    size: float
     relative: Residuals
     absolute: Residuals
 
@@ -97,38 +110,43 @@ def certify(
 
     ``pricing`` may hand over a pass at the same prices that was made anyway.
     """
-    rows = store.rows
-    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
-    wrong = np.where(y > 0, np.isinf(upper), (y < 0) & np.isinf(lower))
-    signed = np.where(wrong, 0.0, y)
-    if pricing is None or wrong.any():
+    signed = right_signs(store, y)
+    if pricing is None or not np.array_equal(signed, y):
         pricing = price(store, signed, threads=threads)
-    paid = np.where(signed > 0, upper, np.where(signed < 0, lower, 0.0))
-    bound = pricing.request_bound - dot(signed, np.where(signed == 0, 0.0, paid))
-    objective, local = _objective_and_local(store, x)
-    activity = row_activity(store, x, threads=threads)
-    excess = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
-    primal = float(np.sqrt(dot(excess, excess) + local))
-    dual = float(np.hypot(pricing.violation, np.linalg.norm(y[wrong])))
-    gap = abs(objective - bound) if np.isfinite(objective) else np.inf
-    absolute = Residuals(primal, dual, gap)
-    scale = right_hand_norm(store)
-    relative = Residuals(
-        primal / (1.0 + scale),
-        dual / (1.0 + _cost_norm(store) if dual else 1.0),
-        gap / max(1.0, abs(objective)) if np.isfinite(objective) else np.inf,
+    rows = store.rows
+    paid = np.where(signed > 0, rows.upper[: rows.size], np.where(signed < 0, rows.lower[: rows.size], 0.0))
+    found = measure(store, x.slot, x.column, x.value, signed, pricing, threads)
+    objective, size = found.objective, found.size
+    bound = pricing.request_bound - dot(signed, paid)
+    gap = float(np.sum(found.loss)) + dot(signed, paid - np.where(signed == 0, 0.0, found.activity))
+    if store.terms:
+        curved, sizes = TermBatch.of(store).objective(x)
+        objective, size = objective + curved, size + sizes
+        gap += found.curved + curved - pricing.curved_bound
+    gap = abs(gap)
+    if not store.terms and gap > 0.0 and size < some_stake(store):
+        size = max(size, least_stake(store, threads))
+    dual = pricing.dual
+    if dual > 0.0 and not store.terms:
+        dual = LooseColumns.of(store).dual(store, signed, size)
+    over, relative_over = row_excess(store, found.activity, found.weight)
+    known = bool(np.isfinite(objective) and np.isfinite(bound))
+    absolute = Residuals(
+        float(np.sqrt(dot(over, over) + found.squares)), pricing.violation, gap if known else np.inf
     )
-    return Certificate(objective, bound, relative, absolute)
+    relative = Residuals(
+        max(float(relative_over.max(initial=0.0)), found.local),
+        dual,
+        (gap / size if gap > 0.0 and size > 0.0 else np.inf if gap > 0.0 else 0.0) if known else np.inf,
+    )
+    return Certificate(objective, bound, size, relative, absolute)
 
 
-def right_hand_norm(store: ConstraintStore) -> float:
-    """Euclidean norm of all finite row bounds (the larger of two) and totals."""
-    rows, table = store.rows, store.requests
-    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
-    below, above = (np.where(np.isfinite(bound), abs(bound), 0.0) for bound in (lower, upper))
-    bounds = np.maximum(below, above)
-    totals = np.where(table.relation[: table.size] != NO_TOTAL, table.total[: table.size], 0.0)
-    return float(np.sqrt(dot(bounds, bounds) + dot(totals, totals)))
+def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Prices without those that pay for a bound that is infinite."""
+    rows = store.rows
+    free = np.where(y > 0, np.isinf(rows.upper[: y.size]), (y < 0) & np.isinf(rows.lower[: y.size]))
+    return np.where(free, 0.0, y)
 
 
 def row_activity(
@@ -152,22 +170,6 @@ def row_activity(
     return activity
 
 
-def _cost_norm(store: ConstraintStore) -> float:
-    table, slots = store.requests, store.live_requests()
-    sizes = table.n_columns[slots]
-    costs = np.repeat(table.scale[slots], sizes) * store.costs.cost[spread(table.cost_start[slots], sizes)]
-    return float(np.sqrt(dot(costs, costs)))
-
-
-def _objective_and_local(store: ConstraintStore, x: SparseX) -> tuple[float, float]:
-    """The objective, and the squared violations of boxes and sum rows."""
-    table = store.requests
-    objective, local = _local_terms(view_of(store), table.size, x.slot, x.column, x.value)
-    if store.terms:
-        objective += TermBatch.of(store).objective(x)
-    return objective, local
-
-
 @kernel
 def _activity(view: StoreView, slot, column, value, begin, end, n_rows):  # type: ignore[no-untyped-def]
     activity = np.zeros(n_rows)
@@ -177,22 +179,3 @@ def _activity(view: StoreView, slot, column, value, begin, end, n_rows):  # type
         for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + 1]):
             activity[np.uint32(view.row[e])] += view.value[e] * value[k]
     return activity
-
-
-@kernel
-def _local_terms(view: StoreView, size, slot, column, value):  # type: ignore[no-untyped-def]
-    objective, squares = 0.0, 0.0
-    sums = np.zeros(size)
-    for k in range(slot.size):
-        q, j = slot[k], column[k]
-        objective += view.scale[q] * view.cost[view.cost_start[q] + j] * value[k]
-        sums[q] += value[k]
-        cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
-        beyond = max(0.0, -value[k], value[k] - cap)
-        squares += beyond * beyond
-    for q in range(size):
-        if view.n_columns[q] > 0 and view.relation[q] != NO_TOTAL:
-            over = sums[q] - view.total[q]
-            if over > 0.0 or view.relation[q] != AT_MOST:
-                squares += over * over
-    return objective, squares

@@ -9,8 +9,11 @@ for sum(x) == total, sum_j upper_j min(0, p_j) for a box.  The price at which th
 full, its marginal price m_q, says which columns matter: those with p_j <= m_q + slack.  All others are
 zero in every optimum whose prices are near y, so the solver works on the rest (column generation).
 
-A column that is unbounded, and that no sum row holds, adds no finite term when p_j < 0: the violation is
-reported as dual residual, as PDLP does (Applegate et al. 2021, section 2), and left out of the bound.
+A column that is unbounded, and that no sum row holds, adds no finite term when p_j < 0: that is a dual
+violation, judged against |c_j| + |a_j|'|y|, and left out of the bound.
+
+What a request costs in any case is no part of what is decided: with sum(x) == total and costs of one sign,
+total times the smallest of them.  The pass finds that forced price f_q on its way.
 
 Requests with a convex term are priced by :mod:`copter.tangents`; all their columns are candidates.
 
@@ -31,7 +34,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
 from copter.tangents import term_bound
 from copter.terms import TermBatch
 
@@ -92,10 +95,16 @@ class Pricing(NamedTuple):
     request_bound : float
         sum_q min p_q'x (+ phi_q(a_q'x)) over X_q, unbounded columns with p < 0 left out; +inf if some
         X_q is empty.
+    curved_bound : float
+        The part of it that requests with convex terms have.
     violation : float
         Euclidean norm of the negative p of unbounded columns.
+    dual : float
+        The largest of them relative to |c_j| + |a_j|'|y|.
     marginal : (request slots,) ndarray
         Marginal price m_q; 0 where no sum row binds.
+    forced : (request slots,) ndarray
+        |f_q|: what a unit of the request's total costs in any case; 0 where that may be nothing.
     slot, column : (k,) ndarrays
         Candidate columns, ascending by slot and column.
     slack : float
@@ -105,8 +114,11 @@ class Pricing(NamedTuple):
     """
 
     request_bound: float
+    curved_bound: float
     violation: float
+    dual: float
     marginal: NDArray[np.float64]
+    forced: NDArray[np.float64]
     slot: NDArray[np.int64]
     column: NDArray[np.int64]
     slack: float
@@ -137,36 +149,49 @@ def price(
     """
     view = view_of(store)
     terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone
-    curved = (0.0, 0.0) if terms is None else term_bound(terms, view, y)
+    curved, dual = (0.0, 0.0) if terms is None else term_bound(terms, view, y)
     if terms is not None:  # the pass below leaves them out
         n_columns = view.n_columns.copy()
         n_columns[terms.slot] = 0
         view = view._replace(n_columns=n_columns)
     offset, shared = _template_prices(store, view, y)
     size = view.n_columns.size
-    marginal = np.zeros(size)
+    marginal, forced = np.zeros(size), np.zeros(size)
     bounds = chunk_bounds(view.n_columns)
     longest = int(view.n_columns.max(initial=0))
     collect, reach = slack is not None, slack or 0.0
     parts = run_chunks(
         lambda k: _price_chunk(
-            view, y, offset, shared, cost_factor, bounds[k], bounds[k + 1], longest, collect, reach, marginal
+            view,
+            y,
+            offset,
+            shared,
+            cost_factor,
+            bounds[k],
+            bounds[k + 1],
+            longest,
+            collect,
+            reach,
+            marginal,
+            forced,
         ),
         bounds.size - 1,
         threads,
     )
-    bound, violation = curved
+    bound, violation = curved, 0.0
     for part in parts:
         bound += part[0]
         violation += part[1]
-    slot = np.concatenate([part[2] for part in parts]) if collect else np.empty(0, np.int64)
-    column = np.concatenate([part[3] for part in parts]) if collect else np.empty(0, np.int64)
+        dual = max(dual, part[2])
+    slot = np.concatenate([part[3] for part in parts]) if collect else np.empty(0, np.int64)
+    column = np.concatenate([part[4] for part in parts]) if collect else np.empty(0, np.int64)
     if terms is not None and collect:
         slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
         order = np.argsort(slot, kind="stable")
         slot, column = slot[order], column[order]
     used = np.nan if slack is None else slack
-    return Pricing(bound, float(np.sqrt(violation)), marginal, slot, column, used, store.clock)
+    root = float(np.sqrt(violation))
+    return Pricing(bound, curved, root, float(dual), marginal, forced, slot, column, used, store.clock)
 
 
 def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -242,17 +267,23 @@ def _usage_prices(view, y, offset, n_columns, prices):  # type: ignore[no-untype
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
 def _fill_shared(factor, cost, start, prices, at, n, p, strip):  # type: ignore[no-untyped-def]
-    """p = factor * cost + A'y of a shared usage, and the minimum of each strip of columns."""
-    low = np.inf
+    """p = factor * cost + A'y of a shared usage, and the minimum of each strip of columns.
+
+    Returns the minimum of all p, and the least and the largest cost.
+    """
+    low, least, most = np.inf, np.inf, -np.inf
     for s in range((n + _STRIP - 1) // _STRIP):
         smallest = np.inf
         for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
-            v = factor * cost[start + j] + prices[at + j]
+            c = factor * cost[start + j]
+            v = c + prices[at + j]
             p[j] = v
             smallest = min(smallest, v)
+            least = min(least, c)
+            most = max(most, c)
         strip[s] = smallest
         low = min(low, smallest)
-    return low
+    return low, least, most
 
 
 @kernel
@@ -260,20 +291,22 @@ def _fill_private(view, y, factor, q, n, p, strip):  # type: ignore[no-untyped-d
     """As `_fill_shared`, A'y summed from the usage's entries."""
     start, usage = view.cost_start[q], view.usage[q]
     pointer, entry = view.pointer_start[usage], view.entry_start[usage]
-    low = np.inf
+    low, least, most = np.inf, np.inf, -np.inf
     for s in range((n + _STRIP - 1) // _STRIP):
         smallest = np.inf
         for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
-            v = factor * view.cost[start + j]
+            c, along = factor * view.cost[start + j], 0.0
             for k in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-                v += y[np.uint32(view.row[k])] * view.value[k]
+                along += y[np.uint32(view.row[k])] * view.value[k]
+            v = c + along
             p[j] = v
+            least, most = min(least, c), max(most, c)
             if v < smallest:
                 smallest = v
         strip[s] = smallest
         if smallest < low:
             low = smallest
-    return low
+    return low, least, most
 
 
 @kernel
@@ -281,7 +314,8 @@ def _knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
     """(value, marginal price) of min p'x over 0 <= x <= upper, sum(x) <= total or == total.
 
     Columns are taken in the order of their prices, found price by price: a column that cannot take all of
-    what is left is rare, so few prices are looked for.
+    what is left is rare, so few prices are looked for.  What the bounds lack of a total but for rounding is
+    no contradiction.
     """
     left, value, last = total, 0.0, -np.inf
     while left > 0.0:
@@ -298,10 +332,26 @@ def _knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
                 left -= take
         last = level
     if relation == EXACTLY:
-        if left > 1e-12 * (1.0 + total):
+        if left > LACKING * total:
             return np.inf, np.inf
-        return value, max(last, -1e300)
+        return value, (last if last > -np.inf else 0.0)
     return value, (last if left <= 0.0 and last > -np.inf else 0.0)
+
+
+@kernel
+def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
+    """|f_q| of a request with sum(x) == total whose columns have bounds: its cheapest allocation's."""
+    least, most = np.inf, -np.inf
+    for j in range(n):
+        if upper[j] > 0.0:
+            least, most = min(least, factor * cost[j]), max(most, factor * cost[j])
+    if not (least > 0.0 or most < 0.0) or total <= 0.0:
+        return 0.0
+    sized = np.empty(n)
+    for j in range(n):
+        sized[j] = abs(factor * cost[j])
+    value, _ = _knapsack(sized, upper, n, EXACTLY, total)
+    return value / total if value < np.inf else 0.0
 
 
 @kernel
@@ -313,14 +363,27 @@ def _longer(array, used, need):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _price_chunk(view, y, offset, shared, cost_factor, first, last, longest, collect, slack, marginal):  # type: ignore[no-untyped-def]
+def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-def]
+    """-p_j relative to |c_j| + |a_j|'|y|."""
+    usage = view.usage[q]
+    pointer, entry = view.pointer_start[usage] + j, view.entry_start[usage]
+    size = abs(factor * view.cost[view.cost_start[q] + j])
+    for k in range(entry + view.pointer[pointer], entry + view.pointer[pointer + 1]):
+        size += abs(y[np.uint32(view.row[k])] * view.value[k])
+    return -p / size
+
+
+@kernel
+def _price_chunk(  # type: ignore[no-untyped-def]
+    view, y, offset, shared, cost_factor, first, last, longest, collect, slack, marginal, forced
+):
     p = np.empty(longest)
     upper = np.empty(longest)
     strip = np.empty((longest + _STRIP - 1) // _STRIP)
     slots = np.empty(256 if collect else 0, np.int64)
     columns = np.empty(256 if collect else 0, np.int64)
     found = 0
-    bound, violation = 0.0, 0.0
+    bound, violation, dual = 0.0, 0.0, 0.0
     for q in range(first, last):
         n = view.n_columns[q]
         if n == 0:
@@ -328,9 +391,9 @@ def _price_chunk(view, y, offset, shared, cost_factor, first, last, longest, col
         factor = cost_factor * view.scale[q]
         at = offset[view.usage[q]]
         if at >= 0:
-            low = _fill_shared(factor, view.cost, view.cost_start[q], shared, at, n, p, strip)
+            low, least, most = _fill_shared(factor, view.cost, view.cost_start[q], shared, at, n, p, strip)
         else:
-            low = _fill_private(view, y, factor, q, n, p, strip)
+            low, least, most = _fill_private(view, y, factor, q, n, p, strip)
         relation, total = view.relation[q], view.total[q]
         level = 0.0
         if relation == NO_TOTAL:
@@ -339,16 +402,22 @@ def _price_chunk(view, y, offset, shared, cost_factor, first, last, longest, col
                     cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
                     if cap == np.inf:
                         violation += p[j] * p[j]
+                        dual = max(dual, _relative_violation(view, y, q, j, factor, p[j]))
                     elif cap > 0.0:
                         bound += p[j] * cap
-        elif view.upper_start[q] < 0 and view.upper[q] >= total:
+        elif total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total):
             level = low if relation == EXACTLY else min(0.0, low)
             bound += total * level
+            if relation == EXACTLY:
+                forced[q] = max(0.0, least, -most)
         else:
             for j in range(n):
                 upper[j] = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
             value, level = _knapsack(p, upper, n, relation, total)
             bound += value
+            if relation == EXACTLY:
+                start = view.cost_start[q]
+                forced[q] = _forced_price(view.cost[start : start + n], factor, upper, n, total)
         marginal[q] = level
         if not collect:
             continue
@@ -364,4 +433,4 @@ def _price_chunk(view, y, offset, shared, cost_factor, first, last, longest, col
                         slots[found] = q
                         columns[found] = j
                         found += 1
-    return bound, violation, slots[:found], columns[:found]
+    return bound, violation, dual, slots[:found], columns[:found]

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.certificate import SparseX, row_activity
+from copter.measure import row_units
 from copter.pricing import price
 from copter.solution import Allocation, Ray
 from copter.store import NO_TOTAL
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from copter.program import ContinualProgram
 
 RAY_TOLERANCE = 1e-7
-"""How far a ray may be from its conditions: relative to its value (Farkas), or a row activity relative to
-the sum of its absolute terms (unbounded), so that units do not matter."""
+"""How far a ray may be from its conditions: a reduced cost (Farkas) or a row activity (unbounded) relative to
+the sum of its absolute terms, so that units do not matter."""
+_NOISE, _DUST = 1e-9, 1e-12
+"""What a ray proves must exceed this share of the terms that it is the sum of; smaller prices are none."""
 
 
 def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int | None = None) -> Ray | None:
@@ -40,16 +43,22 @@ def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int |
     y = np.where(wrong | ~store.rows.alive[: y.size], 0.0, y)
     largest = float(abs(y).max(initial=0.0))
     if largest > 0:
-        y = np.where(abs(y) > 1e-12 * largest, y / largest, 0.0)
+        worth = abs(y) * row_units(store)
+        y = np.where((worth > _DUST * worth.max()) | (worth == 0), y / largest, 0.0)
     pricing = price(store, y, cost_factor=0.0, threads=threads)
     paid = np.where(y > 0, upper, np.where(y < 0, lower, 0.0))
     terms = y * np.where(y == 0, 0.0, paid)
     value = pricing.request_bound - float(terms.sum())
-    noise = 1e-9 * (abs(pricing.request_bound) + float(abs(terms).sum())) if np.isfinite(value) else 0.0
-    if not value > noise or pricing.violation > RAY_TOLERANCE * value:
+    if not value > 0 or pricing.dual > RAY_TOLERANCE:
         return None
+    if np.isfinite(value):
+        table = store.requests
+        summed = table.relation[: table.size] != NO_TOTAL
+        own = float(abs(pricing.marginal[summed] * table.total[: table.size][summed]).sum())
+        if not value > _NOISE * (max(own, abs(pricing.request_bound)) + float(abs(terms).sum())):
+            return None
     prices = dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True))
-    return Ray("infeasible", prices, {}, value, pricing.violation)
+    return Ray("infeasible", prices, {}, value, pricing.dual)
 
 
 def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
@@ -61,7 +70,6 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     largest = float(direction.value[loose].max(initial=0.0))
     if largest == 0:
         return None
-    loose &= direction.value > 1e-12 * largest  # dust of a long step
     ray = SparseX(slot[loose], column[loose], direction.value[loose] / largest)
     costs = store.column_costs(ray.slot, ray.column)
     if store.terms:

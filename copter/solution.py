@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import Certificate, Residuals, SparseX, certify
+from copter.certificate import Certificate, Residuals, SparseX, certify, right_signs
 from copter.pricing import Pricing
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ class Solution:
         Dual prices; positive where the upper bound of the resource is paid for.
     objective, bound : float
         c'x, and a certified lower bound on every allocation's cost.
+    size : float
+        What the gap is relative to: what the objective is made up of, without the costs that are forced.
     relative, absolute : Residuals
         Primal residual, dual residual and gap, recomputed from the program
         (:mod:`copter.certificate` has the norms).
@@ -148,6 +150,7 @@ class Solution:
     price: Mapping[Hashable, float]
     objective: float
     bound: float
+    size: float
     relative: Residuals
     absolute: Residuals
     iterations: int
@@ -211,6 +214,7 @@ def make_solution(
         If it was computed for exactly this x and y already.
     """
     proof = certificate or certify(program.store, x, y, threads=threads)
+    y = right_signs(program.store, y)
     table = program.store.requests
     prices = dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True))
     return Solution(
@@ -220,6 +224,7 @@ def make_solution(
         price=prices,
         objective=proof.objective,
         bound=proof.bound,
+        size=proof.size,
         relative=proof.relative,
         absolute=proof.absolute,
         iterations=iterations,

@@ -50,7 +50,10 @@ from copter.term_table import TermTable
 if TYPE_CHECKING:
     from copter.convex import ConvexTerm
 
-__all__ = ["AT_MOST", "EXACTLY", "NO_TOTAL", "ConstraintStore", "spread"]
+__all__ = ["AT_MOST", "EXACTLY", "LACKING", "NO_TOTAL", "ConstraintStore", "spread"]
+
+LACKING = 1e-9
+"""Upper bounds that fall short of a total by at most this share of it meet it: input is rounded, too."""
 
 _AS_NAMED = np.empty(0, np.int64)
 _AS_NAMED.setflags(write=False)  # as the slots of all resources are: a kernel compiles for one of the two

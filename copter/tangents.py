@@ -11,7 +11,8 @@ minimiser of phi on the chord between them gives a tangent, and the x that is be
 point of the hull, or the proof that the chord belongs to it.  The hull has few corners, so few rounds do.
 
 A column without any bound allows no tangent steeper than s_max = min p_j / a_j (with slope -s).  If not even
-the flattest one fits, the violation counts as dual residual, as in :mod:`copter.pricing`.
+the flattest one fits, the violation counts as dual residual, as in :mod:`copter.pricing`: relative to the
+terms that it is the sum of.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from copter.convex import Floats
 from copter.kernels import kernel
-from copter.store import AT_MOST, EXACTLY, NO_TOTAL
+from copter.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
 from copter.terms import TermBatch
 
 if TYPE_CHECKING:
@@ -37,25 +38,31 @@ _STEEP = 1e100
 
 
 def term_bound(batch: TermBatch, view: StoreView, y: Floats) -> tuple[float, float]:
-    """(sum of min p'x + phi(a'x) over X_q, squared violation of unbounded columns) at prices y."""
-    return tangent_bound(batch, _prices(view, batch.slot, batch.first, y), batch.image, batch.upper)
+    """(sum of min p'x + phi(a'x) over X_q, largest relative violation of unbounded columns) at prices y."""
+    p, size = _prices(view, batch.slot, batch.first, y)
+    return tangent_bound(batch, p, size, batch.image, batch.upper)
 
 
-def tangent_bound(batch: TermBatch, p: Floats, image: Floats, upper: Floats) -> tuple[float, float]:
-    """As :func:`term_bound` for prices p, images and bounds of the columns in units of their own."""
+def tangent_bound(
+    batch: TermBatch, p: Floats, size: Floats, image: Floats, upper: Floats
+) -> tuple[float, float]:
+    """As :func:`term_bound` for prices p, images and bounds of the columns in units of their own.
+
+    ``size`` is |c_j| + |a_j|'|y|, which a violation is relative to.
+    """
     logs = batch.logs
-    bound, violation = _log_bounds(p, batch.first, image, upper, batch.relation, batch.total, *logs)
+    bound, violation = _log_bounds(p, size, batch.first, image, upper, batch.relation, batch.total, *logs)
     if not logs.own.all():
-        more = _Hull(replace(batch, image=image, upper=upper), p).best(~logs.own)
-        bound, violation = bound + more[0], violation + more[1]
+        more = _Hull(replace(batch, image=image, upper=upper), p, size).best(~logs.own)
+        bound, violation = bound + more[0], max(violation, more[1])
     return bound, violation
 
 
 class _Hull:
     """The search for the best tangents, all requests at once, by the numpy functions of their classes."""
 
-    def __init__(self, batch: TermBatch, p: Floats) -> None:
-        self.batch, self.p = batch, p
+    def __init__(self, batch: TermBatch, p: Floats, size: Floats) -> None:
+        self.batch, self.p, self.size = batch, p, size
         loose = (np.repeat(batch.relation, np.diff(batch.first)) == NO_TOTAL) & np.isinf(batch.upper)
         ratio = np.where(loose & (batch.image > 0), p / np.maximum(batch.image, 1e-300), np.inf)
         start = batch.first[:-1]
@@ -80,7 +87,7 @@ class _Hull:
         batch = self.batch
         slope = batch.slope(t)
         reach, best, cost, violation = _respond(
-            self.p, slope, batch.first, batch.image, batch.upper, batch.relation, batch.total, todo
+            self.p, self.size, slope, batch.first, batch.image, batch.upper, batch.relation, batch.total, todo
         )
         bound = batch.value(t) - slope * t + best
         better = todo & (bound > self.bound)
@@ -88,7 +95,7 @@ class _Hull:
         return reach, cost
 
     def best(self, members: NDArray[np.bool_]) -> tuple[float, float]:
-        """Sum of the best bounds of some terms and of the squared violations at their tangents."""
+        """Sum of the best bounds of some terms, and the largest violation at their tangents."""
         batch, todo = self.batch, members.copy()
         with np.errstate(all="ignore"):
             low, high = self.least.copy(), self.most.copy()
@@ -112,28 +119,29 @@ class _Hull:
                 right_t, right_c = np.where(right, new_t, right_t), np.where(right, new_c, right_c)
                 high, low = np.where(left, t, high), np.where(right, t, low)
                 todo &= (new_t != t) & (low < high)
-        return float(np.sum(self.bound[members])), float(np.sum(self.violation[members]))
+        return float(np.sum(self.bound[members])), float(self.violation[members].max(initial=0.0))
 
 
 @kernel
 def _prices(view: StoreView, slot, first, y):  # type: ignore[no-untyped-def]
-    """c + A'y of all columns of the given requests."""
-    p = np.empty(first[-1])
+    """c + A'y, and |c| + |A|'|y|, of all columns of the given requests."""
+    p, size = np.empty(first[-1]), np.empty(first[-1])
     for b in range(slot.size):
         q = slot[b]
         usage = view.usage[q]
         pointer, entry = view.pointer_start[usage], view.entry_start[usage]
         for j in range(view.n_columns[q]):
-            v = view.scale[q] * view.cost[view.cost_start[q] + j]
+            cost, along, whole = view.scale[q] * view.cost[view.cost_start[q] + j], 0.0, 0.0
             for k in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-                v += y[np.uint32(view.row[k])] * view.value[k]
-            p[first[b] + j] = v
-    return p
+                along += y[np.uint32(view.row[k])] * view.value[k]
+                whole += abs(y[np.uint32(view.row[k])] * view.value[k])
+            p[first[b] + j], size[first[b] + j] = cost + along, abs(cost) + whole
+    return p, size
 
 
 @kernel
-def _response(p, slope, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """Minimiser of r'x over X_q, r = p + slope a: a'x, r'x, p'x, and squared r < 0 of columns without bound.
+def _response(p, size, slope, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
+    """Minimiser of r'x over X_q, r = p + slope a: a'x, r'x, p'x, and relative r < 0 of columns without bound.
 
     p'x is summed for itself: where the slope is steep, nothing is left of it in r'x - slope a'x.
     r_j of a column without bound that is 0 but for rounding counts as 0: the steepest tangent makes it so.
@@ -148,8 +156,8 @@ def _response(p, slope, begin, end, image, upper, relation, total):  # type: ign
                     best += r * upper[j]
                     reach += image[j] * upper[j]
                     cost += p[j] * upper[j]
-                elif r < -1e-14 * (abs(p[j]) + abs(tilt)):
-                    violation += r * r
+                elif r < -1e-14 * (size[j] + abs(tilt)):
+                    violation = max(violation, -r / (size[j] + abs(tilt)))
         return reach, best, cost, violation
     left, last = total, -np.inf
     while left > 0.0:
@@ -169,20 +177,20 @@ def _response(p, slope, begin, end, image, upper, relation, total):  # type: ign
                     cost += p[j] * take
                     left -= take
         last = level
-    if relation == EXACTLY and left > 1e-12 * (1.0 + total):
+    if relation == EXACTLY and left > LACKING * total:
         best = np.inf
     return reach, best, cost, violation
 
 
 @kernel
-def _respond(p, slope, first, image, upper, relation, total, todo):  # type: ignore[no-untyped-def]
+def _respond(p, size, slope, first, image, upper, relation, total, todo):  # type: ignore[no-untyped-def]
     """Best responses of many requests."""
     reach, best = np.zeros(todo.size), np.zeros(todo.size)
     cost, violation = np.zeros(todo.size), np.zeros(todo.size)
     for b in range(todo.size):
         if todo[b]:
             reach[b], best[b], cost[b], violation[b] = _response(
-                p, slope[b], first[b], first[b + 1], image, upper, relation[b], total[b]
+                p, size, slope[b], first[b], first[b + 1], image, upper, relation[b], total[b]
             )
     return reach, best, cost, violation
 
@@ -193,8 +201,8 @@ def _log_touching(weight, offset, slope):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _log_bounds(p, first, image, upper, relation, total, own, weight, offset):  # type: ignore[no-untyped-def]
-    """As :class:`_Hull`, for logarithms: (sum of bounds, sum of squared violations)."""
+def _log_bounds(p, size, first, image, upper, relation, total, own, weight, offset):  # type: ignore[no-untyped-def]
+    """As :class:`_Hull`, for logarithms: (sum of bounds, largest violation)."""
     bounds, violations = 0.0, 0.0
     for b in range(own.size):
         if not own[b]:
@@ -226,9 +234,11 @@ def _log_bounds(p, first, image, upper, relation, total, own, weight, offset):  
         for _ in range(_HULL_STEPS + 2):
             slope = -w / max(beta + t, 1e-300) if w > 0.0 else 0.0
             value = -w * np.log(beta + t) if w > 0.0 else 0.0
-            reach, best, cost, squared = _response(p, slope, begin, end, image, upper, relation[b], total[b])
+            reach, best, cost, wrong = _response(
+                p, size, slope, begin, end, image, upper, relation[b], total[b]
+            )
             if value - slope * t + best > bound:
-                bound, violation = value - slope * t + best, squared
+                bound, violation = value - slope * t + best, wrong
             if stage == 0:  # the right end, whose response is the left point
                 if not (reach < high and low < high) or hopeless:
                     break
@@ -259,5 +269,5 @@ def _log_bounds(p, first, image, upper, relation, total, own, weight, offset):  
             if not (t > low and t < high):
                 t = 0.5 * (low + high)
         bounds += bound
-        violations += violation
+        violations = max(violations, violation)
     return bounds, violations

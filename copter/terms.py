@@ -6,7 +6,7 @@ functions of their class, one call for all of a class.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -51,6 +51,7 @@ class TermBatch:
     logs : those that kernels know
     columns : slot and column of all columns of requests with terms
     clock : the store's clock when it was packed
+    factor : on all terms, for another unit of cost; ``logs`` has it in its weights
     """
 
     slot: NDArray[np.int64]
@@ -63,6 +64,7 @@ class TermBatch:
     logs: Logs
     columns: tuple[NDArray[np.int64], NDArray[np.int64]]
     clock: int
+    factor: float = 1.0
 
     @classmethod
     def of(cls, store: ConstraintStore) -> TermBatch:
@@ -105,6 +107,11 @@ class TermBatch:
     def __len__(self) -> int:
         return int(self.slot.size)
 
+    def in_units(self, total: Floats, cost: float) -> TermBatch:
+        """The same terms with other totals, in units of ``cost``."""
+        logs = self.logs._replace(weight=self.logs.weight / cost)
+        return replace(self, total=total, logs=logs, factor=self.factor / cost)
+
     # ---- phi, all at once ------------------------------------------------------------------------
 
     def _each(self, method: str, *arguments: Floats) -> Floats:
@@ -115,23 +122,23 @@ class TermBatch:
 
     def value(self, t: Floats) -> Floats:
         """phi(t)"""
-        return self._each("value", t)
+        return self.factor * self._each("value", t)
 
     def slope(self, t: Floats) -> Floats:
         """phi'(t)"""
-        return self._each("slope", t)
+        return self.factor * self._each("slope", t)
 
     def curvature(self, t: Floats) -> Floats:
         """phi''(t)"""
-        return self._each("curvature", t)
+        return self.factor * self._each("curvature", t)
 
     def proximal(self, centre: Floats, step: Floats) -> Floats:
         """Minimiser of phi(t) + (t - centre)^2 / (2 step); the centre where the step is 0."""
-        return np.where(step > 0, self._each("proximal", centre, np.where(step > 0, step, 1.0)), centre)
+        return np.where(step > 0, self._each("proximal", centre, np.where(step > 0, self.factor * step, 1.0)), centre)
 
     def touching(self, slope: Floats) -> Floats:
         """t at which phi has this slope, not below 0."""
-        return np.maximum(self._each("touching", slope), 0.0)
+        return np.maximum(self._each("touching", slope / self.factor), 0.0)
 
     def lowest_slopes(self) -> Floats:
         """Limits of the slopes as t goes to infinity."""
@@ -161,9 +168,15 @@ class TermBatch:
         own = self.slot[place] == x.slot
         return place[own], own, self.image[self.first[place[own]] + x.column[own]]
 
-    def objective(self, x: SparseX) -> float:
-        """Sum of all phi(a'x)."""
-        return float(np.sum(self.value(self.images(x))))
+    def objective(self, x: SparseX) -> tuple[float, float]:
+        """Sum of all phi(a'x), and of the sizes |phi'(t) t|, t = a'x: for a logarithm -w log(t) that is w.
+
+        Unlike phi itself such a size does not depend on the unit of t, and does not vanish where phi does.
+        """
+        t = self.images(x)
+        with np.errstate(all="ignore"):
+            sizes = np.where(t > 0, abs(self.slope(t) * t), 0.0)
+        return float(np.sum(self.value(t))), float(np.sum(sizes))
 
 
 @kernel

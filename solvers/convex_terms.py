@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from copter.convex import Floats
 from copter.pricing import dot
 from copter.slabs import spread
 from copter.solvers.convex_kernels import term_centres
-from copter.solvers.working_set import WorkingSet, root_mean_square, typical_cost
+from copter.solvers.working_set import WorkingSet, root_mean_square
 from copter.store import NO_TOTAL
 from copter.tangents import tangent_bound
 from copter.terms import TermBatch
@@ -40,7 +38,7 @@ class WorkingTerms:
 
     def __init__(self, working: WorkingSet, batch: TermBatch) -> None:
         self.working, self.block = working, np.searchsorted(working.slot, batch.slot)
-        self.batch = replace(batch, total=working.total[self.block])  # in the units of the set
+        self.batch = batch.in_units(working.total[self.block], working.cost_scale)
         self.first, sizes = batch.first, np.diff(batch.first)
         self.columns = columns = spread(working.first[self.block], sizes)
         self.image: Floats = batch.image * working.column_scale[columns]
@@ -75,9 +73,12 @@ class WorkingTerms:
         """As :meth:`WorkingSet.gap`; the bound is exact for the terms."""
         w = self.working
         p = term_centres(w, self.block, self.first, y, self._nowhere, -1.0)
-        bound = tangent_bound(self.batch, p, self.image, self.upper)[0] + w.bound(x, y, self._curved)
-        objective = dot(w.cost, x) + self.value(x)
-        return objective, objective - bound
+        bound = tangent_bound(self.batch, p, abs(p), self.image, self.upper)[0] + w.bound(x, y, self._curved)
+        t = self.images(x)
+        with np.errstate(all="ignore"):
+            sizes = np.where(t > 0, abs(self.batch.slope(t) * t), 0.0)
+        objective = dot(w.cost, x) + float(np.sum(self.batch.value(t)))
+        return dot(abs(w.cost), x) + float(np.sum(sizes)), objective - bound
 
     def fair(self) -> Floats:
         """Roughly how large a column gets if all columns share rows, totals and bounds evenly."""
@@ -93,12 +94,12 @@ class WorkingTerms:
         x = np.minimum(np.minimum(x, w.upper), even[w.block])
         return np.where(np.isfinite(x), x, 1.0)
 
-    def reference(self, centre: Floats) -> tuple[Floats, float]:
-        """Slopes that are typical around a centre, and the length of step that is natural for them."""
+    def reference(self, centre: Floats) -> tuple[Floats, float, float]:
+        """Slopes that are typical around a centre, and what a column typically gets and costs there."""
         fair = self.fair()
         t, even = self.images(centre), self.images(fair)
         slope = self.batch.slope(np.where(t > _IDLE * even, t, even))
         slope = np.maximum(slope, -1e100)
         cost = self.tilted(slope).cost
         # no fair share is above 0 where totals or bounds close all columns
-        return slope, (root_mean_square(fair) or 1.0) / typical_cost(cost)
+        return slope, root_mean_square(fair) or 1.0, root_mean_square(cost) or 1.0

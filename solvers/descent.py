@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
+from copter.solvers.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.store import AT_MOST, NO_TOTAL
 
 _EPOCHS = 100
@@ -35,6 +35,8 @@ _PENALTY_GROWTH = 4.0
 _FIRST_GROWTH = 16.0
 _PENALTY_LIMIT = 1e4
 _ELASTIC_STEPS = 9
+_FAR = 1e6
+"""A row bound of more than this, in units of a typical request, says nothing of how large x is."""
 _SHRINK = 0.5
 
 
@@ -54,14 +56,19 @@ class CoordinateDescent:
         column = np.repeat(np.arange(working.column.size), np.diff(working.pointer))
         norms = np.bincount(column, working.value**2)
         self._curvature = float(np.median(norms[norms > 0])) if norms.any() else 1.0
+        # a step of x this long is one of the whole allocation's size
+        bounds = np.minimum(abs(np.concatenate((working.lower_row, working.upper_row))), _FAR)
+        self._reach = 1.0 + float(np.linalg.norm(bounds[bounds < _FAR]))
         self._first = _PENALTY
+        self._rows = RowTest(working)
         self._x: NDArray[np.float64] | None = None
 
     def solve(
-        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, tolerance: float, limit: int
+        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
     ) -> InnerResult:
-        """Reduce violation and stationarity to ``tolerance``; at most ``limit`` multiplier steps."""
+        """Meet rows to a share ``closeness`` of their sizes; at most ``limit`` multiplier steps."""
         w = self.working
+        tolerance = closeness * self._reach
         most = _PENALTY_LIMIT / (sigma * self._curvature)
         eta = self._first / sigma
         x = centre.copy() if self._x is None else self._x.copy()
@@ -71,8 +78,8 @@ class CoordinateDescent:
             shifted = row_activity(w, x) + y / eta
             stationary = self._descend(w, x, shifted, centre, sigma, eta, tolerance)
             y = eta * (shifted - np.clip(shifted, w.lower_row, w.upper_row))
-            violation = _complementarity(w, row_activity(w, x), y)
-            if violation <= tolerance and stationary:
+            violation = self._rows.worst(_complementarity(w, row_activity(w, x), y), x, closeness)
+            if violation <= 1.0 and stationary:
                 self._x = x
                 return InnerResult(x, y, True, iteration)
             if violation > _SHRINK * last and stationary:
@@ -122,11 +129,14 @@ class CoordinateDescent:
         return InnerResult(x, activity - np.clip(activity, w.lower_row, w.upper_row), False, steps)
 
 
-def _complementarity(w: WorkingSet, activity: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Norm of the rows' violations, and of the slack on rows that have a price."""
+def _complementarity(
+    w: WorkingSet, activity: NDArray[np.float64], y: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The rows' violations, or the slack of those that have a price."""
     excess = np.maximum(activity - w.upper_row, w.lower_row - activity)
     idle = np.where(y > 0, w.upper_row - activity, np.where(y < 0, activity - w.lower_row, 0.0))
-    return float(np.linalg.norm(np.maximum(0.0, np.maximum(excess, idle))))
+    worst: NDArray[np.float64] = np.maximum(0.0, np.maximum(excess, idle))
+    return worst
 
 
 @kernel

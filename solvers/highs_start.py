@@ -22,7 +22,7 @@ from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.proximal import ProximalPoint
 from copter.solvers.rebuild import Copy
-from copter.solvers.working_set import typical_cost
+from copter.solvers.working_set import root_mean_square
 from copter.store import NO_TOTAL
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _vertex(
     copy = Copy(program)
     store, slots = copy.program.store, copy.program.request_slots
     costs = effective_costs(store, slots)
-    typical = typical_cost(costs)
+    typical = root_mean_square(costs) or 1.0
     # upwards: no program becomes unbounded by that
     costs += _PERTURBATION * typical * np.random.default_rng(0).random(costs.size)
     ends = np.cumsum(store.requests.n_columns[slots])

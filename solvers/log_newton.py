@@ -29,8 +29,8 @@ def fits(working: WorkingSet, terms: WorkingTerms) -> bool:
 class LogNewton(ConvexNewton):
     """As ConvexNewton, for working sets that :func:`fits` accepts; asks for the deadline after all steps."""
 
-    def solve(self, y: Floats, centre: Floats, sigma: float, tolerance: float, limit: int) -> InnerResult:
-        """Maximise psi from ``y`` until the gradient's norm is at most ``tolerance``."""
+    def solve(self, y: Floats, centre: Floats, sigma: float, closeness: float, limit: int) -> InnerResult:
+        """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size."""
         terms, batch = self.terms, self.terms.batch
         tilted = self.working._replace(cost=self.working.cost.copy())
         packed = terms.block, terms.first, terms.image, terms.upper, batch.relation, batch.total
@@ -42,7 +42,7 @@ class LogNewton(ConvexNewton):
             y,
             centre,
             sigma,
-            tolerance,
+            self._rows.limits(centre, closeness),
             limit,
             self._damping,
             runaway_price(self.working),
@@ -161,19 +161,28 @@ def _moved(w, y, step, length):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _solve(w, tilted, terms, pull, y, centre, sigma, tolerance, limit, damping, far):  # type: ignore[no-untyped-def]
+def _worst(gradient, limits):  # type: ignore[no-untyped-def]
+    worst = 0.0
+    for i in range(gradient.size):
+        worst = max(worst, abs(gradient[i]) / limits[i])
+    return worst
+
+
+@kernel
+def _solve(w, tilted, terms, pull, y, centre, sigma, limits, limit, damping, far):  # type: ignore[no-untyped-def]
     value, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma)
     spread = 0.0
     for j in range(centre.size):
         spread += 0.5 * centre[j] * centre[j] / sigma
-    first = max(np.sqrt(np.sum(gradient * gradient)), tolerance)
+    first = max(_worst(gradient, limits), 1.0)
     for iteration in range(limit):
         steepness, largest = 0.0, 0.0
         for i in range(y.size):
             steepness += gradient[i] * gradient[i]
             largest = max(largest, abs(y[i]))
-        if np.sqrt(steepness) <= tolerance or not largest <= far:  # prices run away where rows cannot be met
-            return x, y, s, damping, iteration, np.sqrt(steepness) <= tolerance, np.sqrt(steepness) / first
+        left = _worst(gradient, limits)
+        if left <= 1.0 or not largest <= far:  # prices run away where rows cannot be met
+            return x, y, s, damping, iteration, left <= 1.0, left / first
         found = False
         for _ in range(RETRIES):
             step = _direction(w, terms, y, gradient, free, tight, t, sigma, damping * sigma)
@@ -208,6 +217,6 @@ def _solve(w, tilted, terms, pull, y, centre, sigma, tolerance, limit, damping, 
                 break
             damping = min(DAMPING[1], 100.0 * damping)
         if not found:
-            return x, y, s, damping, iteration, False, np.sqrt(steepness) / first
-    rest = np.sqrt(np.sum(gradient * gradient))
-    return x, y, s, damping, limit, rest <= tolerance, rest / first
+            return x, y, s, damping, iteration, False, left / first
+    left = _worst(gradient, limits)
+    return x, y, s, damping, limit, left <= 1.0, left / first

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from copter.pricing import chunk_bounds, dot, run_chunks
 from copter.solvers.newton_kernels import dense_hessian, hessian_diagonal, hessian_times, project_blocks
 from copter.solvers.sampling import Sampler
-from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
+from copter.solvers.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.store import NO_TOTAL
 
 Sample: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -100,6 +100,7 @@ class SemismoothNewton:
         self._weight = np.where(working.relation == NO_TOTAL, np.inf, working.total**2)
         self._sampler = Sampler(self._weight, self._blocks)
         self._elastic = 0.0
+        self._rows = RowTest(working)
         weights = np.diff(working.pointer[working.first]) + np.diff(working.first)
         self._chunks = chunk_bounds(weights)
         self._kinked = working.lower_row < working.upper_row
@@ -135,20 +136,20 @@ class SemismoothNewton:
         return self.working, 0.0
 
     def solve(
-        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, tolerance: float, limit: int
+        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
     ) -> InnerResult:
-        """Maximise psi from ``y`` until the gradient's norm is at most ``tolerance``."""
+        """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size."""
         here = self.evaluate(y, centre, sigma)
-        first, far = float(np.linalg.norm(here.gradient)), runaway_price(self.working)
+        left, far = self._left(here, closeness), runaway_price(self.working)
+        first = max(left, 1.0)
 
         def result(iterations: int) -> InnerResult:
-            left = float(np.linalg.norm(here.gradient))
-            return InnerResult(here.x, here.y, left <= tolerance, iterations, left / max(first, tolerance))
+            residual = float(np.linalg.norm(here.gradient))
+            return InnerResult(here.x, here.y, left <= 1.0, iterations, left / first, residual)
 
         for iteration in range(limit):
             # prices run away where rows cannot be met
-            done = np.linalg.norm(here.gradient) <= tolerance or abs(here.y).max(initial=0.0) > far
-            if done or self.stop():
+            if left <= 1.0 or abs(here.y).max(initial=0.0) > far or self.stop():
                 return result(iteration)
             there = None
             for _ in range(RETRIES):
@@ -158,8 +159,14 @@ class SemismoothNewton:
             if there is None:
                 return result(iteration)
             self._judge(np.linalg.norm(there.gradient) <= 0.5 * np.linalg.norm(here.gradient))
-            here = there
+            here, left = there, self._left(there, closeness)
         return result(limit)
+
+    def _left(self, here: Point, closeness: float) -> float:
+        """What is left of the gradient, over what may be left of it."""
+        if self._elastic:
+            return float(np.linalg.norm(here.gradient)) / closeness
+        return self._rows.worst(here.gradient, here.x, closeness)
 
     def _judge(self, good: bool | np.bool_) -> None:
         """Take a larger sample for the Hessian where steps lead little further."""

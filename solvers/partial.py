@@ -70,15 +70,15 @@ class PartialSteps:
         self._moves = np.zeros(self.store.requests.size, np.bool_)
         self._needed = _needed(view_of(self.store), self.store.rows.size)
 
-    def step(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing) -> Moved | None:
+    def step(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, size: float) -> Moved | None:
         """One step from (x, y) with a pass at y; None if this leads no further.
 
-        So it is if most requests would have to move, if none moves that did not before, or if a ray shows
+        ``size`` is what the gap is relative to.  It leads no further if most requests would have to move, if none moves that did not before, or if a ray shows
         that there is no optimum.
         """
         budget, store, moves = self.budget, self.store, self._moves
         before = np.count_nonzero(moves)
-        activity, weight = self._choose(x, y, pricing)
+        activity, weight = self._choose(x, y, pricing, size)
         self._patience *= _MORE_PATIENCE
         if not before < np.count_nonzero(moves) <= _MOST * len(self.program):
             return None
@@ -121,7 +121,7 @@ class PartialSteps:
         return room
 
     def _choose(
-        self, x: SparseX, y: NDArray[np.float64], pricing: Pricing
+        self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, size: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Let more requests move; returns A x and |A| |x|."""
         store, budget = self.store, self.budget
@@ -142,7 +142,11 @@ class PartialSteps:
             weight += part[1]
             reach += part[2]
         lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
-        priced = abs(y) > 1e-9 * abs(y).max(initial=0.0)
+        # what a row is worth, in units of cost: prices of rows in different units do not compare
+        extent = np.maximum(np.minimum(abs(upper), abs(lower)), weight)
+        extent = np.where(np.isfinite(extent) & (extent > 0), extent, 1.0)
+        worth, last_worth = abs(y) * extent, abs(self._last_y) * extent
+        priced = worth > 1e-9 * worth.max(initial=0.0)
         lack = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
         lack = np.where(priced, abs(np.where(y > 0, upper, lower) - activity), lack)
         movable = np.where((activity > upper) | (activity < lower), weight, reach)
@@ -150,12 +154,12 @@ class PartialSteps:
         need = self._patience * lack / np.maximum(movable, np.maximum(1e-9 * lack, 1e-100))
         need = np.maximum(need, np.where(priced, self._patience * _LEAST_NEED, 0.0))
         # rows that were short for what moved, but are not for all: others should make room on them
-        top = abs(self._last_y).max(initial=0.0)
-        blocking = (abs(self._last_y) > _SHORT * top) & (abs(y) <= _SHORT * top)
-        missing = float((abs(y) * lack)[priced].sum()) / top if top else 0.0
+        top = last_worth.max(initial=0.0)
+        blocking = (last_worth > _SHORT * top) & (worth <= _SHORT * top)
+        missing = extent * (float((abs(y) * lack)[priced].sum()) / top if top else 0.0)
         room = np.minimum(1.0, self._patience * missing / np.maximum(weight, missing + 1e-300))
         need = np.where(blocking, np.maximum(need, room), need)
-        limit = _threshold(loss, _IGNORED * budget.tolerance * max(1.0, abs(pricing.request_bound)))
+        limit = _threshold(loss, _IGNORED * budget.tolerance * size)
         salt, moves = store.clock, self._moves
         run_chunks(
             lambda k: _choose(view, need, loss, limit, salt, bounds[k], bounds[k + 1], moves),
@@ -199,7 +203,9 @@ def _losses(view, y, marginal, first, column, value, begin, end, loss):  # type:
         if view.relation[q] == AT_MOST:
             lost -= level * (view.total[q] - placed)
         elif view.relation[q] == EXACTLY:
-            lost += abs(view.total[q] - placed) * (1.0 + abs(level))
+            lost += abs((view.total[q] - placed) * level)
+            if abs(view.total[q] - placed) > 1e-9 * view.total[q]:
+                lost = np.inf  # it must move, whatever that costs
         else:
             lost = np.inf  # boxes: columns are independent, and their marginal price says nothing
         loss[q] = lost

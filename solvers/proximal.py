@@ -192,6 +192,14 @@ class _Answer:
         parts = np.array([relative.primal, relative.dual, relative.gap])
         return float(np.where(np.isnan(parts), np.inf, np.minimum(parts, 1.0)).max())
 
+    def better_than(self, other: _Answer) -> bool:
+        """Whether its worst residual is smaller, or as large and the others are."""
+        mine, others = self.certificate.relative, other.certificate.relative
+        total, least = (
+            sum(min(part, 1.0) for part in (each.primal, each.dual, each.gap)) for each in (mine, others)
+        )
+        return (self.worth, total) < (other.worth, least)
+
 
 class _Run:
     """One solve: the loop over columns."""
@@ -265,11 +273,12 @@ class _Run:
                 first=first,
                 sigma=sigma,
                 goal=goal,
+                least=now.certificate.size if working.column.size == self.store.n_variables else 0.0,
             )
             now, sigma = self._look(steps.x, steps.y), steps.sigma
             self._report(working.column.size, now.certificate)
             improved = now.worth < 0.5 * best.worth
-            best = now if now.worth < best.worth else best
+            best = now if now.better_than(best) else best
             if now.certificate.within(settings.tolerance):
                 return self._solution(Status.OPTIMAL, "residuals and gap are within the tolerance", now)
             if steps.ray is not None:
@@ -310,7 +319,7 @@ class _Run:
             )
             now = there if there.certificate.bound > now.certificate.bound else now
         while not budget.spent():
-            moved = partial.step(now.x, now.y, now.pricing)
+            moved = partial.step(now.x, now.y, now.pricing, now.certificate.size)
             if moved is None:
                 break
             last, now = now, self._look(moved.x, moved.y)

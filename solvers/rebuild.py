@@ -78,7 +78,7 @@ class Rebuild(Solver):
             warm=(found.warm_started, found.warm_reason),
             last=churn_base(self._last.x if self._last else None, program),
             ray=found.ray,
-            certificate=Certificate(found.objective, found.bound, found.relative, found.absolute),
+            certificate=Certificate(found.objective, found.bound, found.size, found.relative, found.absolute),
             pricing=copy.original_pricing(found.pricing),
         )
         self._last = _LastRound(LastX.of(program, x), LastY.of(program, y))
@@ -153,12 +153,16 @@ class Copy:
         if pricing is None:
             return None
         store = self.original.store
-        marginal = np.zeros(store.requests.size)
-        marginal[self._slots] = pricing.marginal
+        marginal, forced = np.zeros(store.requests.size), np.zeros(store.requests.size)
+        marginal[self._slots], forced[self._slots] = pricing.marginal, pricing.forced
         slot = self._slots[pricing.slot]
         order = np.argsort(slot, kind="stable")
         return pricing._replace(
-            marginal=marginal, slot=slot[order], column=pricing.column[order], clock=store.clock
+            marginal=marginal,
+            forced=forced,
+            slot=slot[order],
+            column=pricing.column[order],
+            clock=store.clock,
         )
 
     def fresh_y(self, y: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ from copter.solvers.descent import CoordinateDescent
 from copter.solvers.log_descent import LogDescent
 from copter.solvers.log_newton import LogNewton, fits
 from copter.solvers.newton import SemismoothNewton
-from copter.solvers.working_set import InnerResult, WorkingSet, runaway_price
+from copter.solvers.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.terms import TermBatch
 
 if TYPE_CHECKING:
@@ -48,16 +48,19 @@ so little left it goes on, once, at the same length."""
 _STALLED, _STALLS, _CLOSER = 0.7, 3, 0.1
 """Where so many converged steps do not lessen the gap to this share, the inner tolerance holds it up."""
 _INNER_SHARE = 0.01
+_INEXACT, _INEXACT_STEPS = 0.1, 20
+"""A step that leaves rows off by so much less than it moved is good enough to go on from, so many times."""
 _RAY_GAP = 1e-3
+_DUST = 1e-12
 
 
 class InnerSolver(Protocol):
     """What solves the subproblem of one step."""
 
     def solve(
-        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, tolerance: float, limit: int
+        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
     ) -> InnerResult:
-        """Solve it from prices ``y`` to ``tolerance``, in at most ``limit`` iterations."""
+        """Solve it from prices ``y``, rows to a share ``closeness`` of their sizes, in ``limit`` iterations."""
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
         """Prices proportional to the least violation of the rows that the columns can reach."""
@@ -113,6 +116,7 @@ def run_steps(
     first: float = COLD_SIGMA,
     sigma: float = 0.0,
     goal: float,
+    least: float = 0.0,
 ) -> StepsResult:
     """Proximal-point steps from (x, y) until the set's own relative gap is at most ``goal``.
 
@@ -121,22 +125,23 @@ def run_steps(
     first : float
         First step length, in multiples as :data:`COLD_SIGMA`.
     sigma : float
-        First step length itself, to go on with that of an earlier call.
+        First step length, to go on with that of an earlier call.
     goal : float
+    least : float
+        The gap is relative to the size of the objective, but not to less than this.
     """
-    centre, prices = working.values_at(x), y / working.row_scale
+    centre = working.values_at(x)
     reached, ray, violation, failures, long_steps = centre, None, None, 0, 0
-    sound, looked = prices, False
-    bounds = np.concatenate((working.lower_row, working.upper_row))
-    bounds = bounds[np.isfinite(bounds)]
-    closeness = _INNER_SHARE * budget.tolerance * (1.0 + math.sqrt(dot(bounds, bounds)))
+    closeness, unit = _INNER_SHARE * budget.tolerance, 1.0
     loosest, last_gap, stalls = closeness, math.inf, 0
-    unit = working.step
     solver: InnerSolver
     measured: WorkingSet | WorkingTerms = working
     if program.store.terms:
-        measured = terms = WorkingTerms(working, TermBatch.of(program.store))
-        slopes, unit = terms.reference(centre)
+        batch = TermBatch.of(program.store)
+        slopes, unit, cost = WorkingTerms(working, batch).reference(centre)
+        working = working.with_cost_unit(cost)
+        measured = terms = WorkingTerms(working, batch)
+        slopes = slopes / cost
         if inner == "cd" and terms.logs:
             solver = LogDescent(working, terms, budget.late, slopes)
         elif inner == "cd":
@@ -148,14 +153,15 @@ def run_steps(
         solver = CoordinateDescent(working, budget.late)
     else:
         solver = SemismoothNewton(working, budget.late, budget.threads)
-    sigma = sigma or first * unit
+    prices, least = working.scaled_prices(y), least / working.cost_scale
+    sound, looked = prices, False
+    sigma, inexact = sigma or first * unit, 0
     while not budget.spent():
-        attainable = 1e-14 * math.sqrt(dot(centre, centre))
         limit = min(_INNER_LIMIT, budget.iteration_limit - budget.iterations)
-        result = solver.solve(prices, centre, sigma, closeness + attainable, limit)
+        result = solver.solve(prices, centre, sigma, closeness, limit)
         budget.iterations += max(1, result.iterations)
-        objective, loss = measured.gap(result.x, result.y)
-        gap = abs(loss) / max(1.0, abs(objective))
+        size, loss = measured.gap(result.x, result.y)
+        gap = abs(loss) / max(size, least, math.ulp(0.0))
         move, reached = result.x - centre, result.x
         log.debug(
             "    sigma %.1e: %d steps, %s, gap %.1e, move %.1e",
@@ -168,7 +174,7 @@ def run_steps(
         if result.converged:
             centre, prices, violation, failures, long_steps = result.x, result.y, None, 0, 0
             sound, looked = prices, False
-            ray = primal_ray(program, working.sparse(move)) if gap > _RAY_GAP else None
+            ray = primal_ray(program, working.sparse(_swept(move))) if gap > _RAY_GAP else None
             if ray is not None or gap <= goal or not move.any() or budget.late():
                 break
             stalls = stalls + 1 if gap > _STALLED * last_gap else 0
@@ -180,6 +186,9 @@ def run_steps(
             if 2 * result.iterations <= _INNER_LIMIT:
                 sigma = min(sigma * _GROWTH, _SIGMA_RANGE[1] * unit)
             continue
+        if inexact < _INEXACT_STEPS and result.residual <= _INEXACT * math.sqrt(dot(move, move)):
+            centre, prices, inexact = result.x, result.y, inexact + 1
+            continue
         if result.left <= _MERELY_LONG:
             long_steps += 1
         else:
@@ -190,7 +199,7 @@ def run_steps(
             looked = True
             elastic = solver.least_violation(result.x, max(1, budget.iteration_limit - budget.iterations))
             budget.iterations += elastic.iterations
-            if math.sqrt(dot(elastic.y, elastic.y)) > closeness:  # else the rows can be met
+            if RowTest(working).worst(elastic.y, elastic.x, closeness) > 1.0:  # else the rows can be met
                 violation = elastic.y * working.row_scale
                 ray = farkas_ray(program, violation, budget.threads)
                 if ray is not None:
@@ -200,4 +209,9 @@ def run_steps(
         if abs(result.y).max(initial=0.0) <= runaway_price(working):
             prices = result.y
     prices = prices if violation is None else sound  # they went where the columns that lack should be
-    return StepsResult(working.sparse(reached), prices * working.row_scale, sigma, ray, violation)
+    return StepsResult(working.sparse(reached), working.prices(prices), sigma, ray, violation)
+
+
+def _swept(move: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A move without the dust of its length."""
+    return np.where(abs(move) > _DUST * abs(move).max(initial=0.0), move, 0.0)

@@ -1,9 +1,13 @@
-"""The columns a solver works on, gathered from the store, with rows scaled to unit norm.
+"""The columns a solver works on, gathered from the store, in units in which typical figures are about 1.
 
 Requests of many columns are screened by their prices (:mod:`copter.pricing`): a working set holds the
 columns that could be nonzero near the current prices, and everything else is known to be zero until the
 next pass over the whole store says otherwise.  For a Sia round of 1.8 million columns that leaves some
 10 to 20 columns a job.
+
+Inside the set a typical request's total is 1, a typical cost is 1, and rows have unit norm; what a request costs
+in any case is taken off its costs.  So no constant of the solvers depends on the units of the program, and no
+forced cost drowns the others in rounding errors.
 """
 
 from __future__ import annotations
@@ -20,7 +24,48 @@ from copter.pricing import KEEP_ALL, dot
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
 
 _RUIZ_PASSES = 8
-_LEAST_UNIT, _LEAST_COST = 1e-6, 1e-12
+_ROUNDING = 1e-14
+_LEAST_UNIT = 1e-6
+_SAME_COST = 1e-14
+"""Costs of a request that differ by no more than this share of them are equal but for rounding."""
+
+
+class RowTest:
+    """How far rows are from where they should be, each relative to its own size.
+
+    The size of a row is its bound, or what flows through it if that is more, as for the certificate
+    (:mod:`copter.measure`).
+
+    Parameters
+    ----------
+    working : WorkingSet
+    """
+
+    def __init__(self, working: WorkingSet) -> None:
+        self.working = working
+        low, high = (
+            np.where(np.isfinite(bound), abs(bound), np.inf)
+            for bound in (working.lower_row, working.upper_row)
+        )
+        size = np.minimum(low, high)
+        self._size = np.where(np.isfinite(size), size, 0.0)
+        self._heavy = (self._size == 0) | _mixed(working)
+
+    def limits(self, x: NDArray[np.float64], closeness: float) -> NDArray[np.float64]:
+        """What each row may be off by: ``closeness`` of its size, and rounding errors."""
+        weight = row_weight(self.working, x) if self._heavy.any() else 0.0
+        return np.maximum(closeness * np.maximum(self._size, weight), self._rounding(x))
+
+    def worst(self, off: NDArray[np.float64], x: NDArray[np.float64], closeness: float) -> float:
+        """The largest of the distances ``off`` over what the rows may be off by."""
+        limit = np.maximum(closeness * self._size, self._rounding(x))
+        beyond = abs(off) > limit
+        if not (beyond & ~self._heavy).any() and beyond.any():
+            limit = self.limits(x, closeness)
+        return float((abs(off) / limit).max(initial=0.0))
+
+    def _rounding(self, x: NDArray[np.float64]) -> float:
+        return _ROUNDING * (1.0 + math.sqrt(dot(x, x)))
 
 
 class InnerResult(NamedTuple):
@@ -32,6 +77,7 @@ class InnerResult(NamedTuple):
     converged : whether it met its tolerance
     iterations : steps it took
     left : what is left of the residual that it began with, as a share of it
+    residual : norm of what rows are off by
     """
 
     x: NDArray[np.float64]
@@ -39,6 +85,7 @@ class InnerResult(NamedTuple):
     converged: bool
     iterations: int
     left: float = 1.0
+    residual: float = math.inf
 
 
 class WorkingSet(NamedTuple):
@@ -52,9 +99,9 @@ class WorkingSet(NamedTuple):
     pointer, row, value : compressed columns of the scaled coupling matrix (unsigned rows: kernels that
         gather by them are a third faster, because nothing counts from the end)
     lower_row, upper_row : (rows,) scaled row bounds
-    row_scale : (rows,) factor on each row; a price of the scaled row is price / factor
+    row_scale : (rows,) factor on each row
     column_scale : (columns,) unit of each column: its value in the set is x / unit
-    step : a natural step length: what a column typically gets over what it typically costs
+    cost_scale : unit of cost; a price of the scaled row is price / (row_scale cost_scale)
     """
 
     slot: NDArray[np.int64]
@@ -72,7 +119,7 @@ class WorkingSet(NamedTuple):
     upper_row: NDArray[np.float64]
     row_scale: NDArray[np.float64]
     column_scale: NDArray[np.float64]
-    step: float
+    cost_scale: float
 
     def values_at(self, x: SparseX) -> NDArray[np.float64]:
         """Values of an allocation on the columns of the set, (columns,)."""
@@ -85,10 +132,22 @@ class WorkingSet(NamedTuple):
         slot, value = self.slot[self.block[nonzero]], x[nonzero] * self.column_scale[nonzero]
         return SparseX(slot, self.column[nonzero], value)
 
+    def scaled_prices(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Prices of the set's rows for prices of the program's."""
+        return y / (self.row_scale * self.cost_scale)
+
+    def prices(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Prices of the program's rows for prices of the set's."""
+        return y * (self.row_scale * self.cost_scale)
+
+    def with_cost_unit(self, unit: float) -> WorkingSet:
+        """The set with its costs in another unit."""
+        return self._replace(cost=self.cost / unit, cost_scale=self.cost_scale * unit)
+
     def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
-        """Objective, and objective - bound, of the set as a program of its own (scaled prices)."""
-        objective = dot(self.cost, x)
-        return objective, objective - self.bound(x, y, np.zeros(self.slot.size, np.bool_))
+        """Size of the objective, and objective - bound, of the set as a program of its own (scaled prices)."""
+        loss = dot(self.cost, x) - self.bound(x, y, np.zeros(self.slot.size, np.bool_))
+        return dot(abs(self.cost), x), loss
 
     def bound(self, x: NDArray[np.float64], y: NDArray[np.float64], without: NDArray[np.bool_]) -> float:
         """Bound at scaled prices, without what some blocks add to it; x helps where sum rows bind."""
@@ -187,12 +246,13 @@ def gather(
     )
     relation = table.relation[blocks]
     single = (relation == NO_TOTAL)[block]
+    cost = _without_forced(first, relation, cost, upper)
+    decided = (relation == EXACTLY) & (table.n_columns[blocks] == 1)
+    typical = _typical_total(total[(relation != NO_TOTAL) & ~decided])
+    share = np.ones(total.size)
     summed = (relation != NO_TOTAL) & (total > 0)
-    most = float(total[summed].max(initial=0.0))
-    shares = total[summed] / most
-    typical = most * dot(shares, shares) / float(shares.sum()) if most else 1.0
-    unit = np.ones(total.size)
-    unit[summed] = np.maximum(np.sqrt(total[summed] / typical), _LEAST_UNIT)
+    share[summed] = np.maximum(np.sqrt(total[summed] / typical), _LEAST_UNIT)
+    unit = typical * share
     row_scale, column_scale = _scales(row, value, pointer, single, unit[block], rows.size)
     lower_row, upper_row = rows.lower[: rows.size], rows.upper[: rows.size]
     if held is not None:
@@ -201,7 +261,13 @@ def gather(
         largest = np.bincount(row, np.maximum(reach, 0.0), rows.size)
         lower_row = np.where(seen, np.minimum(lower_row - held.usage, largest), -np.inf)
         upper_row = np.where(seen, np.maximum(upper_row - held.usage, least), np.inf)
+    if single.all():  # nothing has told how large columns are: bounds do
+        used = np.bincount(row, minlength=rows.size) > 0
+        size = _typical_bound(lower_row * row_scale, upper_row * row_scale, used, upper / column_scale)
+        row_scale, column_scale = row_scale / size, column_scale * size
     _scale_entries(pointer, row, value, row_scale, column_scale)
+    cost *= column_scale
+    cost_scale = root_mean_square(cost / share[block]) or 1.0
     return WorkingSet(
         blocks,
         relation,
@@ -209,7 +275,7 @@ def gather(
         first,
         block,
         column,
-        cost * column_scale,
+        cost / cost_scale,
         upper / column_scale,
         pointer,
         row,
@@ -218,8 +284,50 @@ def gather(
         upper_row * row_scale,
         row_scale,
         column_scale,
-        float(typical) / typical_cost(cost * column_scale / unit[block]),
+        cost_scale,
     )
+
+
+def _typical_total(totals: NDArray[np.float64]) -> float:
+    """Mean of totals, each weighted by itself; 1 where there are none."""
+    most = float(totals.max(initial=0.0))
+    if not most:
+        return 1.0
+    shares = totals / most
+    return most * dot(shares, shares) / float(shares.sum())
+
+
+def _typical_bound(
+    lower_row: NDArray[np.float64],
+    upper_row: NDArray[np.float64],
+    used: NDArray[np.bool_],
+    upper: NDArray[np.float64],
+) -> float:
+    """Median of the bounds of rows that are used, or of columns; 1 where there are none."""
+    for bounds in (np.concatenate((lower_row[used], upper_row[used])), upper):
+        sizes = abs(bounds[np.isfinite(bounds) & (bounds != 0)])
+        if sizes.size:
+            return float(np.median(sizes))
+    return 1.0
+
+
+@kernel
+def _without_forced(first, relation, cost, upper):  # type: ignore[no-untyped-def]
+    """Costs without what a request with sum(x) == total pays in any case."""
+    rest = cost.copy()
+    for b in range(relation.size):
+        if relation[b] != EXACTLY:
+            continue
+        least, most = np.inf, -np.inf
+        for j in range(first[b], first[b + 1]):
+            if upper[j] > 0.0:
+                least, most = min(least, cost[j]), max(most, cost[j])
+        forced = least if least > 0.0 else (most if most < 0.0 else 0.0)
+        for j in range(first[b], first[b + 1]):
+            rest[j] = cost[j] - forced
+            if abs(rest[j]) <= _SAME_COST * abs(forced):
+                rest[j] = 0.0
+    return rest
 
 
 @kernel
@@ -286,12 +394,6 @@ def _even_out(pointer, row, size, single, row_scale, column_scale):  # type: ign
                 size[k] *= factor * largest[row[k]]
 
 
-def typical_cost(costs: NDArray[np.float64]) -> float:
-    """Root mean square of the costs that are not 0; 1 where there are none, or only rounding errors."""
-    size = root_mean_square(costs)
-    return size if size > _LEAST_COST else 1.0
-
-
 def root_mean_square(values: NDArray[np.float64]) -> float:
     """Of the values that are not 0; 0 where there are none."""
     return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))
@@ -303,7 +405,7 @@ def _inverse_root(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def runaway_price(w: WorkingSet) -> float:
-    """A price so large that rows which need it cannot be met."""
+    """A price, in the set's units, so large that rows which need it cannot be met."""
     return 1e10 * (1.0 + float(abs(w.cost).max(initial=0.0)))
 
 
@@ -374,3 +476,23 @@ def _lightest(pointer_start, entry_start, n_columns, pointer, value):  # type: i
                 low = weight
                 column[u] = j
     return column
+
+
+@kernel
+def row_weight(w, x):  # type: ignore[no-untyped-def]
+    """|A| |x| of a working set."""
+    weight = np.zeros(w.lower_row.size)
+    for j in range(x.size):
+        for k in range(w.pointer[j], w.pointer[j + 1]):
+            weight[w.row[k]] += abs(w.value[k] * x[j])
+    return weight
+
+
+@kernel
+def _mixed(w):  # type: ignore[no-untyped-def]
+    """Whether a row has coefficients of both signs, so that more may flow through it than its bound says."""
+    positive, negative = np.zeros(w.lower_row.size, np.bool_), np.zeros(w.lower_row.size, np.bool_)
+    for k in range(w.value.size):
+        positive[w.row[k]] |= w.value[k] > 0.0
+        negative[w.row[k]] |= w.value[k] < 0.0
+    return positive & negative

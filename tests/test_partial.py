@@ -129,7 +129,7 @@ def test_if_all_lose_there_is_no_partial_step():
     y = np.zeros(12)
     steps = PartialSteps(program, budget)
     assert (
-        steps.step(NOTHING, y, price(program.store, y, slack=np.inf)) is None
+        steps.step(NOTHING, y, price(program.store, y, slack=np.inf), 1.0) is None
     )  # all of them lose: all must move
 
 

@@ -1,0 +1,379 @@
+"""What an allocation does, request by request and row by row: costs, losses at given prices, violations.
+
+At prices y, with p = c + A'y and the marginal prices m_q of a pass (:mod:`copter.pricing`), the difference
+between the objective and the bound is a sum of losses, none of them negative where nothing is violated:
+
+    request q    sum_j (p_j - m_q) x_j - min(p_j - m_q, 0) upper_j  +  m_q (sum_j x_j - total_q)
+    row i        y_i (u_i - A_i x), or y_i (l_i - A_i x) where y_i < 0
+
+Added up like this nothing large cancels: a request whose costs are forced on it has a loss of exactly 0, where
+objective - bound would have the rounding error of these costs.
+
+Sizes, which losses and violations are judged against, are sums of absolute terms, so that they grow and
+shrink with the units of what they measure:
+
+    of the objective    sum_j (|c_j| - f_q) x_j, f_q the price of what is forced, plus |phi'(t) t|, t = a'x, for terms
+    of a row            max(|its bound|, sum_j |a_ij x_j|)
+    of a sum row        max(total_q, sum_j |x_j|);  of a box  max(upper_j, |x_j|)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.pricing import Pricing, StoreView, chunk_bounds, run_chunks, view_of
+from copter.store import AT_MOST, NO_TOTAL, ConstraintStore
+
+_RUIZ_PASSES = 12
+_LITTLE = 1e-3
+_NOISE = 1e-12
+"""What a row may be over, as a share of the largest that one of its columns can be by its own bounds."""
+
+
+class Measures(NamedTuple):
+    """An allocation at the prices of a pass.
+
+    Attributes
+    ----------
+    objective : c'x, convex terms not counted
+    size : what it is judged against, convex terms not counted
+    curved : p'x of requests with convex terms, whose losses are not in ``loss``
+    loss : (request slots,) losses of the requests
+    activity, weight : (row slots,) A x and |A| |x|
+    local : largest violation of a box or a sum row, relative to its size
+    squares : sum of their squares, absolute
+    """
+
+    objective: float
+    size: float
+    curved: float
+    loss: NDArray[np.float64]
+    activity: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    local: float
+    squares: float
+
+
+def measure(
+    store: ConstraintStore,
+    slot: NDArray[np.int64],
+    column: NDArray[np.int64],
+    value: NDArray[np.float64],
+    y: NDArray[np.float64],
+    pricing: Pricing,
+    threads: int | None = None,
+) -> Measures:
+    """Measure an allocation, given by its nonzeros (ascending by slot and column), at the prices of a pass.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    slot, column, value : (k,) arrays
+    y : (row slots,) ndarray
+        The prices of ``pricing``.
+    pricing : Pricing
+    threads : int, optional
+    """
+    view = view_of(store)
+    size = view.n_columns.size
+    first = np.concatenate(([0], np.cumsum(np.bincount(slot, minlength=size))))
+    curved = np.zeros(size, np.bool_)
+    curved[store.terms.slots()] = True
+    # requests with bounds of their own are looked at column by column, others nonzero by nonzero
+    longest = int(view.n_columns.max(initial=0))
+    bounds = chunk_bounds(view.n_columns)
+    loss = np.zeros(size)
+    parts = run_chunks(
+        lambda k: _measure_chunk(
+            view,
+            y,
+            pricing.marginal,
+            pricing.forced,
+            curved,
+            first,
+            column,
+            value,
+            bounds[k],
+            bounds[k + 1],
+            longest,
+            loss,
+        ),
+        bounds.size - 1,
+        threads,
+    )
+    activity, weight = np.zeros(y.size), np.zeros(y.size)
+    figures = np.zeros(4)
+    local = 0.0
+    for part in parts:
+        figures += part[0]
+        local = max(local, part[1])
+        activity += part[2]
+        weight += part[3]
+    objective, spent, along, squares = figures.tolist()
+    return Measures(objective, max(0.0, spent), along, loss, activity, weight, local, squares)
+
+
+def row_excess(
+    store: ConstraintStore, activity: NDArray[np.float64], weight: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What each row is over its bounds: absolute, and relative to the row's own size; (row slots,) each.
+
+    Where that size is next to nothing, rounding errors of the columns would count: what is below 1e-12 of
+    what a single column of the row can use is no excess.
+    """
+    rows = store.rows
+    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
+    over = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
+    size = np.maximum(abs(np.where(activity > upper, upper, lower)), weight)
+    relative = np.divide(over, size, out=np.zeros(over.size), where=over > 0)
+    doubtful = relative > _NOISE
+    if doubtful.any():
+        units = row_units(store, doubtful)
+        relative[doubtful & (over <= _NOISE * units)] = 0.0
+    return over, relative
+
+
+def least_stake(store: ConstraintStore, threads: int | None = None) -> float:
+    """The least that any request would lose by its next best choice: a unit of cost where hardly any is paid.
+
+    The next best choice costs (second smallest cost - smallest) * total; where columns are not held by a sum
+    row, |c_j| upper_j.  0 if no request has a choice.
+    """
+    view = view_of(store)
+    bounds = chunk_bounds(view.n_columns)
+    parts = run_chunks(lambda k: _least_stake(view, bounds[k], bounds[k + 1], 1), bounds.size - 1, threads)
+    stake = min(parts, default=np.inf)
+    return float(stake) if stake < np.inf else 0.0
+
+
+def some_stake(store: ConstraintStore) -> float:
+    """The same of a few dozen requests only, so not below it; 0 if they have no choice."""
+    view = view_of(store)
+    step = max(1, view.n_columns.size // 64)
+    stake = float(_least_stake(view, 0, view.n_columns.size, step))
+    return stake if stake < np.inf else 0.0
+
+
+def row_units(store: ConstraintStore, wanted: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+    """What the largest column of each row can use of it, (row slots,); 0 where nothing tells, or not wanted.
+
+    A column can be as large as its bound or its request's total; where it has neither, as its natural unit.
+    """
+    asked = np.ones(store.rows.size, np.bool_) if wanted is None else wanted
+    loose = LooseColumns.of(store)
+    natural = np.zeros(store.requests.size + 1, np.int64)
+    np.cumsum(np.bincount(loose.slot, minlength=store.requests.size), out=natural[1:])
+    units: NDArray[np.float64] = _row_units(view_of(store), natural, loose.units(), asked)
+    return units
+
+
+class LooseColumns(NamedTuple):
+    """Columns that neither a bound nor a sum row holds; how large they are follows from the rows alone.
+
+    Scaling rows by r and columns by s until the largest entries of all are 1 (Ruiz 2001) tells units up to
+    one factor, which the typical bound of a row gives: column j is measured in s_j times the median of
+    r_i |b_i|.
+
+    Attributes
+    ----------
+    slot, column : (k,) arrays, ascending
+    pointer, row, value : their entries, compressed by columns
+    scale : (k,) s_j
+    bound : median of r_i |b_i|; 0 where no row has a bound other than 0
+    """
+
+    slot: NDArray[np.int64]
+    column: NDArray[np.int64]
+    pointer: NDArray[np.int64]
+    row: NDArray[np.int64]
+    value: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    bound: float
+
+    @classmethod
+    def of(cls, store: ConstraintStore) -> LooseColumns:
+        """The loose columns of a store."""
+        view, rows = view_of(store), store.rows
+        slot, column, pointer, row, value = _loose_columns(view)
+        size, owner = abs(value), np.repeat(np.arange(slot.size), np.diff(pointer))
+        scale, factor = np.ones(slot.size), np.ones(rows.size)
+        for _ in range(_RUIZ_PASSES if size.size else 0):
+            tall, wide = np.zeros(rows.size), np.zeros(slot.size)
+            np.maximum.at(tall, row, size)
+            np.maximum.at(wide, owner, size)
+            by_row, by_column = (1.0 / np.sqrt(np.where(each > 0, each, 1.0)) for each in (tall, wide))
+            size *= by_row[row] * by_column[owner]
+            factor, scale = factor * by_row, scale * by_column
+        used = np.bincount(row, minlength=rows.size) > 0
+        bounds = np.concatenate(
+            [(factor * abs(each[: rows.size]))[used] for each in (rows.lower, rows.upper)]
+        )
+        bounds = bounds[np.isfinite(bounds) & (bounds > 0)]
+        return cls(slot, column, pointer, row, value, scale, float(np.median(bounds)) if bounds.size else 0.0)
+
+    def units(self) -> NDArray[np.float64]:
+        """Natural unit of each column; 0 where nothing tells."""
+        return self.scale * self.bound
+
+    def dual(self, store: ConstraintStore, y: NDArray[np.float64], size: float) -> float:
+        """The largest -p_j relative to |c_j| + |a_j|'|y|, or to what is next to nothing in its unit.
+
+        A reduced cost is next to nothing if a unit of its column changes an objective of this ``size`` by a
+        thousandth: where a column has no costs and its rows no prices, mere rounding errors would count.
+        """
+        owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
+        cost, paid = store.column_costs(self.slot, self.column), y[self.row] * self.value
+        p = cost + np.bincount(owner, paid, self.slot.size)
+        whole = abs(cost) + np.bincount(owner, abs(paid), self.slot.size)
+        units = self.units()
+        floor = np.divide(_LITTLE * size, units, out=np.zeros(units.size), where=units > 0)
+        wrong = p < 0
+        return float((-p[wrong] / np.maximum(whole, floor)[wrong]).max(initial=0.0))
+
+
+@kernel
+def _cap(view, q, j):  # type: ignore[no-untyped-def]
+    return view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+
+
+@kernel
+def _measure_chunk(  # type: ignore[no-untyped-def]
+    view: StoreView, y, marginal, forced, curved, first, column, value, begin, end, longest, loss
+):
+    activity, weight = np.zeros(y.size), np.zeros(y.size)
+    dense = np.zeros(longest)
+    objective, spent, along, squares, local = 0.0, 0.0, 0.0, 0.0, 0.0
+    for q in range(begin, end):
+        n = view.n_columns[q]
+        if n == 0:
+            continue
+        usage, start = view.usage[q], view.cost_start[q]
+        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+        relation, total, level = view.relation[q], view.total[q], marginal[q]
+        summed = relation != NO_TOTAL
+        plain = summed and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total))
+        lost, mass, taken = 0.0, 0.0, 0.0
+        for k in range(first[q], first[q + 1]):
+            j, xj = column[k], value[k]
+            c, priced = view.scale[q] * view.cost[start + j], 0.0
+            for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+                r = np.uint32(view.row[e])
+                priced += y[r] * view.value[e]
+                activity[r] += view.value[e] * xj
+                weight[r] += abs(view.value[e] * xj)
+            objective += c * xj
+            spent += (abs(c) - forced[q]) * abs(xj)
+            mass += xj
+            taken += abs(xj)
+            if curved[q]:
+                along += (c + priced) * xj
+            elif plain:
+                lost += (c + priced - level) * xj
+            else:
+                dense[j] = xj
+            cap = _cap(view, q, j)
+            beyond = max(-xj, xj - cap)
+            if beyond > 0.0:
+                squares += beyond * beyond
+                local = max(local, beyond / max(abs(xj), cap if xj >= 0.0 and cap < np.inf else 0.0))
+        if summed:
+            over = mass - total
+            if over > 0.0 or relation != AT_MOST:
+                squares += over * over
+                if over != 0.0:
+                    local = max(local, abs(over) / max(total, taken))
+            if not curved[q] and over != 0.0:
+                lost += level * over
+        if not (plain or curved[q]):
+            for j in range(n):
+                priced = 0.0
+                for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+                    priced += y[np.uint32(view.row[e])] * view.value[e]
+                p = view.scale[q] * view.cost[start + j] + priced - level
+                if p < 0.0:
+                    cap = _cap(view, q, j)
+                    lost += p * (dense[j] - cap if cap < np.inf else dense[j])
+                else:
+                    lost += p * dense[j]
+                dense[j] = 0.0
+        loss[q] = lost
+    return np.array([objective, spent, along, squares]), local, activity, weight
+
+
+@kernel
+def _least_stake(view, begin, end, step):  # type: ignore[no-untyped-def]
+    least = np.inf
+    for q in range(begin, end, step):
+        summed = view.relation[q] != NO_TOTAL
+        best, next_best = np.inf, np.inf
+        if view.relation[q] == AT_MOST:
+            best = 0.0
+        for j in range(view.n_columns[q]):
+            c, cap = view.scale[q] * view.cost[view.cost_start[q] + j], _cap(view, q, j)
+            if not cap > 0.0:
+                continue
+            if not summed:
+                if c != 0.0 and cap < np.inf:
+                    least = min(least, abs(c) * cap)
+                continue
+            noise = 1e-12 * max(abs(c), abs(best) if best < np.inf else 0.0)
+            if c < best - noise:
+                best, next_best = c, best
+            elif c > best + noise and c < next_best:
+                next_best = c
+        if next_best < np.inf and view.total[q] > 0.0:
+            least = min(least, (next_best - best) * view.total[q])
+    return least
+
+
+@kernel
+def _row_units(view, first, natural, wanted):  # type: ignore[no-untyped-def]
+    units = np.zeros(wanted.size)
+    for q in range(view.n_columns.size):
+        usage, loose = view.usage[q], first[q]
+        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+        for j in range(view.n_columns[q]):
+            most = _cap(view, q, j)
+            if view.relation[q] != NO_TOTAL:
+                most = min(most, view.total[q])
+            if most == np.inf:
+                most, loose = natural[loose], loose + 1
+            for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+                r = np.uint32(view.row[e])
+                if wanted[r]:
+                    units[r] = max(units[r], abs(view.value[e]) * most)
+    return units
+
+
+@kernel
+def _loose_columns(view):  # type: ignore[no-untyped-def]
+    """(slot, column, pointer, row, value) of the columns that neither a bound nor a sum row holds."""
+    columns = entries = 0
+    for q in range(view.n_columns.size):
+        if view.relation[q] == NO_TOTAL:
+            usage = view.usage[q]
+            pointer = view.pointer_start[usage]
+            for j in range(view.n_columns[q]):
+                if _cap(view, q, j) == np.inf:
+                    columns += 1
+                    entries += view.pointer[pointer + j + 1] - view.pointer[pointer + j]
+    slot, column = np.empty(columns, np.int64), np.empty(columns, np.int64)
+    starts, row, value = np.zeros(columns + 1, np.int64), np.empty(entries, np.int64), np.empty(entries)
+    k = n = 0
+    for q in range(view.n_columns.size):
+        if view.relation[q] == NO_TOTAL:
+            usage = view.usage[q]
+            pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+            for j in range(view.n_columns[q]):
+                if _cap(view, q, j) == np.inf:
+                    for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+                        row[n], value[n] = np.uint32(view.row[e]), view.value[e]
+                        n += 1
+                    slot[k], column[k] = q, j
+                    k += 1
+                    starts[k] = n
+    return slot, column, starts, row, value
