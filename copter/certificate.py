@@ -37,6 +37,10 @@ _CHUNK = 50_000
 """Nonzeros whose usage is summed in one piece, about."""
 
 
+_LITTLE = 1e-3
+"""Of the objective: what a reduced cost may add with a unit of its column and is next to nothing."""
+
+
 class SparseX(NamedTuple):
     """Nonzeros of an allocation: request slot, column, value; ascending by slot and column."""
 
@@ -127,8 +131,9 @@ def certify(
     if not store.terms and gap > 0.0 and size < some_stake(store):
         size = max(size, least_stake(store, threads))
     dual = pricing.dual
-    if dual > 0.0 and not store.terms:
-        dual = LooseColumns.of(store).dual(store, signed, size)
+    if dual > 0.0:
+        dual = LooseColumns.of(store).dual(store, signed, _LITTLE * size)
+    dual = max(dual, pricing.curved_dual)
     over, relative_over = row_excess(store, found.activity, found.weight)
     known = bool(np.isfinite(objective) and np.isfinite(bound))
     absolute = Residuals(

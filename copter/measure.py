@@ -29,7 +29,6 @@ from copter.pricing import Pricing, StoreView, chunk_bounds, run_chunks, view_of
 from copter.store import AT_MOST, NO_TOTAL, ConstraintStore
 
 _RUIZ_PASSES = 12
-_LITTLE = 1e-3
 _NOISE = 1e-12
 """What a row may be over, as a share of the largest that one of its columns can be by its own bounds."""
 
@@ -164,19 +163,19 @@ def row_units(store: ConstraintStore, wanted: NDArray[np.bool_] | None = None) -
     A column can be as large as its bound or its request's total; where it has neither, as its natural unit.
     """
     asked = np.ones(store.rows.size, np.bool_) if wanted is None else wanted
+    units: NDArray[np.float64] = _row_units(view_of(store), asked)
     loose = LooseColumns.of(store)
-    natural = np.zeros(store.requests.size + 1, np.int64)
-    np.cumsum(np.bincount(loose.slot, minlength=store.requests.size), out=natural[1:])
-    units: NDArray[np.float64] = _row_units(view_of(store), natural, loose.units(), asked)
+    size = abs(loose.value) * np.repeat(loose.units(), np.diff(loose.pointer))
+    np.maximum.at(units, loose.row, np.where(asked[loose.row], size, 0.0))
     return units
 
 
 class LooseColumns(NamedTuple):
-    """Columns that neither a bound nor a sum row holds; how large they are follows from the rows alone.
+    """Columns that no bound, sum row or convex term holds; how large they are follows from the rows alone.
 
     Scaling rows by r and columns by s until the largest entries of all are 1 (Ruiz 2001) tells units up to
-    one factor, which the typical bound of a row gives: column j is measured in s_j times the median of
-    r_i |b_i|.
+    one factor, which a typical row gives by its bound, or by what its other columns can use of it: column j is
+    measured in s_j times the median of r_i |b_i|.
 
     Attributes
     ----------
@@ -198,7 +197,9 @@ class LooseColumns(NamedTuple):
     def of(cls, store: ConstraintStore) -> LooseColumns:
         """The loose columns of a store."""
         view, rows = view_of(store), store.rows
-        slot, column, pointer, row, value = _loose_columns(view)
+        curved = np.zeros(view.n_columns.size, np.bool_)
+        curved[store.terms.slots()] = True
+        slot, column, pointer, row, value = _loose_columns(view, curved)
         size, owner = abs(value), np.repeat(np.arange(slot.size), np.diff(pointer))
         scale, factor = np.ones(slot.size), np.ones(rows.size)
         for _ in range(_RUIZ_PASSES if size.size else 0):
@@ -209,9 +210,8 @@ class LooseColumns(NamedTuple):
             size *= by_row[row] * by_column[owner]
             factor, scale = factor * by_row, scale * by_column
         used = np.bincount(row, minlength=rows.size) > 0
-        bounds = np.concatenate(
-            [(factor * abs(each[: rows.size]))[used] for each in (rows.lower, rows.upper)]
-        )
+        sides = rows.lower[: rows.size], rows.upper[: rows.size], _row_units(view, used)
+        bounds = np.concatenate([(factor * abs(each))[used] for each in sides])
         bounds = bounds[np.isfinite(bounds) & (bounds > 0)]
         return cls(slot, column, pointer, row, value, scale, float(np.median(bounds)) if bounds.size else 0.0)
 
@@ -219,18 +219,27 @@ class LooseColumns(NamedTuple):
         """Natural unit of each column; 0 where nothing tells."""
         return self.scale * self.bound
 
-    def dual(self, store: ConstraintStore, y: NDArray[np.float64], size: float) -> float:
-        """The largest -p_j relative to |c_j| + |a_j|'|y|, or to what is next to nothing in its unit.
+    def units_of(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Natural units of some columns, ascending by slot and column; 0 for those that are not loose."""
+        width = int(max(self.column.max(initial=0), column.max(initial=0))) + 1
+        keys, wanted = self.slot * width + self.column, slot * width + column
+        units = np.zeros(slot.size)
+        units[np.isin(wanted, keys)] = self.units()[np.isin(keys, wanted)]
+        return units
 
-        A reduced cost is next to nothing if a unit of its column changes an objective of this ``size`` by a
-        thousandth: where a column has no costs and its rows no prices, mere rounding errors would count.
+    def dual(
+        self, store: ConstraintStore, y: NDArray[np.float64], little: float, cost_factor: float = 1.0
+    ) -> float:
+        """The largest -p_j relative to |c_j| + |a_j|'|y|, or to what is little for a unit of the column.
+
+        Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
         """
         owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
-        cost, paid = store.column_costs(self.slot, self.column), y[self.row] * self.value
+        cost, paid = cost_factor * store.column_costs(self.slot, self.column), y[self.row] * self.value
         p = cost + np.bincount(owner, paid, self.slot.size)
         whole = abs(cost) + np.bincount(owner, abs(paid), self.slot.size)
         units = self.units()
-        floor = np.divide(_LITTLE * size, units, out=np.zeros(units.size), where=units > 0)
+        floor = np.divide(little, units, out=np.zeros(units.size), where=units > 0)
         wrong = p < 0
         return float((-p[wrong] / np.maximum(whole, floor)[wrong]).max(initial=0.0))
 
@@ -331,17 +340,18 @@ def _least_stake(view, begin, end, step):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _row_units(view, first, natural, wanted):  # type: ignore[no-untyped-def]
+def _row_units(view, wanted):  # type: ignore[no-untyped-def]
+    """The same for the columns that a bound or a total holds."""
     units = np.zeros(wanted.size)
     for q in range(view.n_columns.size):
-        usage, loose = view.usage[q], first[q]
+        usage = view.usage[q]
         pointer, entry = view.pointer_start[usage], view.entry_start[usage]
         for j in range(view.n_columns[q]):
             most = _cap(view, q, j)
             if view.relation[q] != NO_TOTAL:
                 most = min(most, view.total[q])
             if most == np.inf:
-                most, loose = natural[loose], loose + 1
+                continue
             for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
                 r = np.uint32(view.row[e])
                 if wanted[r]:
@@ -350,11 +360,11 @@ def _row_units(view, first, natural, wanted):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _loose_columns(view):  # type: ignore[no-untyped-def]
-    """(slot, column, pointer, row, value) of the columns that neither a bound nor a sum row holds."""
+def _loose_columns(view, curved):  # type: ignore[no-untyped-def]
+    """(slot, column, pointer, row, value) of the columns that no bound, sum row or convex term holds."""
     columns = entries = 0
     for q in range(view.n_columns.size):
-        if view.relation[q] == NO_TOTAL:
+        if view.relation[q] == NO_TOTAL and not curved[q]:
             usage = view.usage[q]
             pointer = view.pointer_start[usage]
             for j in range(view.n_columns[q]):
@@ -365,7 +375,7 @@ def _loose_columns(view):  # type: ignore[no-untyped-def]
     starts, row, value = np.zeros(columns + 1, np.int64), np.empty(entries, np.int64), np.empty(entries)
     k = n = 0
     for q in range(view.n_columns.size):
-        if view.relation[q] == NO_TOTAL:
+        if view.relation[q] == NO_TOTAL and not curved[q]:
             usage = view.usage[q]
             pointer, entry = view.pointer_start[usage], view.entry_start[usage]
             for j in range(view.n_columns[q]):

@@ -99,8 +99,8 @@ class Pricing(NamedTuple):
         The part of it that requests with convex terms have.
     violation : float
         Euclidean norm of the negative p of unbounded columns.
-    dual : float
-        The largest of them relative to |c_j| + |a_j|'|y|.
+    dual, curved_dual : float
+        The largest of them relative to |c_j| + |a_j|'|y|; of requests without and with convex terms.
     marginal : (request slots,) ndarray
         Marginal price m_q; 0 where no sum row binds.
     forced : (request slots,) ndarray
@@ -117,6 +117,7 @@ class Pricing(NamedTuple):
     curved_bound: float
     violation: float
     dual: float
+    curved_dual: float
     marginal: NDArray[np.float64]
     forced: NDArray[np.float64]
     slot: NDArray[np.int64]
@@ -149,7 +150,7 @@ def price(
     """
     view = view_of(store)
     terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone
-    curved, dual = (0.0, 0.0) if terms is None else term_bound(terms, view, y)
+    curved, curved_dual = (0.0, 0.0) if terms is None else term_bound(terms, view, y)
     if terms is not None:  # the pass below leaves them out
         n_columns = view.n_columns.copy()
         n_columns[terms.slot] = 0
@@ -178,7 +179,7 @@ def price(
         bounds.size - 1,
         threads,
     )
-    bound, violation = curved, 0.0
+    bound, violation, dual = curved, 0.0, 0.0
     for part in parts:
         bound += part[0]
         violation += part[1]
@@ -191,7 +192,7 @@ def price(
         slot, column = slot[order], column[order]
     used = np.nan if slack is None else slack
     root = float(np.sqrt(violation))
-    return Pricing(bound, curved, root, float(dual), marginal, forced, slot, column, used, store.clock)
+    return Pricing(bound, curved, root, dual, curved_dual, marginal, forced, slot, column, used, store.clock)
 
 
 def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.certificate import SparseX, row_activity
-from copter.measure import row_units
+from copter.measure import LooseColumns, row_units
 from copter.pricing import price
 from copter.solution import Allocation, Ray
 from copter.store import NO_TOTAL
@@ -49,16 +49,21 @@ def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int |
     paid = np.where(y > 0, upper, np.where(y < 0, lower, 0.0))
     terms = y * np.where(y == 0, 0.0, paid)
     value = pricing.request_bound - float(terms.sum())
-    if not value > 0 or pricing.dual > RAY_TOLERANCE:
+    if not value > 0:
         return None
+    dual = 0.0
     if np.isfinite(value):
+        if pricing.dual > 0:
+            dual = LooseColumns.of(store).dual(store, y, value, cost_factor=0.0)
         table = store.requests
         summed = table.relation[: table.size] != NO_TOTAL
         own = float(abs(pricing.marginal[summed] * table.total[: table.size][summed]).sum())
         if not value > _NOISE * (max(own, abs(pricing.request_bound)) + float(abs(terms).sum())):
             return None
+    if dual > RAY_TOLERANCE:
+        return None
     prices = dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True))
-    return Ray("infeasible", prices, {}, value, pricing.dual)
+    return Ray("infeasible", prices, {}, value, dual)
 
 
 def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
@@ -70,6 +75,9 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     largest = float(direction.value[loose].max(initial=0.0))
     if largest == 0:
         return None
+    units = LooseColumns.of(store).units_of(slot, column)
+    share = np.where(loose, direction.value, 0.0) / np.where(units > 0, units, 1.0)
+    loose &= share > _DUST * share.max()  # what a long step leaves on columns that should not move
     ray = SparseX(slot[loose], column[loose], direction.value[loose] / largest)
     costs = store.column_costs(ray.slot, ray.column)
     if store.terms:

@@ -51,7 +51,6 @@ _INNER_SHARE = 0.01
 _INEXACT, _INEXACT_STEPS = 0.1, 20
 """A step that leaves rows off by so much less than it moved is good enough to go on from, so many times."""
 _RAY_GAP = 1e-3
-_DUST = 1e-12
 
 
 class InnerSolver(Protocol):
@@ -174,7 +173,7 @@ def run_steps(
         if result.converged:
             centre, prices, violation, failures, long_steps = result.x, result.y, None, 0, 0
             sound, looked = prices, False
-            ray = primal_ray(program, working.sparse(_swept(move))) if gap > _RAY_GAP else None
+            ray = primal_ray(program, working.sparse(move)) if gap > _RAY_GAP else None
             if ray is not None or gap <= goal or not move.any() or budget.late():
                 break
             stalls = stalls + 1 if gap > _STALLED * last_gap else 0
@@ -210,8 +209,3 @@ def run_steps(
             prices = result.y
     prices = prices if violation is None else sound  # they went where the columns that lack should be
     return StepsResult(working.sparse(reached), working.prices(prices), sigma, ray, violation)
-
-
-def _swept(move: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A move without the dust of its length."""
-    return np.where(abs(move) > _DUST * abs(move).max(initial=0.0), move, 0.0)

@@ -148,7 +148,7 @@ def worst_row(model: Model, x: np.ndarray) -> float:
     room = model.upper.copy()
     for block, kind, total in model.blocks():
         room[block] = np.minimum(room[block], total if kind else INF)
-    room = np.where(np.isfinite(room), room, abs(x))
+    room = np.where(np.isfinite(room), room, max(1.0, abs(x).max(initial=0.0)))
     worst = 0.0
     for i in range(matrix.shape[0]):
         part = slice(matrix.indptr[i], matrix.indptr[i + 1])
