@@ -171,7 +171,7 @@ def row_units(store: ConstraintStore, wanted: NDArray[np.bool_] | None = None) -
 
 
 class LooseColumns(NamedTuple):
-    """Columns that no bound, sum row or convex term holds; how large they are follows from the rows alone.
+    """Columns that neither a bound nor a sum row holds; how large they are follows from the rows alone.
 
     Scaling rows by r and columns by s until the largest entries of all are 1 (Ruiz 2001) tells units up to
     one factor, which a typical row gives by its bound, or by what its other columns can use of it: column j is
@@ -197,9 +197,7 @@ class LooseColumns(NamedTuple):
     def of(cls, store: ConstraintStore) -> LooseColumns:
         """The loose columns of a store."""
         view, rows = view_of(store), store.rows
-        curved = np.zeros(view.n_columns.size, np.bool_)
-        curved[store.terms.slots()] = True
-        slot, column, pointer, row, value = _loose_columns(view, curved)
+        slot, column, pointer, row, value = _loose_columns(view)
         size, owner = abs(value), np.repeat(np.arange(slot.size), np.diff(pointer))
         scale, factor = np.ones(slot.size), np.ones(rows.size)
         for _ in range(_RUIZ_PASSES if size.size else 0):
@@ -230,18 +228,26 @@ class LooseColumns(NamedTuple):
     def dual(
         self, store: ConstraintStore, y: NDArray[np.float64], little: float, cost_factor: float = 1.0
     ) -> float:
-        """The largest -p_j relative to |c_j| + |a_j|'|y|, or to what is little for a unit of the column.
-
-        Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
-        """
+        """The largest -p_j of requests without terms relative to |c_j| + |a_j|'|y|, or to :meth:`floors`."""
         owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
         cost, paid = cost_factor * store.column_costs(self.slot, self.column), y[self.row] * self.value
         p = cost + np.bincount(owner, paid, self.slot.size)
         whole = abs(cost) + np.bincount(owner, abs(paid), self.slot.size)
-        units = self.units()
-        floor = np.divide(little, units, out=np.zeros(units.size), where=units > 0)
-        wrong = p < 0
-        return float((-p[wrong] / np.maximum(whole, floor)[wrong]).max(initial=0.0))
+        curved = np.zeros(store.requests.size, np.bool_)
+        curved[store.terms.slots()] = True
+        wrong = (p < 0) & ~curved[self.slot]
+        return float((-p[wrong] / np.maximum(whole, _floors(self.units(), little))[wrong]).max(initial=0.0))
+
+    def floors(self, slot: NDArray[np.int64], column: NDArray[np.int64], little: float) -> NDArray[np.float64]:
+        """What reduced costs of some columns are judged against at least: what is little for a unit of each.
+
+        Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
+        """
+        return _floors(self.units_of(slot, column), little)
+
+
+def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:
+    return np.divide(little, units, out=np.zeros(units.size), where=units > 0)
 
 
 @kernel
@@ -360,11 +366,11 @@ def _row_units(view, wanted):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _loose_columns(view, curved):  # type: ignore[no-untyped-def]
-    """(slot, column, pointer, row, value) of the columns that no bound, sum row or convex term holds."""
+def _loose_columns(view):  # type: ignore[no-untyped-def]
+    """(slot, column, pointer, row, value) of the columns that neither a bound nor a sum row holds."""
     columns = entries = 0
     for q in range(view.n_columns.size):
-        if view.relation[q] == NO_TOTAL and not curved[q]:
+        if view.relation[q] == NO_TOTAL:
             usage = view.usage[q]
             pointer = view.pointer_start[usage]
             for j in range(view.n_columns[q]):
@@ -375,7 +381,7 @@ def _loose_columns(view, curved):  # type: ignore[no-untyped-def]
     starts, row, value = np.zeros(columns + 1, np.int64), np.empty(entries, np.int64), np.empty(entries)
     k = n = 0
     for q in range(view.n_columns.size):
-        if view.relation[q] == NO_TOTAL and not curved[q]:
+        if view.relation[q] == NO_TOTAL:
             usage = view.usage[q]
             pointer, entry = view.pointer_start[usage], view.entry_start[usage]
             for j in range(view.n_columns[q]):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import SparseX
+from copter.certificate import LITTLE, SparseX
 from copter.kernels import kernel
 from copter.pricing import KEEP_ALL, dot
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
@@ -144,15 +144,22 @@ class WorkingSet(NamedTuple):
         """The set with its costs in another unit."""
         return self._replace(cost=self.cost / unit, cost_scale=self.cost_scale * unit)
 
-    def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
-        """Size of the objective, and objective - bound, of the set as a program of its own (scaled prices)."""
-        loss = dot(self.cost, x) - self.bound(x, y, np.zeros(self.slot.size, np.bool_))
-        return dot(abs(self.cost), x), loss
+    def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
+        """Size of the objective, objective - bound and dual residual of the set as a program of its own."""
+        size = dot(abs(self.cost), x)
+        bound, dual = self.bound(x, y, np.zeros(self.slot.size, np.bool_), size)
+        return size, dot(self.cost, x) - bound, dual
 
-    def bound(self, x: NDArray[np.float64], y: NDArray[np.float64], without: NDArray[np.bool_]) -> float:
-        """Bound at scaled prices, without what some blocks add to it; x helps where sum rows bind."""
+    def bound(
+        self, x: NDArray[np.float64], y: NDArray[np.float64], without: NDArray[np.bool_], size: float
+    ) -> tuple[float, float]:
+        """Bound and dual residual at scaled prices, without what some blocks add to them.
+
+        x helps where sum rows bind; ``size`` of the objective says what is little for a reduced cost.
+        """
         paid = np.where(y > 0, self.upper_row, np.where(y < 0, self.lower_row, 0.0))
-        return float(_request_bound(self, x, y, without)) - dot(y, paid)
+        bound, dual = _request_bound(self, x, y, without, LITTLE * size)
+        return float(bound) - dot(y, paid), float(dual)
 
 
 def union(
@@ -426,9 +433,12 @@ def _lookup(blocks, first, column, x_slot, x_column, x_value):  # type: ignore[n
 
 
 @kernel
-def _request_bound(w, x, y, without):  # type: ignore[no-untyped-def]
-    """sum_q min p_q'x over X_q; a capped sum row by the multiplier that x suggests, a lower bound too."""
-    bound = 0.0
+def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
+    """sum_q min p_q'x over X_q; a capped sum row by the multiplier that x suggests, a lower bound too.
+
+    And the largest -p of a column without bound, relative to |c| + |a|'|y|, or to what is little.
+    """
+    bound, dual = 0.0, 0.0
     for b in range(w.slot.size):
         if without[b]:
             continue
@@ -459,7 +469,12 @@ def _request_bound(w, x, y, without):  # type: ignore[no-untyped-def]
                 p += y[w.row[k]] * w.value[k]
             if p < 0.0 and w.upper[j] < np.inf:
                 bound += p * w.upper[j]
-    return bound
+            elif p < 0.0 and w.relation[b] == NO_TOTAL:
+                size = abs(w.cost[j])
+                for k in range(w.pointer[j], w.pointer[j + 1]):
+                    size += abs(y[w.row[k]] * w.value[k])
+                dual = max(dual, -p / max(size, little))
+    return bound, dual
 
 
 @kernel
