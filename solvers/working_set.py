@@ -228,9 +228,10 @@ def gather(
 ) -> WorkingSet:
     """Working set of the given columns (ascending by slot and column, no duplicates).
 
-    The columns of a request have the unit sqrt(total / typical total): a step of length sigma then moves a
-    large and a small request by the same share for the same difference of prices, and no small one jumps
-    while a large one still crawls.  (So of all optima the one with the least sum of |x - x^0|^2 / total.)
+    The columns of a request have the unit total / sqrt(weight), where its weight is how much it uses of its rows
+    compared with others: the total itself, where all requests have the same unit.  A step of length sigma then
+    moves a large and a small request by the same share for the same difference of prices, and no small one jumps
+    while a large one still crawls.  (So of all optima the one with the least sum of weight |x - x^0|^2 / total^2.)
 
     ``stands_for`` is how many requests each slot represents, if that is not 1.
 
@@ -255,11 +256,12 @@ def gather(
     single = (relation == NO_TOTAL)[block]
     cost = _without_forced(first, relation, cost, upper)
     decided = (relation == EXACTLY) & (table.n_columns[blocks] == 1)
-    typical = _typical_total(total[(relation != NO_TOTAL) & ~decided])
-    share = np.ones(total.size)
     summed = (relation != NO_TOTAL) & (total > 0)
-    share[summed] = np.maximum(np.sqrt(total[summed] / typical), _LEAST_UNIT)
-    unit = typical * share
+    weight = np.ones(total.size)
+    weight[summed] = _weights(pointer, row, value, first, total, decided, summed, rows.size)[summed]
+    share = np.maximum(np.sqrt(weight / _typical(weight[summed & ~decided])), _LEAST_UNIT)
+    share[~summed] = 1.0
+    unit = np.where(summed, total / share, 1.0)
     row_scale, column_scale = _scales(row, value, pointer, single, unit[block], rows.size)
     lower_row, upper_row = rows.lower[: rows.size], rows.upper[: rows.size]
     if held is not None:
@@ -295,12 +297,38 @@ def gather(
     )
 
 
-def _typical_total(totals: NDArray[np.float64]) -> float:
-    """Mean of totals, each weighted by itself; 1 where there are none."""
-    most = float(totals.max(initial=0.0))
+@kernel
+def _weights(pointer, row, value, first, total, decided, summed, m):  # type: ignore[no-untyped-def]
+    """How much of its rows a request uses compared with others, by geometric means: in no unit.
+
+    Where all requests have the same unit it is their totals, up to a factor.
+    """
+    mean, count = np.zeros(m), np.zeros(m)
+    for b in range(total.size):
+        if summed[b] and not decided[b]:
+            for k in range(pointer[first[b]], pointer[first[b + 1]]):
+                if value[k] != 0.0:
+                    mean[row[k]] += np.log(abs(value[k]) * total[b])
+                    count[row[k]] += 1.0
+    for r in range(m):
+        mean[r] /= max(1.0, count[r])
+    weight = np.ones(total.size)
+    for b in range(total.size):
+        along, entries = 0.0, 0
+        for k in range(pointer[first[b]], pointer[first[b + 1]]):
+            if summed[b] and value[k] != 0.0 and count[row[k]] > 0.0:
+                along += np.log(abs(value[k]) * total[b]) - mean[row[k]]
+                entries += 1
+        weight[b] = np.exp(along / max(1, entries))
+    return weight
+
+
+def _typical(weights: NDArray[np.float64]) -> float:
+    """Mean of weights, each weighted by itself; 1 where there are none."""
+    most = float(weights.max(initial=0.0))
     if not most:
         return 1.0
-    shares = totals / most
+    shares = weights / most
     return most * dot(shares, shares) / float(shares.sum())
 
 
