@@ -28,7 +28,7 @@ from copter.kernels import kernel
 from copter.pricing import Pricing, StoreView, chunk_bounds, run_chunks, view_of
 from copter.store import AT_MOST, NO_TOTAL, ConstraintStore
 
-_RUIZ_PASSES = 12
+_MEAN_PASSES = 12
 _NOISE = 1e-12
 """What a row may be over, as a share of the largest that one of its columns can be by its own bounds."""
 
@@ -173,8 +173,8 @@ def row_units(store: ConstraintStore, wanted: NDArray[np.bool_] | None = None) -
 class LooseColumns(NamedTuple):
     """Columns that neither a bound nor a sum row holds; how large they are follows from the rows alone.
 
-    Scaling rows by r and columns by s until the largest entries of all are 1 (Ruiz 2001) tells units up to
-    one factor, which a typical row gives by its bound, or by what its other columns can use of it: column j is
+    Scaling rows by r and columns by s until the geometric mean of the entries of each is 1 tells units up to one
+    factor, which a typical row gives by its bound, or by what its other columns can use of it: column j is
     measured in s_j times the median of r_i |b_i|.
 
     Attributes
@@ -198,15 +198,7 @@ class LooseColumns(NamedTuple):
         """The loose columns of a store."""
         view, rows = view_of(store), store.rows
         slot, column, pointer, row, value = _loose_columns(view)
-        size, owner = abs(value), np.repeat(np.arange(slot.size), np.diff(pointer))
-        scale, factor = np.ones(slot.size), np.ones(rows.size)
-        for _ in range(_RUIZ_PASSES if size.size else 0):
-            tall, wide = np.zeros(rows.size), np.zeros(slot.size)
-            np.maximum.at(tall, row, size)
-            np.maximum.at(wide, owner, size)
-            by_row, by_column = (1.0 / np.sqrt(np.where(each > 0, each, 1.0)) for each in (tall, wide))
-            size *= by_row[row] * by_column[owner]
-            factor, scale = factor * by_row, scale * by_column
+        factor, scale = _geometric_means(rows.size, pointer, row, value)
         used = np.bincount(row, minlength=rows.size) > 0
         sides = rows.lower[: rows.size], rows.upper[: rows.size], _row_units(view, used)
         bounds = np.concatenate([(factor * abs(each))[used] for each in sides])
@@ -244,6 +236,21 @@ class LooseColumns(NamedTuple):
         Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
         """
         return _floors(self.units_of(slot, column), little)
+
+
+def _geometric_means(
+    m: int, pointer: NDArray[np.int64], row: NDArray[np.int64], value: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Factors on rows and columns that bring the geometric means of their entries to 1."""
+    some = value != 0
+    owner = np.repeat(np.arange(pointer.size - 1), np.diff(pointer))[some]
+    row, size = row[some], np.log(abs(value[some]))
+    in_row, in_column = (np.maximum(np.bincount(k, minlength=n), 1) for k, n in ((row, m), (owner, pointer.size - 1)))
+    factor, scale = np.zeros(m), np.zeros(pointer.size - 1)
+    for _ in range(_MEAN_PASSES if size.size else 0):
+        factor = -np.bincount(row, size + scale[owner], m) / in_row
+        scale = -np.bincount(owner, size + factor[row], scale.size) / in_column
+    return np.exp(factor), np.exp(scale)
 
 
 def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:

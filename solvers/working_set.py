@@ -23,8 +23,9 @@ from copter.kernels import kernel
 from copter.pricing import KEEP_ALL, dot
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
 
-_RUIZ_PASSES = 8
+_MEAN_PASSES, _RUIZ_PASSES = 4, 8
 _ROUNDING = 1e-14
+_DUST = 1e-12
 _LEAST_UNIT = 1e-6
 _SAME_COST = 1e-14
 """Costs of a request that differ by no more than this share of them are equal but for rounding."""
@@ -102,6 +103,8 @@ class WorkingSet(NamedTuple):
     row_scale : (rows,) factor on each row
     column_scale : (columns,) unit of each column: its value in the set is x / unit
     cost_scale : unit of cost; a price of the scaled row is price / (row_scale cost_scale)
+    dust : values that are no more count as 0, where no bound or total says what is large: only 0 or a ray is then
+        an answer
     """
 
     slot: NDArray[np.int64]
@@ -120,6 +123,7 @@ class WorkingSet(NamedTuple):
     row_scale: NDArray[np.float64]
     column_scale: NDArray[np.float64]
     cost_scale: float
+    dust: float
 
     def values_at(self, x: SparseX) -> NDArray[np.float64]:
         """Values of an allocation on the columns of the set, (columns,)."""
@@ -128,7 +132,7 @@ class WorkingSet(NamedTuple):
 
     def sparse(self, x: NDArray[np.float64]) -> SparseX:
         """Nonzeros of values on the columns of the set."""
-        nonzero = np.flatnonzero(x)
+        nonzero = np.flatnonzero(abs(x) > self.dust)
         slot, value = self.slot[self.block[nonzero]], x[nonzero] * self.column_scale[nonzero]
         return SparseX(slot, self.column[nonzero], value)
 
@@ -257,12 +261,13 @@ def gather(
     cost = _without_forced(first, relation, cost, upper)
     decided = (relation == EXACTLY) & (table.n_columns[blocks] == 1)
     summed = (relation != NO_TOTAL) & (total > 0)
-    weight = np.ones(total.size)
-    weight[summed] = _weights(pointer, row, value, first, total, decided, summed, rows.size)[summed]
-    share = np.maximum(np.sqrt(weight / _typical(weight[summed & ~decided])), _LEAST_UNIT)
-    share[~summed] = 1.0
+    by_column = _weights(pointer, row, value, first, total, decided, summed, rows.size)
+    weight = by_column[first[:-1]]
+    typical = _typical(weight[summed & ~decided])
+    share = np.where(summed, np.maximum(np.sqrt(weight / typical), _LEAST_UNIT), 1.0)
     unit = np.where(summed, total / share, 1.0)
-    row_scale, column_scale = _scales(row, value, pointer, single, unit[block], rows.size)
+    units = np.where(summed[block], unit[block], typical / by_column)
+    row_scale, column_scale = _scales(row, value, pointer, single, units, rows.size)
     lower_row, upper_row = rows.lower[: rows.size], rows.upper[: rows.size]
     if held is not None:
         reach = value * np.repeat(np.minimum(upper, total[block]), np.diff(pointer))
@@ -270,9 +275,11 @@ def gather(
         largest = np.bincount(row, np.maximum(reach, 0.0), rows.size)
         lower_row = np.where(seen, np.minimum(lower_row - held.usage, largest), -np.inf)
         upper_row = np.where(seen, np.maximum(upper_row - held.usage, least), np.inf)
+    dust = 0.0
     if single.all():  # nothing has told how large columns are: bounds do
         used = np.bincount(row, minlength=rows.size) > 0
         size = _typical_bound(lower_row * row_scale, upper_row * row_scale, used, upper / column_scale)
+        size, dust = size or 1.0, 0.0 if size else _DUST
         row_scale, column_scale = row_scale / size, column_scale * size
     _scale_entries(pointer, row, value, row_scale, column_scale)
     cost *= column_scale
@@ -294,33 +301,45 @@ def gather(
         row_scale,
         column_scale,
         cost_scale,
+        dust,
     )
 
 
 @kernel
 def _weights(pointer, row, value, first, total, decided, summed, m):  # type: ignore[no-untyped-def]
-    """How much of its rows a request uses compared with others, by geometric means: in no unit.
+    """How much of its rows each column uses compared with others, by geometric means: in no unit.
 
-    Where all requests have the same unit it is their totals, up to a factor.
+    The columns of a sum row have the same weight, at values of its total; where all requests have the same unit
+    that is the total, up to a factor.  Columns that no sum row ties have one each, at values of 1.
     """
-    mean, count = np.zeros(m), np.zeros(m)
+    size = np.zeros(value.size)  # logarithms of entries
     for b in range(total.size):
-        if summed[b] and not decided[b]:
-            for k in range(pointer[first[b]], pointer[first[b + 1]]):
-                if value[k] != 0.0:
-                    mean[row[k]] += np.log(abs(value[k]) * total[b])
-                    count[row[k]] += 1.0
-    for r in range(m):
-        mean[r] /= max(1.0, count[r])
-    weight = np.ones(total.size)
-    for b in range(total.size):
-        along, entries = 0.0, 0
         for k in range(pointer[first[b]], pointer[first[b + 1]]):
-            if summed[b] and value[k] != 0.0 and count[row[k]] > 0.0:
-                along += np.log(abs(value[k]) * total[b]) - mean[row[k]]
-                entries += 1
-        weight[b] = np.exp(along / max(1, entries))
-    return weight
+            if value[k] != 0.0:
+                size[k] = np.log(abs(value[k]) * (total[b] if summed[b] else 1.0))
+    weight = np.zeros(pointer.size - 1)
+    for _ in range(_MEAN_PASSES):
+        mean, count = np.zeros(m), np.zeros(m)
+        for b in range(total.size):
+            if not decided[b]:
+                for j in range(first[b], first[b + 1]):
+                    for k in range(pointer[j], pointer[j + 1]):
+                        if value[k] != 0.0:
+                            mean[row[k]] += size[k] - weight[j]
+                            count[row[k]] += 1.0
+        for r in range(m):
+            mean[r] /= max(1.0, count[r])
+        for b in range(total.size):
+            along, entries, begin = 0.0, 0, first[b]
+            for j in range(first[b], first[b + 1]):
+                for k in range(pointer[j], pointer[j + 1]):
+                    if value[k] != 0.0 and count[row[k]] > 0.0:
+                        along += size[k] - mean[row[k]]
+                        entries += 1
+                if not summed[b] or j + 1 == first[b + 1]:
+                    weight[begin : j + 1] = along / max(1, entries)
+                    along, entries, begin = 0.0, 0, j + 1
+    return np.exp(weight)
 
 
 def _typical(weights: NDArray[np.float64]) -> float:
@@ -338,12 +357,12 @@ def _typical_bound(
     used: NDArray[np.bool_],
     upper: NDArray[np.float64],
 ) -> float:
-    """Median of the bounds of rows that are used, or of columns; 1 where there are none."""
+    """Median of the bounds of rows that are used, or of columns; 0 where there are none."""
     for bounds in (np.concatenate((lower_row[used], upper_row[used])), upper):
         sizes = abs(bounds[np.isfinite(bounds) & (bounds != 0)])
         if sizes.size:
             return float(np.median(sizes))
-    return 1.0
+    return 0.0
 
 
 @kernel
