@@ -109,7 +109,7 @@ class Window:
     @property
     def makespan_weight(self) -> float:
         """lambda / Z_0, the factor on H."""
-        return self.lam / max(float(self.total_seconds.sum()), 1.0)
+        return self.lam / (float(self.total_seconds.sum()) or 1.0)
 
     @property
     def most_rounds(self) -> Floats:
