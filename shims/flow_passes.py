@@ -21,8 +21,9 @@ from copter.store import AT_MOST, ConstraintStore
 _DUST = 1e-12
 _STEPS = 4096
 _TRIFLE, _SLIGHT = 1e-5, 1e-7
-"""Room of less than this share of the mean flow of a demand is not filled, and rows that are over by less than this
-share of all flow are cut without looking for the best column: that would cost more than it brings."""
+"""Room of less than the second share of the mean flow of a demand is not filled, and rows that are over by
+less than this share of all flow are cut without looking for the best column: that would cost more than it
+brings.  The first is what a row adds to a column's price that has none, as a share of the dearest row's."""
 
 
 class Passes:

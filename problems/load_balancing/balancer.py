@@ -339,7 +339,8 @@ class LoadBalancer:
             placement = self._shim.round(fleet, self._packed(fleet, last, error.shard), *answer)
         # the program's rows are a little narrower than the promise: what that is worth at these prices goes
         margin = MARGIN * self._tolerance * float(abs(solution.y[self.program.resource_slots]).sum())
-        bound = (solution.bound - margin) * self.fleet().unit_size if math.isfinite(solution.bound) else math.nan
+        unit = fleet.unit_size
+        bound = (solution.bound - margin) * unit if math.isfinite(solution.bound) else math.nan
         seconds = t_edit, t_solve, perf_counter() - begin
         bound = max(carried.needed, bound) if math.isfinite(bound) else carried.needed
         return self.take(placement, bound, solution=solution, seconds=seconds)

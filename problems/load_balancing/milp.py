@@ -114,7 +114,8 @@ def formulate(fleet: Fleet, last: Placement) -> CompiledProgram:
     matrix = csc_matrix((value, (row, column)), (rows, 2 * k * n))
     lower, upper = fleet.inner_band if fleet.mean > 0 else (0.0, math.inf)
     row_lower = np.concatenate((np.ones(k), np.full(n, lower), np.full(n + k * n, -math.inf)))
-    row_upper = np.concatenate((np.ones(k), np.full(n, upper), fleet.memory / fleet.unit_size, np.zeros(k * n)))
+    memory = fleet.memory / fleet.unit_size
+    row_upper = np.concatenate((np.ones(k), np.full(n, upper), memory, np.zeros(k * n)))
     return CompiledProgram(
         c=np.concatenate((np.zeros(k * n), costs)),
         lower=np.zeros(2 * k * n),
