@@ -28,7 +28,7 @@ from copter.kernels import kernel
 from copter.pricing import Pricing, StoreView, chunk_bounds, run_chunks, view_of
 from copter.store import AT_MOST, NO_TOTAL, ConstraintStore
 
-_RUIZ_PASSES = 12
+_MEAN_PASSES = 12
 _NOISE = 1e-12
 """What a row may be over, as a share of the largest that one of its columns can be by its own bounds."""
 
@@ -171,10 +171,10 @@ def row_units(store: ConstraintStore, wanted: NDArray[np.bool_] | None = None) -
 
 
 class LooseColumns(NamedTuple):
-    """Columns that no bound, sum row or convex term holds; how large they are follows from the rows alone.
+    """Columns that neither a bound nor a sum row holds; how large they are follows from the rows alone.
 
-    Scaling rows by r and columns by s until the largest entries of all are 1 (Ruiz 2001) tells units up to
-    one factor, which a typical row gives by its bound, or by what its other columns can use of it: column j is
+    Scaling rows by r and columns by s until the geometric mean of the entries of each is 1 tells units up to one
+    factor, which a typical row gives by its bound, or by what its other columns can use of it: column j is
     measured in s_j times the median of r_i |b_i|.
 
     Attributes
@@ -197,18 +197,8 @@ class LooseColumns(NamedTuple):
     def of(cls, store: ConstraintStore) -> LooseColumns:
         """The loose columns of a store."""
         view, rows = view_of(store), store.rows
-        curved = np.zeros(view.n_columns.size, np.bool_)
-        curved[store.terms.slots()] = True
-        slot, column, pointer, row, value = _loose_columns(view, curved)
-        size, owner = abs(value), np.repeat(np.arange(slot.size), np.diff(pointer))
-        scale, factor = np.ones(slot.size), np.ones(rows.size)
-        for _ in range(_RUIZ_PASSES if size.size else 0):
-            tall, wide = np.zeros(rows.size), np.zeros(slot.size)
-            np.maximum.at(tall, row, size)
-            np.maximum.at(wide, owner, size)
-            by_row, by_column = (1.0 / np.sqrt(np.where(each > 0, each, 1.0)) for each in (tall, wide))
-            size *= by_row[row] * by_column[owner]
-            factor, scale = factor * by_row, scale * by_column
+        slot, column, pointer, row, value = _loose_columns(view)
+        factor, scale = _geometric_means(rows.size, pointer, row, value)
         used = np.bincount(row, minlength=rows.size) > 0
         sides = rows.lower[: rows.size], rows.upper[: rows.size], _row_units(view, used)
         bounds = np.concatenate([(factor * abs(each))[used] for each in sides])
@@ -230,18 +220,41 @@ class LooseColumns(NamedTuple):
     def dual(
         self, store: ConstraintStore, y: NDArray[np.float64], little: float, cost_factor: float = 1.0
     ) -> float:
-        """The largest -p_j relative to |c_j| + |a_j|'|y|, or to what is little for a unit of the column.
-
-        Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
-        """
+        """The largest -p_j of requests without terms relative to |c_j| + |a_j|'|y|, or to :meth:`floors`."""
         owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
         cost, paid = cost_factor * store.column_costs(self.slot, self.column), y[self.row] * self.value
         p = cost + np.bincount(owner, paid, self.slot.size)
         whole = abs(cost) + np.bincount(owner, abs(paid), self.slot.size)
-        units = self.units()
-        floor = np.divide(little, units, out=np.zeros(units.size), where=units > 0)
-        wrong = p < 0
-        return float((-p[wrong] / np.maximum(whole, floor)[wrong]).max(initial=0.0))
+        curved = np.zeros(store.requests.size, np.bool_)
+        curved[store.terms.slots()] = True
+        wrong = (p < 0) & ~curved[self.slot]
+        return float((-p[wrong] / np.maximum(whole, _floors(self.units(), little))[wrong]).max(initial=0.0))
+
+    def floors(self, slot: NDArray[np.int64], column: NDArray[np.int64], little: float) -> NDArray[np.float64]:
+        """What reduced costs of some columns are judged against at least: what is little for a unit of each.
+
+        Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
+        """
+        return _floors(self.units_of(slot, column), little)
+
+
+def _geometric_means(
+    m: int, pointer: NDArray[np.int64], row: NDArray[np.int64], value: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Factors on rows and columns that bring the geometric means of their entries to 1."""
+    some = value != 0
+    owner = np.repeat(np.arange(pointer.size - 1), np.diff(pointer))[some]
+    row, size = row[some], np.log(abs(value[some]))
+    in_row, in_column = (np.maximum(np.bincount(k, minlength=n), 1) for k, n in ((row, m), (owner, pointer.size - 1)))
+    factor, scale = np.zeros(m), np.zeros(pointer.size - 1)
+    for _ in range(_MEAN_PASSES if size.size else 0):
+        factor = -np.bincount(row, size + scale[owner], m) / in_row
+        scale = -np.bincount(owner, size + factor[row], scale.size) / in_column
+    return np.exp(factor), np.exp(scale)
+
+
+def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:
+    return np.divide(little, units, out=np.zeros(units.size), where=units > 0)
 
 
 @kernel
@@ -360,11 +373,11 @@ def _row_units(view, wanted):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _loose_columns(view, curved):  # type: ignore[no-untyped-def]
-    """(slot, column, pointer, row, value) of the columns that no bound, sum row or convex term holds."""
+def _loose_columns(view):  # type: ignore[no-untyped-def]
+    """(slot, column, pointer, row, value) of the columns that neither a bound nor a sum row holds."""
     columns = entries = 0
     for q in range(view.n_columns.size):
-        if view.relation[q] == NO_TOTAL and not curved[q]:
+        if view.relation[q] == NO_TOTAL:
             usage = view.usage[q]
             pointer = view.pointer_start[usage]
             for j in range(view.n_columns[q]):
@@ -375,7 +388,7 @@ def _loose_columns(view, curved):  # type: ignore[no-untyped-def]
     starts, row, value = np.zeros(columns + 1, np.int64), np.empty(entries, np.int64), np.empty(entries)
     k = n = 0
     for q in range(view.n_columns.size):
-        if view.relation[q] == NO_TOTAL and not curved[q]:
+        if view.relation[q] == NO_TOTAL:
             usage = view.usage[q]
             pointer, entry = view.pointer_start[usage], view.entry_start[usage]
             for j in range(view.n_columns[q]):
