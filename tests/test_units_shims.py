@@ -1,4 +1,4 @@
-"""Shims choose the same in any units: costs, rows, flows, loads, sizes times powers of two, to the last bit."""
+"""Shims choose the same in any units: costs, rows, flows, loads, sizes times powers of 2, to the last bit."""
 
 from dataclasses import replace
 

@@ -167,6 +167,11 @@ class Window:
         """Objective of the relaxation, never below :meth:`objective`."""
         return self.welfare(self.relaxed_utility(rounds)) - self.makespan_weight * self.makespan(rounds)
 
+    def size(self, rounds: Floats) -> float:
+        """What the objective of the relaxation is made up of: its terms' magnitudes, which may cancel."""
+        logs = abs(np.log(self.relaxed_utility(rounds)))
+        return self.scale * float(np.dot(self.weights, logs)) + self.makespan_weight * self.makespan(rounds)
+
 
 def build_window(
     now: Round,
