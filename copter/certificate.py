@@ -130,7 +130,7 @@ def certify(
         objective, size = objective + curved, size + sizes
         gap += found.curved + curved - pricing.curved_bound
     gap = abs(gap)
-    if not store.terms and gap > 0.0 and size < LITTLE * some_stake(store):
+    if gap > 0.0 and (size == 0.0 or size < LITTLE * some_stake(store)):
         size = max(size, LITTLE * least_stake(store, threads))
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:

@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from copter.kernels import kernel
 from copter.pricing import Pricing, StoreView, chunk_bounds, run_chunks, view_of
@@ -140,13 +142,16 @@ def least_stake(store: ConstraintStore, threads: int | None = None) -> float:
     """The least that any request would lose by its next best choice: a unit of cost where hardly any is paid.
 
     The next best choice costs (second smallest cost - smallest) * total; where columns are not held by a sum
-    row, |c_j| upper_j.  0 if no request has a choice.
+    row, |c_j| upper_j, or |c_j| times its natural unit.  0 if no request has a choice.
     """
     view = view_of(store)
     bounds = chunk_bounds(view.n_columns)
     parts = run_chunks(lambda k: _least_stake(view, bounds[k], bounds[k + 1], 1), bounds.size - 1, threads)
+    loose = LooseColumns.of(store)
+    stakes = abs(store.column_costs(loose.slot, loose.column)) * loose.unit
     stake = min(parts, default=np.inf)
-    return float(stake) if stake < np.inf else 0.0
+    stake = min(float(stake), float(stakes[stakes > 0].min(initial=np.inf)))
+    return stake if stake < np.inf else 0.0
 
 
 def some_stake(store: ConstraintStore) -> float:
@@ -165,7 +170,7 @@ def row_units(store: ConstraintStore, wanted: NDArray[np.bool_] | None = None) -
     asked = np.ones(store.rows.size, np.bool_) if wanted is None else wanted
     units: NDArray[np.float64] = _row_units(view_of(store), asked)
     loose = LooseColumns.of(store)
-    size = abs(loose.value) * np.repeat(loose.units(), np.diff(loose.pointer))
+    size = abs(loose.value) * np.repeat(loose.unit, np.diff(loose.pointer))
     np.maximum.at(units, loose.row, np.where(asked[loose.row], size, 0.0))
     return units
 
@@ -175,14 +180,13 @@ class LooseColumns(NamedTuple):
 
     Scaling rows by r and columns by s until the geometric mean of the entries of each is 1 tells units up to one
     factor, which a typical row gives by its bound, or by what its other columns can use of it: column j is
-    measured in s_j times the median of r_i |b_i|.
+    measured in s_j times the median of r_i |b_i|, over the rows that are connected with it.
 
     Attributes
     ----------
     slot, column : (k,) arrays, ascending
     pointer, row, value : their entries, compressed by columns
-    scale : (k,) s_j
-    bound : median of r_i |b_i|; 0 where no row has a bound other than 0
+    unit : (k,) natural units; 0 where no row has a bound other than 0
     """
 
     slot: NDArray[np.int64]
@@ -190,8 +194,7 @@ class LooseColumns(NamedTuple):
     pointer: NDArray[np.int64]
     row: NDArray[np.int64]
     value: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    bound: float
+    unit: NDArray[np.float64]
 
     @classmethod
     def of(cls, store: ConstraintStore) -> LooseColumns:
@@ -200,21 +203,20 @@ class LooseColumns(NamedTuple):
         slot, column, pointer, row, value = _loose_columns(view)
         factor, scale = _geometric_means(rows.size, pointer, row, value)
         used = np.bincount(row, minlength=rows.size) > 0
-        sides = rows.lower[: rows.size], rows.upper[: rows.size], _row_units(view, used)
-        bounds = np.concatenate([(factor * abs(each))[used] for each in sides])
-        bounds = bounds[np.isfinite(bounds) & (bounds > 0)]
-        return cls(slot, column, pointer, row, value, scale, float(np.median(bounds)) if bounds.size else 0.0)
-
-    def units(self) -> NDArray[np.float64]:
-        """Natural unit of each column; 0 where nothing tells."""
-        return self.scale * self.bound
+        sides = [each[: rows.size] * factor for each in (rows.lower, rows.upper)]
+        sides.append(_row_units(view, used) * factor)
+        owner = np.repeat(np.arange(slot.size), np.diff(pointer))
+        label, of_row, count = components(row, owner, rows.size, slot.size)
+        bounds = np.concatenate([np.where(used, abs(each), 0.0) for each in sides])
+        level = medians(np.tile(of_row, 3), bounds, count)
+        return cls(slot, column, pointer, row, value, scale * level[label])
 
     def units_of(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
         """Natural units of some columns, ascending by slot and column; 0 for those that are not loose."""
         width = int(max(self.column.max(initial=0), column.max(initial=0))) + 1
         keys, wanted = self.slot * width + self.column, slot * width + column
         units = np.zeros(slot.size)
-        units[np.isin(wanted, keys)] = self.units()[np.isin(keys, wanted)]
+        units[np.isin(wanted, keys)] = self.unit[np.isin(keys, wanted)]
         return units
 
     def dual(
@@ -228,7 +230,7 @@ class LooseColumns(NamedTuple):
         curved = np.zeros(store.requests.size, np.bool_)
         curved[store.terms.slots()] = True
         wrong = (p < 0) & ~curved[self.slot]
-        return float((-p[wrong] / np.maximum(whole, _floors(self.units(), little))[wrong]).max(initial=0.0))
+        return float((-p[wrong] / np.maximum(whole, _floors(self.unit, little))[wrong]).max(initial=0.0))
 
     def floors(self, slot: NDArray[np.int64], column: NDArray[np.int64], little: float) -> NDArray[np.float64]:
         """What reduced costs of some columns are judged against at least: what is little for a unit of each.
@@ -236,6 +238,28 @@ class LooseColumns(NamedTuple):
         Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
         """
         return _floors(self.units_of(slot, column), little)
+
+
+def components(
+    row: NDArray[np.integer], owner: NDArray[np.int64], m: int, n: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """Connected components of a matrix by its entries: labels of its n columns and m rows, and their number."""
+    graph = coo_array((np.ones(row.size, np.bool_), (owner, n + row.astype(np.int64))), shape=(n + m, n + m))
+    count, label = connected_components(graph, directed=False)
+    return label[:n], label[n:], int(count)
+
+
+def medians(label: NDArray[np.int32], value: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Median of the finite values above 0 of each of ``size`` labels; 0 where there are none."""
+    known = np.isfinite(value) & (value > 0)
+    label, value = label[known], value[known]
+    order = np.lexsort((value, label))
+    counts = np.bincount(label, minlength=size)
+    last = np.cumsum(counts)
+    result = np.zeros(size)
+    some = counts > 0
+    result[some] = value[order][(last - counts + (counts - 1) // 2)[some]]
+    return result
 
 
 def _geometric_means(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from copter.certificate import LITTLE, SparseX
 from copter.kernels import kernel
+from copter.measure import components, medians
 from copter.pricing import KEEP_ALL, dot
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
 
@@ -276,14 +277,14 @@ def gather(
         lower_row = np.where(seen, np.minimum(lower_row - held.usage, largest), -np.inf)
         upper_row = np.where(seen, np.maximum(upper_row - held.usage, least), np.inf)
     dust = 0.0
-    if single.all():  # nothing has told how large columns are: bounds do
-        used = np.bincount(row, minlength=rows.size) > 0
-        size = _typical_bound(lower_row * row_scale, upper_row * row_scale, used, upper / column_scale)
-        size, dust = size or 1.0, 0.0 if size else _DUST
-        row_scale, column_scale = row_scale / size, column_scale * size
+    if single.any():
+        level = _levels(block, single, pointer, row, row_scale, lower_row, upper_row, upper / column_scale)
+        row_scale, column_scale = row_scale / level[0], column_scale * level[1]
+        dust = 0.0 if level[2] or not single.all() else _DUST
     _scale_entries(pointer, row, value, row_scale, column_scale)
     cost *= column_scale
-    cost_scale = root_mean_square(cost / share[block]) or 1.0
+    used = ~single | (np.diff(pointer) > 0)  # the others are decided by their costs alone
+    cost_scale = root_mean_square((cost / share[block])[used]) or root_mean_square(cost) or 1.0
     return WorkingSet(
         blocks,
         relation,
@@ -351,18 +352,38 @@ def _typical(weights: NDArray[np.float64]) -> float:
     return most * dot(shares, shares) / float(shares.sum())
 
 
-def _typical_bound(
+class _Levels(NamedTuple):
+    """What is typical of rows and of columns, and whether anything says so."""
+
+    rows: NDArray[np.float64]
+    columns: NDArray[np.float64]
+    known: bool
+
+
+def _levels(
+    block: NDArray[np.int64],
+    single: NDArray[np.bool_],
+    pointer: NDArray[np.int64],
+    row: NDArray[np.uint32],
+    row_scale: NDArray[np.float64],
     lower_row: NDArray[np.float64],
     upper_row: NDArray[np.float64],
-    used: NDArray[np.bool_],
     upper: NDArray[np.float64],
-) -> float:
-    """Median of the bounds of rows that are used, or of columns; 0 where there are none."""
-    for bounds in (np.concatenate((lower_row[used], upper_row[used])), upper):
-        sizes = abs(bounds[np.isfinite(bounds) & (bounds != 0)])
-        if sizes.size:
-            return float(np.median(sizes))
-    return 0.0
+) -> _Levels:
+    """Typical values where no sum row tells: by bounds of rows, else of columns, of what is connected."""
+    m = row_scale.size
+    group = np.cumsum(single | (np.diff(block, prepend=-1) > 0)) - 1  # a sum row ties its columns
+    n = int(group[-1]) + 1
+    of_group, of_row, count = components(row, np.repeat(group, np.diff(pointer)), m, n)
+    of_column = of_group[group]
+    used = np.bincount(row, minlength=m) > 0
+    sides = np.where(used, abs(lower_row) * row_scale, 0.0), np.where(used, abs(upper_row) * row_scale, 0.0)
+    by_row = medians(np.tile(of_row, 2), np.concatenate(sides), count)
+    level = np.where(by_row > 0, by_row, medians(of_column, np.where(single, upper, 0.0), count))
+    known = bool((level > 0).any())
+    level[of_column[~single]] = 1.0
+    level[level == 0] = 1.0
+    return _Levels(level[of_row], level[of_column], known)
 
 
 @kernel
