@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import math
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -201,7 +200,7 @@ class Recorded(Course):
         shim = getattr(importlib.import_module(module), name)()
 
         def finish(solution: Solution) -> Record:
-            if not math.isfinite(solution.objective):
+            if not solution.found:
                 return {}
             rounded = shim.round(replayer.program, solution)
             return {"integral_objective": rounded.objective, "integral_gap": rounded.gap}

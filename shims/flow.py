@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from copter.certificate import SparseX
 from copter.errors import CopterError
 from copter.shims.flow_passes import Passes, coefficients, column, worth_of
+from copter.solution import check_roundable
 from copter.store import AT_MOST, EXACTLY, ConstraintStore
 
 if TYPE_CHECKING:
@@ -104,9 +105,10 @@ class FlowShim(_Repair):
         Raises
         ------
         CopterError
-            The program is no packing problem with a total for each request, or was edited since.
+            There is no allocation (:class:`copter.errors.NoAllocationError`), or the program was edited since,
+            or is no packing problem with a total for each request.
         """
-        _refuse_old(program, solution)
+        check_roundable(program, solution)
         return self.near(program, solution.nonzeros, solution.y, solution.bound)
 
     def near(
@@ -193,10 +195,11 @@ class UtilisationShim(_Repair):
         Raises
         ------
         CopterError
-            The program has no request of this id, or was edited since.
+            There is no allocation (:class:`copter.errors.NoAllocationError`), or the program was edited since,
+            or has no request of this id.
         """
         begin = perf_counter()
-        _refuse_old(program, solution)
+        check_roundable(program, solution)
         store = program.store
         if self.theta not in program:
             raise CopterError(f"no request {self.theta!r}: this shim needs the one that is the utilisation")
@@ -217,11 +220,6 @@ class UtilisationShim(_Repair):
         mlu = float(((load[used] - bound) / capacity[used]).max(initial=0.0)) if served else np.inf
         gap = (mlu - solution.bound) / max(1.0, mlu) if served else np.inf
         return Flows(passes.nonzeros(flow), load, mlu, gap, perf_counter() - begin, {"mlu": mlu})
-
-
-def _refuse_old(program: ContinualProgram, solution: Solution) -> None:
-    if solution.clock != program.store.clock:
-        raise CopterError("the program was edited after this solution: solve it again before repairing")
 
 
 def _request_at(program: ContinualProgram, slot: int) -> Hashable:

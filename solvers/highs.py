@@ -11,7 +11,9 @@ How each is run, and why:
     crossover only adds time.
 ``pdlp``
     First-order method, cold, at half the wanted tolerance: its gap is relative to |primal| + |dual|, ours to
-    |primal| alone.
+    |primal| alone.  It judges rows and costs by the norms of all of them, the certificate each in its own
+    scale: like interior point it is run again at a third of its tolerance, at most eight times and while
+    there is time, if its optimum is not within the wanted one.
 ``milp``
     Branch and bound over the requests that want an integral allocation, to a relative gap or until the
     deadline.  It has no prices: those of the LP relaxation certify it, found by simplex off the clock.
@@ -26,13 +28,19 @@ from numpy.typing import NDArray
 
 from copter.compiled import compile_program
 from copter.solvers.baseline import Baseline, Layout, Outcome
-from copter.solvers.highs_model import answer, engine, pass_model, run, set_option, status_of
+from copter.solvers.highs_model import answer, check, engine, pass_model, run, set_option, status_of
 
 if TYPE_CHECKING:
+    from copter.certificate import Certificate
     from copter.program import ContinualProgram
 
 WIDE = 20
 """Columns a row from which on a program counts as wide."""
+_SHARPENINGS = 8
+_SHARPENED = {"ipm": ("ipm_optimality_tolerance", 1e-12), "pdlp": ("kkt_tolerance", 1e-10)}
+"""Option with the tolerance of a method, and the least that it may be."""
+_MIP_FEASIBILITY = 1e-6
+"""To which branch and bound keeps rows by default."""
 STRATEGIES = {"choose": 0, "dual": 1, "primal": 4}
 
 
@@ -121,8 +129,21 @@ class HighsRebuild(Baseline):
             strategy = fitting_strategy(compiled.c.size, compiled.row_lower, compiled.row_upper)
         return simplex_options(self.tolerance, strategy)
 
-    def _run(self, deadline: float | None) -> Outcome:
+    def _sharpenings(self) -> int:
+        return _SHARPENINGS if self.method in ("ipm", "pdlp") else 0
+
+    def _accepts(self, certificate: Certificate) -> bool:
+        if self.method != "milp":
+            return super()._accepts(certificate)
+        # its gap is branch and bound's
+        return certificate.relative.primal <= max(self.tolerance, _MIP_FEASIBILITY)
+
+    def _run(self, deadline: float | None, sharper: float) -> Outcome:
         highs, compiled = self._highs, self._compiled
+        if self.method in _SHARPENED:
+            option, least = _SHARPENED[self.method]
+            set_option(highs, option, max(self._options()[option] * sharper, least))
+            check(highs.clearSolver(), "clearing the solver")
         if deadline is not None:
             set_option(highs, "time_limit", deadline)
         seconds = run(highs)

@@ -124,7 +124,7 @@ class HighsHot(Baseline):
             set_option(model.highs, "simplex_strategy", STRATEGIES["primal"])
         return True
 
-    def _run(self, deadline: float | None) -> Outcome:
+    def _run(self, deadline: float | None, sharper: float) -> Outcome:
         assert self._model is not None
         highs, watch = self._model.highs, Stopwatch()
         started = self._start(self._model, deadline)

@@ -98,6 +98,7 @@ def answer(
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
     """Columns, moved into their bounds, and row duals of the last run; None for what there is not."""
     solution = highs.getSolution()
-    x = np.clip(solution.col_value, lower, upper) if solution.value_valid else None
+    known = solution.value_valid or not upper.size  # of an empty model HiGHS knows nothing
+    x = np.clip(solution.col_value, lower, upper) if known else None
     dual = np.array(solution.row_dual) if solution.dual_valid else None
     return x, dual

@@ -166,7 +166,7 @@ class ProximalPoint(Solver):
         run = _Run(self, program, deadline if deadline is not None else self.deadline)
         with _blas().limit(limits=1):  # small dense systems: BLAS' own threads only get in the way
             solution = run.solve()
-        last = LastX.of(program, solution.nonzeros)
+        last = LastX.of(program, run.reached)
         self._state = _State(last, last, LastY.of(program, solution.y), run.slack)
         return solution
 
@@ -214,7 +214,7 @@ class _Run:
         self.churn_base = churn_base(None if state is None else state.answer, program)
         self.slack = np.nan
         self.y = np.zeros(self.store.rows.size)
-        self.centre = NOTHING
+        self.centre = self.reached = NOTHING
         self.warm = self._begin(state)
 
     def _begin(self, state: _State | None) -> tuple[bool, str]:
@@ -426,9 +426,12 @@ class _Run:
             self.settings.callback(self.budget.iterations, certificate)
 
     def _solution(self, status: Status, reason: str, best: _Answer, ray: Ray | None = None) -> Solution:
+        self.reached = best.x
+        # zeros that no step has moved yet and that break rows are where a cold solve begins, no allocation
+        found = best.x.slot.size > 0 or best.certificate.relative.primal <= self.settings.tolerance
         return make_solution(
             self.program,
-            best.x,
+            best.x if found and status not in (Status.INFEASIBLE, Status.UNBOUNDED) else None,
             best.y,
             status=status,
             reason=reason,

@@ -66,10 +66,12 @@ class Rebuild(Solver):
         edit = watch()
         left = None if deadline is None else max(0.0, deadline - edit)
         found = self._inner.solve(copy.program, deadline=left)
-        x, y = copy.original_x(found.nonzeros), copy.original_y(found.y)
+        y = copy.original_y(found.y)
+        reached = self._inner.start(copy.program)  # also of an answer without an allocation
+        x = copy.original_x(found.nonzeros if reached is None else reached[0])
         solution = make_solution(
             program,
-            x,
+            x if found.found else None,
             y,
             status=found.status,
             reason=found.reason,
