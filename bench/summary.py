@@ -87,8 +87,9 @@ def summarise(measured: Sequence[Measured], figures: Sequence[str] = (), left_ou
     dict
         Per solver: the first (cold) round apart, the spread of the rounds measured, how many of those are
         not optimal and how many were missed (the solver had no answer at all), and as ``over_copter`` its
-        median edit + solve over the whole of copter's median round (edit, solve, shim).  That is None without copter, or if copter's own median is only a lower bound;
-        ``over_copter_at_least`` says whether it is itself one.
+        median edit + solve over the whole of copter's median round (edit, solve, shim).  That is None
+        without copter, or if copter's own median is only a lower bound; ``over_copter_at_least`` says whether
+        it is itself one.
     """
     summary = {one.solver: _of_solver(one, figures, left_out) for one in measured if one.records}
     copter = summary.get("copter")

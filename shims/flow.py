@@ -105,7 +105,7 @@ class FlowShim(_Repair):
         Raises
         ------
         CopterError
-            There is no allocation (:class:`copter.errors.NoAllocationError`), or the program was edited since,
+            There is no allocation (:class:`copter.errors.NoAllocationError`), the program was edited since,
             or is no packing problem with a total for each request.
         """
         check_roundable(program, solution)
@@ -195,7 +195,7 @@ class UtilisationShim(_Repair):
         Raises
         ------
         CopterError
-            There is no allocation (:class:`copter.errors.NoAllocationError`), or the program was edited since,
+            There is no allocation (:class:`copter.errors.NoAllocationError`), the program was edited since,
             or has no request of this id.
         """
         begin = perf_counter()
