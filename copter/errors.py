@@ -33,6 +33,14 @@ class EditError(CopterError, ValueError):
         return f"{self.subject!r}: {self.field} = {self.value!r}: {self.why}"
 
 
+class SettingError(EditError):
+    """A setting of a solver was rejected; its subject is the solver's name, its field the setting's."""
+
+
+class ConcurrentUseError(CopterError, RuntimeError):
+    """A program or a solver was used while another thread, or a solve under way, was using it."""
+
+
 class UnknownSolverError(CopterError, ValueError):
     """A solver name that is not registered."""
 

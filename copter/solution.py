@@ -31,6 +31,7 @@ class Status(enum.StrEnum):
     DEADLINE = "deadline"
     ITERATION_LIMIT = "iteration_limit"
     NUMERICAL_ERROR = "numerical_error"
+    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True)
@@ -271,6 +272,16 @@ def make_solution(
         pricing=pricing,
         found=x is not None,
     )
+
+
+UNKNOWN = Certificate(
+    math.nan,
+    -math.inf,
+    math.nan,
+    Residuals(math.nan, math.nan, math.inf),
+    Residuals(math.nan, math.nan, math.inf),
+)
+"""Of neither an allocation nor prices."""
 
 
 def without_allocation(proof: Certificate) -> Certificate:

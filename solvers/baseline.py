@@ -16,15 +16,24 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.certificate import NOTHING, Certificate, SparseX, certify
+from copter.clock import Clock, Interrupted
 from copter.compiled import refuse_terms
-from copter.solution import Solution, Status, Timings, dense_to_sparse, make_solution, without_allocation
-from copter.solvers.base import Solver, Stopwatch
+from copter.solution import (
+    UNKNOWN,
+    Solution,
+    Status,
+    Timings,
+    dense_to_sparse,
+    make_solution,
+    without_allocation,
+)
+from copter.solvers.base import ClockedSolver
 from copter.solvers.highs_rays import find_ray
 from copter.solvers.memory import LastX, churn_base
 
@@ -33,6 +42,8 @@ if TYPE_CHECKING:
 
 _SHARPER = 1 / 3
 """Of a solver's tolerance, each time that its optimum misses the wanted one."""
+_READING_SHARE = 0.5
+"""What reading an answer takes, as a share of the time that its model took, until it is known."""
 COLD = (False, "this baseline starts cold every round")
 
 
@@ -81,33 +92,21 @@ class Outcome:
     details: Mapping[str, float] = field(default_factory=dict)
 
 
-class Baseline(Solver):
+class Baseline(ClockedSolver):
     """A general solver behind copter's protocol; subclasses load the program and run the solver.
 
     Parameters
     ----------
     name : str
-    tolerance : float
-        Relative residuals and gap that are wanted; every subclass says how it uses it.
-    deadline : float, optional
-        Seconds for a round, edit included.
-    threads : int, optional
-        Threads of the solver; None leaves its default.
+    **settings
+        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.base.ClockedSolver`; the deadline
+        is for all of a round: edit, run, and certificate.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        tolerance: float = 1e-6,
-        deadline: float | None = None,
-        threads: int | None = None,
-    ) -> None:
-        super().__init__(name)
-        self.tolerance = tolerance
-        self.deadline = deadline
-        self.threads = threads
+    def __init__(self, name: str, **settings: Any) -> None:
+        super().__init__(name, **settings)
         self._last: LastX | None = None
+        self._reading = 0.0  # seconds a column that reading and certifying an answer took
 
     edits_in_place = False
 
@@ -119,30 +118,40 @@ class Baseline(Solver):
         """Forget everything about earlier rounds."""
         self._last = None
 
-    def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
-        """Solve the program as it is now; see :meth:`copter.solvers.base.Solver.solve`."""
+    def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         refuse_terms(program, f"solver {self.name!r}")
-        deadline = self.deadline if deadline is None else deadline
-        watch = Stopwatch()
-        layout = self._load(program)
-        edit = watch()
-        best: _Read | None = None
-        for attempt in range(1 + self._sharpenings()):
-            left = None if deadline is None else max(0.0, deadline - watch())
-            last = self._read(program, layout, self._run(left, _SHARPER**attempt))
-            best = last if best is None else best.followed_by(last)
-            if last.outcome.status is not Status.OPTIMAL or self._accepts(last.certificate):
-                break
-        assert best is not None
-        return self._solution(program, best, edit)
+        best, edit = None, None
+        try:
+            layout = self._load(program)
+            edit = clock()
+            columns = int(layout.sizes.sum())
+            for attempt in range(1 + self._sharpenings()):
+                reserve = self._reading * columns or _READING_SHARE * edit
+                outcome = self._run(clock, reserve, _SHARPER**attempt)
+                begin = clock()
+                last = self._read(program, layout, outcome)
+                self._reading = (clock() - begin) / max(1, columns)
+                best = last if best is None else best.followed_by(last)
+                if last.outcome.status is not Status.OPTIMAL or self._accepts(last.certificate):
+                    break
+        except Interrupted:
+            edit = clock() if edit is None else edit
+            late = Outcome(_ended(clock), clock.why(), details={"seconds": clock() - edit})
+            unanswered = _Read(late, None, np.zeros(program.store.rows.size), UNKNOWN)
+            best = unanswered if best is None else best.followed_by(unanswered)
+        assert best is not None and edit is not None
+        return self._solution(program, best, edit, clock)
 
     @abstractmethod
     def _load(self, program: ContinualProgram) -> Layout:
         """Give the solver the program as it is now; this is the round's edit time."""
 
     @abstractmethod
-    def _run(self, deadline: float | None, sharper: float) -> Outcome:
-        """Run the solver, at its tolerance times ``sharper``; ``details["seconds"]`` are those of the run."""
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+        """Run the solver, at its tolerance times ``sharper``; ``details["seconds"]`` are those of the run.
+
+        It is to end ``reserve`` seconds before the clock is over: that is what reading its answer takes.
+        """
 
     def _sharpenings(self) -> int:
         """How often it is run again, at a sharper tolerance, if its optimum is not within the wanted one."""
@@ -166,12 +175,17 @@ class Baseline(Solver):
             x = x if proof.relative.primal <= self.tolerance else None
         return _Read(outcome, x, y, proof if x is not None else without_allocation(proof))
 
-    def _solution(self, program: ContinualProgram, read: _Read, edit: float) -> Solution:
+    def _solution(self, program: ContinualProgram, read: _Read, edit: float, clock: Clock) -> Solution:
         outcome, proof, x = read.outcome, read.certificate, read.x
         status, reason, ray = outcome.status, outcome.reason, None
+        if clock.cancelled and status is Status.DEADLINE:
+            status, reason = Status.CANCELLED, clock.why()
         if status in (Status.INFEASIBLE, Status.UNBOUNDED):
-            status, ray = find_ray(program, status)
             x = None
+            try:
+                status, ray = find_ray(program, status, clock)
+            except Interrupted:
+                status, reason = _ended(clock), f"{reason}; {clock.why()} before there was a proof"
         elif status in (Status.OPTIMAL, Status.NUMERICAL_ERROR) and x is not None:
             good = self._accepts(proof)
             if good and status is Status.NUMERICAL_ERROR:
@@ -198,6 +212,10 @@ class Baseline(Solver):
         )
         self._last = LastX.of(program, x) if x is not None else None
         return solution
+
+
+def _ended(clock: Clock) -> Status:
+    return Status.CANCELLED if clock.cancelled else Status.DEADLINE
 
 
 @dataclass(frozen=True)

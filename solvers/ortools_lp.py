@@ -12,6 +12,7 @@ misses the tolerance, it goes on from there with a third of it, at most eight ti
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,10 +25,13 @@ from ortools.linear_solver.python.model_builder_helper import (
 from ortools.pdlp import solve_log_pb2, solvers_pb2
 from ortools.pdlp.python import pdlp
 
+from copter.clock import Clock, Interrupted, current
 from copter.compiled import compile_program
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baseline import COLD, Baseline, Layout, Outcome
+from copter.solvers.native import run_apart
+from copter.solvers.settings import Setting, switch
 from copter.store import spread
 
 if TYPE_CHECKING:
@@ -50,6 +54,10 @@ _PDLP_STATUS = {
     solve_log_pb2.TERMINATION_REASON_KKT_MATRIX_PASS_LIMIT: Status.ITERATION_LIMIT,
 }
 _SHARPENINGS = 8
+_GRACE = 0.02
+"""Seconds by which GLOP may miss its limit before it is given up."""
+_MANY = 200_000
+"""Columns from which on what is done in one piece takes long."""
 
 
 class Glop(Baseline):
@@ -61,8 +69,10 @@ class Glop(Baseline):
         return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
 
     def _load(self, program: ContinualProgram) -> Layout:
+        watch = Stopwatch()
         compiled = compile_program(program)
         self._upper = compiled.upper
+        _check_for(watch(), compiled.c.size)  # it is filled in one piece, in about the same time
         self._builder: Any = ModelBuilderHelper()  # its stubs get numpy's types wrong
         self._builder.fill_model_from_sparse_data(
             compiled.lower,
@@ -74,16 +84,21 @@ class Glop(Baseline):
         )
         return Layout.of(program)
 
-    def _run(self, deadline: float | None, sharper: float) -> Outcome:
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
         solver = ModelSolverHelper("glop")
-        if deadline is not None:
-            solver.set_time_limit_in_seconds(deadline)
+        if clock.left(reserve) < math.inf:
+            solver.set_time_limit_in_seconds(clock.left(reserve))
         if self.tolerance < 1e-6:
             given = " ".join(f"{name}: {value}" for name, value in self.stopping().items())
             solver.set_solver_specific_parameters(given)
-        watch = Stopwatch()
-        solver.solve(self._builder)
-        seconds = watch()
+        builder = self._builder
+
+        def work() -> float:
+            watch = Stopwatch()
+            solver.solve(builder)
+            return watch()
+
+        seconds = run_apart(work, clock, reserve=reserve - _GRACE, stop=solver.interrupt_solve)
         word = solver.status()
         status = _GLOP_STATUS.get(word, Status.NUMERICAL_ERROR)
         x = dual = None
@@ -99,8 +114,10 @@ class Pdlp(Baseline):
     ----------
     warm_start : bool
     **common
-        ``name``, ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baseline.Baseline`.
+        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baseline.Baseline`.
     """
+
+    warm_start = Setting(switch)
 
     def __init__(self, name: str, *, warm_start: bool = True, **common: Any) -> None:
         super().__init__(name, **common)
@@ -133,9 +150,10 @@ class Pdlp(Baseline):
     def _sharpenings(self) -> int:
         return _SHARPENINGS
 
-    def _run(self, deadline: float | None, sharper: float) -> Outcome:
-        tolerance = self.tolerance * sharper
-        parameters = self._parameters(tolerance, deadline)
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+        tolerance, left = self.tolerance * sharper, clock.left(reserve)
+        # It keeps the GIL: nothing ends it but its own limit, which it looks at between iterations.
+        parameters = self._parameters(tolerance, None if left == math.inf else left)
         watch = Stopwatch()
         result = pdlp.primal_dual_hybrid_gradient(self._qp, parameters, self._begin)
         seconds = watch()
@@ -169,6 +187,13 @@ class Pdlp(Baseline):
         if self.threads is not None:
             parameters.num_threads = self.threads
         return parameters
+
+
+def _check_for(seconds: float, columns: int) -> None:
+    """Raise Interrupted if this thread's solve has no time for so many seconds of work on many columns."""
+    clock = current()
+    if clock is not None and columns >= _MANY and clock.over(seconds):
+        raise Interrupted(clock.why())
 
 
 class Memory:

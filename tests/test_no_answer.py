@@ -91,7 +91,7 @@ def test_zeros_are_an_answer_where_they_are_feasible():
 def test_shims_refuse_it(shim):
     program = crowded()
     solution = make_solver("glop").solve(program, deadline=0.0)
-    with pytest.raises(NoAllocationError, match="deadline: GLOP") as raised:
+    with pytest.raises(NoAllocationError, match="deadline: ") as raised:
         shim.round(program, solution)
     assert raised.value.status == "deadline"
 
@@ -170,8 +170,8 @@ def test_a_balancer_without_an_answer_keeps_its_placement():
 class Sloppy(HighsRebuild):
     """Says optimal of an answer that is not."""
 
-    def _run(self, deadline, sharper):
-        outcome = super()._run(deadline, sharper)
+    def _run(self, clock, reserve, sharper):
+        outcome = super()._run(clock, reserve, sharper)
         return replace(outcome, x=0.99 * outcome.x)
 
 
