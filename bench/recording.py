@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import math
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from copter.bench.course import Course, Play, Record, solve_round
-from copter.program import ContinualProgram, Template
+from copter.program import VERBS, ContinualProgram, Template
 
 if TYPE_CHECKING:
     from copter.bench.rounds import SolverSettings
@@ -27,23 +26,6 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 Delta = tuple[str, dict[str, Any]]
-
-VERBS = (
-    "add_resource",
-    "set_capacity",
-    "set_capacities",
-    "add_resources",
-    "remove_resources",
-    "drop_resource",
-    "add_template",
-    "drop_template",
-    "add_request",
-    "add_requests",
-    "update_request",
-    "update_requests",
-    "remove_request",
-    "remove_requests",
-)
 
 
 @dataclass(frozen=True)
@@ -201,7 +183,7 @@ class Recorded(Course):
         shim = getattr(importlib.import_module(module), name)()
 
         def finish(solution: Solution) -> Record:
-            if not math.isfinite(solution.objective):
+            if not solution.found:
                 return {}
             rounded = shim.round(replayer.program, solution)
             return {"integral_objective": rounded.objective, "integral_gap": rounded.gap}

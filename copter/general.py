@@ -106,7 +106,9 @@ class GeneralProgram:
         return -(cost + self.constant) if self.source.maximize else cost + self.constant
 
     def point(self, solution: Solution) -> NDArray[np.float64]:
-        """Values of the LP's columns, (n,)."""
+        """Values of the LP's columns, (n,); NaN if the solution has no allocation."""
+        if not solution.found:
+            return np.full(self.shift.size, np.nan)
         position = np.full(self.program.store.requests.size, -1)
         position[self.program.request_slots] = np.arange(self.origin.size)
         which = position[solution.nonzeros.slot]

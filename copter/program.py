@@ -8,6 +8,9 @@
 Every verb validates its arguments first and applies them only if all are right: a rejected edit raises
 :class:`copter.errors.EditError` and changes nothing.  Ids are any hashable and stay valid until removed.
 
+A program is used by one thread at a time: a verb or a solve that comes while another thread edits or solves
+it, or from within a solve (its callback), raises :class:`copter.errors.ConcurrentUseError` and changes nothing.
+
 Source: differential interface of COpter, thesis section 4.3.2; costs that move together and shared column
 templates go beyond it.
 """
@@ -23,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.convex import ConvexTerm
 from copter.errors import EditError
+from copter.guard import Guard, exclusive
 from copter.index import Index, listed
 from copter.resources import Resources
 from copter.store import EXACTLY, NO_TOTAL
@@ -74,6 +78,7 @@ class ContinualProgram(Resources):
 
     def __init__(self) -> None:
         super().__init__()
+        self.guard = Guard()
         self._requests = Index("request")
         self._templates: dict[int, Template] = {}
         self._starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
@@ -444,6 +449,10 @@ class ContinualProgram(Resources):
         starts, self._starts = self._starts, {}
         return starts
 
+    def return_starts(self, starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]) -> None:
+        """Give starts back that were taken for a solve which came to nothing; for solvers."""
+        self._starts = starts | self._starts
+
     # ---- inside ----------------------------------------------------------------------------------
 
     def _check_template(self, subject: Hashable, template: Template) -> None:
@@ -489,3 +498,24 @@ class ContinualProgram(Resources):
             return usage.slot
         columns = from_matrix(label, usage, (len(self._resources), int(widths.sum())))
         return self.store.add_usages(widths, *columns, row_slots=self.resource_slots)
+
+
+VERBS = (
+    "add_resource",
+    "set_capacity",
+    "set_capacities",
+    "add_resources",
+    "remove_resources",
+    "drop_resource",
+    "add_template",
+    "drop_template",
+    "add_request",
+    "add_requests",
+    "update_request",
+    "update_requests",
+    "remove_request",
+    "remove_requests",
+)
+"""Methods that change a program."""
+for _verb in VERBS:
+    setattr(ContinualProgram, _verb, exclusive(getattr(ContinualProgram, _verb)))

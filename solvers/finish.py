@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.clock import Interrupted
 from copter.rays import farkas_ray, primal_ray
 from copter.solution import Status
 from copter.solvers.steps import Budget, StepsResult
@@ -38,7 +39,7 @@ def finish(
     import highspy  # only programs that stall pay for it
     from scipy.sparse import csc_array, vstack
 
-    from copter.solvers.highs_model import engine, run, status_of
+    from copter.solvers.highs_model import engine, run_until, status_of
 
     blocks, n = working.slot.size, working.column.size
     summed = (working.relation != NO_TOTAL) & (working.total > 0)
@@ -54,15 +55,12 @@ def finish(
     both = vstack([matrix.multiply(unit).multiply(sharp[:, None]), sums]).tocsc()
     low = np.where(working.relation == EXACTLY, 1.0, -np.inf)[summed]
     factor = 2.0 ** np.round(np.log2(np.clip(working.cost_scale / size, 1e-9, 1e9))) if size > 0 else 1.0
-    left = budget.deadline - budget.watch()
-    limits = {"time_limit": max(0.0, left)} if np.isfinite(left) else {}
     highs = engine(
         budget.threads,
         solver="simplex",
         primal_feasibility_tolerance=_TOLERANCE,
         dual_feasibility_tolerance=_TOLERANCE,
         simplex_iteration_limit=max(1, 50 * (n + shape[0] + blocks)),
-        **limits,
     )
     highs.passModel(
         n,
@@ -81,12 +79,15 @@ def finish(
         both.data,
         np.zeros(n, np.int32),
     )
-    run(highs)
-    status = status_of(highs)[0]
-    if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # presolve shows no rays
-        highs.setOptionValue("presolve", "off")
-        run(highs)
+    try:
+        run_until(highs, budget.clock, budget.reserve)
         status = status_of(highs)[0]
+        if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # presolve shows no rays
+            highs.setOptionValue("presolve", "off")
+            run_until(highs, budget.clock, budget.reserve)
+            status = status_of(highs)[0]
+    except Interrupted:
+        return None
     budget.iterations += 1
     rows, x, y = shape[0], np.zeros(n), np.zeros(shape[0])
     ray = violation = None
