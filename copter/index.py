@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,26 @@ class Index:
     """
 
     def __init__(self, kind: str) -> None:
+        self._begin(kind, {})
+
+    def _begin(self, kind: str, slots: dict[Hashable, int]) -> None:
         self._kind = kind
-        self._slots: dict[Hashable, int] = {}
+        self._slots = slots
         self._all: NDArray[np.int64] | None = None
         self._frozen: Mapping[Hashable, int] | None = None
         self._asked: Sequence[Hashable] = ()
         self._answer = np.empty(0, np.int64)
+
+    def __getstate__(self) -> tuple[str, dict[Hashable, int]]:
+        return self._kind, self._slots  # what else it remembers is found again
+
+    def __setstate__(self, state: tuple[str, dict[Hashable, int]]) -> None:
+        self._begin(*state)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Index:
+        fresh = Index(self._kind)
+        fresh._slots = self._slots.copy()  # the ids are names: a copy of one may be none to its hash
+        return fresh
 
     def __len__(self) -> int:
         return len(self._slots)

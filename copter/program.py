@@ -14,7 +14,9 @@ templates go beyond it.
 
 from __future__ import annotations
 
+import copy
 import math
+import secrets
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -77,6 +79,9 @@ class ContinualProgram(Resources):
         self._requests = Index("request")
         self._templates: dict[int, Template] = {}
         self._starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+
+    def __copy__(self) -> ContinualProgram:
+        return copy.deepcopy(self)  # half a copy would be edited along with the original
 
     # ---- what is there ---------------------------------------------------------------------------
 
@@ -146,7 +151,7 @@ class ContinualProgram(Resources):
         if n_columns < 1:
             raise EditError("template", "n_columns", n_columns, "must be at least 1")
         slot = self._add_usage("template", usage, n_columns, shared=True)
-        self._templates[slot] = Template(slot, n_columns, self.store.tick())
+        self._templates[slot] = Template(slot, n_columns, self.store.tick(), secrets.randbits(62))
         return self._templates[slot]
 
     def drop_template(self, template: Template) -> None:
@@ -447,7 +452,7 @@ class ContinualProgram(Resources):
     # ---- inside ----------------------------------------------------------------------------------
 
     def _check_template(self, subject: Hashable, template: Template) -> None:
-        if self._templates.get(template.slot) is not template:
+        if self._templates.get(template.slot) != template:
             raise EditError(subject, "usage", template, "no such template in this program (any more)")
 
     def _changed_row(

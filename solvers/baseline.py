@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,11 @@ class Baseline(Solver):
         self._last: LastX | None = None
 
     edits_in_place = False
+    _of_one_round: ClassVar[tuple[str, ...]] = ()
+    """Attributes that hold a round's model; a library's objects among them cannot be copied."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in self._of_one_round}
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
         """Its model's push or rebuild and the solver's own run; the certificate is on no clock."""
