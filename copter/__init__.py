@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from copter.convex import ConvexTerm, LogTerm
-    from copter.errors import CopterError, EditError, UnknownSolverError
+    from copter.errors import CopterError, EditError, FileError, UnknownSolverError
     from copter.general import linprog, read_mps
     from copter.program import ContinualProgram, Template
     from copter.solution import Solution, Status
@@ -25,6 +25,7 @@ _HOMES = {
     "ConvexTerm": "copter.convex",
     "CopterError": "copter.errors",
     "EditError": "copter.errors",
+    "FileError": "copter.errors",
     "LogTerm": "copter.convex",
     "ProximalPoint": "copter.solvers.proximal",
     "Solution": "copter.solution",
@@ -40,6 +41,7 @@ __all__ = [
     "ConvexTerm",
     "CopterError",
     "EditError",
+    "FileError",
     "LogTerm",
     "ProximalPoint",
     "Solution",

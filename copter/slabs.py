@@ -120,6 +120,11 @@ class Pool:
                 free[length] = [start]
         self.garbage += sum(lengths)
 
+    def freed(self) -> NDArray[np.int64]:
+        """Lengths and starts of free slices, shape (k, 2); of one length in the order of their freeing."""
+        pairs = [(length, start) for length, starts in self._free.items() for start in starts]
+        return np.array(pairs, np.int64).reshape(-1, 2)
+
     @property
     def wasteful(self) -> bool:
         """More of the pool is free than is used."""

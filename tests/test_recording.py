@@ -68,7 +68,7 @@ def test_a_rejected_edit_is_not_recorded(tmp_path):
 
 
 def test_every_verb_that_edits_is_recorded():
-    reading = {"costs", "term", "total", "capacity", "take_starts"}
+    reading = {"costs", "term", "total", "capacity", "take_starts", "save", "load"}
     public = {
         name
         for name in dir(ContinualProgram)
