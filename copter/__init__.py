@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from copter.convex import ConvexTerm, LogTerm
     from copter.errors import CopterError, EditError, FileError, UnknownSolverError
     from copter.general import linprog, read_mps
+    from copter.journal import Journal
     from copter.program import ContinualProgram, Template
     from copter.solution import Solution, Status
     from copter.solvers.base import make_solver
@@ -26,6 +27,7 @@ _HOMES = {
     "CopterError": "copter.errors",
     "EditError": "copter.errors",
     "FileError": "copter.errors",
+    "Journal": "copter.journal",
     "LogTerm": "copter.convex",
     "ProximalPoint": "copter.solvers.proximal",
     "Solution": "copter.solution",
@@ -42,6 +44,7 @@ __all__ = [
     "CopterError",
     "EditError",
     "FileError",
+    "Journal",
     "LogTerm",
     "ProximalPoint",
     "Solution",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from copter.program import ContinualProgram
-    from copter.solvers.base import Solver, SolverState
+    from copter.solvers.base import Solver
 
 MAGIC = b"\x89COPTER\n"
 _POOLS = ("costs", "uppers", "pointers", "entries", "overrides")
@@ -39,7 +39,7 @@ def save(program: ContinualProgram, path: str | PathLike[str], solver: Solver | 
     blocks = Blocks()
     pack(program, blocks)
     if solver is not None:
-        pack_solver(solver.kind, solver.save_state(program), blocks)
+        pack_solver(solver, program, blocks)
     blocks.write(Path(path), MAGIC)
 
 
@@ -54,9 +54,10 @@ def load(
     unpack(blocks, program, terms)
     if solver is None:
         return
-    if blocks.facts.get("solver") is None:
+    kind, state = solver_state(blocks)
+    if kind is None:
         raise FileError(path, "was saved without a solver: there is no state to load")
-    unpack_solver(blocks, program, solver)
+    restore_solver(solver, program, kind, state, path)
 
 
 # ---- programs ----------------------------------------------------------------------------------------
@@ -224,24 +225,29 @@ def _unpack_terms(terms: TermTable, blocks: Blocks, classes: dict[str, type[Conv
 # ---- solvers -----------------------------------------------------------------------------------------
 
 
-def pack_solver(kind: str, state: SolverState | None, blocks: Blocks) -> None:
-    """Add what a solver remembers to a file's blocks; None if it would start cold."""
-    blocks.facts["solver"] = kind
+def pack_solver(solver: Solver, program: ContinualProgram, blocks: Blocks) -> None:
+    """Add what a solver remembers of a program to a file's blocks."""
+    state = solver.save_state(program)
+    blocks.facts["solver"] = solver.kind
     if state is not None:
         blocks.put("solver", encode(state))
 
 
-def unpack_solver(blocks: Blocks, program: ContinualProgram, solver: Solver) -> None:
-    """Give a solver what one of its kind remembered."""
-    kind = blocks.fact("solver", str)
+def solver_state(blocks: Blocks) -> tuple[str | None, Any]:
+    """Kind of the solver that was saved, None without one, and its state, None if it was cold."""
+    if blocks.facts.get("solver") is None:
+        return None, None
+    try:
+        state = decode(blocks.raw("solver").data) if "solver" in blocks else None
+    except CodecError as wrong:
+        raise blocks.wrong(f"has a solver's state that is none: {wrong}") from None
+    return blocks.fact("solver", str), state
+
+
+def restore_solver(solver: Solver, program: ContinualProgram, kind: Any, state: Any, path: Any) -> None:
+    """Give a solver a state, of a solver of some kind, that was read from a file."""
     if kind != solver.kind:
-        raise blocks.wrong(f"has the state of a solver of the kind {kind}, not {solver.kind}")
-    state = decode(blocks.raw("solver").data) if "solver" in blocks else None
-    restore_solver(solver, program, state, blocks.path)
-
-
-def restore_solver(solver: Solver, program: ContinualProgram, state: Any, path: Any) -> None:
-    """Give a solver a state that was read from a file."""
+        raise FileError(path, f"has the state of a solver of the kind {kind}, not {solver.kind}")
     try:
         solver.load_state(program, state)
     except (ValueError, KeyError, TypeError, IndexError) as wrong:
