@@ -12,7 +12,7 @@ TEMPORARY = ".part"
 """Suffix of a file that is being written; one that a crash left behind is of no use."""
 
 
-def write_whole(path: Path, write: Callable[[BinaryIO], None]) -> None:
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write a file so that whoever opens ``path``, after a crash too, finds the old file or the new one.
 
     Parameters

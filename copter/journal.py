@@ -103,6 +103,7 @@ class Journal(WrittenProgram):
         self.solver = solver
         self._terms = tuple(terms)
         self._edits: list[bytes] = []
+        self._base = self._key = self._snapshot_size = 0
         self._process = os.getpid()
         self._rounds: RecordFile | None = None
         self.path.mkdir(parents=True, exist_ok=True)
