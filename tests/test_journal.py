@@ -390,7 +390,7 @@ def kill_and_recover(path: Path, kills: int, rng: random.Random) -> tuple[int, l
     """Kill a process that writes a journal again and again; (rounds at last, what was wrong)."""
     truth, wrong, done = (ContinualProgram(), ProximalPoint()), [], 0
     for kill in range(kills):
-        lines = kill_one(path, rng.random() * 0.2)
+        lines = kill_one(path, rng.random() * 0.4)
         said = int(lines[-1]) if len(lines) > 1 else done
         with open_journal(path) as journal:
             if not said <= journal.round <= said + 1:
