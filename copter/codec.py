@@ -352,9 +352,10 @@ class _Reader:
             raise CodecError("no such term")
         if name not in self.terms:
             raise CodecError(f"a term is of the class {name}: name it in `terms`")
-        if not all(isinstance(key, str) for key in parameters):
-            raise CodecError("no such term")
-        return make_term(self.terms[name], image, parameters)
+        try:
+            return make_term(self.terms[name], image, parameters)
+        except (TypeError, ValueError):
+            raise CodecError("no such term") from None
 
 
 _READERS: dict[bytes, Any] = {
