@@ -24,7 +24,7 @@ import weakref
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,9 @@ class _Repair:
         self._store: weakref.ref[ConstraintStore] | None = None
         self._seen = -1
         self._unit = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_store": None}  # a copy looks at the coefficients of its program again
 
     def _begin(self, program: ContinualProgram, requests: NDArray[np.int64]) -> Passes:
         """Passes over some requests, which all hold coefficients that are not negative.

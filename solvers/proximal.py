@@ -38,7 +38,7 @@ from copter.clock import Clock, Interrupted
 from copter.pricing import KEEP_ALL, Pricing, price
 from copter.rays import farkas_ray
 from copter.solution import UNKNOWN, Ray, Solution, Status, Timings, make_solution
-from copter.solvers.base import ClockedSolver
+from copter.solvers.base import ClockedSolver, SolverState
 from copter.solvers.blas import one_blas_thread
 from copter.solvers.finish import finish
 from copter.solvers.memory import LastX, LastY, churn_base
@@ -158,6 +158,29 @@ class ProximalPoint(ClockedSolver):
         if state is not None and state.last.program is program:
             answer, slack = state.answer, state.slack
         self._state = _State(answer, LastX.of(program, x), LastY.of(program, y), slack)
+
+    def save_state(self, program: ContinualProgram) -> SolverState | None:
+        """Last round's allocation, prices and screening slack; None if it was of another program."""
+        state = self._state
+        if state is None or state.last.program is not program:
+            return None
+        arrays = state.last.to_arrays("last") | state.y.to_arrays() | {"slack": state.slack}
+        if state.answer is None or state.answer is state.last:
+            return arrays | {"answered": state.answer is not None}
+        return arrays | {"answered": True} | state.answer.to_arrays("answer")
+
+    def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
+        """Begin the next solve where the solver did that saved this state."""
+        if state is None:
+            self.reset()
+            return
+        last, slack = LastX.from_arrays(program, state, "last"), state["slack"]
+        if not isinstance(slack, float):
+            raise ValueError("slack is no number")
+        answer = last if state["answered"] else None
+        if "answer.slot" in state:
+            answer = LastX.from_arrays(program, state, "answer")
+        self._state = _State(answer, last, LastY.from_arrays(program, state), slack)
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
