@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from copter.convex import ConvexTerm, LogTerm
     from copter.errors import CopterError, EditError, UnknownSolverError
-    from copter.general import linprog, read_mps
+    from copter.general import linprog, milp, read_mps
     from copter.program import ContinualProgram, Template
     from copter.solution import Solution, Status
     from copter.solvers.base import make_solver
@@ -33,6 +33,7 @@ _HOMES = {
     "UnknownSolverError": "copter.errors",
     "linprog": "copter.general",
     "make_solver": "copter.solvers.base",
+    "milp": "copter.general",
     "read_mps": "copter.general",
 }
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "UnknownSolverError",
     "linprog",
     "make_solver",
+    "milp",
     "read_mps",
 ]
 

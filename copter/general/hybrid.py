@@ -1,0 +1,279 @@
+"""A general LP solved by parts: presolve, the own solver for a while, HiGHS from where that came.
+
+1. HiGHS' presolve (:mod:`copter.general.presolve`).
+2. The own solver on what it leaves, for a share of time that goes by its size (:func:`own_share`).  Small
+   programs have no share: HiGHS' simplex ends sooner than a first step.
+3. HiGHS (:mod:`copter.general.handover`), from the own point and prices if they are near an optimum.
+
+Whoever ends, the answer counts as optimal only if its point and prices prove it on the LP itself, in
+residuals and gap (:mod:`copter.general.proof`).  A claim that there is no optimum is looked at again on the
+LP without presolve: first its rows alone, then its costs, until a ray proves one or the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.general.handover import Run, simplex
+from copter.general.model import GeneralLP, checked
+from copter.general.presolve import Presolved, Vertex
+from copter.general.program import to_program
+from copter.general.proof import Proof, prove, proves_infeasible, proves_unbounded
+from copter.solution import Solution, Status
+from copter.solvers.base import Solver, Stopwatch, make_solver
+
+if TYPE_CHECKING:
+    import highspy
+
+AUTO = "auto"
+"""The name of all parts together."""
+_SECONDS_A_TERM = 1e-8
+"""What HiGHS' simplex takes for each row and nonzero, by order of magnitude (Netlib: 1e-9 to 7e-7)."""
+_LEAST_SHARE, _MOST_SHARE = 0.05, 4.0
+_SHARPER = 0.1
+"""Of the tolerance: what the own solver aims at, since postsolve and other scales cost some."""
+_START_BELOW = 1e-2
+"""Residuals and gap below which simplex goes on from a point; above, its own start is as good or better."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a general LP in the end.
+
+    Attributes
+    ----------
+    status, reason : Status, str
+    x : (n,) ndarray, optional
+        None where no point is known.
+    y : (m,) ndarray, optional
+        Prices of the rows: positive where ``row_upper`` is paid for.
+    proof : Proof, optional
+        What x and y are worth on the LP.
+    ray : (m,) or (n,) ndarray, optional
+        Prices that prove an infeasible LP to be so, or the direction of an unbounded one.
+    finished_by : str
+        "presolve", "copter", "highs", or the name of the solver that was asked for.
+    seconds : mapping of part to float
+        "presolve", "copter" (or the other solver's name), "highs", "check", as far as they ran.
+    iterations : int
+        Of the own solver and of simplex together.
+    basis : HighsBasis, optional
+        Where x is a vertex that simplex ended at.
+    solution : Solution, optional
+        The solver's answer for what presolve left, if one ran.
+    """
+
+    status: Status
+    reason: str
+    x: NDArray[np.float64] | None = None
+    y: NDArray[np.float64] | None = None
+    proof: Proof | None = None
+    ray: NDArray[np.float64] | None = None
+    finished_by: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    iterations: int = 0
+    basis: highspy.HighsBasis | None = None
+    solution: Solution | None = None
+
+
+def own_share(lp: GeneralLP) -> float:
+    """Seconds that the own solver has for a presolved LP before HiGHS takes over: 0 for small ones.
+
+    About as long as HiGHS will need, so that no more than half of the time is lost where it leads nowhere.
+    """
+    share = _SECONDS_A_TERM * lp.A.shape[0] * lp.A.nnz
+    return 0.0 if share < _LEAST_SHARE else min(share, _MOST_SHARE)
+
+
+def solve_lp(
+    lp: GeneralLP,
+    *,
+    solver: str | Solver = AUTO,
+    tolerance: float = 1e-6,
+    deadline: float | None = None,
+    presolve: bool = True,
+    polish: bool = False,
+    threads: int | None = None,
+) -> Answer:
+    """Solve a general LP; integral columns count as continuous ones.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    solver : str or Solver
+        ``"auto"`` for all parts; a name of :data:`~copter.solvers.base.SOLVERS`, or a solver, for that one
+        alone, which has its own tolerance and deadline if it is no name.
+    tolerance : float
+        Relative residuals and gap that an optimal answer is within.
+    deadline : float, optional
+        Seconds for everything.
+    presolve : bool
+        Whether to presolve first, also for a solver alone.
+    polish : bool
+        Whether the answer is to be a vertex.
+    threads : int, optional
+
+    Raises
+    ------
+    EditError
+        The LP has a number that cannot be (:func:`copter.general.model.checked`).
+    UnknownSolverError
+        No solver has this name.
+    """
+    if isinstance(solver, str) and solver != AUTO:
+        solver = make_solver(solver, tolerance=tolerance, threads=threads)
+    return _Solve(checked(lp), solver, tolerance, deadline, polish, threads).run(presolve)
+
+
+class _Solve:
+    """One call: what is left of its time, and who took how much."""
+
+    def __init__(
+        self,
+        lp: GeneralLP,
+        solver: str | Solver,
+        tolerance: float,
+        deadline: float | None,
+        polish: bool,
+        threads: int | None,
+    ) -> None:
+        self.lp = lp
+        self.solver = None if isinstance(solver, str) else solver
+        self.tolerance = tolerance
+        self.limit = np.inf if deadline is None else deadline
+        self.polish = polish
+        self.threads = threads
+        self.watch = Stopwatch()
+        self.seconds: dict[str, float] = {}
+        self.iterations = 0
+        self.solution: Solution | None = None
+
+    def left(self) -> float:
+        return max(0.0, self.limit - self.watch())
+
+    def took(self, part: str, since: float) -> None:
+        self.seconds[part] = self.seconds.get(part, 0.0) + self.watch() - since
+
+    def run(self, presolve: bool) -> Answer:
+        answer = self._parts(presolve)
+        return replace(answer, seconds=self.seconds, iterations=self.iterations, solution=self.solution)
+
+    def _parts(self, presolve: bool) -> Answer:
+        rest = None
+        if presolve:
+            begin = self.watch()
+            rest = Presolved(self.lp, **({"time_limit": self.limit} if self.limit < np.inf else {}))
+            self.took("presolve", begin)
+            if rest.claim is not None:
+                return self._without_optimum(rest.claim, "presolve")
+            if rest.empty:
+                nothing = Vertex(np.empty(0), np.zeros(rest.lp.A.shape[0]))
+                return self._judged(Status.OPTIMAL, "presolve solved it", rest.back(nothing), "presolve")
+        left = self.lp if rest is None else rest.lp
+        own = None
+        share = own_share(left) if self.solver is None else np.inf
+        if share > 0:
+            own = self._own(left, rest, min(share, self.left() / 2 if self.solver is None else self.left()))
+            done = own.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
+            if (done or self.solver is not None) and not (self.polish and own.status is Status.OPTIMAL):
+                return own
+        return self._highs(left, rest, own)
+
+    def _own(self, left: GeneralLP, rest: Presolved | None, share: float) -> Answer:
+        """The own solver's answer, or that of the one which was asked for, brought back and judged."""
+        begin = self.watch()
+        solver = self.solver or make_solver(
+            "copter", tolerance=_SHARPER * self.tolerance, threads=self.threads
+        )
+        general = to_program(left)
+        limit = max(share - (self.watch() - begin), 1e-3)
+        solution = solver.solve(general.program, deadline=limit if np.isfinite(limit) else None)
+        self.took(solver.name, begin)
+        self.iterations += solution.iterations
+        self.solution = solution
+        if solution.status in (Status.INFEASIBLE, Status.UNBOUNDED):
+            return self._without_optimum(solution.status, solver.name, solution.reason)
+        x = np.clip(general.point(solution), left.lower, left.upper)
+        y = np.array([solution.price[i] for i in range(left.A.shape[0])])
+        self.reached = Vertex(x, y)
+        back = self.reached if rest is None else rest.back(self.reached)
+        return self._judged(solution.status, solution.reason, back, solver.name)
+
+    def _highs(self, left: GeneralLP, rest: Presolved | None, own: Answer | None) -> Answer:
+        """HiGHS' answer, from the own point if that is near enough."""
+        begin = self.watch()
+        near = own is not None and own.proof is not None and own.proof.worst <= _START_BELOW
+        found = self._simplex(left, start=self.reached if near else None)
+        if found.found is None and found.status is not Status.DEADLINE:
+            if found.status in (Status.INFEASIBLE, Status.UNBOUNDED):
+                self.took("highs", begin)
+                return self._without_optimum(found.status, "highs")
+            found = self._simplex(self.lp)
+            rest = None
+        back = found.found
+        if back is not None and rest is not None:
+            back = rest.back(back)
+        self.took("highs", begin)
+        answer = self._judged(found.status, found.reason, back, "highs")
+        if answer.status is Status.NUMERICAL_ERROR and rest is not None and self.left() > 0:
+            begin = self.watch()
+            again = self._simplex(self.lp, start=back)
+            self.took("highs", begin)
+            answer = self._judged(again.status, again.reason, again.found, "highs")
+        if own is not None and own.proof is not None and own.status is Status.OPTIMAL is not answer.status:
+            return replace(own, reason=f"{own.reason}; {answer.reason}")  # a polish that led nowhere
+        return answer
+
+    def _simplex(self, lp: GeneralLP, start: Vertex | None = None) -> Run:
+        found = simplex(
+            lp,
+            start=start,
+            seconds=self.left(),
+            tolerance=_SHARPER * self.tolerance,
+            threads=self.threads,
+        )
+        self.iterations += found.iterations
+        return found
+
+    def _judged(self, status: Status, reason: str, found: Vertex | None, by: str) -> Answer:
+        """Answer with a proof; optimal only within the tolerance."""
+        if found is None:
+            return Answer(status, reason, finished_by=by)
+        begin = self.watch()
+        x = np.clip(found.x, self.lp.lower, self.lp.upper)
+        proof = prove(self.lp, x, found.y)
+        self.took("check", begin)
+        if status is Status.OPTIMAL and not proof.worst <= self.tolerance:
+            status = Status.NUMERICAL_ERROR
+            reason = f"{reason}, but the LP itself has a residual or gap of {proof.worst:.1e}"
+        return Answer(status, reason, x, found.y, proof, finished_by=by, basis=found.basis)
+
+    def _without_optimum(self, claim: Status, by: str, reason: str = "") -> Answer:
+        """Infeasible or unbounded, with a ray if HiGHS finds one without presolve."""
+        begin = self.watch()
+        rows = self._simplex(replace(self.lp, c=np.zeros(self.lp.c.size)))
+        self.took("check", begin)
+        reason = reason or f"{by} says so"
+        if rows.status is Status.INFEASIBLE or (rows.found is None and claim is Status.INFEASIBLE):
+            if rows.ray is not None and proves_infeasible(self.lp, rows.ray):
+                return Answer(
+                    Status.INFEASIBLE, "a ray proves the rows infeasible", ray=rows.ray, finished_by=by
+                )
+            return Answer(Status.INFEASIBLE, f"{reason}; no ray was found", finished_by=by)
+        begin = self.watch()
+        whole = self._simplex(self.lp)
+        self.took("check", begin)
+        if whole.status is Status.UNBOUNDED:
+            if whole.ray is not None and proves_unbounded(self.lp, whole.ray):
+                why = "a feasible point and a ray prove that the objective falls without end"
+                return Answer(Status.UNBOUNDED, why, ray=whole.ray, finished_by=by)
+            return Answer(Status.UNBOUNDED, f"{reason}; no ray was found", finished_by=by)
+        if whole.found is None:
+            return Answer(claim, f"{reason}; no ray was found", finished_by=by)
+        why = f"{whole.reason} without presolve, though {reason}"
+        return self._judged(whole.status, why, whole.found, "highs")
