@@ -1,8 +1,12 @@
-"""HiGHS' simplex on a general LP: from nothing, or from where another solver came.
+"""HiGHS on a general LP: from nothing, or from where another solver came.
 
 A point and prices that are nearly optimal tell which columns and rows are basic: those that are further from
 their bounds than their reduced cost is from 0, both in their own scale.  Where optima tie or the point is not
 there yet that is no basis; HiGHS evens it out, and primal simplex goes on from it.
+
+From nothing it is dual simplex for small programs and interior point with crossover for larger ones; either
+ends at a vertex.  Measured on what presolve leaves, interior point against simplex: QAP12 2.7 s, 67 s;
+PILOT87 3.1 s, 10 s; QAP8 0.08 s, 0.5 s; but STOCFOR3 0.8 s, 0.2 s.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ from copter.general.presolve import Vertex, pass_lp
 from copter.solution import Status
 from copter.solvers.highs_model import engine, run, status_of
 
+LARGE = 4e6
+"""Rows times nonzeros from which on a program is large."""
 _NEAR = 1e-7
 _LEAST = 1e-10
 """HiGHS takes no smaller tolerance."""
@@ -37,31 +43,35 @@ class Run:
     iterations: int
 
 
-def simplex(
+def optimize(
     lp: GeneralLP,
     *,
     start: Vertex | None = None,
+    by_simplex: bool = False,
     seconds: float = np.inf,
     tolerance: float = 1e-7,
     threads: int | None = None,
 ) -> Run:
-    """HiGHS' simplex without presolve, from a point if one is given.
+    """HiGHS without presolve, from a point if one is given.
 
     Parameters
     ----------
     lp : GeneralLP
     start : Vertex, optional
         Its basis if it has one, or else what its point and prices say of one.
+    by_simplex : bool
+        Whether it has to be simplex, for a large program as well: only that gives rays.
     seconds : float
         Limit.
     tolerance : float
         Of feasibility; HiGHS' own 1e-7 at most.
     """
     feasibility = float(np.clip(tolerance, _LEAST, 1e-7))
+    interior = start is None and not by_simplex and terms(lp) >= LARGE
     highs = engine(
         threads,
         presolve="off",
-        solver="simplex",
+        solver="ipm" if interior else "simplex",
         simplex_strategy=1 if start is None else 4,  # dual, primal
         primal_feasibility_tolerance=feasibility,
         dual_feasibility_tolerance=feasibility,
@@ -84,7 +94,14 @@ def simplex(
         found = Vertex(
             np.array(solution.col_value), -np.array(solution.row_dual), basis if basis.valid else None
         )
-    return Run(status, reason, found, ray, max(0, int(highs.getInfo().simplex_iteration_count)))
+    info = highs.getInfo()
+    counts = (info.simplex_iteration_count, info.ipm_iteration_count, info.crossover_iteration_count)
+    return Run(status, reason, found, ray, sum(max(0, int(count)) for count in counts))
+
+
+def terms(lp: GeneralLP) -> float:
+    """Rows times nonzeros, which HiGHS' time goes by, in order of magnitude."""
+    return float(lp.A.shape[0]) * lp.A.nnz
 
 
 def likely_basis(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> highspy.HighsBasis:

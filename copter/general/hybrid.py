@@ -2,7 +2,7 @@
 
 1. HiGHS' presolve (:mod:`copter.general.presolve`).
 2. The own solver on what it leaves, for a share of time that goes by its size (:func:`own_share`).  Small
-   programs have no share: HiGHS' simplex ends sooner than a first step.
+   programs have no share: HiGHS ends there sooner than a few of its steps.
 3. HiGHS (:mod:`copter.general.handover`), from the own point and prices if they are near an optimum.
 
 Whoever ends, the answer counts as optimal only if its point and prices prove it on the LP itself, in
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.general.handover import Run, simplex
+from copter.general.handover import Run, optimize, terms
 from copter.general.model import GeneralLP, checked
 from copter.general.presolve import Presolved, Vertex
 from copter.general.program import to_program
-from copter.general.proof import Proof, prove, proves_infeasible, proves_unbounded
+from copter.general.proof import LPRay, Proof, infeasible_ray, prove, unbounded_ray
 from copter.solution import Solution, Status
 from copter.solvers.base import Solver, Stopwatch, make_solver
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 """The name of all parts together."""
-_SECONDS_A_TERM = 1e-8
-"""What HiGHS' simplex takes for each row and nonzero, by order of magnitude (Netlib: 1e-9 to 7e-7)."""
-_LEAST_SHARE, _MOST_SHARE = 0.05, 4.0
+_SECONDS_A_TERM = 5e-9
+"""What HiGHS takes for each row and nonzero, by order of magnitude (Netlib: 1e-9 to 1e-7)."""
+_LEAST_SHARE, _MOST_SHARE = 0.05, 2.0
 _SHARPER = 0.1
 """Of the tolerance: what the own solver aims at, since postsolve and other scales cost some."""
 _START_BELOW = 1e-2
@@ -54,8 +54,8 @@ class Answer:
         Prices of the rows: positive where ``row_upper`` is paid for.
     proof : Proof, optional
         What x and y are worth on the LP.
-    ray : (m,) or (n,) ndarray, optional
-        Prices that prove an infeasible LP to be so, or the direction of an unbounded one.
+    ray : LPRay, optional
+        Proof that the LP is infeasible or unbounded; without it the status is only somebody's word.
     finished_by : str
         "presolve", "copter", "highs", or the name of the solver that was asked for.
     seconds : mapping of part to float
@@ -73,7 +73,7 @@ class Answer:
     x: NDArray[np.float64] | None = None
     y: NDArray[np.float64] | None = None
     proof: Proof | None = None
-    ray: NDArray[np.float64] | None = None
+    ray: LPRay | None = None
     finished_by: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
     iterations: int = 0
@@ -86,7 +86,7 @@ def own_share(lp: GeneralLP) -> float:
 
     About as long as HiGHS will need, so that no more than half of the time is lost where it leads nowhere.
     """
-    share = _SECONDS_A_TERM * lp.A.shape[0] * lp.A.nnz
+    share = _SECONDS_A_TERM * terms(lp)
     return 0.0 if share < _LEAST_SHARE else min(share, _MOST_SHARE)
 
 
@@ -208,12 +208,12 @@ class _Solve:
         """HiGHS' answer, from the own point if that is near enough."""
         begin = self.watch()
         near = own is not None and own.proof is not None and own.proof.worst <= _START_BELOW
-        found = self._simplex(left, start=self.reached if near else None)
+        found = self._optimize(left, start=self.reached if near else None)
         if found.found is None and found.status is not Status.DEADLINE:
             if found.status in (Status.INFEASIBLE, Status.UNBOUNDED):
                 self.took("highs", begin)
                 return self._without_optimum(found.status, "highs")
-            found = self._simplex(self.lp)
+            found = self._optimize(self.lp, by_simplex=True)
             rest = None
         back = found.found
         if back is not None and rest is not None:
@@ -222,17 +222,18 @@ class _Solve:
         answer = self._judged(found.status, found.reason, back, "highs")
         if answer.status is Status.NUMERICAL_ERROR and rest is not None and self.left() > 0:
             begin = self.watch()
-            again = self._simplex(self.lp, start=back)
+            again = self._optimize(self.lp, start=back)
             self.took("highs", begin)
             answer = self._judged(again.status, again.reason, again.found, "highs")
         if own is not None and own.proof is not None and own.status is Status.OPTIMAL is not answer.status:
             return replace(own, reason=f"{own.reason}; {answer.reason}")  # a polish that led nowhere
         return answer
 
-    def _simplex(self, lp: GeneralLP, start: Vertex | None = None) -> Run:
-        found = simplex(
+    def _optimize(self, lp: GeneralLP, start: Vertex | None = None, *, by_simplex: bool = False) -> Run:
+        found = optimize(
             lp,
             start=start,
+            by_simplex=by_simplex,
             seconds=self.left(),
             tolerance=_SHARPER * self.tolerance,
             threads=self.threads,
@@ -256,23 +257,21 @@ class _Solve:
     def _without_optimum(self, claim: Status, by: str, reason: str = "") -> Answer:
         """Infeasible or unbounded, with a ray if HiGHS finds one without presolve."""
         begin = self.watch()
-        rows = self._simplex(replace(self.lp, c=np.zeros(self.lp.c.size)))
+        rows = self._optimize(replace(self.lp, c=np.zeros(self.lp.c.size)), by_simplex=True)
         self.took("check", begin)
         reason = reason or f"{by} says so"
         if rows.status is Status.INFEASIBLE or (rows.found is None and claim is Status.INFEASIBLE):
-            if rows.ray is not None and proves_infeasible(self.lp, rows.ray):
-                return Answer(
-                    Status.INFEASIBLE, "a ray proves the rows infeasible", ray=rows.ray, finished_by=by
-                )
-            return Answer(Status.INFEASIBLE, f"{reason}; no ray was found", finished_by=by)
+            ray = None if rows.ray is None else infeasible_ray(self.lp, rows.ray)
+            why = f"{reason}; no ray was found" if ray is None else "a ray proves the rows infeasible"
+            return Answer(Status.INFEASIBLE, why, ray=ray, finished_by=by)
         begin = self.watch()
-        whole = self._simplex(self.lp)
+        whole = self._optimize(self.lp, by_simplex=True)
         self.took("check", begin)
         if whole.status is Status.UNBOUNDED:
-            if whole.ray is not None and proves_unbounded(self.lp, whole.ray):
-                why = "a feasible point and a ray prove that the objective falls without end"
-                return Answer(Status.UNBOUNDED, why, ray=whole.ray, finished_by=by)
-            return Answer(Status.UNBOUNDED, f"{reason}; no ray was found", finished_by=by)
+            ray = None if whole.ray is None else unbounded_ray(self.lp, whole.ray)
+            proved = "from a feasible point the objective falls along a ray without end"
+            why = f"{reason}; no ray was found" if ray is None else proved
+            return Answer(Status.UNBOUNDED, why, ray=ray, finished_by=by)
         if whole.found is None:
             return Answer(claim, f"{reason}; no ray was found", finished_by=by)
         why = f"{whole.reason} without presolve, though {reason}"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
-from copter.general.model import GeneralLP, checked
+from copter.general.model import GeneralLP, checked, crossed_column
 from copter.general.presolve import pass_lp
 from copter.general.proof import prove
 from copter.general.scipy_form import STATUS, vector
@@ -64,15 +64,17 @@ def milp(
     SolverError
         HiGHS knows no such option.
     """
-    from scipy.optimize import OptimizeResult
-
     cost = vector("c", c)
     if not cost.size:
         raise EditError("c", "shape", cost.shape, "needs at least one column")
     kinds = _kinds(integrality, cost.size)
     lower, upper = _bounds(bounds, cost.size)
     A, low, high = _constraints(constraints, cost.size)
-    lp = checked(GeneralLP(cost, A, low, high, lower, upper, 0.0, kinds == _INTEGER))
+    lp = GeneralLP(cost, A, low, high, lower, upper, 0.0, kinds == _INTEGER)
+    empty = crossed_column(lp)
+    if empty is not None:
+        return _result(Status.INFEASIBLE, f"the bounds of column {empty} leave no value")
+    lp = checked(lp)
     settings = _settings(options or {})
     highs = _branch_and_bound(lp, kinds, settings)
     status, reason = status_of(highs)
@@ -89,16 +91,31 @@ def milp(
             status, reason = Status.NUMERICAL_ERROR, f"{reason}, but {why}"
         elif why:
             x = None
+    if x is None:
+        return _result(status, reason)
+    objective, whole = float(cost @ x), bool(kinds.any())
+    return _result(
+        status,
+        reason,
+        x=x,
+        fun=objective,
+        mip_node_count=max(0, int(info.mip_node_count)),
+        mip_dual_bound=float(info.mip_dual_bound) if whole else objective,  # simplex proved it
+        mip_gap=float(info.mip_gap) if whole else 0.0,
+    )
+
+
+def _result(status: Status, reason: str, **known: Any) -> OptimizeResult:
+    """scipy's result, with None for what is not known."""
+    from scipy.optimize import OptimizeResult
+
     code, words = STATUS[status]
+    fields = ("x", "fun", "mip_node_count", "mip_dual_bound", "mip_gap")
     return OptimizeResult(
         status=code,
         message=f"{words} ({reason})",
         success=code == 0,
-        x=x,
-        fun=None if x is None else float(cost @ x),
-        mip_node_count=None if x is None else max(0, int(info.mip_node_count)),
-        mip_dual_bound=None if x is None else _dual_bound(info, kinds, float(cost @ x)),
-        mip_gap=None if x is None else (float(info.mip_gap) if kinds.any() else 0.0),
+        **(dict.fromkeys(fields) | known),
     )
 
 
@@ -109,11 +126,6 @@ def _branch_and_bound(
     pass_lp(highs, lp, kinds)
     run(highs)
     return highs
-
-
-def _dual_bound(info: highspy.HighsInfo, kinds: NDArray[np.int32], objective: float) -> float:
-    """HiGHS' bound; of a program without whole numbers the objective, which simplex proved."""
-    return float(info.mip_dual_bound) if kinds.any() else objective
 
 
 def _violation(lp: GeneralLP, kinds: NDArray[np.int32], x: NDArray[np.float64]) -> str:

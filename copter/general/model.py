@@ -81,6 +81,13 @@ def checked(lp: GeneralLP) -> GeneralLP:
     return replace(lp, A=A, row_lower=row_lower, row_upper=row_upper, lower=lower, upper=upper)
 
 
+def crossed_column(lp: GeneralLP) -> int | None:
+    """First column that has no value within its bounds; None if all have one."""
+    lower, upper = np.ceil(lp.lower - _WHOLE), np.floor(lp.upper + _WHOLE)
+    bad = np.where(lp.integral, lower > upper, lp.lower > lp.upper)
+    return int(bad.argmax()) if bad.any() else None
+
+
 def _infinite(bound: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(abs(bound) >= INFINITE, np.copysign(np.inf, bound), bound)
 

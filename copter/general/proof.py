@@ -13,7 +13,7 @@ sums that objective and bound are, so no figure depends on units.  Rounding coun
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-11
 _STRAY = 1e-3
 """A column that is nearly 0 is judged as if it were this share of a typical one."""
+_LEAST_LACK = 1e-9
+"""What an infeasible ray proves must exceed this share of the terms that it is the sum of."""
 RAY_TOLERANCE = 1e-7
 """How far a ray may be from its conditions, relative to the absolute terms of each."""
 
@@ -53,6 +55,24 @@ class Proof:
         return float(np.where(np.isnan(parts), np.inf, parts).max())
 
 
+@dataclass(frozen=True)
+class LPRay:
+    """Proof that a general LP is infeasible or, if it has a feasible point, unbounded.
+
+    Attributes
+    ----------
+    kind : "infeasible" or "unbounded"
+    vector : (m,) or (n,) ndarray
+        Prices of the rows, or a direction of the columns; the largest is 1.
+    value : float
+        What the rows lack at these prices, > 0, or the cost along the direction, < 0.
+    """
+
+    kind: Literal["infeasible", "unbounded"]
+    vector: NDArray[np.float64]
+    value: float
+
+
 def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proof:
     """What ``x``, (n,), and ``y``, (m,), are worth for a :func:`~copter.general.model.checked` LP."""
     size = abs(lp.A)
@@ -77,29 +97,35 @@ def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proo
     return Proof(objective + lp.offset, bound + lp.offset, max(rows, box), dual, relative)
 
 
-def proves_infeasible(lp: GeneralLP, y: NDArray[np.float64]) -> bool:
-    """Whether prices show that no x in the box meets the rows: the bound without costs is above 0."""
+def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
+    """Ray from prices that show that no x in the box meets the rows: the bound without costs is above 0."""
     y, paid = _paid(lp, y)
     z, terms = lp.A.T @ y, abs(lp.A).T @ abs(y)
     loose = np.isinf(np.where(z > 0, lp.lower, np.where(z < 0, lp.upper, 0.0)))
     if (abs(z) > RAY_TOLERANCE * terms)[loose].any():
-        return False
+        return None
     z = np.where(loose, 0.0, z)
     held = np.where(z > 0, lp.lower, np.where(z < 0, lp.upper, 0.0))
     value = float(z @ held - y @ paid)
-    return value > 1e-9 * float(abs(z) @ abs(held) + abs(y) @ abs(paid))
+    if not value > _LEAST_LACK * float(abs(z) @ abs(held) + abs(y) @ abs(paid)):
+        return None
+    largest = float(abs(y).max(initial=0.0)) or 1.0
+    return LPRay("infeasible", y / largest, value / largest)
 
 
-def proves_unbounded(lp: GeneralLP, direction: NDArray[np.float64]) -> bool:
-    """Whether the objective falls without end along a direction, (n,), if the LP has a feasible point."""
+def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None:
+    """Ray from a direction, (n,), along which the objective falls without end from any feasible point."""
     d = np.where(abs(direction) <= _ROUNDING * abs(direction).max(initial=0.0), 0.0, direction)
     along, weight = lp.A @ d, abs(lp.A) @ abs(d)
     wrong = (np.isfinite(lp.row_upper) & (along > RAY_TOLERANCE * weight)) | (
         np.isfinite(lp.row_lower) & (along < -RAY_TOLERANCE * weight)
     )
     blocked = (np.isfinite(lp.upper) & (d > 0)) | (np.isfinite(lp.lower) & (d < 0))
-    falls = float(lp.c @ d) < -RAY_TOLERANCE * float(abs(lp.c) @ abs(d))
-    return falls and not wrong.any() and not blocked.any()
+    value = float(lp.c @ d)
+    if wrong.any() or blocked.any() or not value < -RAY_TOLERANCE * float(abs(lp.c) @ abs(d)):
+        return None
+    largest = float(abs(d).max(initial=0.0))
+    return LPRay("unbounded", d / largest, value / largest)
 
 
 def _paid(lp: GeneralLP, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

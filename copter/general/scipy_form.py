@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
 from copter.general.hybrid import AUTO, Answer, solve_lp
-from copter.general.model import GeneralLP, checked
+from copter.general.model import GeneralLP, checked, crossed_column
 from copter.solution import Status
 
 if TYPE_CHECKING:
@@ -70,12 +70,14 @@ def linprog(
     ------
     EditError
         A ValueError: a shape that does not fit, a NaN (also as a bound, where scipy reads "none"), an
-        infinite cost or coefficient, a lower bound above an upper one.
+        infinite cost or coefficient, a bound that no number reaches.
     """
     from scipy.sparse import csc_array, vstack
 
     cost = vector("c", c)
     n = cost.size
+    if not n:
+        raise EditError("c", "shape", cost.shape, "needs at least one column")
     upper_rows, b_up = _rows("A_ub", A_ub, "b_ub", b_ub, n)
     equal_rows, b_same = _rows("A_eq", A_eq, "b_eq", b_eq, n)
     lower, upper = _box(bounds, n)
@@ -89,6 +91,10 @@ def linprog(
         0.0,
         np.zeros(n, np.bool_),
     )
+    empty = crossed_column(lp)
+    if empty is not None:  # as scipy has it, infeasible and no error
+        why = f"the bounds of column {empty} leave no value"
+        return _result(lp, Answer(Status.INFEASIBLE, why, finished_by="bounds"), b_up.size)
     lp = checked(lp)  # from here on without bounds that are none
     answer = solve_lp(
         lp, solver=solver, tolerance=tolerance, deadline=deadline, presolve=presolve, polish=polish
