@@ -23,7 +23,7 @@ from copter.general.handover import Run, optimize, terms
 from copter.general.model import GeneralLP, checked
 from copter.general.presolve import Presolved, Vertex
 from copter.general.program import to_program
-from copter.general.proof import LPRay, Proof, infeasible_ray, prove, unbounded_ray
+from copter.general.proof import LPRay, Proof, falling, infeasible_ray, prove, unbounded_ray
 from copter.solution import Solution, Status
 from copter.solvers.base import Solver, Stopwatch, make_solver
 
@@ -268,7 +268,8 @@ class _Solve:
         whole = self._optimize(self.lp, by_simplex=True)
         self.took("check", begin)
         if whole.status is Status.UNBOUNDED:
-            ray = None if whole.ray is None else unbounded_ray(self.lp, whole.ray)
+            # HiGHS has no ray where there are no rows
+            ray = unbounded_ray(self.lp, falling(self.lp) if whole.ray is None else whole.ray)
             proved = "from a feasible point the objective falls along a ray without end"
             why = f"{reason}; no ray was found" if ray is None else proved
             return Answer(Status.UNBOUNDED, why, ray=ray, finished_by=by)

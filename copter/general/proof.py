@@ -5,9 +5,12 @@ At a point x and prices y (y_i > 0 pays for row_upper_i, y_i < 0 for row_lower_i
     bound   offset - sum_i y_i (the bound it pays for) + sum_j min { z_j x_j : lower_j <= x_j <= upper_j }
 
 is no more than the optimum.  A reduced cost that an infinite bound leaves unpaid counts as 0 in it and is
-the dual residual.  Every violation is judged in the scale of its own row or column, the gap in that of the
-sums that objective and bound are, so no figure depends on units.  Rounding counts as nothing: what is within
-1e-11 of the absolute terms that a row or a reduced cost is the sum of.
+the dual residual; so does one that only a bound would pay which is 1e6 times as far away as the columns are
+large, or else the last digit of a price would be multiplied by it.
+
+Every violation is judged in the scale of its own row or column, the gap in that of the sums that objective
+and bound are, so no figure depends on units.  Rounding counts as nothing: what is within 1e-11 of the
+absolute terms that a row or a reduced cost is the sum of.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from copter.general.model import GeneralLP
 
 _ROUNDING = 1e-11
+_FAR = 1e6
 _STRAY = 1e-3
 """A column that is nearly 0 is judged as if it were this share of a typical one."""
 _LEAST_LACK = 1e-9
@@ -80,11 +84,11 @@ def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proo
     unit = _STRAY * _typical(x)
     rows = _excess(activity, lp.row_lower, lp.row_upper, weight + unit * _largest(size, axis=1))
     box = _excess(x, lp.lower, lp.upper, np.maximum(abs(x), unit))
-    y, paid = _paid(lp, y)
+    y, paid = _paid(lp, y if lp.c.any() else np.zeros(y.size))  # without costs, nothing has a price
     z, terms = lp.c + lp.A.T @ y, abs(lp.c) + size.T @ abs(y)
     z = np.where(abs(z) <= _ROUNDING * terms, 0.0, z)
     held = np.where(z > 0, lp.lower, np.where(z < 0, lp.upper, 0.0))
-    loose = np.isinf(held)
+    loose = abs(held - x) > _FAR * np.maximum(abs(x), _typical(x))
     # against prices and costs as they are in general where a column has none of its own
     scale = terms + _STRAY * _typical(lp.c)
     dual = float(np.max(np.where(loose, abs(z) / np.where(scale > 0, scale, 1.0), 0.0), initial=0.0))
@@ -126,6 +130,14 @@ def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None
         return None
     largest = float(abs(d).max(initial=0.0))
     return LPRay("unbounded", d / largest, value / largest)
+
+
+def falling(lp: GeneralLP) -> NDArray[np.float64]:
+    """Direction of the columns in no row that nothing keeps from lowering the objective, (n,)."""
+    down = (lp.c > 0) & np.isinf(lp.lower)
+    up = (lp.c < 0) & np.isinf(lp.upper)
+    alone = np.diff(lp.A.indptr) == 0
+    return np.where(alone & up, 1.0, np.where(alone & down, -1.0, 0.0))
 
 
 def _paid(lp: GeneralLP, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
