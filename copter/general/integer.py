@@ -55,7 +55,8 @@ def milp(
     -------
     scipy.optimize.OptimizeResult
         ``x, fun, status, success, message, mip_node_count, mip_dual_bound, mip_gap``, None where there is
-        no x.  Unlike scipy's, the status tells infeasible (2) from unbounded (3) where presolve does not.
+        no x.  Unlike scipy's, the status tells infeasible (2) from unbounded (3) where presolve does not, and
+        a limit of nodes is 1, a limit.
 
     Raises
     ------
