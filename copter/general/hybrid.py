@@ -190,7 +190,7 @@ class _Solve:
         solver = self.solver or make_solver(
             "copter", tolerance=_SHARPER * self.tolerance, threads=self.threads
         )
-        general = to_program(left)
+        general = to_program(left, blocks=True)
         limit = max(share - (self.watch() - begin), 1e-3)
         solution = solver.solve(general.program, deadline=limit if np.isfinite(limit) else None)
         self.took(solver.name, begin)
@@ -199,8 +199,7 @@ class _Solve:
         if solution.status in (Status.INFEASIBLE, Status.UNBOUNDED):
             return self._without_optimum(solution.status, solver.name, solution.reason)
         x = np.clip(general.point(solution), left.lower, left.upper)
-        y = np.array([solution.price[i] for i in range(left.A.shape[0])])
-        self.reached = Vertex(x, y)
+        self.reached = Vertex(x, general.prices(solution))
         back = self.reached if rest is None else rest.back(self.reached)
         return self._judged(solution.status, solution.reason, back, solver.name)
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.general.blocks import find_blocks, no_blocks
 from copter.general.model import GeneralLP, checked
+from copter.pricing import price
 from copter.program import ContinualProgram
 from copter.solution import Solution
 
@@ -28,16 +30,19 @@ class GeneralProgram:
     Attributes
     ----------
     program : ContinualProgram
-        Requests ``0 .. k-1`` of one column each, the integral ones last; resources ``0 .. m-1``.
+        Resources are the rows that are no blocks, under their numbers; requests are numbered from 0.
     source : GeneralLP
     origin : (k,) ndarray
-        Column of the LP that a request stands for.
+        Column of the LP that each column of the program stands for, request after request.
     sign : (k,) ndarray
         +1, or -1 where the column was mirrored.
     shift : (n,) ndarray
         Value of each column of the LP at which its requests are 0.
     constant : float
         What the shifts add to the objective.
+    sums : (b,) ndarray
+        Rows that became the sum rows of the requests ``summed``, (b,), with coefficients ``factor``, (b,).
+    summed, factor : ndarrays
     """
 
     program: ContinualProgram
@@ -46,6 +51,9 @@ class GeneralProgram:
     sign: NDArray[np.float64]
     shift: NDArray[np.float64]
     constant: float
+    sums: NDArray[np.int64]
+    summed: NDArray[np.int64]
+    factor: NDArray[np.float64]
 
     def objective(self, solution: Solution) -> float:
         """Objective of the LP, in its own sense."""
@@ -61,27 +69,46 @@ class GeneralProgram:
 
     def point(self, solution: Solution) -> NDArray[np.float64]:
         """Values of the LP's columns, (n,)."""
-        position = np.full(self.program.store.requests.size, -1)
-        position[self.program.request_slots] = np.arange(self.origin.size)
-        which = position[solution.nonzeros.slot]
+        table, slots = self.program.store.requests, self.program.request_slots
+        sizes = table.n_columns[slots]
+        start = np.zeros(table.size, np.int64)
+        start[slots] = np.cumsum(sizes) - sizes
+        which = start[solution.nonzeros.slot] + solution.nonzeros.column
         x = self.shift.copy()
         np.add.at(x, self.origin[which], self.sign[which] * solution.nonzeros.value)
         return x
+
+    def prices(self, solution: Solution) -> NDArray[np.float64]:
+        """Prices of the LP's rows, (m,): those of blocks are what the sum row of the request is worth."""
+        y = np.zeros(self.source.row_lower.size)
+        known = np.fromiter(solution.price, np.int64, len(solution.price))
+        y[known] = np.fromiter(solution.price.values(), np.float64, known.size)
+        if self.sums.size:
+            marginal = price(self.program.store, solution.y).marginal
+            y[self.sums] = -marginal[self.program.request_slots[self.summed]] / self.factor
+        return y
 
     def direction(self, solution: Solution) -> NDArray[np.float64]:
         """Unbounded ray in the LP's columns, (n,)."""
         if solution.ray is None or solution.ray.kind != "unbounded":
             raise ValueError(f"a {solution.status} solution has no primal ray")
         ray = np.zeros(self.shift.size)
-        values = np.array([solution.ray.x[request][0] for request in range(self.origin.size)])
+        values = np.concatenate([solution.ray.x[request] for request in self.program.request_ids])
         np.add.at(ray, self.origin, self.sign * values)
         return ray
 
 
-def to_program(lp: GeneralLP) -> GeneralProgram:
+def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
     """The LP as a ContinualProgram.
 
     Bounds of integral columns are rounded inwards, so that whole numbers stay whole when a bound moves to 0.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    blocks : bool
+        Whether rows that are sums of columns become sum rows of requests (:mod:`copter.general.blocks`), not
+        resources; without it every column is a request of its own.
 
     Raises
     ------
@@ -96,23 +123,46 @@ def to_program(lp: GeneralLP) -> GeneralProgram:
     origin = np.concatenate((np.arange(n), np.flatnonzero(split)))
     sign = np.concatenate((np.where(mirrored, -1.0, 1.0), -np.ones(int(split.sum()))))
     width = np.concatenate((np.where(split, upper, upper - lower), -lower[split]))
-    order = np.argsort(lp.integral[origin], kind="stable")
-    origin, sign, width = origin[order], sign[order], width[order]
     moved = lp.A @ shift
+    row_lower, row_upper = lp.row_lower - moved, lp.row_upper - moved
+    A = lp.A[:, origin]
+    A.data = A.data * np.repeat(sign, np.diff(A.indptr))
+    integral = lp.integral[origin]
+    found = find_blocks(A.tocsr(), row_lower, row_upper, integral) if blocks else no_blocks(origin.size)
     program = ContinualProgram()
-    row_upper, row_lower = (lp.row_upper - moved).tolist(), (lp.row_lower - moved).tolist()
-    for i, (high, low) in enumerate(zip(row_upper, row_lower, strict=True)):
+    rows = np.setdiff1d(np.arange(row_lower.size), found.row)
+    for i, high, low in zip(rows.tolist(), row_upper[rows].tolist(), row_lower[rows].tolist(), strict=True):
         program.add_resource(i, high, low)
-    columns = lp.A[:, origin]
-    columns.data = columns.data * np.repeat(sign, np.diff(columns.indptr))
-    continuous = int(np.count_nonzero(~lp.integral[origin]))
-    for part, integral in ((slice(0, continuous), False), (slice(continuous, origin.size), True)):
+    # one kind of request after the other, as bulk edits want them: integral last, blocks before the rest
+    single = found.member < 0
+    equation = (row_lower[found.row] == row_upper[found.row])[found.member] if found.row.size else single
+    kind = 3 * integral + np.where(single, 2, np.where(equation, 1, 0))
+    order = np.lexsort((found.member, kind))
+    origin, sign, width = origin[order], sign[order], width[order]
+    kind, member = kind[order], found.member[order]
+    A = A[:, order][rows]
+    request = np.full(found.row.size, -1)
+    for each in np.unique(kind).tolist():
+        part = np.flatnonzero(kind == each)
+        ends = member[part]
+        first = np.ones(part.size, np.bool_)
+        if each % 3 != 2:
+            first[1:] = ends[1:] != ends[:-1]
+        begin = np.flatnonzero(first)
+        ids = range(len(program), len(program) + begin.size)
+        totals = None
+        if each % 3 != 2:
+            request[ends[begin]] = ids
+            totals = (row_upper[found.row] / found.factor)[ends[begin]]
         program.add_requests(
-            range(origin.size)[part],
+            ids,
             sign[part] * lp.c[origin[part]],
-            np.ones(origin[part].size),
-            columns[:, part],
+            np.diff(np.append(begin, part.size)),
+            A[:, part],
+            totals=totals,
+            relation="==" if each % 3 == 1 else "<=",
             upper=width[part],
-            integral=integral,
+            integral=each >= 3,
         )
-    return GeneralProgram(program, lp, origin, sign, shift, float(lp.c @ shift) + lp.offset)
+    constant = float(lp.c @ shift) + lp.offset
+    return GeneralProgram(program, lp, origin, sign, shift, constant, found.row, request, found.factor)
