@@ -11,6 +11,7 @@ import scipy.optimize
 from scipy.sparse import csc_array, csr_array, vstack
 
 from copter import CopterError, EditError, ProximalPoint, Status, linprog, read_mps
+from copter.bench.lp import read_lp
 from copter.general import GeneralLP, solve_lp, to_program
 from copter.general.scipy_form import STATUS
 
@@ -416,7 +417,7 @@ class TestDefault:
         ],
     )
     def test_right(self, path):
-        lp = read_mps(path) if path.suffix == ".mps" else netlib(path)
+        lp = read_lp(path)
         answer = solve_lp(lp)
         if path.stem == "QAP12":  # simplex takes a minute; the value is Netlib's
             status, value = 0, 522.89435056
@@ -429,20 +430,6 @@ class TestDefault:
             assert answer.proof.worst <= 1e-6
         else:
             assert answer.ray is not None
-
-
-def netlib(path: Path) -> GeneralLP:
-    """LP in the arrays of scipy's benchmarks."""
-    given = np.load(path, allow_pickle=True)
-    c = given["c"].astype(float)
-    pairs = given["bounds"].reshape(-1, 2) if given["bounds"].size else np.array([[0, None]], object)
-    none = np.array([[value is None for value in pair] for pair in pairs])
-    box = np.where(none, [-INF, INF], np.where(none, 0.0, pairs).astype(float))
-    lower, upper = np.broadcast_to(box, (c.size, 2)).T
-    A = vstack([csr_array(given[name].reshape(-1, c.size)) for name in ("A_ub", "A_eq")])
-    b_ub, b_eq = given["b_ub"].ravel(), given["b_eq"].ravel()
-    rows = np.concatenate((np.full(b_ub.size, -INF), b_eq)), np.concatenate((b_ub, b_eq))
-    return GeneralLP(c, csc_array(A), *rows, lower.copy(), upper.copy(), 0.0, np.zeros(c.size, bool))
 
 
 def test_no_file(tmp_path):
