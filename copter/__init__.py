@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from copter.convex import ConvexTerm, LogTerm
     from copter.errors import CopterError, EditError, FileError, UnknownSolverError
-    from copter.general import linprog, read_mps
+    from copter.general import linprog, milp, read_mps
     from copter.journal import Journal
     from copter.program import ContinualProgram, Template
     from copter.solution import Solution, Status
@@ -36,6 +36,7 @@ _HOMES = {
     "UnknownSolverError": "copter.errors",
     "linprog": "copter.general",
     "make_solver": "copter.solvers.base",
+    "milp": "copter.general",
     "read_mps": "copter.general",
 }
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "UnknownSolverError",
     "linprog",
     "make_solver",
+    "milp",
     "read_mps",
 ]
 
