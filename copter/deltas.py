@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -55,19 +54,12 @@ class WrittenProgram(ContinualProgram):
     def __reduce__(self) -> tuple[Any, ...]:
         return ContinualProgram, (), {name: vars(self)[name] for name in vars(ContinualProgram())}
 
-    @abstractmethod
     def _write(self, delta: bytes) -> None:
         """Take up an edit that was made."""
+        raise NotImplementedError
 
-    def _check_writable(self) -> None:  # noqa: B027 - most can always write
+    def _check_writable(self) -> None:
         """Raise a CopterError if edits cannot be written (any more)."""
-
-    def take_starts(self) -> dict[int, Any]:
-        """Starts given since the last call; see :meth:`ContinualProgram.take_starts`."""
-        starts = super().take_starts()
-        if starts:
-            self._write(encode((TAKEN, {})))
-        return starts
 
 
 def _written(verb: str) -> Callable[..., Any]:

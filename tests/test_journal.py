@@ -179,6 +179,8 @@ def test_a_solver_may_come_later_and_must_be_of_the_same_kind(tmp_path):
         journal.commit()
         with pytest.raises(CopterError, match="without a solver"):
             journal.solve()
+    with pytest.raises(CopterError, match="highs-hot"):
+        Journal(tmp_path, make_solver("highs-hot"))
     with open_journal(tmp_path) as journal:
         assert journal.solve().warm_reason == "no earlier round"
     with pytest.raises(FileError, match="not HighsHot"):
