@@ -19,6 +19,7 @@ from test_copies import edit, rich, same_answers
 from test_snapshot import Square
 
 import copter.journal
+import copter.records
 from copter import (
     ContinualProgram,
     CopterError,
@@ -29,6 +30,8 @@ from copter import (
     ProximalPoint,
     make_solver,
 )
+from copter.codec import encode
+from copter.deltas import pack_delta
 
 JOBS = 12
 
@@ -336,6 +339,27 @@ def test_what_is_lost_or_exchanged_is_named(written, tmp_path):
     next(folder.glob("snapshot-*")).unlink()
     with pytest.raises(FileError, match="snapshot that they follow is missing"):
         open_journal(folder)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pack_delta("add_template", {"usage": {"a": 1.0}, "n_columns": 2**40}),
+        pack_delta("no_such_verb", {}),
+        pack_delta("remove_request", {"id": "nobody"}),
+        encode(("add_resource", {"id": ["no", "id"]})),
+        pack_delta("add_resource", {"nothing": 1}),
+        encode(["add_resource"]),
+        b"",
+    ],
+)
+def test_a_round_that_was_never_made_is_refused_by_name(tmp_path, edit):
+    with Journal(tmp_path) as journal:
+        journal.add_resource("a")
+        journal.commit()
+        journal._rounds.append(encode((None, None, [edit])))
+    with pytest.raises(FileError, match=r"rounds-0+\.copter: round 2 cannot be made again"):
+        Journal(tmp_path)
 
 
 @pytest.mark.parametrize("moment", ["create_records", "write", "RecordFile", "_tidy"])
