@@ -1,6 +1,6 @@
 """A file of named blocks: arrays as they lie in memory, and a header that says what they are.
 
-    magic, version, length of the header, CRC-32 of the three and the header     28 bytes
+    magic, version, length of the header, CRC-32 of the three and the header     24 bytes
     header: JSON; ``facts`` and, of every block, name, length, CRC-32
     the blocks, one after the other, nothing between them and nothing behind
 

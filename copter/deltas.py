@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
-
-import numpy as np
 
 from copter.codec import CodecError, encode, id_value
 from copter.errors import EditError
@@ -21,8 +18,8 @@ from copter.program import KEEP, VERBS, ContinualProgram, Template
 
 Delta = tuple[str, dict[str, Any]]
 
-TAKEN, GIVEN_BACK = "take_starts", "return_starts"
-"""No edits, but they change what the next solve begins from."""
+TAKEN = "take_starts"
+"""No edit, but it changes what the next solve begins from."""
 RETURNED = "returned"
 """Argument that stands for what ``add_template`` returned."""
 _PLAIN = frozenset((str, int, bool, bytes, type(None)))
@@ -41,27 +38,12 @@ class WrittenProgram(ContinualProgram):
     def __reduce__(self) -> tuple[Any, ...]:
         return ContinualProgram, (), {name: vars(self)[name] for name in vars(ContinualProgram())}
 
-    @abstractmethod
     def _write(self, delta: bytes) -> None:
         """Take up an edit that was made."""
+        raise NotImplementedError
 
-    def _check_writable(self) -> None:  # noqa: B027 - most can always write
+    def _check_writable(self) -> None:
         """Raise a CopterError if edits cannot be written (any more)."""
-
-    def take_starts(self) -> dict[int, Any]:
-        """Starts given since the last call; see :meth:`ContinualProgram.take_starts`."""
-        starts = super().take_starts()
-        if starts:
-            self._write(encode((TAKEN, {})))
-        return starts
-
-    def return_starts(self, starts: dict[int, Any]) -> None:
-        """Give starts back; see :meth:`ContinualProgram.return_starts`."""
-        super().return_starts(starts)
-        if starts:
-            slots = np.array(list(starts), np.int64)
-            columns, values = ([pair[k] for pair in starts.values()] for k in (0, 1))
-            self._write(encode((GIVEN_BACK, {"slots": slots, "columns": columns, "values": values})))
 
 
 def _written(verb: str) -> Callable[..., Any]:
@@ -136,10 +118,6 @@ def apply_delta(program: ContinualProgram, delta: Delta) -> None:
         There is no such verb.
     """
     verb, arguments = delta
-    if verb == GIVEN_BACK:
-        starts = zip(arguments["columns"], arguments["values"], strict=True)
-        program.return_starts(dict(zip(arguments["slots"].tolist(), starts, strict=True)))
-        return
     if verb not in VERBS and verb != TAKEN:
         raise CodecError(f"there is no verb {verb!r}")
     template = arguments.pop(RETURNED, None)

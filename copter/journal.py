@@ -23,14 +23,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from copter.blocks import Blocks
 from copter.codec import CodecError, decode, encode, term_classes
-from copter.deltas import WrittenProgram, apply_delta, known_delta
+from copter.deltas import TAKEN, WrittenProgram, apply_delta, known_delta
 from copter.errors import CopterError, FileError
-from copter.files import TEMPORARY
+from copter.files import TEMPORARY, sync_folder
 from copter.records import UNIT, Record, RecordFile, create_records
 from copter.snapshot import MAGIC, pack, pack_solver, restore_solver, solver_state, unpack
 
 if TYPE_CHECKING:
     from os import PathLike
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from copter.convex import ConvexTerm
     from copter.program import ContinualProgram
@@ -41,6 +44,7 @@ COMPACT_FROM = 1 << 24
 """Bytes of rounds from which on a new snapshot is taken, or as many as the last snapshot has."""
 _NAME = re.compile(r"(snapshot|rounds)-(\d{12})\.copter")
 _LOCK = "lock"
+_TAKEN = encode((TAKEN, {}))
 
 
 class Journal(WrittenProgram):
@@ -106,7 +110,9 @@ class Journal(WrittenProgram):
         self._base = self._key = self._snapshot_size = 0
         self._process = os.getpid()
         self._rounds: RecordFile | None = None
-        self.path.mkdir(parents=True, exist_ok=True)
+        if not self.path.exists():
+            self.path.mkdir(parents=True)
+            sync_folder(self.path.parent)
         self._lock: int | None = _locked(self.path / _LOCK)
         _OPEN.add(self)
         try:
@@ -189,6 +195,19 @@ class Journal(WrittenProgram):
     def _check_writable(self) -> None:
         self._usable()
 
+    def take_starts(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """Starts given since the last call; see :meth:`copter.ContinualProgram.take_starts`."""
+        starts = super().take_starts()
+        if starts:
+            self._write(_TAKEN)
+        return starts
+
+    def return_starts(self, starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]) -> None:
+        """Give starts back; see :meth:`copter.ContinualProgram.return_starts`."""
+        super().return_starts(starts)
+        if starts and self._edits and self._edits[-1] == _TAKEN:  # no edit comes between, in a solve
+            self._edits.pop()
+
     def _usable(self) -> RecordFile:
         if self._process != os.getpid():
             raise CopterError(f"{self.path}: the journal belongs to the process that forked this one")
@@ -260,6 +279,7 @@ class Journal(WrittenProgram):
             return
         if kind is None:
             self.solver.reset()
+            self.solver.save_state(self)  # one that cannot be written says so now
         else:
             restore_solver(self.solver, self, kind, state, path)
 
@@ -274,7 +294,7 @@ class Journal(WrittenProgram):
                 apply_delta(self, known_delta(decode(edit, classes)))
         except (CopterError, CodecError) as wrong:
             raise FileError(path, f"round {record.round} cannot be made again: {wrong}") from wrong
-        except (ValueError, TypeError, KeyError, IndexError, OverflowError) as wrong:
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError) as wrong:
             raise FileError(path, f"round {record.round} cannot be made again") from wrong
         finally:
             self._inside = False

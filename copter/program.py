@@ -17,10 +17,9 @@ templates go beyond it.
 
 from __future__ import annotations
 
-import copy
 import math
 import secrets
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -30,7 +29,7 @@ from copter.convex import ConvexTerm
 from copter.errors import EditError
 from copter.guard import Guard, exclusive
 from copter.index import Index, listed
-from copter.resources import Resources
+from copter.kept import Kept
 from copter.store import EXACTLY, NO_TOTAL
 from copter.usage import Template, Usage, from_mapping, from_matrix
 from copter.validation import (
@@ -51,11 +50,7 @@ from copter.validation import (
 )
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from scipy.sparse import sparray
-
-    from copter.solvers.base import Solver
 
 Relation: TypeAlias = Literal["<=", "=="]
 
@@ -69,7 +64,7 @@ KEEP: Any = _Keep()
 """Default of update arguments for which None means something: leave the field as it is."""
 
 
-class ContinualProgram(Resources):
+class ContinualProgram(Kept):
     """A linear program over named resources and requests, edited in place.
 
     Examples
@@ -88,60 +83,6 @@ class ContinualProgram(Resources):
         self._requests = Index("request")
         self._templates: dict[int, Template] = {}
         self._starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
-
-    def __copy__(self) -> ContinualProgram:
-        return copy.deepcopy(self)  # half a copy would be edited along with the original
-
-    # ---- files -----------------------------------------------------------------------------------
-
-    def save(self, path: str | PathLike[str], solver: Solver | None = None) -> None:
-        """Write the program to a file, which is then whole and on disk; an older one is replaced.
-
-        Parameters
-        ----------
-        path : path-like
-        solver : Solver, optional
-            One whose state is to be written too, so that the next round goes on from this one.
-
-        Raises
-        ------
-        EditError
-            An id cannot be written: names it.  Ids may be str, int, float, bool, bytes, None, numpy's
-            numbers (which come back as Python's), and tuples of these.
-        CopterError
-            The solver has a state that cannot be written; :class:`copter.ProximalPoint` has not.
-        """
-        from copter.snapshot import save
-
-        save(self, path, solver)
-
-    @staticmethod
-    def load(
-        path: str | PathLike[str], solver: Solver | None = None, terms: Iterable[type[ConvexTerm]] = ()
-    ) -> ContinualProgram:
-        """Program from a file that :meth:`save` wrote: the same slots, clock and next answers.
-
-        Reading runs no code from the file.
-
-        Parameters
-        ----------
-        path : path-like
-        solver : Solver, optional
-            Is given the state of the solver that was saved, and no settings: make it with the same.
-        terms : iterable of classes
-            Classes of convex terms of your own that the program uses.
-
-        Raises
-        ------
-        FileError
-            The file is damaged, incomplete or none of copter's, needs a class of terms, or has no state for
-            this solver; names the file and what is wrong.
-        """
-        from copter.snapshot import load
-
-        program = ContinualProgram()
-        load(path, program, solver, terms)
-        return program
 
     # ---- what is there ---------------------------------------------------------------------------
 

@@ -27,14 +27,22 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-10
 """The least that HiGHS takes: rows are judged in their own scale, which may be much less than 1."""
 _LEAST = 1e-12
+WAYS: tuple[dict[str, str | int], ...] = (
+    {"solver": "simplex", "presolve": "choose", "simplex_strategy": 1},
+    {"solver": "simplex", "presolve": "choose", "simplex_strategy": 1},
+    {"solver": "simplex", "presolve": "off", "simplex_strategy": 4},
+    {"solver": "ipm", "presolve": "choose"},
+)
+"""Options of one attempt after another: dual simplex, then primal without presolve, then interior point."""
 
 
 def finish(
-    program: ContinualProgram, working: WorkingSet, budget: Budget, size: float = 0.0
+    program: ContinualProgram, working: WorkingSet, budget: Budget, attempt: int, size: float
 ) -> StepsResult | None:
     """Optimum, least violation or ray of a working set by HiGHS; None if that has no answer in time.
 
-    ``size`` of the objective, if it is known, is the unit of cost: reduced costs then hold relative to it.
+    Each ``attempt`` goes another way.  In every second one the ``size`` of the objective is the unit of cost:
+    reduced costs then hold relative to it.
     """
     import highspy  # only programs that stall pay for it
     from scipy.sparse import csc_array, vstack
@@ -54,10 +62,12 @@ def finish(
     sharp = _sharper(working.lower_row, working.upper_row)
     both = vstack([matrix.multiply(unit).multiply(sharp[:, None]), sums]).tocsc()
     low = np.where(working.relation == EXACTLY, 1.0, -np.inf)[summed]
-    factor = 2.0 ** np.round(np.log2(np.clip(working.cost_scale / size, 1e-9, 1e9))) if size > 0 else 1.0
+    way, factor = WAYS[attempt % len(WAYS)], 1.0
+    if attempt % 2 and size > 0:
+        factor = 2.0 ** np.round(np.log2(np.clip(working.cost_scale / size, 1e-9, 1e9)))
     highs = engine(
         budget.threads,
-        solver="simplex",
+        **way,
         primal_feasibility_tolerance=_TOLERANCE,
         dual_feasibility_tolerance=_TOLERANCE,
         simplex_iteration_limit=max(1, 50 * (n + shape[0] + blocks)),
@@ -83,6 +93,8 @@ def finish(
         run_until(highs, budget.clock, budget.reserve)
         status = status_of(highs)[0]
         if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # presolve shows no rays
+            for name, value in WAYS[0].items():
+                highs.setOptionValue(name, value)
             highs.setOptionValue("presolve", "off")
             run_until(highs, budget.clock, budget.reserve)
             status = status_of(highs)[0]

@@ -40,7 +40,7 @@ from copter.rays import farkas_ray
 from copter.solution import UNKNOWN, Ray, Solution, Status, Timings, make_solution
 from copter.solvers.base import ClockedSolver, SolverState
 from copter.solvers.blas import one_blas_thread
-from copter.solvers.finish import finish
+from copter.solvers.finish import WAYS, finish
 from copter.solvers.memory import LastX, LastY, churn_base
 from copter.solvers.partial import PartialSteps
 from copter.solvers.sampling import Sampler
@@ -346,10 +346,13 @@ class _Run:
         stalled = idle >= _HAND_OVER_ROUNDS or 2 * self.budget.iterations > self.budget.iteration_limit
         if not (stalled and self.may_hand_over) or self.store.terms:
             return None
-        self.hand_overs += 1
-        steps = finish(self.program, working, self.budget, size if self.hand_overs % 2 == 0 else 0.0)
+        for _ in WAYS:
+            steps = finish(self.program, working, self.budget, self.hand_overs, size)
+            self.hand_overs += 1
+            log.debug("    handed over to HiGHS: %s", "no answer" if steps is None else "an answer")
+            if steps is not None or self.budget.late():
+                break
         self.may_hand_over = steps is not None and self.hand_overs < _HAND_OVERS
-        log.debug("    handed over to HiGHS: %s", "no answer" if steps is None else "an answer")
         return steps
 
     def _many(self, pricing: Pricing) -> bool:

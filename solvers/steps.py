@@ -50,6 +50,8 @@ _STALLED, _STALLS, _CLOSER = 0.7, 3, 0.1
 _INNER_SHARE = 0.01
 _INEXACT, _INEXACT_STEPS = 0.1, 20
 """A step that leaves rows off by so much less than it moved is good enough to go on from, so many times."""
+_SHARPER, _SHARPER_STEPS = 1e-3, 4
+"""Reduced costs of columns without bounds make a bound that is none: some more steps, of few iterations, end that."""
 _RAY_GAP = 1e-3
 
 
@@ -155,7 +157,7 @@ def run_steps(
         solver = SemismoothNewton(working, budget.late, budget.threads)
     prices, least = working.scaled_prices(y), least / working.cost_scale
     sound, looked = prices, False
-    sigma, inexact = sigma or first * unit, 0
+    sigma, inexact, sharper = sigma or first * unit, 0, 0
     while not budget.spent():
         limit = min(_INNER_LIMIT, budget.iteration_limit - budget.iterations)
         result = solver.solve(prices, centre, sigma, closeness, limit)
@@ -176,7 +178,11 @@ def run_steps(
             centre, prices, violation, failures, long_steps = result.x, result.y, None, 0, 0
             sound, looked = prices, False
             ray = primal_ray(program, working.sparse(move)) if gap > _RAY_GAP else None
-            if ray is not None or max(gap, dual) <= goal or not move.any() or budget.late():
+            close = max(gap, dual) <= goal
+            sharper += close
+            if ray is not None or not move.any() or budget.late():
+                break
+            if close and (dual <= _SHARPER * goal or sharper > _SHARPER_STEPS):
                 break
             stalls = stalls + 1 if max(gap, dual) > _STALLED * last_gap else 0
             last_gap = max(gap, dual)

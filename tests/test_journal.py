@@ -19,6 +19,7 @@ from test_copies import edit, rich, same_answers
 from test_snapshot import Square
 
 import copter.journal
+import copter.records
 from copter import (
     ContinualProgram,
     CopterError,
@@ -29,6 +30,8 @@ from copter import (
     ProximalPoint,
     make_solver,
 )
+from copter.codec import encode
+from copter.deltas import pack_delta
 
 JOBS = 12
 
@@ -125,6 +128,17 @@ def test_every_verb_is_made_again(tmp_path):
         assert journal.term("log").parameters == {"weight": 2.0, "offset": 0.0}
 
 
+def test_starts_that_a_solve_gave_back_are_there_for_the_next(tmp_path):
+    with Journal(tmp_path) as journal:
+        journal.add_resource("a", 1.0)
+        journal.add_request("q", [1.0], {"a": 1.0}, start={0: 0.5})
+        journal.return_starts(journal.take_starts())
+        journal.commit()
+    with Journal(tmp_path) as journal:
+        ((columns, values),) = journal.take_starts().values()
+        assert (columns.tolist(), values.tolist()) == ([0], [0.5])
+
+
 def test_edits_without_a_completed_round_and_rejected_ones_are_not_in_it(tmp_path):
     with open_journal(tmp_path) as journal:
         make_round(journal, 0)
@@ -179,6 +193,8 @@ def test_a_solver_may_come_later_and_must_be_of_the_same_kind(tmp_path):
         journal.commit()
         with pytest.raises(CopterError, match="without a solver"):
             journal.solve()
+    with pytest.raises(CopterError, match="highs-hot"):
+        Journal(tmp_path, make_solver("highs-hot"))
     with open_journal(tmp_path) as journal:
         assert journal.solve().warm_reason == "no earlier round"
     with pytest.raises(FileError, match="not HighsHot"):
@@ -334,6 +350,27 @@ def test_what_is_lost_or_exchanged_is_named(written, tmp_path):
     next(folder.glob("snapshot-*")).unlink()
     with pytest.raises(FileError, match="snapshot that they follow is missing"):
         open_journal(folder)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pack_delta("add_template", {"usage": {"a": 1.0}, "n_columns": 2**40}),
+        pack_delta("no_such_verb", {}),
+        pack_delta("remove_request", {"id": "nobody"}),
+        encode(("add_resource", {"id": ["no", "id"]})),
+        pack_delta("add_resource", {"nothing": 1}),
+        encode(["add_resource"]),
+        b"",
+    ],
+)
+def test_a_round_that_was_never_made_is_refused_by_name(tmp_path, edit):
+    with Journal(tmp_path) as journal:
+        journal.add_resource("a")
+        journal.commit()
+        journal._rounds.append(encode((None, None, [edit])))
+    with pytest.raises(FileError, match=r"rounds-0+\.copter: round 2 cannot be made again"):
+        Journal(tmp_path)
 
 
 @pytest.mark.parametrize("moment", ["create_records", "write", "RecordFile", "_tidy"])

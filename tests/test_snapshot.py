@@ -319,3 +319,16 @@ def test_a_thousand_damaged_files_are_refused(path):
                 wrong[begin:begin] = rng.randbytes(end - begin)
         if wrong != content:
             refused(path, bytes(wrong))
+
+
+def test_every_attribute_is_in_the_file_or_found_again():
+    """An attribute that is new here must be saved by copter/snapshot.py, or be one that can be forgotten."""
+    program, solver = rich(), ProximalPoint()
+    solver.solve(program)
+    saved = {"store", "_resources", "_requests", "_templates", "_starts"}
+    assert set(vars(program)) == saved
+    tables = {"rows", "usages", "requests", "costs", "uppers", "pointers", "entries", "overrides", "terms"}
+    assert set(vars(program.store)) == tables | {"clock", "n_variables", "_dropped_rows", "packed_terms"}
+    assert set(vars(solver._state)) == {"answer", "last", "y", "slack"}
+    assert set(vars(solver._state.last)) == {"program", "x", "births", "totals"}
+    assert set(vars(solver._state.y)) == {"program", "y", "births"}
