@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Interrupted
+from copter.errors import SolverError
 from copter.rays import farkas_ray, primal_ray
 from copter.solution import Status
 from copter.solvers.steps import Budget, StepsResult
@@ -98,7 +99,7 @@ def finish(
             highs.setOptionValue("presolve", "off")
             run_until(highs, budget.clock, budget.reserve)
             status = status_of(highs)[0]
-    except Interrupted:
+    except (Interrupted, SolverError):  # HiGHS gives up on what is too badly scaled for it
         return None
     budget.iterations += 1
     rows, x, y = shape[0], np.zeros(n), np.zeros(shape[0])

@@ -182,7 +182,7 @@ def run_steps(
             sharper += close
             if ray is not None or not move.any() or budget.late():
                 break
-            if close and (dual <= _SHARPER * goal or sharper > _SHARPER_STEPS):
+            if close and (dual <= _SHARPER * budget.tolerance or sharper > _SHARPER_STEPS):
                 break
             stalls = stalls + 1 if max(gap, dual) > _STALLED * last_gap else 0
             last_gap = max(gap, dual)
