@@ -6,14 +6,14 @@ For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a
     bound            d(y) of :mod:`copter.pricing`, <= the optimum of the LP and of the MILP
     primal residual  the largest excess of a row, a sum row or a box, each relative to its own size
     dual residual    the largest reduced cost that no bound can absorb, relative to |c_j| + |a_j|'|y|
-    gap              |objective - bound|, the sum of all losses at y, relative to what the objective is made up
-                     of without the costs that are forced
+    gap              |objective - bound|, the sum of all losses at y, relative to what the objective is made
+                     up of without the costs that are forced
 
-:mod:`copter.measure` has the sizes.  No figure depends on units, on a bound that nobody uses, or on a cost that
-nobody can avoid: multiplying a row, all costs or a column's unit by a constant changes none of them.  (PDLP's norms,
-Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so that a single large bound
-switches feasibility off.)  Where next to nothing is paid, a thousandth of the least stake of any request takes the
-place of the objective: a unit of cost that the program itself names.
+:mod:`copter.measure` has the sizes.  No figure depends on units, on a bound that nobody uses, or on a cost
+that nobody can avoid: multiplying a row, all costs or a column's unit by a constant changes none of them.
+(PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so that a
+single large bound switches feasibility off.)  Where next to nothing is paid, a thousandth of the least stake
+of any request takes the place of the objective: a unit of cost that the program itself names.
 
 Prices of the wrong sign (on a bound that is infinite) count as 0.  If the dual residual is 0 the bound is
 rigorous up to rounding, as it always is for programs whose columns are all bounded or held by a sum row.
@@ -39,8 +39,8 @@ _CHUNK = 50_000
 
 
 LITTLE = 1e-3
-"""Next to nothing: of the objective, what a reduced cost adds with a unit of its column; of the least stake of any
-request, the objective."""
+"""Next to nothing: of the objective, what a reduced cost adds with a unit of its column; of the least stake
+of any request, the objective."""
 
 
 class SparseX(NamedTuple):
@@ -71,8 +71,8 @@ def merged(first: SparseX, second: SparseX) -> SparseX:
 class Residuals:
     """Primal residual, dual residual and gap.
 
-    Relative: the largest violation of a row, a sum row or a box, and of a reduced cost, each in its own scale;
-    absolute: the Euclidean norms of both.
+    Relative: the largest violation of a row, a sum row or a box, and of a reduced cost, each in its own
+    scale; absolute: the Euclidean norms of both.
     """
 
     primal: float

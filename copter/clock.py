@@ -100,7 +100,7 @@ def ctrl_c_cancels(clock: Clock) -> Iterator[None]:
     """Let Ctrl-C cancel the solve, and raise KeyboardInterrupt when it has ended.
 
     In the middle of compiled code the exception would leave things halfway.  A second Ctrl-C raises at once.
-    If the process has a handler of its own for the signal it is left alone, and may call a solver's ``cancel``.
+    If the process has a handler of its own for the signal it is left alone; it may call ``cancel``.
     """
     ours = (
         current() is None

@@ -6,13 +6,13 @@ between the objective and the bound is a sum of losses, none of them negative wh
     request q    sum_j (p_j - m_q) x_j - min(p_j - m_q, 0) upper_j  +  m_q (sum_j x_j - total_q)
     row i        y_i (u_i - A_i x), or y_i (l_i - A_i x) where y_i < 0
 
-Added up like this nothing large cancels: a request whose costs are forced on it has a loss of exactly 0, where
-objective - bound would have the rounding error of these costs.
+Added up like this nothing large cancels: a request whose costs are forced on it has a loss of exactly 0,
+where objective - bound would have the rounding error of these costs.
 
 Sizes, which losses and violations are judged against, are sums of absolute terms, so that they grow and
 shrink with the units of what they measure:
 
-    of the objective    sum_j (|c_j| - f_q) x_j, f_q the price of what is forced, plus |phi'(t) t|, t = a'x, for terms
+    of the objective    sum_j (|c_j| - f_q) x_j, f_q the price of what is forced; of terms |phi'(t) t|, t = a'x
     of a row            max(|its bound|, sum_j |a_ij x_j|)
     of a sum row        max(total_q, sum_j |x_j|);  of a box  max(upper_j, |x_j|)
 """
@@ -178,9 +178,9 @@ def row_units(store: ConstraintStore, wanted: NDArray[np.bool_] | None = None) -
 class LooseColumns(NamedTuple):
     """Columns that neither a bound nor a sum row holds; how large they are follows from the rows alone.
 
-    Scaling rows by r and columns by s until the geometric mean of the entries of each is 1 tells units up to one
-    factor, which a typical row gives by its bound, or by what its other columns can use of it: column j is
-    measured in s_j times the median of r_i |b_i|, over the rows that are connected with it.
+    Scaling rows by r and columns by s until the geometric mean of the entries of each is 1 tells units up to
+    one factor, which a typical row gives by its bound, or by what its other columns can use of it: column j
+    is measured in s_j times the median of r_i |b_i|, over the rows that are connected with it.
 
     Attributes
     ----------
@@ -232,7 +232,9 @@ class LooseColumns(NamedTuple):
         wrong = (p < 0) & ~curved[self.slot]
         return float((-p[wrong] / np.maximum(whole, _floors(self.unit, little))[wrong]).max(initial=0.0))
 
-    def floors(self, slot: NDArray[np.int64], column: NDArray[np.int64], little: float) -> NDArray[np.float64]:
+    def floors(
+        self, slot: NDArray[np.int64], column: NDArray[np.int64], little: float
+    ) -> NDArray[np.float64]:
         """What reduced costs of some columns are judged against at least: what is little for a unit of each.
 
         Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
@@ -243,7 +245,7 @@ class LooseColumns(NamedTuple):
 def components(
     row: NDArray[np.integer], owner: NDArray[np.int64], m: int, n: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """Connected components of a matrix by its entries: labels of its n columns and m rows, and their number."""
+    """Connected components of a matrix by its entries: labels of its n columns and m rows; their number."""
     graph = coo_array((np.ones(row.size, np.bool_), (owner, n + row.astype(np.int64))), shape=(n + m, n + m))
     count, label = connected_components(graph, directed=False)
     return label[:n], label[n:], int(count)
@@ -268,12 +270,13 @@ def _geometric_means(
     """Factors on rows and columns that bring the geometric means of their entries to 1."""
     some = value != 0
     owner = np.repeat(np.arange(pointer.size - 1), np.diff(pointer))[some]
-    row, size = row[some], np.log(abs(value[some]))
-    in_row, in_column = (np.maximum(np.bincount(k, minlength=n), 1) for k, n in ((row, m), (owner, pointer.size - 1)))
-    factor, scale = np.zeros(m), np.zeros(pointer.size - 1)
-    for _ in range(_MEAN_PASSES if size.size else 0):
-        factor = -np.bincount(row, size + scale[owner], m) / in_row
-        scale = -np.bincount(owner, size + factor[row], scale.size) / in_column
+    row, entry = row[some], np.log(abs(value[some]))
+    n = pointer.size - 1
+    in_row, in_column = (np.maximum(np.bincount(k, minlength=size), 1) for k, size in ((row, m), (owner, n)))
+    factor, scale = np.zeros(m), np.zeros(n)
+    for _ in range(_MEAN_PASSES if entry.size else 0):
+        factor = -np.bincount(row, entry + scale[owner], m) / in_row
+        scale = -np.bincount(owner, entry + factor[row], n) / in_column
     return np.exp(factor), np.exp(scale)
 
 

@@ -9,7 +9,8 @@ Every verb validates its arguments first and applies them only if all are right:
 :class:`copter.errors.EditError` and changes nothing.  Ids are any hashable and stay valid until removed.
 
 A program is used by one thread at a time: a verb or a solve that comes while another thread edits or solves
-it, or from within a solve (its callback), raises :class:`copter.errors.ConcurrentUseError` and changes nothing.
+it, or from within a solve (its callback), raises :class:`copter.errors.ConcurrentUseError` and changes
+nothing.
 
 Source: differential interface of COpter, thesis section 4.3.2; costs that move together and shared column
 templates go beyond it.

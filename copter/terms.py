@@ -134,7 +134,9 @@ class TermBatch:
 
     def proximal(self, centre: Floats, step: Floats) -> Floats:
         """Minimiser of phi(t) + (t - centre)^2 / (2 step); the centre where the step is 0."""
-        return np.where(step > 0, self._each("proximal", centre, np.where(step > 0, self.factor * step, 1.0)), centre)
+        moves = step > 0
+        nearest = self._each("proximal", centre, np.where(moves, self.factor * step, 1.0))
+        return np.where(moves, nearest, centre)
 
     def touching(self, slope: Floats) -> Floats:
         """t at which phi has this slope, not below 0."""

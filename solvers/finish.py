@@ -1,10 +1,10 @@
 """The last resort for a working set on which the steps stall: HiGHS' simplex, in the units of the set.
 
 Proximal-point steps need ever longer sigma where optima are nearly degenerate, or where figures of many
-magnitudes meet, and their Newton systems lose the digits that are asked for.  A simplex on the columns of the set
-does not mind; it is cold, and only ever sees what the passes over the store have left, in units in which typical
-figures are near 1.  What it finds is certified as any other answer is, and columns that it lacks are added by the
-next pass.
+magnitudes meet, and their Newton systems lose the digits that are asked for.  A simplex on the columns of the
+set does not mind; it is cold, and only ever sees what the passes over the store have left, in units in which
+typical figures are near 1.  What it finds is certified as any other answer is, and columns that it lacks are
+added by the next pass.
 """
 
 from __future__ import annotations

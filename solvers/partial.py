@@ -73,8 +73,8 @@ class PartialSteps:
     def step(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, size: float) -> Moved | None:
         """One step from (x, y) with a pass at y; None if this leads no further.
 
-        ``size`` is what the gap is relative to.  It leads no further if most requests would have to move, if none moves that did not before, or if a ray shows
-        that there is no optimum.
+        ``size`` is what the gap is relative to.  It leads no further if most requests would have to move, if
+        none moves that did not before, or if a ray shows that there is no optimum.
         """
         budget, store, moves = self.budget, self.store, self._moves
         before = np.count_nonzero(moves)

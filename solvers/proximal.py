@@ -73,7 +73,7 @@ _GOAL_SHARE = 0.3
 _IDLE_ROUNDS = 30
 _SWITCH_ROUNDS = 4
 _HAND_OVER_ROUNDS, _HAND_OVERS = 6, 40
-"""After so many rounds without progress HiGHS finishes, and so often at most (each time with more columns)."""
+"""After so many rounds without progress HiGHS finishes; so often at most, each time with more columns."""
 _PARTIAL_FROM, _PARTIAL_REQUESTS = 200_000, 10_000
 """With more candidate columns, or more requests, only some of the requests move in a step."""
 
@@ -104,7 +104,8 @@ class ProximalPoint(ClockedSolver):
     warm_start : bool
         Whether to start from the last answer for the same program.
     hand_over : bool
-        Whether HiGHS may finish where the method stalls; ``Solution.details["hand_overs"]`` says how often it did.
+        Whether HiGHS may finish where the method stalls (:mod:`copter.solvers.finish`); how often it did is
+        in ``Solution.details["hand_overs"]``.
     callback : callable, optional
         Called as ``callback(iteration, certificate)`` after every pass over the store, also the first.
     **common

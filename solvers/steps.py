@@ -51,7 +51,7 @@ _INNER_SHARE = 0.01
 _INEXACT, _INEXACT_STEPS = 0.1, 20
 """A step that leaves rows off by so much less than it moved is good enough to go on from, so many times."""
 _SHARPER, _SHARPER_STEPS = 1e-3, 4
-"""Reduced costs of columns without bounds make a bound that is none: some more steps, of few iterations, end that."""
+"""Reduced costs of columns without bounds make a bound that is none: a few more steps mostly end that."""
 _RAY_GAP = 1e-3
 
 
@@ -61,7 +61,7 @@ class InnerSolver(Protocol):
     def solve(
         self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
     ) -> InnerResult:
-        """Solve it from prices ``y``, rows to a share ``closeness`` of their sizes, in ``limit`` iterations."""
+        """Solve it from prices ``y``, rows to a share ``closeness`` of their sizes, in ``limit`` steps."""
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
         """Prices proportional to the least violation of the rows that the columns can reach."""
@@ -120,7 +120,7 @@ def run_steps(
     goal: float,
     least: float = 0.0,
 ) -> StepsResult:
-    """Proximal-point steps from (x, y) until the set's own relative gap and dual residual are at most ``goal``.
+    """Proximal-point steps from (x, y) until the set's own gap and dual residual are at most ``goal``.
 
     Parameters
     ----------

@@ -5,9 +5,9 @@ columns that could be nonzero near the current prices, and everything else is kn
 next pass over the whole store says otherwise.  For a Sia round of 1.8 million columns that leaves some
 10 to 20 columns a job.
 
-Inside the set a typical request's total is 1, a typical cost is 1, and rows have unit norm; what a request costs
-in any case is taken off its costs.  So no constant of the solvers depends on the units of the program, and no
-forced cost drowns the others in rounding errors.
+Inside the set a typical request's total is 1, a typical cost is 1, and rows have unit norm; what a request
+costs in any case is taken off its costs.  So no constant of the solvers depends on the units of the program,
+and no forced cost drowns the others in rounding errors.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ class WorkingSet(NamedTuple):
     row_scale : (rows,) factor on each row
     column_scale : (columns,) unit of each column: its value in the set is x / unit
     cost_scale : unit of cost; a price of the scaled row is price / (row_scale cost_scale)
-    dust : values that are no more count as 0, where no bound or total says what is large: only 0 or a ray is then
-        an answer
+    dust : values that are no more count as 0, where no bound or total says what is large: only 0 or a ray is
+        then an answer
     """
 
     slot: NDArray[np.int64]
@@ -233,10 +233,11 @@ def gather(
 ) -> WorkingSet:
     """Working set of the given columns (ascending by slot and column, no duplicates).
 
-    The columns of a request have the unit total / sqrt(weight), where its weight is how much it uses of its rows
-    compared with others: the total itself, where all requests have the same unit.  A step of length sigma then
-    moves a large and a small request by the same share for the same difference of prices, and no small one jumps
-    while a large one still crawls.  (So of all optima the one with the least sum of weight |x - x^0|^2 / total^2.)
+    The columns of a request have the unit total / sqrt(weight), where its weight is how much it uses of its
+    rows compared with others: the total itself, where all requests have the same unit.  A step of length
+    sigma then moves a large and a small request by the same share for the same difference of prices, and no
+    small one jumps while a large one still crawls.  (So of all optima the one with the least sum of
+    weight |x - x^0|^2 / total^2.)
 
     ``stands_for`` is how many requests each slot represents, if that is not 1.
 
@@ -310,8 +311,8 @@ def gather(
 def _weights(pointer, row, value, first, total, decided, summed, m):  # type: ignore[no-untyped-def]
     """How much of its rows each column uses compared with others, by geometric means: in no unit.
 
-    The columns of a sum row have the same weight, at values of its total; where all requests have the same unit
-    that is the total, up to a factor.  Columns that no sum row ties have one each, at values of 1.
+    The columns of a sum row have the same weight, at values of its total; where all requests have the same
+    unit that is the total, up to a factor.  Columns that no sum row ties have one each, at values of 1.
     """
     size = np.zeros(value.size)  # logarithms of entries
     for b in range(total.size):

@@ -140,7 +140,7 @@ def certificate(model: Model, x: np.ndarray, y: np.ndarray) -> Check:
 
 
 def worst_row(model: Model, x: np.ndarray) -> float:
-    """The largest excess of a row, sum row or box in its own scale, max(|bound|, sum |a_ij x_j|), in exact sums.
+    """The largest excess of a row, sum row or box in its own scale, max(|bound|, sum |a_ij x_j|), exactly.
 
     What is less than 1e-12 of what the columns of a row can use of it, by their bounds and totals, is noise.
     """
