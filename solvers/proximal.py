@@ -163,17 +163,17 @@ class ProximalPoint(Solver):
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
         """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last."""
         state = self._state
-        answer, slack = None, np.nan
+        answer, slack, before = None, np.nan, None
         if state is not None and state.last.program is program:
-            answer, slack = state.answer, state.slack
-        self._state = _State(answer, LastX.of(program, x), LastY.of(program, y), slack)
+            answer, slack, before = state.answer, state.slack, state.last
+        self._state = _State(answer, LastX.of(program, x, before), LastY.of(program, y), slack)
 
     def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
         run = _Run(self, program, deadline if deadline is not None else self.deadline)
         with _blas().limit(limits=1):  # small dense systems: BLAS' own threads only get in the way
             solution = run.solve()
-        last = LastX.of(program, solution.nonzeros)
+        last = LastX.of(program, solution.nonzeros, None if self._state is None else self._state.last)
         self._state = _State(last, last, LastY.of(program, solution.y), run.slack)
         return solution
 
