@@ -145,9 +145,10 @@ def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int)
     if isinstance(values, np.ndarray) and values.dtype.kind == "i" and values.shape == (length,):
         return plain(np.asarray(values, np.int64))
     given = vector(subject, field, values, length)
-    wrong = given != np.floor(given)
+    wrong = (given != np.floor(given)) | (abs(given) > _MOST)
     if wrong.any():
-        raise EditError(subject, field, float(given[wrong][0]), "must be a whole number")
+        why = f"must be a whole number, at most {_MOST}"
+        raise EditError(subject, field, float(given[wrong][0]), why)
     return given.astype(np.int64)
 
 
