@@ -129,8 +129,10 @@ def solve_round(
     t_store : float
         Seconds in which the round's events became edits of the program.
     finish : callable
-        Makes the allocation out of the solution (a shim, a repair); its seconds are `t_shim`.  It returns
-        `integral_objective` and `integral_gap` (NaN if there is no allocation) and the course's own figures.
+        Makes the allocation out of the solution (a shim, a repair); its seconds are `t_shim`.  Of a solution
+        without one there is nothing to finish: the round is `missed`, and what stays is the last one.  It
+        returns `integral_objective` and `integral_gap` (NaN if there is no allocation) and the course's own
+        figures.
     """
     begin = perf_counter()
     solution = solver.solve(program)
@@ -153,6 +155,7 @@ def solve_round(
         "t_store": t_store,
         "t_certify": wall - t_model - t_solve,
         "status": str(solution.status),
+        "missed": not solution.found,
         "primal_residual": solution.primal_residual,
         "dual_residual": solution.dual_residual,
         "gap": solution.gap,
@@ -195,6 +198,7 @@ def method_round(
         "t_store": 0.0,
         "t_certify": 0.0,
         "status": COMPLETE,
+        "missed": False,
         **dict.fromkeys((*nothing, "integral_objective", "integral_gap", "churn"), math.nan),
         "iterations": 0,
         "warm_started": False,

@@ -8,6 +8,7 @@ with its replicas X, by branch and bound; `heuristic` and `pop-K` are those of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -89,7 +90,10 @@ def _figures(balancer: LoadBalancer, done: Round) -> Record:
 
 def _solved(scenario: Scenario, balancer: LoadBalancer, solver: Solver) -> Iterator[Record]:
     def finish(solution: Solution) -> Record:
-        return _figures(balancer, balancer.place(solution))
+        if solution.found:
+            return _figures(balancer, balancer.place(solution))
+        stays = _figures(balancer, balancer.take(balancer.placement()))  # a missed round
+        return stays | {"integral_objective": math.nan, "integral_gap": math.nan}
 
     for number, loads in enumerate(scenario.loads()):
         begin = perf_counter()

@@ -86,9 +86,10 @@ def summarise(measured: Sequence[Measured], figures: Sequence[str] = (), left_ou
     -------
     dict
         Per solver: the first (cold) round apart, the spread of the rounds measured, how many of those are
-        not optimal, and as ``over_copter`` its median edit + solve over the whole of copter's median round
-        (edit, solve, shim).  That is None without copter, or if copter's own median is only a lower bound;
-        ``over_copter_at_least`` says whether it is itself one.
+        not optimal and how many were missed (the solver had no answer at all), and as ``over_copter`` its
+        median edit + solve over the whole of copter's median round (edit, solve, shim).  That is None
+        without copter, or if copter's own median is only a lower bound; ``over_copter_at_least`` says whether
+        it is itself one.
     """
     summary = {one.solver: _of_solver(one, figures, left_out) for one in measured if one.records}
     copter = summary.get("copter")
@@ -110,6 +111,7 @@ def _of_solver(measured: Measured, figures: Sequence[str], left_out: int) -> dic
         "rounds": len(measured.records),
         "rounds_measured": len(later),
         "not_optimal": sum(record["status"] != "optimal" for record in later),
+        "missed": sum(record.get("missed", False) for record in later),
         "first_round": {name: first[name] for name in ("status", *TIMES, "gap", "iterations")},
         "statuses": statuses,
         "peak_memory_mb": measured.peak_memory_mb or None,

@@ -293,7 +293,7 @@ class TrafficCourse(Course):
             yield record | {"change": change, "t_parallel": record["t_total"]}
 
     def _finish(self, traffic: TrafficEngineering, solution: Solution) -> Mapping[str, Any]:
-        if not math.isfinite(solution.objective):
+        if not solution.found:
             return {self.measure: math.nan, "overload": math.nan}
         flows = traffic.repair(solution)
         return {

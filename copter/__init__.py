@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from copter.convex import ConvexTerm, LogTerm
-    from copter.errors import CopterError, EditError, UnknownSolverError
-    from copter.general import linprog, read_mps
+    from copter.errors import CopterError, EditError, FileError, UnknownSolverError
+    from copter.general import linprog, milp, read_mps
+    from copter.journal import Journal
     from copter.program import ContinualProgram, Template
     from copter.solution import Solution, Status
     from copter.solvers.base import make_solver
@@ -25,6 +26,8 @@ _HOMES = {
     "ConvexTerm": "copter.convex",
     "CopterError": "copter.errors",
     "EditError": "copter.errors",
+    "FileError": "copter.errors",
+    "Journal": "copter.journal",
     "LogTerm": "copter.convex",
     "ProximalPoint": "copter.solvers.proximal",
     "Solution": "copter.solution",
@@ -33,6 +36,7 @@ _HOMES = {
     "UnknownSolverError": "copter.errors",
     "linprog": "copter.general",
     "make_solver": "copter.solvers.base",
+    "milp": "copter.general",
     "read_mps": "copter.general",
 }
 __all__ = [
@@ -40,6 +44,8 @@ __all__ = [
     "ConvexTerm",
     "CopterError",
     "EditError",
+    "FileError",
+    "Journal",
     "LogTerm",
     "ProximalPoint",
     "Solution",
@@ -48,6 +54,7 @@ __all__ = [
     "UnknownSolverError",
     "linprog",
     "make_solver",
+    "milp",
     "read_mps",
 ]
 

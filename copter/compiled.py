@@ -8,13 +8,15 @@ it runs in numpy on the store's slabs, nothing loops over requests.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import itertools
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.clock import check
 from copter.errors import CopterError
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore, spread
 
@@ -143,8 +145,21 @@ def refuse_terms(program: ContinualProgram, what: str) -> None:
         )
 
 
+def pieces(sizes: NDArray[np.int64], most: int = 100_000) -> Iterator[slice]:
+    """Slices of requests with about ``most`` columns each, of which ``sizes`` are the numbers."""
+    ends = np.cumsum(sizes)
+    count = 1 + int(ends[-1]) // most if ends.size else 0
+    cuts = np.searchsorted(ends, np.arange(1, count) * most).tolist()
+    for begin, end in itertools.pairwise([0, *cuts, ends.size]):
+        if begin < end:
+            yield slice(begin, end)
+
+
 def compile_program(program: ContinualProgram) -> CompiledProgram:
-    """Build the whole program from the store, as if nothing had been kept from the last round."""
+    """Build the whole program from the store, as if nothing had been kept from the last round.
+
+    It goes piece by piece, and looks at the clock of the solve that it is a part of in between.
+    """
     refuse_terms(program, "compile_program")
     from scipy.sparse import csc_matrix
 
@@ -153,15 +168,27 @@ def compile_program(program: ContinualProgram) -> CompiledProgram:
     sizes = store.requests.n_columns[slots]
     with_total = store.requests.relation[slots] != NO_TOTAL
     sum_row = np.where(with_total, row_slots.size - 1 + np.cumsum(with_total), -1)
-    columns = usage_columns(store, slots, row_positions(store, row_slots))
-    indptr, indices, data = append_sum_rows(columns, np.repeat(sum_row, sizes))
     shape = (row_slots.size + int(with_total.sum()), int(sizes.sum()))
     sum_lower, sum_upper = sum_row_bounds(store, slots[with_total])
+    position = row_positions(store, row_slots)
+    most = int(store.usages.nnz[store.requests.usage[slots]].sum() + sizes[with_total].sum())
+    costs, upper = np.empty(shape[1]), np.empty(shape[1])
+    indptr, indices, data = np.zeros(shape[1] + 1, np.int32), np.empty(most, np.int32), np.empty(most)
+    done = nnz = 0
+    for part in pieces(sizes):
+        check()
+        own = slots[part]
+        columns = usage_columns(store, own, position)
+        pointer, rows, values = append_sum_rows(columns, np.repeat(sum_row[part], sizes[part]))
+        at, entries = slice(done, done + columns.counts.size), slice(nnz, nnz + rows.size)
+        costs[at], upper[at] = effective_costs(store, own), upper_bounds(store, own)
+        indptr[at.start + 1 : at.stop + 1], indices[entries], data[entries] = pointer[1:] + nnz, rows, values
+        done, nnz = at.stop, entries.stop
     return CompiledProgram(
-        c=effective_costs(store, slots),
+        c=costs,
         lower=np.zeros(shape[1]),
-        upper=upper_bounds(store, slots),
-        A=csc_matrix((data, indices, indptr), shape=shape),
+        upper=upper,
+        A=csc_matrix((data[:nnz], indices[:nnz], indptr), shape=shape),
         row_lower=np.concatenate((store.rows.lower[row_slots], sum_lower)),
         row_upper=np.concatenate((store.rows.upper[row_slots], sum_upper)),
         integrality=np.repeat(store.requests.integral[slots], sizes),

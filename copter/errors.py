@@ -33,9 +33,56 @@ class EditError(CopterError, ValueError):
         return f"{self.subject!r}: {self.field} = {self.value!r}: {self.why}"
 
 
+class SettingError(EditError):
+    """A setting of a solver was rejected; its subject is the solver's name, its field the setting's."""
+
+
+class ConcurrentUseError(CopterError, RuntimeError):
+    """A program or a solver was used while another thread, or a solve under way, was using it."""
+
+
 class UnknownSolverError(CopterError, ValueError):
     """A solver name that is not registered."""
 
 
+class NoAllocationError(CopterError, RuntimeError):
+    """A solver's answer has no allocation (the program has none, or none was found in time): a missed round.
+
+    Shims raise it instead of rounding an answer that does not exist.
+
+    Attributes
+    ----------
+    status, reason : str
+        Of the answer.
+    """
+
+    def __init__(self, status: str, reason: str) -> None:
+        self.status = status
+        self.reason = reason
+        super().__init__(status, reason)
+
+    def __str__(self) -> str:
+        return f"there is no allocation: {self.status}: {self.reason}"
+
+
 class SolverError(CopterError, RuntimeError):
     """A solver failed in a way that leaves no usable answer."""
+
+
+class FileError(CopterError, ValueError):
+    """A snapshot, journal or recording that is damaged, incomplete or none of copter's.
+
+    Attributes
+    ----------
+    path : str
+    why : str
+        What is wrong with it.
+    """
+
+    def __init__(self, path: object, why: str) -> None:
+        self.path = str(path)
+        self.why = why
+        super().__init__(self.path, why)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}"

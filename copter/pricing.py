@@ -25,13 +25,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.clock import current
 from copter.kernels import kernel, loose_kernel
 from copter.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
 from copter.tangents import term_bound
@@ -209,18 +210,47 @@ def dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> list[Any]:
-    """Results of ``task(0) .. task(count - 1)``, in order; kernels release the GIL."""
+    """Results of ``task(0) .. task(count - 1)``, in order; kernels release the GIL.
+
+    Between tasks the solve's clock is looked at (:mod:`copter.clock`).  No task is under way when this ends,
+    whatever ends it: what they read may change then.
+    """
+    clock = current()
     workers = min(count, threads or available_threads())
-    if workers == 1:
-        return [task(k) for k in range(count)]
     results: list[Any] = [None] * count
+    ended = False
 
     def work(worker: int) -> None:
         for k in range(worker, count, workers):
+            if ended:
+                break
+            if clock is not None:
+                clock.check()
             results[k] = task(k)
 
-    list(_pool(workers).map(work, range(workers)))
+    if workers == 1:
+        work(0)
+        return results
+    futures = [_pool(workers).submit(work, worker) for worker in range(workers)]
+    try:
+        for future in futures:
+            future.result()
+    finally:
+        ended = True
+        _wait_for(futures)
     return results
+
+
+def _wait_for(futures: list[Future[None]]) -> None:
+    """Wait until all have ended; a Ctrl-C in between waits with us."""
+    interrupted = False
+    while not all(future.done() for future in futures):
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 def available_threads() -> int:

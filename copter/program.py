@@ -8,14 +8,19 @@
 Every verb validates its arguments first and applies them only if all are right: a rejected edit raises
 :class:`copter.errors.EditError` and changes nothing.  Ids are any hashable and stay valid until removed.
 
+A program is used by one thread at a time: a verb or a solve that comes while another thread edits or solves
+it, or from within a solve (its callback), raises :class:`copter.errors.ConcurrentUseError` and changes nothing.
+
 Source: differential interface of COpter, thesis section 4.3.2; costs that move together and shared column
 templates go beyond it.
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Hashable, Mapping, Sequence
+import secrets
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -23,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.convex import ConvexTerm
 from copter.errors import EditError
+from copter.guard import Guard, exclusive
 from copter.index import Index, listed
 from copter.resources import Resources
 from copter.store import EXACTLY, NO_TOTAL
@@ -46,7 +52,11 @@ from copter.validation import (
 )
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from scipy.sparse import sparray
+
+    from copter.solvers.base import Solver
 
 Relation: TypeAlias = Literal["<=", "=="]
 
@@ -75,9 +85,64 @@ class ContinualProgram(Resources):
 
     def __init__(self) -> None:
         super().__init__()
+        self.guard = Guard()
         self._requests = Index("request")
         self._templates: dict[int, Template] = {}
         self._starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+
+    def __copy__(self) -> ContinualProgram:
+        return copy.deepcopy(self)  # half a copy would be edited along with the original
+
+    # ---- files -----------------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str], solver: Solver | None = None) -> None:
+        """Write the program to a file, which is then whole and on disk; an older one is replaced.
+
+        Parameters
+        ----------
+        path : path-like
+        solver : Solver, optional
+            One whose state is to be written too, so that the next round goes on from this one.
+
+        Raises
+        ------
+        EditError
+            An id cannot be written: names it.  Ids may be str, int, float, bool, bytes, None, numpy's
+            numbers (which come back as Python's), and tuples of these.
+        CopterError
+            The solver has a state that cannot be written; :class:`copter.ProximalPoint` has not.
+        """
+        from copter.snapshot import save
+
+        save(self, path, solver)
+
+    @staticmethod
+    def load(
+        path: str | PathLike[str], solver: Solver | None = None, terms: Iterable[type[ConvexTerm]] = ()
+    ) -> ContinualProgram:
+        """Program from a file that :meth:`save` wrote: the same slots, clock and next answers.
+
+        Reading runs no code from the file.
+
+        Parameters
+        ----------
+        path : path-like
+        solver : Solver, optional
+            Is given the state of the solver that was saved, and no settings: make it with the same.
+        terms : iterable of classes
+            Classes of convex terms of your own that the program uses.
+
+        Raises
+        ------
+        FileError
+            The file is damaged, incomplete or none of copter's, needs a class of terms, or has no state for
+            this solver; names the file and what is wrong.
+        """
+        from copter.snapshot import load
+
+        program = ContinualProgram()
+        load(path, program, solver, terms)
+        return program
 
     # ---- what is there ---------------------------------------------------------------------------
 
@@ -101,6 +166,11 @@ class ContinualProgram(Resources):
     def slot_of(self) -> Mapping[Hashable, int]:
         """Store slot of each request as it is now; later edits do not change this mapping."""
         return self._requests.frozen
+
+    @property
+    def templates(self) -> list[Template]:
+        """Handles of all templates, in the order in which they were added."""
+        return list(self._templates.values())
 
     @property
     def n_variables(self) -> int:
@@ -146,7 +216,7 @@ class ContinualProgram(Resources):
         """
         n_columns = whole_number("template", "n_columns", n_columns)
         slot = self._add_usage("template", usage, n_columns, shared=True)
-        self._templates[slot] = Template(slot, n_columns, self.store.tick())
+        self._templates[slot] = Template(slot, n_columns, self.store.tick(), secrets.randbits(62))
         return self._templates[slot]
 
     def drop_template(self, template: Template) -> None:
@@ -444,10 +514,14 @@ class ContinualProgram(Resources):
         starts, self._starts = self._starts, {}
         return starts
 
+    def return_starts(self, starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]) -> None:
+        """Give starts back that were taken for a solve which came to nothing; for solvers."""
+        self._starts = starts | self._starts
+
     # ---- inside ----------------------------------------------------------------------------------
 
     def _check_template(self, subject: Hashable, template: Template) -> None:
-        if self._templates.get(template.slot) is not template:
+        if self._templates.get(template.slot) != template:
             raise EditError(subject, "usage", template, "no such template in this program (any more)")
 
     def _changed_row(
@@ -489,3 +563,24 @@ class ContinualProgram(Resources):
             return usage.slot
         columns = from_matrix(label, usage, (len(self._resources), int(widths.sum())))
         return self.store.add_usages(widths, *columns, row_slots=self.resource_slots)
+
+
+VERBS = (
+    "add_resource",
+    "set_capacity",
+    "set_capacities",
+    "add_resources",
+    "remove_resources",
+    "drop_resource",
+    "add_template",
+    "drop_template",
+    "add_request",
+    "add_requests",
+    "update_request",
+    "update_requests",
+    "remove_request",
+    "remove_requests",
+)
+"""Methods that change a program."""
+for _verb in VERBS:
+    setattr(ContinualProgram, _verb, exclusive(getattr(ContinualProgram, _verb)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import Certificate, Residuals, SparseX, certify, right_signs
+from copter.certificate import NOTHING, Certificate, Residuals, SparseX, certify, right_signs
+from copter.errors import CopterError, NoAllocationError
 from copter.pricing import Pricing
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class Status(enum.StrEnum):
     DEADLINE = "deadline"
     ITERATION_LIMIT = "iteration_limit"
     NUMERICAL_ERROR = "numerical_error"
+    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Timings:
     shim: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ray:
     """Proof that a program is infeasible or unbounded; see :mod:`copter.rays` for the inequality it meets.
 
@@ -104,16 +107,21 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         return self._x.column[first:last], self._x.value[first:last]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """Answer of a solver.
+
+    An answer without an allocation (``found`` is False: the program has none, or none was found in time) has
+    ``x`` None, no nonzeros, an objective, a churn and a primal residual of NaN, and an infinite gap.  Its
+    prices and their bound, which hold for every allocation, may be of use all the same; a bound that is not
+    known either is minus infinity.
 
     Attributes
     ----------
     status, reason : Status, str
         Why the solver stopped, and in words.
-    x : Allocation
-        Values of the columns by request id.
+    x : Allocation, optional
+        Values of the columns by request id; None if there are none.
     price : mapping of resource id to float
         Dual prices; positive where the upper bound of the resource is paid for.
     objective, bound : float
@@ -133,7 +141,7 @@ class Solution:
     ray : Ray, optional
         Proof for the statuses infeasible and unbounded.
     nonzeros : SparseX
-        x by request slot, for shims and solvers.
+        x by request slot, for shims and solvers; empty without an allocation.
     y : ndarray
         Prices by row slot.
     clock : int
@@ -142,11 +150,14 @@ class Solution:
         What else a baseline reports of itself.
     pricing : Pricing, optional
         The solver's last pass over the columns, at these prices, for shims.
+    found : bool
+        Whether there is an allocation, with the residuals that are stated; False also for the statuses
+        infeasible and unbounded.
     """
 
     status: Status
     reason: str
-    x: Allocation
+    x: Allocation | None
     price: Mapping[Hashable, float]
     objective: float
     bound: float
@@ -164,6 +175,7 @@ class Solution:
     ray: Ray | None = None
     details: Mapping[str, float] = field(default_factory=dict)
     pricing: Pricing | None = None
+    found: bool = True
 
     @property
     def gap(self) -> float:
@@ -182,12 +194,28 @@ class Solution:
 
     def is_optimal(self, tolerance: float) -> bool:
         """Whether residuals and gap are all within a relative tolerance."""
-        return max(self.relative.primal, self.relative.dual, self.relative.gap) <= tolerance
+        return self.found and max(self.relative.primal, self.relative.dual, self.relative.gap) <= tolerance
+
+
+def check_found(solution: Solution) -> None:
+    """Raise NoAllocationError, with status and reason, if an answer has no allocation."""
+    if not solution.found:
+        raise NoAllocationError(str(solution.status), solution.reason)
+
+
+def check_roundable(program: ContinualProgram, solution: Solution) -> None:
+    """Raise a CopterError if there is no allocation to round, or the program was edited since.
+
+    Every shim of solutions calls it first: an answer that does not exist is never rounded.
+    """
+    check_found(solution)
+    if solution.clock != program.store.clock:
+        raise CopterError("the program was edited after this solution: solve it again before rounding")
 
 
 def make_solution(
     program: ContinualProgram,
-    x: SparseX,
+    x: SparseX | None,
     y: NDArray[np.float64],
     *,
     status: Status,
@@ -206,21 +234,25 @@ def make_solution(
 
     Parameters
     ----------
-    x : SparseX
+    x : SparseX, optional
+        None if no allocation is known.
     y : (row slots,) ndarray
     last : SparseX, optional
         Last round's allocation, for the churn; without it the churn is 1 (all is new).
     certificate : Certificate, optional
-        If it was computed for exactly this x and y already.
+        If it was computed for exactly this x and y already; without an x only what it says of y counts.
     """
-    proof = certificate or certify(program.store, x, y, threads=threads)
+    nonzeros = NOTHING if x is None else x
+    proof = certificate or certify(program.store, nonzeros, y, threads=threads)
+    if x is None:
+        proof = without_allocation(proof)
     y = right_signs(program.store, y)
     table = program.store.requests
     prices = dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True))
     return Solution(
         status=status,
         reason=reason,
-        x=Allocation(program.slot_of, table.n_columns[: table.size].copy(), x),
+        x=None if x is None else Allocation(program.slot_of, table.n_columns[: table.size].copy(), x),
         price=prices,
         objective=proof.objective,
         bound=proof.bound,
@@ -231,14 +263,32 @@ def make_solution(
         timings=timings,
         warm_started=warm[0],
         warm_reason=warm[1],
-        churn=churn(last, x),
-        nonzeros=x,
+        churn=math.nan if x is None else churn(last, x),
+        nonzeros=nonzeros,
         y=y,
         clock=program.store.clock,
         ray=ray,
         details=details or {},
         pricing=pricing,
+        found=x is not None,
     )
+
+
+UNKNOWN = Certificate(
+    math.nan,
+    -math.inf,
+    math.nan,
+    Residuals(math.nan, math.nan, math.inf),
+    Residuals(math.nan, math.nan, math.inf),
+)
+"""Of neither an allocation nor prices."""
+
+
+def without_allocation(proof: Certificate) -> Certificate:
+    """What a certificate says of its prices alone."""
+    none = math.nan
+    relative, absolute = (Residuals(none, each.dual, math.inf) for each in (proof.relative, proof.absolute))
+    return Certificate(none, proof.bound, none, relative, absolute)
 
 
 def churn(last: SparseX | None, now: SparseX) -> float:

@@ -32,6 +32,7 @@ from copter.errors import CopterError
 from copter.kernels import kernel
 from copter.measure import row_units
 from copter.pricing import Pricing, dot, price, view_of
+from copter.solution import check_roundable
 from copter.store import EXACTLY, ConstraintStore, spread
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ class ChooseOneShim:
         Raises
         ------
         CopterError
-            The program is not a multiple-choice packing problem: names the row or request that shows it.
+            There is no allocation (:class:`copter.errors.NoAllocationError`), the program was edited since,
+            or it is not a multiple-choice packing problem: names the row or request that shows it.
         """
         begin = perf_counter()
         store = program.store
@@ -123,9 +125,8 @@ class ChooseOneShim:
     @staticmethod
     def _check(program: ContinualProgram, solution: Solution) -> None:
         """Raise if the program has rows or requests that this shim cannot round, or was edited since."""
+        check_roundable(program, solution)
         store = program.store
-        if solution.clock != store.clock:
-            raise CopterError("the program was edited after this solution: solve it again before rounding")
         rows, table = store.rows, store.requests
         bad = rows.alive[: rows.size] & np.isfinite(rows.lower[: rows.size])
         if bad.any():

@@ -24,7 +24,7 @@ import weakref
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from copter.certificate import SparseX
 from copter.errors import CopterError
 from copter.shims.flow_passes import Passes, coefficients, column, worth_of
+from copter.solution import check_roundable
 from copter.store import AT_MOST, EXACTLY, ConstraintStore
 
 if TYPE_CHECKING:
@@ -78,6 +79,9 @@ class _Repair:
         self._seen = -1
         self._unit = True
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_store": None}  # a copy looks at the coefficients of its program again
+
     def _begin(self, program: ContinualProgram, requests: NDArray[np.int64]) -> Passes:
         """Passes over some requests, which all hold coefficients that are not negative.
 
@@ -104,9 +108,10 @@ class FlowShim(_Repair):
         Raises
         ------
         CopterError
-            The program is no packing problem with a total for each request, or was edited since.
+            There is no allocation (:class:`copter.errors.NoAllocationError`), the program was edited since,
+            or is no packing problem with a total for each request.
         """
-        _refuse_old(program, solution)
+        check_roundable(program, solution)
         return self.near(program, solution.nonzeros, solution.y, solution.bound)
 
     def near(
@@ -193,10 +198,11 @@ class UtilisationShim(_Repair):
         Raises
         ------
         CopterError
-            The program has no request of this id, or was edited since.
+            There is no allocation (:class:`copter.errors.NoAllocationError`), the program was edited since,
+            or has no request of this id.
         """
         begin = perf_counter()
-        _refuse_old(program, solution)
+        check_roundable(program, solution)
         store = program.store
         if self.theta not in program:
             raise CopterError(f"no request {self.theta!r}: this shim needs the one that is the utilisation")
@@ -224,11 +230,6 @@ def _relative_gap(objective: float, bound: float) -> float:
     if not np.isfinite(bound):
         return np.inf
     return (objective - bound) / (max(abs(objective), abs(bound)) or 1.0)
-
-
-def _refuse_old(program: ContinualProgram, solution: Solution) -> None:
-    if solution.clock != program.store.clock:
-        raise CopterError("the program was edited after this solution: solve it again before repairing")
 
 
 def _request_at(program: ContinualProgram, slot: int) -> Hashable:

@@ -12,7 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from copter.clock import Interrupted
 from copter.rays import farkas_ray, primal_ray
 from copter.solution import Status
 from copter.solvers.steps import Budget, StepsResult
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _TOLERANCE = 1e-10
 """The least that HiGHS takes: rows are judged in their own scale, which may be much less than 1."""
+_LEAST = 1e-12
 
 
 def finish(
@@ -36,7 +39,7 @@ def finish(
     import highspy  # only programs that stall pay for it
     from scipy.sparse import csc_array, vstack
 
-    from copter.solvers.highs_model import engine, run, status_of
+    from copter.solvers.highs_model import engine, run_until, status_of
 
     blocks, n = working.slot.size, working.column.size
     summed = (working.relation != NO_TOTAL) & (working.total > 0)
@@ -48,18 +51,16 @@ def finish(
     sums = csc_array(
         (np.ones(n), working.block.astype(np.int32), np.arange(n + 1)), shape=(blocks, n)
     ).tocsr()[summed]
-    both = vstack([matrix.multiply(unit), sums]).tocsc()
+    sharp = _sharper(working.lower_row, working.upper_row)
+    both = vstack([matrix.multiply(unit).multiply(sharp[:, None]), sums]).tocsc()
     low = np.where(working.relation == EXACTLY, 1.0, -np.inf)[summed]
     factor = 2.0 ** np.round(np.log2(np.clip(working.cost_scale / size, 1e-9, 1e9))) if size > 0 else 1.0
-    left = budget.deadline - budget.watch()
-    limits = {"time_limit": max(0.0, left)} if np.isfinite(left) else {}
     highs = engine(
         budget.threads,
         solver="simplex",
         primal_feasibility_tolerance=_TOLERANCE,
         dual_feasibility_tolerance=_TOLERANCE,
         simplex_iteration_limit=max(1, 50 * (n + shape[0] + blocks)),
-        **limits,
     )
     highs.passModel(
         n,
@@ -71,19 +72,22 @@ def finish(
         working.cost * unit * factor,
         np.zeros(n),
         upper,
-        np.concatenate((working.lower_row, low)),
-        np.concatenate((working.upper_row, np.ones(low.size))),
+        np.concatenate((working.lower_row * sharp, low)),
+        np.concatenate((working.upper_row * sharp, np.ones(low.size))),
         both.indptr,
         both.indices,
         both.data,
         np.zeros(n, np.int32),
     )
-    run(highs)
-    status = status_of(highs)[0]
-    if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # presolve shows no rays
-        highs.setOptionValue("presolve", "off")
-        run(highs)
+    try:
+        run_until(highs, budget.clock, budget.reserve)
         status = status_of(highs)[0]
+        if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # presolve shows no rays
+            highs.setOptionValue("presolve", "off")
+            run_until(highs, budget.clock, budget.reserve)
+            status = status_of(highs)[0]
+    except Interrupted:
+        return None
     budget.iterations += 1
     rows, x, y = shape[0], np.zeros(n), np.zeros(shape[0])
     ray = violation = None
@@ -91,7 +95,7 @@ def finish(
         _, found, multipliers = highs.getDualRay()
         if not found:
             return None
-        violation = -np.asarray(multipliers)[:rows] * working.row_scale
+        violation = -np.asarray(multipliers)[:rows] * sharp * working.row_scale
         ray = farkas_ray(program, violation, budget.threads)
     elif status is Status.UNBOUNDED:
         _, found, direction = highs.getPrimalRay()
@@ -101,7 +105,14 @@ def finish(
     elif status is Status.OPTIMAL:
         solution = highs.getSolution()
         x = np.clip(solution.col_value, 0.0, upper) * unit
-        y = -np.array(solution.row_dual)[:rows] / factor
+        y = -np.array(solution.row_dual)[:rows] * sharp / factor
     else:
         return None
     return StepsResult(working.sparse(x), working.prices(y), 0.0, ray, violation)
+
+
+def _sharper(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Factors that bring rows with small bounds to 1, where the tolerance of HiGHS means what it says."""
+    low, high = (np.where(np.isfinite(each) & (each != 0), abs(each), np.inf) for each in (lower, upper))
+    size = np.clip(np.minimum(low, high), _LEAST, 1.0)
+    return np.asarray(2.0 ** -np.round(np.log2(size)), np.float64)

@@ -11,28 +11,41 @@ How each is run, and why:
     crossover only adds time.
 ``pdlp``
     First-order method, cold, at half the wanted tolerance: its gap is relative to |primal| + |dual|, ours to
-    |primal| alone.
+    |primal| alone.  It judges rows and costs by the norms of all of them, the certificate each in its own
+    scale: like interior point it is run again at a third of its tolerance, at most eight times and while
+    there is time, if its optimum is not within the wanted one.
 ``milp``
     Branch and bound over the requests that want an integral allocation, to a relative gap or until the
-    deadline.  It has no prices: those of the LP relaxation certify it, found by simplex off the clock.
+    deadline.  It has no prices: those of the LP relaxation certify it, found by simplex afterwards.  That is
+    no part of its measured time, but of its deadline: a quarter of what is left of that is kept for it.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.clock import Clock, Interrupted
 from copter.compiled import compile_program
 from copter.solvers.baseline import Baseline, Layout, Outcome
-from copter.solvers.highs_model import answer, engine, pass_model, run, set_option, status_of
+from copter.solvers.highs_model import answer, check, engine, pass_model, run_until, set_option, status_of
+from copter.solvers.settings import Setting, one_of, share_or_nothing, switch
 
 if TYPE_CHECKING:
+    from copter.certificate import Certificate
     from copter.program import ContinualProgram
 
 WIDE = 20
 """Columns a row from which on a program counts as wide."""
+_SHARPENINGS = 8
+_SHARPENED = {"ipm": ("ipm_optimality_tolerance", 1e-12), "pdlp": ("kkt_tolerance", 1e-10)}
+"""Option with the tolerance of a method, and the least that it may be."""
+_MIP_FEASIBILITY = 1e-6
+"""To which branch and bound keeps rows by default."""
+_RELAXATION_SHARE = 0.25
 STRATEGIES = {"choose": 0, "dual": 1, "primal": 4}
 
 
@@ -71,8 +84,13 @@ class HighsRebuild(Baseline):
     mip_gap : float
         Relative gap at which branch and bound stops.
     **common
-        ``name``, ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baseline.Baseline`.
+        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baseline.Baseline`.
     """
+
+    method = Setting(one_of("simplex", "ipm", "pdlp", "milp"))
+    strategy = Setting(one_of("auto", *STRATEGIES))
+    crossover = Setting(switch)
+    mip_gap = Setting(share_or_nothing)
 
     def __init__(
         self,
@@ -89,6 +107,8 @@ class HighsRebuild(Baseline):
         self.strategy = strategy
         self.crossover = crossover
         self.mip_gap = mip_gap
+
+    _of_one_round = ("_compiled", "_highs")
 
     def stopping(self) -> dict[str, float]:
         """Tolerances and gap that HiGHS is given."""
@@ -121,11 +141,24 @@ class HighsRebuild(Baseline):
             strategy = fitting_strategy(compiled.c.size, compiled.row_lower, compiled.row_upper)
         return simplex_options(self.tolerance, strategy)
 
-    def _run(self, deadline: float | None) -> Outcome:
-        highs, compiled = self._highs, self._compiled
-        if deadline is not None:
-            set_option(highs, "time_limit", deadline)
-        seconds = run(highs)
+    def _sharpenings(self) -> int:
+        return _SHARPENINGS if self.method in ("ipm", "pdlp") else 0
+
+    def _accepts(self, certificate: Certificate) -> bool:
+        if self.method != "milp":
+            return super()._accepts(certificate)
+        # its gap is branch and bound's
+        return certificate.relative.primal <= max(self.tolerance, _MIP_FEASIBILITY)
+
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+        highs, compiled, left = self._highs, self._compiled, reserve
+        if self.method in _SHARPENED:
+            option, least = _SHARPENED[self.method]
+            set_option(highs, option, max(self._options()[option] * sharper, least))
+            check(highs.clearSolver(), "clearing the solver")
+        if self.method == "milp" and clock.left() < math.inf:
+            reserve += _RELAXATION_SHARE * clock.left(reserve)
+        seconds = run_until(highs, clock, reserve)
         status, reason = status_of(highs)
         info = highs.getInfo()
         x, dual = answer(highs, compiled.lower, compiled.upper)
@@ -135,17 +168,18 @@ class HighsRebuild(Baseline):
             details |= {"mip_gap": float(info.mip_gap), "mip_bound": float(info.mip_dual_bound)}
             if x is not None:
                 x = np.where(compiled.integrality, np.rint(x), x)
-                dual = self._relaxation_dual(deadline)
+                dual = self._relaxation_dual(clock, left)
         else:
             counts = (info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count)
             iterations = sum(max(0, int(count)) for count in counts)
         return Outcome(status, reason, x, dual, iterations, details=details)
 
-    def _relaxation_dual(self, deadline: float | None) -> NDArray[np.float64] | None:
-        """Row duals of the LP relaxation, as good as they are after another ``deadline`` seconds."""
+    def _relaxation_dual(self, clock: Clock, reserve: float) -> NDArray[np.float64] | None:
+        """Row duals of the LP relaxation, as good as they are when time is up; None if it is given up."""
         highs = engine(self.threads, **self._simplex_options())
-        if deadline is not None:
-            set_option(highs, "time_limit", deadline)
-        pass_model(highs, self._compiled)
-        run(highs)
+        try:
+            pass_model(highs, self._compiled)
+            run_until(highs, clock, reserve)
+        except Interrupted:
+            return None
         return answer(highs, self._compiled.lower, self._compiled.upper)[1]

@@ -21,12 +21,15 @@ but clears the solver's state before every run.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.clock import Clock
+from copter.clock import check as check_clock
 from copter.compiled import (
     append_sum_rows,
     compile_program,
@@ -39,8 +42,9 @@ from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baseline import Baseline, Layout, Outcome
 from copter.solvers.highs import STRATEGIES, WIDE, fitting_strategy, simplex_options
-from copter.solvers.highs_model import answer, check, engine, pass_model, run, set_option, status_of
+from copter.solvers.highs_model import answer, check, engine, pass_model, run_until, set_option, status_of
 from copter.solvers.highs_start import first_basis
+from copter.solvers.settings import Setting, one_of, switch
 from copter.store import NO_TOTAL, spread
 
 if TYPE_CHECKING:
@@ -61,8 +65,11 @@ class HighsHot(Baseline):
     keep_basis : bool
         Whether a run starts from the last basis, or from presolve.
     **common
-        ``name``, ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baseline.Baseline`.
+        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baseline.Baseline`.
     """
+
+    strategy = Setting(one_of("auto", *STRATEGIES))
+    keep_basis = Setting(switch)
 
     def __init__(
         self,
@@ -76,6 +83,9 @@ class HighsHot(Baseline):
         self.strategy = strategy
         self.keep_basis = keep_basis
         self._model: HotModel | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_model": None}  # HiGHS has no copy of its state: a copy starts cold
 
     def reset(self) -> None:
         """Forget everything about earlier rounds."""
@@ -112,11 +122,11 @@ class HighsHot(Baseline):
             return "dual"
         return "primal" if not bounded and n >= WIDE * bounds[0].size else "choose"
 
-    def _start(self, model: HotModel, deadline: float | None) -> bool:
+    def _start(self, model: HotModel, clock: Clock) -> bool:
         """Give a large new model a basis near the optimum, if copter finds one in half of the time."""
         if self._warm[0] or not self.keep_basis or int(model.size.sum()) < _START_FROM:
             return False
-        share = None if deadline is None else deadline / 2
+        share = None if clock.left() == math.inf else clock.left() / 2
         basis = first_basis(model.program, deadline=share, threads=self.threads)
         if basis is None or model.highs.setBasis(basis) == highspy.HighsStatus.kError:
             return False
@@ -124,26 +134,25 @@ class HighsHot(Baseline):
             set_option(model.highs, "simplex_strategy", STRATEGIES["primal"])
         return True
 
-    def _run(self, deadline: float | None) -> Outcome:
-        assert self._model is not None
-        highs, watch = self._model.highs, Stopwatch()
-        started = self._start(self._model, deadline)
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+        model, self._model = self._model, None  # a run that is given up has the model still
+        assert model is not None
+        highs, watch = model.highs, Stopwatch()
+        started = self._start(model, clock)
         warm = (False, f"{self._warm[1]}, from copter's basis") if started else self._warm
         if not self.keep_basis:
             check(highs.clearSolver(), "clearing the solver")
         seconds = watch()
-        # HiGHS holds the limit against the time of all runs of an instance together.
-        limit = highspy.kHighsInf if deadline is None else highs.getRunTime() + max(0.0, deadline - seconds)
-        set_option(highs, "time_limit", limit)
-        seconds += run(highs)
+        seconds += run_until(highs, clock, reserve)
         status, reason = status_of(highs)
         if status is Status.NUMERICAL_ERROR and (warm[0] or started):
             # met once in 640 rounds of random edits
             check(highs.clearSolver(), "clearing the solver")
-            seconds += run(highs)
+            seconds += run_until(highs, clock, reserve)
             warm = False, f"the basis failed ({reason}): cleared"
             status, reason = status_of(highs)
-        x, dual = answer(highs, 0.0, self._model.upper())
+        self._model = model
+        x, dual = answer(highs, 0.0, model.upper())
         iterations = max(0, int(highs.getInfo().simplex_iteration_count))
         return Outcome(status, reason, x, dual, iterations, warm, {"seconds": seconds})
 
@@ -196,9 +205,12 @@ class HotModel:
     def push(self) -> tuple[bool, bool]:
         """Bring the model up to the store's present state; whether costs or columns, and bounds, changed."""
         before = self.slot.size
+        check_clock()
         self._delete()
         left = before - self.slot.size
+        check_clock()
         priced, bounded = self._change()
+        check_clock()
         added = self._add()
         self.seen = self.store.clock
         return bool(left or priced or added), bounded

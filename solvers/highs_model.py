@@ -6,19 +6,27 @@ arrays.  Row duals come out with the opposite sign of our prices.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.clock import check as check_clock
 from copter.errors import SolverError
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
+from copter.solvers.native import run_apart
 
 if TYPE_CHECKING:
+    from copter.clock import Clock
     from copter.compiled import CompiledProgram
 
+_PIECE = 200_000
+"""Columns that are handed over at once."""
+_GRACE = 0.02
+"""Seconds by which a run may miss its limit before it is given up."""
 _MODEL_STATUS = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
     highspy.HighsModelStatus.kModelEmpty: Status.OPTIMAL,
@@ -27,6 +35,7 @@ _MODEL_STATUS = {
     highspy.HighsModelStatus.kUnboundedOrInfeasible: Status.INFEASIBLE,
     highspy.HighsModelStatus.kTimeLimit: Status.DEADLINE,
     highspy.HighsModelStatus.kIterationLimit: Status.ITERATION_LIMIT,
+    highspy.HighsModelStatus.kSolutionLimit: Status.ITERATION_LIMIT,  # a limit of nodes, too
 }
 
 
@@ -41,13 +50,33 @@ def engine(threads: int | None, **options: Any) -> highspy.Highs:
 
 def run(highs: highspy.Highs) -> float:
     """Run HiGHS; returns the seconds it took."""
-    # All instances of a process share one pool of threads; one that wants another size needs a fresh one.
+    # All runs of a thread share one pool of threads; one that wants another size needs a fresh one.
     highspy.Highs.resetGlobalScheduler(True)
     watch = Stopwatch()
     status = highs.run()
     seconds = watch()
     check(status, "run")
     return seconds
+
+
+def run_until(highs: highspy.Highs, clock: Clock, reserve: float = 0.0) -> float:
+    """Run HiGHS until ``reserve`` seconds before the clock is over; returns the seconds it took.
+
+    Raises
+    ------
+    Interrupted
+        It was given up, and is lost: HiGHS did not keep its time limit, or the solve was cancelled.
+    """
+    # HiGHS holds the limit against the time of all runs of an instance together.
+    left = clock.left(reserve)
+    set_option(highs, "time_limit", highs.getRunTime() + left if left < math.inf else highspy.kHighsInf)
+    # What simplex and branch and bound read of the limit is this very number: they end when they next look.
+    return run_apart(
+        lambda: run(highs),
+        clock,
+        reserve=reserve - _GRACE,
+        stop=lambda: highs.setOptionValue("time_limit", 0.0),
+    )
 
 
 def set_option(highs: highspy.Highs, name: str, value: Any) -> None:
@@ -62,28 +91,53 @@ def check(status: highspy.HighsStatus, what: str) -> None:
 
 
 def pass_model(highs: highspy.Highs, compiled: CompiledProgram, *, integral: bool = False) -> None:
-    """Give HiGHS the whole program; its integrality only if wanted."""
+    """Give HiGHS the whole program; its integrality only if wanted.
+
+    A large one goes in pieces, between which the solve's clock is looked at.
+    """
     matrix = compiled.A
     n, m = compiled.c.size, compiled.row_lower.size
+    first = min(n, _PIECE)
+    nnz = int(matrix.indptr[first])
     kinds = compiled.integrality.astype(np.int32) if integral else np.zeros(n, np.int32)
     status = highs.passModel(
-        n,
+        first,
         m,
-        matrix.nnz,
+        nnz,
         int(highspy.MatrixFormat.kColwise),
         int(highspy.ObjSense.kMinimize),
         0.0,
-        compiled.c,
-        compiled.lower,
-        compiled.upper,
+        compiled.c[:first],
+        compiled.lower[:first],
+        compiled.upper[:first],
         compiled.row_lower,
         compiled.row_upper,
-        matrix.indptr,
-        matrix.indices,
-        matrix.data,
-        kinds,
+        matrix.indptr[: first + 1],
+        matrix.indices[:nnz],
+        matrix.data[:nnz],
+        kinds[:first],
     )
     check(status, "the model")
+    for begin in range(first, n, _PIECE):
+        check_clock()
+        part = slice(begin, min(n, begin + _PIECE))
+        size = part.stop - begin
+        entries = slice(int(matrix.indptr[begin]), int(matrix.indptr[part.stop]))
+        status = highs.addCols(
+            size,
+            compiled.c[part],
+            compiled.lower[part],
+            compiled.upper[part],
+            entries.stop - entries.start,
+            matrix.indptr[begin : part.stop] - entries.start,
+            matrix.indices[entries],
+            matrix.data[entries],
+        )
+        check(status, "columns of the model")
+        if integral:
+            columns = np.arange(begin, part.stop, dtype=np.int32)
+            own = kinds[part].astype(np.uint8)
+            check(highs.changeColsIntegrality(size, columns, own), "integrality of columns")
 
 
 def status_of(highs: highspy.Highs) -> tuple[Status, str]:
@@ -98,6 +152,7 @@ def answer(
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
     """Columns, moved into their bounds, and row duals of the last run; None for what there is not."""
     solution = highs.getSolution()
-    x = np.clip(solution.col_value, lower, upper) if solution.value_valid else None
+    known = solution.value_valid or not upper.size  # of an empty model HiGHS knows nothing
+    x = np.clip(solution.col_value, lower, upper) if known else None
     dual = np.array(solution.row_dual) if solution.dual_valid else None
     return x, dual

@@ -2,7 +2,8 @@
 
 Presolve, interior point, PDLP and OR-Tools' model builder answer without rays.  So a program that a baseline
 calls infeasible or unbounded is run once more, by dual simplex without presolve; this is no part of anybody's
-measured time.  What comes back counts only if :mod:`copter.rays` finds that it proves its point.
+measured time, but must be done by the deadline.  What comes back counts only if :mod:`copter.rays` finds that
+it proves its point.
 """
 
 from __future__ import annotations
@@ -11,19 +12,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from copter.clock import Interrupted
 from copter.compiled import compile_program
 from copter.rays import farkas_ray, primal_ray
 from copter.solution import Ray, Status, dense_to_sparse
-from copter.solvers.highs_model import engine, pass_model, run, status_of
+from copter.solvers.highs_model import engine, pass_model, run_until, status_of
 
 if TYPE_CHECKING:
+    from copter.clock import Clock
     from copter.program import ContinualProgram
 
 
-def find_ray(program: ContinualProgram, claim: Status) -> tuple[Status, Ray | None]:
+def find_ray(program: ContinualProgram, claim: Status, clock: Clock) -> tuple[Status, Ray | None]:
     """Status of a program that is claimed to be infeasible or unbounded, and the ray that shows it.
 
     The claim stands, without a ray, if the LP itself has an optimum (an infeasible MILP).
+
+    Raises
+    ------
+    Interrupted
+        No ray was found until the clock was over.
     """
     alone = farkas_ray(program, np.zeros(program.store.rows.size))
     if alone is not None:  # a request whose own bounds cannot meet its sum row
@@ -31,13 +39,15 @@ def find_ray(program: ContinualProgram, claim: Status) -> tuple[Status, Ray | No
     compiled = compile_program(program)
     highs = engine(None, presolve="off", solver="simplex", simplex_strategy=1)
     pass_model(highs, compiled)
-    run(highs)
+    run_until(highs, clock)
     status = status_of(highs)[0]
     if status is Status.INFEASIBLE:
         _, found, multipliers = highs.getDualRay()
         y = np.zeros(program.store.rows.size)
         y[program.resource_slots] = -multipliers[: len(compiled.resource_ids)]
         return status, farkas_ray(program, y) if found else None
+    if status is Status.DEADLINE:
+        raise Interrupted(clock.why())
     if status is Status.UNBOUNDED:
         _, found, direction = highs.getPrimalRay()
         sizes = np.diff(compiled.column_start)

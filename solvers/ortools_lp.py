@@ -7,11 +7,12 @@ keep the basis.  GLOP runs with its own defaults: presolve, primal simplex, one 
 ``Pdlp`` (Applegate et al. 2021, arXiv 2106.04756) takes scipy matrices as they are and an initial solution:
 last round's columns and row duals, zero for what is new.  Its own test is relative to the norm of all
 right-hand sides, costs and objectives and so at times accepts what is not good enough; if the certificate
-misses the tolerance, it goes on from there with a third of it, at most five times.
+misses the tolerance, it goes on from there with a third of it, at most eight times.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,11 +25,13 @@ from ortools.linear_solver.python.model_builder_helper import (
 from ortools.pdlp import solve_log_pb2, solvers_pb2
 from ortools.pdlp.python import pdlp
 
-from copter.certificate import certify
+from copter.clock import Clock, Interrupted, current
 from copter.compiled import compile_program
-from copter.solution import Status, dense_to_sparse
+from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baseline import COLD, Baseline, Layout, Outcome
+from copter.solvers.native import run_apart
+from copter.solvers.settings import Setting, switch
 from copter.store import spread
 
 if TYPE_CHECKING:
@@ -50,11 +53,17 @@ _PDLP_STATUS = {
     solve_log_pb2.TERMINATION_REASON_ITERATION_LIMIT: Status.ITERATION_LIMIT,
     solve_log_pb2.TERMINATION_REASON_KKT_MATRIX_PASS_LIMIT: Status.ITERATION_LIMIT,
 }
-_TIGHTENINGS = 5
+_SHARPENINGS = 8
+_GRACE = 0.02
+"""Seconds by which GLOP may miss its limit before it is given up."""
+_MANY = 200_000
+"""Columns from which on what is done in one piece takes long."""
 
 
 class Glop(Baseline):
     """GLOP from scratch every round; parameters as :class:`copter.solvers.baseline.Baseline`."""
+
+    _of_one_round = ("_builder", "_upper")
 
     def stopping(self) -> dict[str, float]:
         """Feasibility tolerance: GLOP's default of 1e-6, or the wanted one if it is smaller."""
@@ -62,8 +71,10 @@ class Glop(Baseline):
         return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
 
     def _load(self, program: ContinualProgram) -> Layout:
+        watch = Stopwatch()
         compiled = compile_program(program)
         self._upper = compiled.upper
+        _check_for(watch(), compiled.c.size)  # it is filled in one piece, in about the same time
         self._builder: Any = ModelBuilderHelper()  # its stubs get numpy's types wrong
         self._builder.fill_model_from_sparse_data(
             compiled.lower,
@@ -75,16 +86,21 @@ class Glop(Baseline):
         )
         return Layout.of(program)
 
-    def _run(self, deadline: float | None) -> Outcome:
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
         solver = ModelSolverHelper("glop")
-        if deadline is not None:
-            solver.set_time_limit_in_seconds(deadline)
+        if clock.left(reserve) < math.inf:
+            solver.set_time_limit_in_seconds(clock.left(reserve))
         if self.tolerance < 1e-6:
             given = " ".join(f"{name}: {value}" for name, value in self.stopping().items())
             solver.set_solver_specific_parameters(given)
-        watch = Stopwatch()
-        solver.solve(self._builder)
-        seconds = watch()
+        builder = self._builder
+
+        def work() -> float:
+            watch = Stopwatch()
+            solver.solve(builder)
+            return watch()
+
+        seconds = run_apart(work, clock, reserve=reserve - _GRACE, stop=solver.interrupt_solve)
         word = solver.status()
         status = _GLOP_STATUS.get(word, Status.NUMERICAL_ERROR)
         x = dual = None
@@ -100,13 +116,17 @@ class Pdlp(Baseline):
     ----------
     warm_start : bool
     **common
-        ``name``, ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baseline.Baseline`.
+        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baseline.Baseline`.
     """
+
+    warm_start = Setting(switch)
 
     def __init__(self, name: str, *, warm_start: bool = True, **common: Any) -> None:
         super().__init__(name, **common)
         self.warm_start = warm_start
         self._memory: Memory | None = None
+
+    _of_one_round = ("_program", "_layout", "_compiled", "_qp", "_begin", "_warm")
 
     def reset(self) -> None:
         """Forget everything about earlier rounds."""
@@ -131,22 +151,21 @@ class Pdlp(Baseline):
             self._warm = True, "last round's columns and prices"
         return self._layout
 
-    def _run(self, deadline: float | None) -> Outcome:
-        seconds, iterations, tolerance, begin = 0.0, 0, self.tolerance, self._begin
-        for _ in range(1 + _TIGHTENINGS):
-            left = None if deadline is None else max(0.0, deadline - seconds)
-            parameters = self._parameters(tolerance, left)
-            watch = Stopwatch()
-            result = pdlp.primal_dual_hybrid_gradient(self._qp, parameters, begin)
-            seconds += watch()
-            report = result.solve_log
-            iterations += int(report.iteration_count)
-            status = _PDLP_STATUS.get(report.termination_reason, Status.NUMERICAL_ERROR)
-            x, dual = np.clip(result.primal_solution, 0.0, self._compiled.upper), result.dual_solution
-            if status is not Status.OPTIMAL or self._good(x, dual):
-                break
-            tolerance /= 3
-            begin = _start(result.primal_solution, dual)
+    def _sharpenings(self) -> int:
+        return _SHARPENINGS
+
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+        tolerance, left = self.tolerance * sharper, clock.left(reserve)
+        # It keeps the GIL: nothing ends it but its own limit, which it looks at between iterations.
+        parameters = self._parameters(tolerance, None if left == math.inf else left)
+        watch = Stopwatch()
+        result = pdlp.primal_dual_hybrid_gradient(self._qp, parameters, self._begin)
+        seconds = watch()
+        report = result.solve_log
+        iterations = int(report.iteration_count)
+        status = _PDLP_STATUS.get(report.termination_reason, Status.NUMERICAL_ERROR)
+        x, dual = np.clip(result.primal_solution, 0.0, self._compiled.upper), result.dual_solution
+        self._begin = _start(result.primal_solution, dual)
         word = solve_log_pb2.TerminationReason.Name(report.termination_reason)
         reason = f"PDLP: {word.removeprefix('TERMINATION_REASON_').lower()}"
         if status in (Status.INFEASIBLE, Status.UNBOUNDED):
@@ -173,12 +192,12 @@ class Pdlp(Baseline):
             parameters.num_threads = self.threads
         return parameters
 
-    def _good(self, x: NDArray[np.float64], dual: NDArray[np.float64]) -> bool:
-        """Whether the certificate meets the wanted tolerance."""
-        store, layout = self._program.store, self._layout
-        y = np.zeros(store.rows.size)
-        y[layout.row_slots] = -dual[layout.rows]
-        return certify(store, dense_to_sparse(layout.slots, layout.sizes, x), y).within(self.tolerance)
+
+def _check_for(seconds: float, columns: int) -> None:
+    """Raise Interrupted if this thread's solve has no time for so many seconds of work on many columns."""
+    clock = current()
+    if clock is not None and columns >= _MANY and clock.over(seconds):
+        raise Interrupted(clock.why())
 
 
 class Memory:

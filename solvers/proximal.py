@@ -28,22 +28,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from copter.certificate import NOTHING, Certificate, SparseX, certify
+from copter.clock import Clock, Interrupted
 from copter.pricing import KEEP_ALL, Pricing, price
 from copter.rays import farkas_ray
-from copter.solution import Ray, Solution, Status, Timings, make_solution
-from copter.solvers.base import Solver
+from copter.solution import UNKNOWN, Ray, Solution, Status, Timings, make_solution
+from copter.solvers.base import ClockedSolver, SolverState
+from copter.solvers.blas import one_blas_thread
 from copter.solvers.finish import finish
 from copter.solvers.memory import LastX, LastY, churn_base
 from copter.solvers.partial import PartialSteps
 from copter.solvers.sampling import Sampler
+from copter.solvers.settings import Setting, count, function, one_of, switch
 from copter.solvers.steps import COLD_SIGMA, WARM_SIGMA, Budget, StepsResult, run_steps
 from copter.solvers.working_set import WorkingSet, gather, lightest, typical_slack, union
 from copter.store import NO_TOTAL, spread
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("copter")
 Inner: TypeAlias = Literal["auto", "cd", "newton"]
+Starts: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 _WANTED = 12
 """Candidate columns of a screened request that a pass should collect, about."""
@@ -89,7 +91,7 @@ class _State:
     slack: float
 
 
-class ProximalPoint(Solver):
+class ProximalPoint(ClockedSolver):
     """Warm-started, factorization-free proximal-point solver with a certified gap.
 
     Parameters
@@ -97,51 +99,40 @@ class ProximalPoint(Solver):
     name : str
     inner : "auto", "cd" or "newton"
         Inner solver: coordinate descent, semismooth Newton, or Newton with descent where it stalls.
-    tolerance : float
-        Relative primal residual, dual residual and gap at which the answer counts as optimal.
-    deadline : float, optional
-        Seconds after which the best answer so far is returned, with its gap.
     iteration_limit : int
         Limit on inner iterations over the whole solve.
-    threads : int, optional
-        Threads for passes over many columns; the answer does not depend on it.
     warm_start : bool
         Whether to start from the last answer for the same program.
     hand_over : bool
         Whether HiGHS may finish where the method stalls; ``Solution.details["hand_overs"]`` says how often it did.
     callback : callable, optional
-        Called as ``callback(iteration, certificate)`` after every pass over the store.
+        Called as ``callback(iteration, certificate)`` after every pass over the store, also the first.
+    **common
+        ``tolerance``: relative primal residual, dual residual and gap at which the answer counts as optimal;
+        ``deadline``: seconds after which the best answer so far is returned, with its gap; ``threads`` for
+        passes over many columns, on which the answer does not depend.
     """
+
+    inner = Setting(one_of("auto", "cd", "newton"))
+    iteration_limit = Setting(count)
+    warm_start = Setting(switch)
+    hand_over = Setting(switch)
+    callback = Setting(function)
 
     def __init__(
         self,
         name: str = "copter",
         *,
         inner: Inner = "auto",
-        tolerance: float = 1e-6,
-        deadline: float | None = None,
         iteration_limit: int = 20_000,
-        threads: int | None = None,
         warm_start: bool = True,
         hand_over: bool = True,
         callback: Callable[[int, Certificate], None] | None = None,
+        **common: Any,
     ) -> None:
-        super().__init__(name)
-        if inner not in ("auto", "cd", "newton"):
-            raise ValueError(f"inner = {inner!r}: must be 'auto', 'cd' or 'newton'")
-        if not 0 < tolerance < 1:
-            raise ValueError(f"tolerance = {tolerance!r}: must be between 0 and 1")
-        if deadline is not None and not deadline >= 0:
-            raise ValueError(f"deadline = {deadline!r}: must be seconds, not negative")
-        if iteration_limit < 0:
-            raise ValueError(f"iteration_limit = {iteration_limit!r}: must not be negative")
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads = {threads!r}: must be at least 1")
+        super().__init__(name, **common)
         self.inner = inner
-        self.tolerance = tolerance
-        self.deadline = deadline
         self.iteration_limit = iteration_limit
-        self.threads = threads
         self.warm_start = warm_start
         self.hand_over = hand_over
         self.callback = callback
@@ -168,19 +159,46 @@ class ProximalPoint(Solver):
             answer, slack, before = state.answer, state.slack, state.last
         self._state = _State(answer, LastX.of(program, x, before), LastY.of(program, y), slack)
 
-    def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
+    def save_state(self, program: ContinualProgram) -> SolverState | None:
+        """Last round's allocation, prices and screening slack; None if it was of another program."""
+        state = self._state
+        if state is None or state.last.program is not program:
+            return None
+        arrays = state.last.to_arrays("last") | state.y.to_arrays() | {"slack": state.slack}
+        if state.answer is None or state.answer is state.last:
+            return arrays | {"answered": state.answer is not None}
+        return arrays | {"answered": True} | state.answer.to_arrays("answer")
+
+    def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
+        """Begin the next solve where the solver did that saved this state."""
+        if state is None:
+            self.reset()
+            return
+        last, slack = LastX.from_arrays(program, state, "last"), state["slack"]
+        if not isinstance(slack, float):
+            raise ValueError("slack is no number")
+        answer = last if state["answered"] else None
+        if "answer.slot" in state:
+            answer = LastX.from_arrays(program, state, "answer")
+        self._state = _State(answer, last, LastY.from_arrays(program, state), slack)
+
+    def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
-        run = _Run(self, program, deadline if deadline is not None else self.deadline)
-        with _blas().limit(limits=1):  # small dense systems: BLAS' own threads only get in the way
-            solution = run.solve()
-        last = LastX.of(program, solution.nonzeros, None if self._state is None else self._state.last)
-        self._state = _State(last, last, LastY.of(program, solution.y), run.slack)
+        starts = program.take_starts()
+        done = False
+        try:
+            run = _Run(self, program, clock, starts)
+            with one_blas_thread():
+                solution = run.solve()
+            if run.best is not None:
+                before = None if self._state is None else self._state.last
+                last = LastX.of(program, run.best.x, before)
+                self._state = _State(last, last, LastY.of(program, run.best.y), run.slack)
+                done = True
+        finally:
+            if not done:  # what the starts were given for is still to come
+                program.return_starts(starts)
         return solution
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -211,23 +229,25 @@ class _Answer:
 class _Run:
     """One solve: the loop over columns."""
 
-    def __init__(self, settings: ProximalPoint, program: ContinualProgram, deadline: float | None) -> None:
+    def __init__(
+        self, settings: ProximalPoint, program: ContinualProgram, clock: Clock, starts: Starts
+    ) -> None:
         self.settings = settings
         self.program = program
         self.store = program.store
-        limit = np.inf if deadline is None else deadline
-        self.budget = Budget(settings.tolerance, limit, settings.iteration_limit, settings.threads)
+        self.clock = clock
+        self.budget = Budget(settings.tolerance, clock, settings.iteration_limit, settings.threads)
+        self.best: _Answer | None = None
         state = settings._state
         self.churn_base = churn_base(None if state is None else state.answer, program)
         self.slack = np.nan
         self.hand_overs, self.may_hand_over = 0, settings.hand_over
         self.y = np.zeros(self.store.rows.size)
         self.centre = NOTHING
-        self.warm = self._begin(state)
+        self.warm = self._begin(state, starts)
 
-    def _begin(self, state: _State | None) -> tuple[bool, str]:
+    def _begin(self, state: _State | None, starts: Starts) -> tuple[bool, str]:
         """Take over what still holds of the last round; returns whether that is used, and why (not)."""
-        starts = self.program.take_starts()
         if not self.settings.warm_start:
             return False, "warm start switched off"
         begin = self.settings.start(self.program)
@@ -247,6 +267,17 @@ class _Run:
         return (True, "starts that were given") if starts else (False, why)
 
     def solve(self) -> Solution:
+        """Solve until the clock is over: then the best answer is that of the best pass that was completed."""
+        try:
+            return self._rounds()
+        except Interrupted:
+            return self._over()
+
+    def _over(self) -> Solution:
+        status = Status.CANCELLED if self.clock.cancelled else Status.DEADLINE
+        return self._solution(status, self.clock.why(), self.best)
+
+    def _rounds(self) -> Solution:
         budget, settings = self.budget, self.settings
         y = self.y if self.y.any() or self.store.terms else self._sampled_prices(self.y)
         first = WARM_SIGMA if self.warm[0] or y is not self.y else COLD_SIGMA
@@ -285,8 +316,7 @@ class _Run:
                     goal=goal,
                     least=now.certificate.size if working.column.size == self.store.n_variables else 0.0,
                 )
-            now, sigma = self._look(steps.x, steps.y), steps.sigma
-            self._report(working.column.size, now.certificate)
+            now, sigma = self._look(steps.x, steps.y, working.column.size), steps.sigma
             improved = now.worth < 0.5 * best.worth
             best = now if now.better_than(best) else best
             if now.certificate.within(settings.tolerance):
@@ -296,7 +326,7 @@ class _Run:
                 reason = f"a ray proves it (value {steps.ray.value:.3g})"
                 return self._solution(status, reason, best, steps.ray)
             if budget.late():
-                return self._solution(Status.DEADLINE, f"deadline of {budget.deadline:g} s reached", best)
+                return self._over()
             known = slot.size
             if known > self._most_columns() and not misses:
                 # prices have come far: begin again with what matters here
@@ -343,11 +373,11 @@ class _Run:
             moved = partial.step(now.x, now.y, now.pricing, now.certificate.size)
             if moved is None:
                 break
-            last, now = now, self._look(moved.x, moved.y)
-            self._report(moved.columns, now.certificate)
+            last, now = now, self._look(moved.x, moved.y, moved.columns)
             if now.certificate.bound < last.certificate.bound:  # what moves is too little to know the prices
                 proof = certify(self.store, now.x, last.y, last.pricing, threads=settings.threads)
                 now = _Answer(now.x, last.y, last.pricing, proof)
+                self._keep(now)
                 log.debug(
                     "   gap with the last prices %.1e primal %.1e bound %.8g",
                     proof.relative.gap,
@@ -357,7 +387,7 @@ class _Run:
             if now.certificate.within(settings.tolerance):
                 return self._solution(Status.OPTIMAL, "residuals and gap are within the tolerance", now)
             if budget.late():
-                return self._solution(Status.DEADLINE, f"deadline of {budget.deadline:g} s reached", now)
+                return self._over()
         return now
 
     def _most_columns(self) -> int:
@@ -366,10 +396,20 @@ class _Run:
         kept = int(n_columns[n_columns <= KEEP_ALL].sum())
         return kept + _SCREEN_FROM + _WIDEST * _WANTED * int(np.count_nonzero(n_columns > KEEP_ALL))
 
-    def _look(self, x: SparseX, y: NDArray[np.float64]) -> _Answer:
-        """Price all columns at y and certify (x, y)."""
+    def _look(self, x: SparseX, y: NDArray[np.float64], columns: int = 0) -> _Answer:
+        """Price all columns at y and certify (x, y), which steps on so many columns have found."""
+        begin = self.clock()
         pricing = self._price(y)
-        return _Answer(x, y, pricing, certify(self.store, x, y, pricing, threads=self.settings.threads))
+        now = _Answer(x, y, pricing, certify(self.store, x, y, pricing, threads=self.settings.threads))
+        self.budget.reserve = self.clock() - begin
+        self._keep(now)
+        self._report(columns, now.certificate)
+        return now
+
+    def _keep(self, now: _Answer) -> None:
+        """Keep an answer for the end, if it is the best so far."""
+        if self.best is None or now.better_than(self.best):
+            self.best = now
 
     def _price(self, y: NDArray[np.float64]) -> Pricing:
         """A pass at prices y; the slack is kept at about a dozen columns a screened request."""
@@ -441,32 +481,38 @@ class _Run:
             certificate.relative.primal,
             certificate.relative.dual,
             certificate.relative.gap,
-            self.budget.watch(),
+            self.clock(),
         )
         if self.settings.callback is not None:
             self.settings.callback(self.budget.iterations, certificate)
 
-    def _solution(self, status: Status, reason: str, best: _Answer, ray: Ray | None = None) -> Solution:
+    def _solution(
+        self, status: Status, reason: str, best: _Answer | None, ray: Ray | None = None
+    ) -> Solution:
+        self.best = best
+        x = None
+        if best is not None and status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+            # zeros that break rows are where a cold solve begins, no allocation
+            some = best.x.slot.size > 0 or best.certificate.relative.primal <= self.settings.tolerance
+            x = best.x if some else None
         return make_solution(
             self.program,
-            best.x,
-            best.y,
+            x,
+            self.y if best is None else best.y,
             status=status,
             reason=reason,
             iterations=self.budget.iterations,
-            timings=Timings(solve=self.budget.watch()),
+            timings=Timings(solve=self.clock()),
             warm=self.warm,
             last=self.churn_base,
-            certificate=best.certificate,
+            certificate=UNKNOWN if best is None else best.certificate,
             ray=ray,
             details={"hand_overs": float(self.hand_overs)} if self.hand_overs else {},
-            pricing=best.pricing,
+            pricing=None if best is None else best.pricing,
         )
 
 
-def _with_starts(
-    x: SparseX, starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]], n_columns: NDArray[np.int64]
-) -> SparseX:
+def _with_starts(x: SparseX, starts: Starts, n_columns: NDArray[np.int64]) -> SparseX:
     """x with the starts that were given in place of its values for those requests."""
     fresh = [slot for slot in sorted(starts) if n_columns[slot]]
     if not fresh:

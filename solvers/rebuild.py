@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.certificate import Certificate, SparseX
-from copter.compiled import effective_costs, row_positions, upper_bounds, usage_columns
+from copter.clock import Clock, Interrupted, check
+from copter.compiled import effective_costs, pieces, row_positions, upper_bounds, usage_columns
 from copter.program import ContinualProgram
-from copter.solution import Solution, Timings, make_solution
-from copter.solvers.base import Solver, Stopwatch
+from copter.solution import UNKNOWN, Solution, Status, Timings, make_solution
 from copter.solvers.memory import LastX, LastY, churn_base
-from copter.solvers.proximal import ProximalPoint
+from copter.solvers.proximal import ProximalPoint, Starts
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
 
 if TYPE_CHECKING:
@@ -30,66 +30,88 @@ if TYPE_CHECKING:
     from copter.pricing import Pricing
 
 
-class Rebuild(Solver):
+class Rebuild(ProximalPoint):
     """Proximal point, warm, on a program that is built anew every round.
 
     Parameters
     ----------
     name : str
     **settings
-        Of :class:`copter.solvers.proximal.ProximalPoint`: ``tolerance``, ``deadline``, ``threads`` and so on.
-        The build counts towards the deadline.
+        Of :class:`copter.solvers.proximal.ProximalPoint`; the build counts towards the deadline.
     """
 
     edits_in_place = False
 
     def __init__(self, name: str = "copter-rebuild", **settings: Any) -> None:
-        super().__init__(name)
-        self._inner = ProximalPoint(name, **settings)
-        self._last: _LastRound | None = None
-
-    def stopping(self) -> dict[str, float]:
-        """As of the solver inside."""
-        return self._inner.stopping()
+        super().__init__(name, **settings)
+        self._round: _LastRound | None = None
 
     def reset(self) -> None:
         """Forget the last answer."""
-        self._inner.reset()
-        self._last = None
+        super().reset()
+        self._round = None
 
-    def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
+    def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         """Build the program again as it is now and solve it from the last answer."""
-        deadline = self._inner.deadline if deadline is None else deadline
-        watch = Stopwatch()
-        copy = Copy(program)
-        self._carry_over(copy)
-        edit = watch()
-        left = None if deadline is None else max(0.0, deadline - edit)
-        found = self._inner.solve(copy.program, deadline=left)
-        x, y = copy.original_x(found.nonzeros), copy.original_y(found.y)
+        starts = program.take_starts()
+        done = False
+        try:
+            try:
+                copy = Copy(program)
+            except Interrupted:
+                return self._unbuilt(program, clock)
+            self._carry_over(copy, starts)
+            solution, done = self._solve_copy(copy, clock)
+            return solution
+        finally:
+            if not done:
+                program.return_starts(starts)
+
+    def _solve_copy(self, copy: Copy, clock: Clock) -> tuple[Solution, bool]:
+        """Answer of the copy as one of the original; whether there is anything to begin from next time."""
+        program, edit = copy.original, clock()
+        found = super()._solve(copy.program, clock)
+        y = copy.original_y(found.y)
         solution = make_solution(
             program,
-            x,
+            copy.original_x(found.nonzeros) if found.found else None,
             y,
             status=found.status,
             reason=found.reason,
             iterations=found.iterations,
-            timings=Timings(edit=edit, solve=found.timings.solve),
+            timings=Timings(edit=edit, solve=found.timings.solve - edit),
             warm=(found.warm_started, found.warm_reason),
-            last=churn_base(self._last.x if self._last else None, program),
+            last=churn_base(self._round.x if self._round else None, program),
             ray=found.ray,
             certificate=Certificate(found.objective, found.bound, found.size, found.relative, found.absolute),
             pricing=copy.original_pricing(found.pricing),
         )
-        self._last = _LastRound(LastX.of(program, x), LastY.of(program, y))
-        return solution
+        state = self._state
+        reached = state is not None and state.last.program is copy.program  # also without an allocation
+        if state is not None and reached:
+            x = copy.original_x(state.last.x)
+            self._round = _LastRound(LastX.of(program, x), LastY.of(program, y))
+        return solution, reached
 
-    def _carry_over(self, copy: Copy) -> None:
-        """Give the inner solver last round's x and prices, and the starts that came with edits."""
-        starts = copy.original.take_starts()
-        if self._last is not None and self._last.x.program is copy.original:
-            x = copy.fresh_x(self._last.x.surviving())
-            self._inner.start_from(copy.program, x, copy.fresh_y(self._last.y.surviving()))
+    def _unbuilt(self, program: ContinualProgram, clock: Clock) -> Solution:
+        """No answer: there was no time for the build."""
+        return make_solution(
+            program,
+            None,
+            np.zeros(program.store.rows.size),
+            status=Status.CANCELLED if clock.cancelled else Status.DEADLINE,
+            reason=clock.why(),
+            iterations=0,
+            timings=Timings(edit=clock()),
+            warm=(False, "the program was not built in time"),
+            certificate=UNKNOWN,
+        )
+
+    def _carry_over(self, copy: Copy, starts: Starts) -> None:
+        """Give the solver last round's x and prices, and the starts that came with edits."""
+        if self._round is not None and self._round.x.program is copy.original:
+            x = copy.fresh_x(self._round.x.surviving())
+            self.start_from(copy.program, x, copy.fresh_y(self._round.y.surviving()))
         if starts:
             ids = dict(zip(copy.original.request_slots.tolist(), copy.original.request_ids, strict=True))
             for slot, (columns, values) in starts.items():
@@ -131,7 +153,10 @@ class Copy:
         kind = 2 * table.relation[slots] + table.integral[slots]
         groups = [np.flatnonzero(kind == each) for each in np.unique(kind)]
         for group in groups:
-            _add_requests(self.program, [ids[k] for k in group.tolist()], store, slots[group], position)
+            for part in pieces(table.n_columns[slots[group]]):
+                check()
+                some = group[part]
+                _add_requests(self.program, [ids[k] for k in some.tolist()], store, slots[some], position)
         for slot, id in zip(slots.tolist(), ids, strict=True):
             if slot in store.terms:
                 self.program.update_request(id, term=original.term(id))

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.certificate import SparseX
+from copter.clock import Clock
 from copter.pricing import dot
 from copter.rays import farkas_ray, primal_ray
 from copter.solution import Ray
-from copter.solvers.base import Stopwatch
 from copter.solvers.convex_descent import ConvexDescent
 from copter.solvers.convex_newton import ConvexNewton
 from copter.solvers.convex_terms import WorkingTerms
@@ -70,15 +70,16 @@ class Budget:
     """Time and iterations that a solve may use, and has used."""
 
     tolerance: float
-    deadline: float
+    clock: Clock
     iteration_limit: int
     threads: int | None
-    watch: Stopwatch = field(default_factory=Stopwatch)
+    reserve: float = 0.0
+    """Seconds that are kept for the pass which certifies what the steps find."""
     iterations: int = 0
 
     def late(self) -> bool:
-        """Whether the deadline has passed."""
-        return self.watch() >= self.deadline
+        """Whether it is time to certify what there is, or the solve was cancelled."""
+        return self.clock.over(self.reserve)
 
     def spent(self) -> bool:
         """Whether the iteration limit is reached."""

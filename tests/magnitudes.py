@@ -17,7 +17,7 @@ import numpy as np
 from numpy_twins import INF, Model, farkas_value, reference, worst_row
 from strategies import KINDS, PlainProgram, PlainRequest, random_plain
 
-from copter import ContinualProgram, Status, make_solver
+from copter import ContinualProgram, make_solver
 
 TOLERANCE = 1e-6
 UNITS = ("rows", "costs", "columns", "all", "unused")

@@ -87,7 +87,7 @@ def test_no_time_for_a_start_leaves_simplex_to_itself(always, monkeypatch):
 
 @pytest.mark.parametrize(
     ("options", "used"),
-    [({}, True), ({"strategy": "dual"}, True), ({"threads": 0}, True), ({"keep_basis": False}, False)],
+    [({}, True), ({"strategy": "dual"}, True), ({"threads": None}, True), ({"keep_basis": False}, False)],
 )
 def test_every_way_to_run_it_gives_the_optimum(options, used, always):
     program = assignment(200, 12, seed=3)

@@ -7,6 +7,7 @@ from strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
 from copter import ContinualProgram, make_solver
 from copter.certificate import NOTHING, row_activity
+from copter.clock import Clock
 from copter.pricing import price
 from copter.solvers import partial, proximal
 from copter.solvers.partial import PartialSteps, _threshold
@@ -125,7 +126,7 @@ def test_threshold_ignores_no_more_than_it_may():
 
 def test_if_all_lose_there_is_no_partial_step():
     program, _ = flows(np.random.default_rng(3))
-    budget = Budget(1e-4, np.inf, 100, 1)
+    budget = Budget(1e-4, Clock(), 100, 1)
     y = np.zeros(12)
     steps = PartialSteps(program, budget)
     assert (

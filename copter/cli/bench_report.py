@@ -44,7 +44,7 @@ def measure_all(course: Course, settings: Mapping[str, Any]) -> tuple[list[Measu
 
 def _show(kind: str | None, figures: Sequence[Figure], record: Record) -> None:
     parts = [record[kind]] if kind is not None else []
-    parts += [seconds(record["t_total"]), record["status"]]
+    parts += [seconds(record["t_total"]), record["status"] + (", missed" if record["missed"] else "")]
     if math.isfinite(record["gap"]):
         parts.append(f"gap {record['gap']:.1e}")
     parts += [f"{one.name} {record[one.name]:{one.form}}" for one in figures if one.name in record]
@@ -103,7 +103,7 @@ def _print_times(title: str, result: Mapping[str, Any], course: Course) -> None:
                 seconds(one["first_round"]["t_total"]),
                 *(_time(one[time], "median") for time in ("t_edit", "t_solve", "t_shim", "t_total")),
                 _time(one["t_total"], "p99"),
-                f"{one['not_optimal']} of {one['rounds_measured']}",
+                _not_optimal(one, one["rounds_measured"]),
                 _gap(one["gap"]["max"], one["gap"]["not_finite"]),
                 _gap(one["integral_gap"]["max"], one["integral_gap"]["not_finite"]),
                 _share(one["churn"]["median"]),
@@ -140,7 +140,7 @@ def _print_kinds(kinds: Mapping[str, Any], course: Course) -> None:
                 _time(one["t_total"], "median"),
                 _over(one),
                 _gap(one["gap"]["max"], one["gap"]["not_finite"]),
-                f"{one['not_optimal']} of {one['rounds']}",
+                _not_optimal(one, one["rounds"]),
                 *(figure.show(one[figure.name]) for figure in course.figures),
             )
             for kind, summary in kinds.items()
@@ -169,6 +169,11 @@ def _time(figures: Mapping[str, Any], name: str) -> str:
 
 def _share(value: float) -> str:
     return f"{value:.1%}" if math.isfinite(value) else "-"
+
+
+def _not_optimal(one: Mapping[str, Any], rounds: int) -> str:
+    """Return how many rounds are not optimal, and how many of them were missed."""
+    return f"{one['not_optimal']} of {rounds}" + (f", {one['missed']} missed" if one["missed"] else "")
 
 
 def _gap(largest: float, not_finite: int) -> str:

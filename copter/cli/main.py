@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from copter.cli import load_balancing, shockwave, sia, traffic, updates
+from copter.cli import load_balancing, lp, shockwave, sia, traffic, updates
 from copter.cli.console import errors
 from copter.cli.solve import EXAMPLES as SOLVE_EXAMPLES
 from copter.cli.solve import solve
@@ -16,7 +16,7 @@ from copter.cli.solvers import list_solvers
 from copter.errors import CopterError
 
 # Every domain is a module with `register(run, bench)`; a further one is added here and nowhere else.
-DOMAINS = (sia, load_balancing, traffic, shockwave, updates)
+DOMAINS = (sia, load_balancing, traffic, shockwave, updates, lp)
 
 _EXAMPLES = """\b
 Examples:

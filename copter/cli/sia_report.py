@@ -45,6 +45,7 @@ _ROUND = {
     "iterations": "inner iterations of the solver",
     "churn": "share of the nonzeros that changed against the last round",
     "warm_started": "whether the solver started from the last round",
+    "missed": "whether the solver had no answer in time, so that every job kept what it had",
 }
 _JOB = {
     "name": "name of the job",
@@ -115,7 +116,7 @@ class SiaRun(FolderRun):
 
     def print_summary(self) -> None:
         """Print the table at the end of a run."""
-        one = self.summary
+        one, missed = self.summary, self.summary["rounds_missed"]
         solve = [record.t_solve for record in self.replay.records] or [float("nan")]
         rows = [
             ("jobs completed", f"{one['jobs_completed']} of {len(self.replay.jobs)}"),
@@ -124,7 +125,7 @@ class SiaRun(FolderRun):
             ("makespan", f"{one['makespan_hours']:.2f} h"),
             ("utilisation", f"{one['utilisation']:.1%}"),
             ("restarts a job", f"{one['restarts_per_job']:.2f}"),
-            ("rounds", f"{one['rounds']}"),
+            ("rounds", f"{one['rounds']}" + (f", {missed} missed" if missed else "")),
             ("solve time, p50 / p99", f"{seconds(np.median(solve))} / {seconds(np.percentile(solve, 99))}"),
             ("policy time, p50 / p99", f"{seconds(one['policy_p50_s'])} / {seconds(one['policy_p99_s'])}"),
             ("certified gap, largest", f"{one['max_gap']:.1e}"),

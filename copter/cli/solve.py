@@ -5,23 +5,26 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from copter.cli.console import print_json, seconds, table
-from copter.cli.options import Deadline, JsonFlag, SolverName, Threads, Tolerance, existing_file
+from copter.cli.options import Deadline, JsonFlag, Threads, Tolerance, existing_file, solver_option
+
+if TYPE_CHECKING:
+    from copter.general import GeneralLP
 
 EXAMPLES = """\b
 Examples:
   copter solve afiro.mps
-  copter solve afiro.mps --solver highs-simplex --tolerance 1e-8 --json
+  copter solve afiro.mps --solver copter --no-presolve --json
   copter solve knapsack.mps.gz --solver highs-milp
 """
 
 _WITHOUT_OPTIMUM = ("infeasible", "unbounded")
 _ANSWERS = ("optimal", *_WITHOUT_OPTIMUM)
-_MILP = "highs-milp"
+_AUTO, _MILP = "auto", "highs-milp"
 
 
 def solve(
@@ -33,39 +36,31 @@ def solve(
             help="MPS or LP file, plain or gzipped.",
         ),
     ],
-    solver: SolverName = "copter",
+    solver: Annotated[str, solver_option((_AUTO,))] = _AUTO,
     tolerance: Tolerance = 1e-6,
     deadline: Deadline = None,
     threads: Threads = None,
+    presolve: Annotated[bool, typer.Option(help="Presolve by HiGHS first; highs-milp always does.")] = True,
+    polish: Annotated[bool, typer.Option("--polish", help="End at a vertex, by HiGHS' simplex.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Solve a linear program from an MPS or LP file; all solvers but highs-milp relax integral columns.
 
-    Objective and bound are those of the file: of a maximisation, the bound is one from above.  The certified
-    bound is the relaxation's, also for highs-milp, which reports a bound of its own as well.  Exits with 1
-    if the solver stopped before it could tell whether the program is optimal, infeasible or unbounded.
+    The default, auto, is copter's own solver for a while and then HiGHS, which goes on from there; any other
+    solver is alone.  Objective and bound are those of the file: of a maximisation, the bound is one from
+    above.  The certified bound is the relaxation's, also for highs-milp, which reports a bound of its own as
+    well.  Exits with 1 if it could not be told whether the program is optimal, infeasible or unbounded.
     """
-    from copter.general import read_mps, to_program
-    from copter.solvers.base import make_solver
+    from copter.general import read_mps
 
     lp = read_mps(path)
-    general = to_program(lp)
-    own = {"mip_gap": tolerance} if solver == _MILP else {}
     begin = perf_counter()
-    solution = make_solver(solver, tolerance=tolerance, deadline=deadline, threads=threads, **own).solve(
-        general.program
-    )
-    figures: dict[str, Any] = {
-        "solver": solver,
-        "status": str(solution.status),
-        "reason": solution.reason,
-        "sense": "maximize" if lp.maximize else "minimize",
-        "objective": general.objective(solution),
-        "bound": general.bound(solution),
-        "gap": solution.gap,
-        "primal_residual": solution.primal_residual,
-        "dual_residual": solution.dual_residual,
-        "iterations": solution.iterations,
+    if solver == _MILP:
+        figures = _integral(lp, tolerance, deadline, threads)
+    else:
+        figures = _relaxed(lp, solver, tolerance, deadline, threads, presolve, polish)
+    figures = {"solver": solver, "sense": "maximize" if lp.maximize else "minimize"} | figures
+    figures |= {
         "seconds": perf_counter() - begin,
         "rows": lp.A.shape[0],
         "columns": lp.A.shape[1],
@@ -73,14 +68,6 @@ def solve(
         "integral_columns": int(lp.integral.sum()),
         "relaxed": bool(lp.integral.any()) and solver != _MILP,
     }
-    if solver == _MILP:
-        figures["milp_bound"] = general.own_sense(solution.details["mip_bound"])
-    if solution.ray is not None:
-        figures["ray"] = {
-            "kind": solution.ray.kind,
-            "value": solution.ray.value,
-            "residual": solution.ray.residual,
-        }
     if figures["status"] in _WITHOUT_OPTIMUM:
         figures |= dict.fromkeys(("objective", "bound", "gap"), math.nan)
         figures.pop("milp_bound", None)
@@ -90,6 +77,71 @@ def solve(
         _print(path.name, figures)
     if figures["status"] not in _ANSWERS:
         raise typer.Exit(1)
+
+
+def _relaxed(
+    lp: GeneralLP,
+    solver: str,
+    tolerance: float,
+    deadline: float | None,
+    threads: int | None,
+    presolve: bool,
+    polish: bool,
+) -> dict[str, Any]:
+    """Figures of the LP without its integrality."""
+    from copter.general import solve_lp
+
+    answer = solve_lp(
+        lp,
+        solver=solver,
+        tolerance=tolerance,
+        deadline=deadline,
+        threads=threads,
+        presolve=presolve,
+        polish=polish,
+    )
+    proof, ray = answer.proof, answer.ray
+    figures: dict[str, Any] = {
+        "status": str(answer.status),
+        "reason": answer.reason,
+        "finished_by": answer.finished_by,
+        "seconds_by_part": dict(answer.seconds),
+        "vertex": answer.basis is not None,
+        "objective": math.nan if proof is None else lp.own_sense(proof.objective),
+        "bound": math.nan if proof is None else lp.own_sense(proof.bound),
+        "gap": math.nan if proof is None else proof.gap,
+        "primal_residual": math.nan if proof is None else proof.primal,
+        "dual_residual": math.nan if proof is None else proof.dual,
+        "iterations": answer.iterations,
+    }
+    return figures if ray is None else figures | {"ray": {"kind": ray.kind, "value": ray.value}}
+
+
+def _integral(
+    lp: GeneralLP, tolerance: float, deadline: float | None, threads: int | None
+) -> dict[str, Any]:
+    """Figures of branch and bound, and of the relaxation that certifies it."""
+    from copter.general import to_program
+    from copter.solvers.base import make_solver
+
+    general = to_program(lp)
+    branching = make_solver(
+        _MILP, tolerance=tolerance, deadline=deadline, threads=threads, mip_gap=tolerance
+    )
+    solution = branching.solve(general.program)
+    figures: dict[str, Any] = {
+        "status": str(solution.status),
+        "reason": solution.reason,
+        "objective": general.objective(solution),
+        "bound": general.bound(solution),
+        "gap": solution.gap,
+        "primal_residual": solution.primal_residual,
+        "dual_residual": solution.dual_residual,
+        "iterations": solution.iterations,
+        "milp_bound": general.own_sense(solution.details.get("mip_bound", math.nan)),
+    }
+    ray = solution.ray
+    return figures if ray is None else figures | {"ray": {"kind": ray.kind, "value": ray.value}}
 
 
 def _print(name: str, one: dict[str, Any]) -> None:
@@ -107,9 +159,9 @@ def _print(name: str, one: dict[str, Any]) -> None:
         ("rows, columns, nonzeros", f"{one['rows']:,}, {one['columns']:,}, {one['nonzeros']:,}"),
         ("integral columns", f"{one['integral_columns']:,}{' (relaxed)' if one['relaxed'] else ''}"),
     ]
+    if "finished_by" in one:
+        parts = ", ".join(f"{part} {seconds(time)}" for part, time in one["seconds_by_part"].items())
+        rows.insert(1, ("finished by", f"{one['finished_by']} ({parts})"))
     if "ray" in one:
-        ray = one["ray"]
-        rows.append(
-            (f"proof that it is {ray['kind']}", f"value {ray['value']:.3g}, residual {ray['residual']:.1e}")
-        )
+        rows.append((f"proof that it is {one['ray']['kind']}", f"value {one['ray']['value']:.3g}"))
     table(name, ("figure", "value"), rows, text_columns=2)

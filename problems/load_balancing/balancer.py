@@ -36,7 +36,7 @@ from copter.problems.load_balancing.packing import pack
 from copter.program import ContinualProgram, Template
 from copter.shims.replicas import SLACK
 from copter.shims.spread import MARGIN, Carried, Fleet, Placement, PlacementError, SpreadShim
-from copter.solution import Solution
+from copter.solution import Solution, check_found
 from copter.solvers.base import Solver
 from copter.solvers.proximal import ProximalPoint
 
@@ -257,6 +257,8 @@ class LoadBalancer:
         ------
         LoadBalancingError
             The memory cannot hold the shards: names the shard, or the totals.
+        NoAllocationError
+            The solver has no answer: the last placement is still the last one.
         """
         begin = perf_counter()
         self.prepare()
@@ -321,6 +323,7 @@ class LoadBalancer:
 
     def place(self, solution: Solution, *, t_edit: float = 0.0, t_solve: float = 0.0) -> Round:
         """Round a solution of :attr:`program` to a placement, which is the last one from then on."""
+        check_found(solution)
         begin = perf_counter()
         live = self._live()
         position = np.full(self._memory.size, -1)

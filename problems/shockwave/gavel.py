@@ -20,7 +20,6 @@ import numpy as np
 from copter.errors import SolverError
 from copter.problems.shockwave.interface import Round
 from copter.program import ContinualProgram
-from copter.solution import Status
 from copter.solvers.base import Solver, make_solver
 
 LEFTOVER = 1e-3
@@ -48,7 +47,7 @@ class _LinearShares:
         self._edit(now)
         self._jobs = {state.name for state in now.jobs}
         solution = self.solver.solve(self.program)
-        if solution.status not in (Status.OPTIMAL, Status.ITERATION_LIMIT, Status.DEADLINE):
+        if solution.x is None:
             raise SolverError(f"{self.name}: {solution.status}: {solution.reason}")
         return {state.name: float(np.clip(solution.x[state.name][0], 0.0, 1.0)) for state in now.jobs}
 

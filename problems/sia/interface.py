@@ -63,7 +63,7 @@ class Round:
     released : list of job ids
         Jobs that were restarting on nodes that went away.
     solution, rounded
-        Answers of the solver and of the shim.
+        Answers of the solver and of the shim; the latter None if the solver had no answer in time.
     edit_seconds, solve_seconds, shim_seconds : float
         Seconds of the policy by the solver's own clock (:meth:`copter.solvers.base.Solver.seconds`).  For
         copter's solvers the edit is `store_seconds`, and the solve has the certificate in it; for a baseline
@@ -78,7 +78,7 @@ class Round:
     changes: dict[Hashable, Configuration | None]
     released: list[Hashable]
     solution: Solution
-    rounded: Rounded
+    rounded: Rounded | None
     edit_seconds: float
     solve_seconds: float
     shim_seconds: float

@@ -23,7 +23,6 @@ Source: Sia, thesis sections 3.3.4 and 4.4.1.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -205,6 +204,9 @@ class SiaPolicy:
     def round(self, solver: Solver, now: float, *, deadline: float | None = None) -> Round:
         """Bring the program up to date, solve it, and give every job its configuration.
 
+        If the solver has no answer in time the round is missed: its ``rounded`` is None, and jobs keep what
+        they have, as far as nodes that went away left it.
+
         Parameters
         ----------
         solver : Solver
@@ -223,12 +225,12 @@ class SiaPolicy:
         edited = perf_counter()
         solution = solver.solve(self.program, deadline=deadline)
         wall = perf_counter() - edited
-        if not math.isfinite(solution.objective) or str(solution.status) == "infeasible":
+        if solution.status == "infeasible":
             raise InfeasibleRoundError(f"no allocation at {now:g} s: {solution.status}: {solution.reason}")
         solved = perf_counter()
-        rounded = self.shim.round(self.program, solution)
+        rounded = self.shim.round(self.program, solution) if solution.found else None
         shim_seconds = perf_counter() - solved
-        changes = self.assign(rounded.choice, now)
+        changes = self._stay() if rounded is None else self.assign(rounded.choice, now)
         store, (model, solve) = edited - begin, solver.seconds(solution, wall)
         return Round(
             self.allocation,
@@ -322,6 +324,21 @@ class SiaPolicy:
         return changes
 
     # ---- inside ----------------------------------------------------------------------------------
+
+    def _stay(self) -> dict[Hashable, Configuration | None]:
+        """Take GPUs only from the last jobs to come, where there are fewer now; returns these jobs."""
+        table, configurations, left = self._table, self.cluster.configurations, dict(self.cluster.capacity)
+        changes: dict[Hashable, Configuration | None] = {}
+        for job, slot in sorted(self._slots.items(), key=lambda item: bool(table.sent_mode[item[1]] == FREE)):
+            if table.current[slot] < 0:
+                continue
+            held = configurations[int(table.current[slot])]
+            if held.gpus <= left[held.type]:
+                left[held.type] -= held.gpus
+            else:
+                table.current[slot] = NONE
+                changes[job] = None
+        return changes
 
     def _slot(self, job: Hashable) -> int:
         try:

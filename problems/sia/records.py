@@ -43,6 +43,8 @@ class RoundRecord:
     n_variables, n_rows, nnz, iterations : int
     churn : float
     warm_started : bool
+    missed : bool
+        Whether the solver had no answer in time: every job kept what it had.
     """
 
     round: int
@@ -73,6 +75,7 @@ class RoundRecord:
     iterations: int
     churn: float
     warm_started: bool
+    missed: bool
 
     def as_row(self) -> dict[str, Any]:
         """Flat record for a table: one column ``utilisation_<type>`` for each GPU type."""

@@ -169,16 +169,17 @@ class Replay:
             status=str(solution.status),
             gap=solution.gap,
             primal_residual=solution.primal_residual,
-            integral_gap=rounded.gap,
+            integral_gap=math.nan if rounded is None else rounded.gap,
             objective=solution.objective,
             bound=solution.bound,
-            integral_objective=rounded.objective,
+            integral_objective=math.nan if rounded is None else rounded.objective,
             n_variables=program.n_variables,
             n_rows=program.n_rows,
             nnz=program.nnz,
             iterations=solution.iterations,
             churn=solution.churn,
             warm_started=solution.warm_started,
+            missed=rounded is None,
         )
 
     def _arrivals(self, time: float) -> int:
@@ -310,8 +311,9 @@ class Replay:
         The makespan is the time from the first submission to the last completion.  Restarts do not count
         first starts.  Utilisation is GPU time given to jobs over GPU time there was, from the first round to
         the last.  ``max_gap`` is the largest certified gap of a fractional answer, ``max_integral_gap`` of
-        an allocation.
+        an allocation; rounds without an answer, in which jobs kept what they had, are counted apart.
         """
+        answered = [record for record in self.records if not record.missed]
         finished = ~np.isnan(self._finished)
         jct = (self._finished - self._submitted)[finished] / 3600.0
         total = np.array([record.t_total for record in self.records])
@@ -330,8 +332,9 @@ class Replay:
             "policy_p50_s": float(np.quantile(total, 0.5)) if total.size else nan,
             "policy_p99_s": float(np.quantile(total, 0.99)) if total.size else nan,
             "policy_max_s": float(total.max()) if total.size else nan,
-            "max_gap": max((record.gap for record in self.records), default=nan),
-            "max_integral_gap": max((record.integral_gap for record in self.records), default=nan),
+            "rounds_missed": len(self.records) - len(answered),
+            "max_gap": max((record.gap for record in answered), default=nan),
+            "max_integral_gap": max((record.integral_gap for record in answered), default=nan),
             "max_queue": max((record.queue for record in self.records), default=0),
         }
 

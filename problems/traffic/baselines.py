@@ -34,7 +34,6 @@ from copter.kernels import kernel
 from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.state import TrafficState
 from copter.shims.flow import THETA
-from copter.solution import Status
 from copter.solvers.base import make_solver
 
 QUANTILE, LEAST = 0.9, 0.001
@@ -42,7 +41,6 @@ QUANTILE, LEAST = 0.9, 0.001
 SOLVER = "highs-ipm"
 SPLIT_POISSON = 0.75
 """Share of demands that POP's client splitting adds in the published runs, for few large flows."""
-_ANSWERED = (Status.OPTIMAL, Status.DEADLINE, Status.ITERATION_LIMIT)
 
 
 @dataclass(frozen=True)
@@ -200,7 +198,7 @@ def _solve_part(
     for lp in dict.fromkeys((name, "highs-simplex")):
         solution = make_solver(lp, **settings).solve(part.program)
         spent += solution.timings.edit + solution.timings.solve
-        if solution.status in _ANSWERED:
+        if solution.found:
             break
     else:
         raise SolverError(f"{lp} on {pairs.size} demands: {solution.status}: {solution.reason}")

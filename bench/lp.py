@@ -1,0 +1,181 @@
+"""A folder of linear programs through the default, through the own solver alone, and through HiGHS.
+
+HiGHS runs with its defaults, as scipy runs it, and has twelve times the limit: it is the truth here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from copter.errors import CopterError
+from copter.general import GeneralLP, read_mps, solve_lp
+from copter.general.model import checked
+from copter.general.presolve import pass_lp
+from copter.solution import Status
+from copter.solvers.highs_model import engine, run, status_of
+
+ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".npz")
+WAYS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "copter": {"solver": "copter"},
+    "copter without presolve": {"solver": "copter", "presolve": False},
+}
+"""Arguments of :func:`copter.general.solve_lp` by the name of a way."""
+_TRUTH_LIMITS = 12
+_AGREES = 1e-6
+"""Relative difference of objectives, as for 1 where they are small."""
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Files of linear programs in a folder and below, by name."""
+    return sorted(path for path in folder.rglob("*") if path.name.endswith(ENDINGS))
+
+
+def read_lp(path: Path) -> GeneralLP:
+    """Linear program in an MPS or LP file, or in the arrays of scipy's benchmarks (npz).
+
+    Raises
+    ------
+    CopterError
+        The file holds none.
+    """
+    return _read_arrays(path) if path.suffix == ".npz" else read_mps(path)
+
+
+def _read_arrays(path: Path) -> GeneralLP:
+    from scipy.sparse import csc_array, csr_array, vstack
+
+    names = ("c", "A_ub", "b_ub", "A_eq", "b_eq", "bounds")
+    with np.load(path, allow_pickle=True) as stored:
+        missing = [name for name in names if name not in stored]
+        if missing:
+            raise CopterError(f"{path}: has no {', '.join(missing)}")
+        c, A_ub, b_ub, A_eq, b_eq, bounds = (stored[name] for name in names)
+    n = c.size
+    pairs = bounds.reshape(-1, 2) if bounds.size else np.array([[0, None]], object)
+    none = np.array([[value is None for value in pair] for pair in pairs])
+    box = np.where(none, [-np.inf, np.inf], np.where(none, 0.0, pairs).astype(np.float64))
+    lower, upper = np.broadcast_to(box, (n, 2)).T
+    b_ub, b_eq = b_ub.ravel().astype(np.float64), b_eq.ravel().astype(np.float64)
+    return GeneralLP(
+        c.astype(np.float64),
+        csc_array(vstack([csr_array(A.reshape(-1, n)) for A in (A_ub, A_eq)])),
+        np.concatenate((np.full(b_ub.size, -np.inf), b_eq)),
+        np.concatenate((b_ub, b_eq)),
+        lower.copy(),
+        upper.copy(),
+        0.0,
+        np.zeros(n, np.bool_),
+    )
+
+
+def measure(
+    paths: Iterable[Path], limit: float, report: Callable[[str], None], ways: Iterable[str] = tuple(WAYS)
+) -> list[dict[str, Any]]:
+    """One record a file that holds a linear program: the truth, and status, objective and time of each way.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+    limit : float
+        Seconds that each way has for a program.
+    report : callable
+        Told the name of each program, and of a file that holds none.
+    ways : iterable of str
+        Keys of :data:`WAYS`.
+    """
+    ways, records = list(ways), []
+    for way in ways:  # compiled code is loaded before anything is timed
+        solve_lp(_small(), **WAYS[way])
+    for path in paths:
+        try:
+            lp = checked(read_lp(path))
+        except CopterError as error:
+            report(str(error))
+            continue
+        report(path.stem)
+        truth = _truth(lp, limit * _TRUTH_LIMITS)
+        record: dict[str, Any] = {"name": path.stem, "rows": lp.A.shape[0], "columns": lp.A.shape[1]}
+        record["nonzeros"], record["highs"] = lp.A.nnz, truth
+        for way in ways:
+            record[way] = _one(lp, way, limit, truth)
+        records.append(record)
+    return records
+
+
+def _small() -> GeneralLP:
+    from scipy.sparse import csc_array
+
+    one = np.ones(2)
+    A = csc_array([[1.0, 2.0], [3.0, 1.0]])
+    return GeneralLP(-one, A, -np.inf * one, 4 * one, 0 * one, np.inf * one, 0.0, np.zeros(2, np.bool_))
+
+
+def _truth(lp: GeneralLP, limit: float) -> dict[str, Any]:
+    highs = engine(None, time_limit=limit)
+    pass_lp(highs, lp)
+    seconds = run(highs)
+    status = status_of(highs)[0]
+    objective = highs.getInfo().objective_function_value if status is Status.OPTIMAL else np.nan
+    return {"status": str(status), "objective": objective, "seconds": seconds}
+
+
+def _one(lp: GeneralLP, way: str, limit: float, truth: dict[str, Any]) -> dict[str, Any]:
+    """Status, objective, time and whether they are the truth; "wrong" only where an answer is claimed."""
+    begin = perf_counter()
+    answer = solve_lp(lp, deadline=limit, **WAYS[way])
+    seconds = perf_counter() - begin
+    objective = answer.proof.objective if answer.status is Status.OPTIMAL and answer.proof else np.nan
+    claimed = answer.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
+    right = str(answer.status) == truth["status"]
+    if right and answer.status is Status.OPTIMAL:
+        size = max(1.0, abs(truth["objective"]))
+        right = abs(objective - truth["objective"]) <= _AGREES * size
+    known = truth["status"] not in (Status.DEADLINE, Status.NUMERICAL_ERROR)
+    return {
+        "status": str(answer.status),
+        "objective": objective,
+        "seconds": seconds,
+        "finished_by": answer.finished_by,
+        "worst": answer.proof.worst if answer.proof else np.nan,
+        "right": right,
+        "wrong": claimed and known and not right,
+    }
+
+
+def summary(records: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Programs that each way has right, by what they are: ``{way: {"optimal": 3, "of_optimal": 4}}``."""
+    found: dict[str, dict[str, int]] = {}
+    for way in (way for way in WAYS if records and way in records[0]):
+        found[way] = {"wrong": sum(record[way]["wrong"] for record in records)}
+        for status in ("optimal", "infeasible", "unbounded"):
+            those = [record for record in records if record["highs"]["status"] == status]
+            found[way] |= {
+                status: sum(record[way]["right"] for record in those),
+                f"of_{status}": len(those),
+            }
+    return found
+
+
+def markdown(records: list[dict[str, Any]]) -> str:
+    """Table of the records, a line each."""
+    ways = [way for way in WAYS if records and way in records[0]]
+    lines = [
+        f"| LP | rows | columns | HiGHS | {' | '.join(ways)} |",
+        f"|---|---:|---:|---|{'---|' * len(ways)}",
+    ]
+    for record in records:
+        truth = record["highs"]
+        cells = [f"{truth['status']}, {truth['seconds']:.2f} s"]
+        for way in ways:
+            one = record[way]
+            mark = "" if one["right"] else f"{one['status'].replace('_', ' ')}, "
+            cells.append(f"{mark}{one['seconds']:.2f} s")
+        name, rows, columns = record["name"], record["rows"], record["columns"]
+        lines.append(f"| {name} | {rows:,} | {columns:,} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,154 @@
+"""The clock of a solve: how long it may go on, and the word to stop, wherever its work is done.
+
+Much of a solve is passes over all columns, deep below the solver: certificates, rays, builds of models.  They
+ask :func:`check` between pieces of work, which raises :class:`Interrupted` once the solve that this thread is
+in has used up its deadline, or was cancelled.  Outside a solve it does nothing.  A solver looks ahead: it
+stops in good time by itself, so that the exception is left for what took longer than it looked.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from types import FrameType
+
+from copter.errors import CopterError
+
+_GRACE, _GRACE_SHARE = 0.025, 0.05
+"""Seconds, and share of the deadline, by which work under way may overrun it before it is interrupted."""
+_LOOK = 0.01
+"""Seconds between looks at whether the solve was cancelled, of someone who waits for another thread."""
+
+
+class Interrupted(CopterError, RuntimeError):
+    """The solve has no time left, or was cancelled: solvers catch it, nobody else sees it."""
+
+
+class Clock:
+    """Seconds of a solve, by calling it; its deadline; and whether it was cancelled.
+
+    Parameters
+    ----------
+    deadline : float, optional
+        Seconds that it may take; None for as many as it wants.
+    parent : Clock, optional
+        Of the solve that this one is a part of: if that is cancelled or late, so is this one.
+    """
+
+    def __init__(self, deadline: float | None = None, parent: Clock | None = None) -> None:
+        self._start = perf_counter()
+        self.deadline = math.inf if deadline is None else deadline
+        self._parent = parent
+        self._cancelled = False
+
+    def __call__(self) -> float:
+        """Return the seconds since the solve began."""
+        return perf_counter() - self._start
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it, or the solve that it is a part of, was cancelled."""
+        return self._cancelled or (self._parent is not None and self._parent.cancelled)
+
+    def cancel(self) -> None:
+        """Say, from any thread, that it is to end now."""
+        self._cancelled = True
+
+    def left(self, reserve: float = 0.0) -> float:
+        """Seconds until ``reserve`` seconds before the deadline; 0 if there are none or it was cancelled."""
+        left = 0.0 if self._cancelled else max(0.0, self.deadline - reserve - self())
+        return left if self._parent is None else min(left, self._parent.left(reserve))
+
+    def over(self, reserve: float = 0.0) -> bool:
+        """Whether it is time to end, for someone who needs ``reserve`` seconds for that."""
+        return self.left(reserve) <= 0.0
+
+    def check(self) -> None:
+        """Raise Interrupted if the solve was cancelled, or is late by more than work under way may be."""
+        if self._cancelled or self() > self.deadline + max(_GRACE, _GRACE_SHARE * self.deadline):
+            raise Interrupted(self.why())
+        if self._parent is not None:
+            self._parent.check()
+
+    def why(self) -> str:
+        """Why it ended, in words."""
+        if self.cancelled:
+            return "cancelled"
+        if self._parent is not None and self._parent.over():
+            return self._parent.why()
+        return f"deadline of {self.deadline:g} s reached"
+
+    def wait(self, finished: threading.Event, reserve: float = 0.0) -> bool:
+        """Wait for another thread; whether it finished before it was time to end.
+
+        Ctrl-C ends the wait with a KeyboardInterrupt.
+        """
+        while not finished.is_set():
+            left = self.left(reserve)
+            if left <= 0.0:
+                return False
+            finished.wait(min(left, _LOOK))
+        return True
+
+
+@contextmanager
+def ctrl_c_cancels(clock: Clock) -> Iterator[None]:
+    """Let Ctrl-C cancel the solve, and raise KeyboardInterrupt when it has ended.
+
+    In the middle of compiled code the exception would leave things halfway.  A second Ctrl-C raises at once.
+    If the process has a handler of its own for the signal it is left alone, and may call a solver's ``cancel``.
+    """
+    ours = (
+        current() is None
+        and threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    pressed = False
+
+    def cancel(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+        clock.cancel()
+
+    if ours:
+        signal.signal(signal.SIGINT, cancel)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    if pressed:
+        raise KeyboardInterrupt
+
+
+_local = threading.local()
+
+
+def current() -> Clock | None:
+    """Clock of the solve that this thread is in."""
+    clock: Clock | None = getattr(_local, "clock", None)
+    return clock
+
+
+@contextmanager
+def running(clock: Clock) -> Iterator[Clock]:
+    """Make a clock the one of this thread."""
+    before = current()
+    _local.clock = clock
+    try:
+        yield clock
+    finally:
+        _local.clock = before
+
+
+def check() -> None:
+    """Raise Interrupted if the solve that this thread is in, if any, is late or was cancelled."""
+    clock = current()
+    if clock is not None:
+        clock.check()

@@ -1,0 +1,37 @@
+"""BLAS with one thread while solves are under way: its own only get in the way of small dense systems."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+_change = threading.Lock()
+_users = 0
+_limit: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS at one thread; the limit is the process', so the last of several users lifts it."""
+    global _users, _limit
+    with _change:
+        if not _users:
+            _limit = _controller().limit(limits=1)
+        _users += 1
+    try:
+        yield
+    finally:
+        with _change:
+            _users -= 1
+            if not _users:
+                _limit.restore_original_limits()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()

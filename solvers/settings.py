@@ -1,0 +1,125 @@
+"""Settings of solvers: checked when a solver is made, and whenever they are assigned later.
+
+A setting is a class attribute; what it is given goes through a check that returns the value to keep or raises
+:class:`copter.errors.SettingError`, which names the solver, the setting and the value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+
+from copter.errors import SettingError
+
+if TYPE_CHECKING:
+    from copter.solvers.base import Solver
+
+T = TypeVar("T")
+Check = Callable[[Any], T]
+"""Returns the value to keep; raises ValueError with what it must be."""
+
+
+class Setting(Generic[T]):
+    """A setting of a solver.
+
+    Parameters
+    ----------
+    check : callable
+    """
+
+    def __init__(self, check: Check[T]) -> None:
+        self._check = check
+        self._name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, solver: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, solver: Solver, owner: type) -> T: ...
+    def __get__(self, solver: Solver | None, owner: type) -> Self | T:
+        if solver is None:
+            return self
+        value: T = vars(solver)[self._name]
+        return value
+
+    def __set__(self, solver: Solver, value: Any) -> None:
+        try:
+            vars(solver)[self._name] = self._check(value)
+        except ValueError as error:
+            raise SettingError(solver.name, self._name, value, str(error)) from None
+
+
+def share(value: Any) -> float:
+    """Check a number between 0 and 1, both excluded."""
+    if not _is_number(value) or not 0 < value < 1:
+        raise ValueError("must be a number between 0 and 1")
+    return float(value)
+
+
+def share_or_nothing(value: Any) -> float:
+    """Check a number from 0 to 1, 1 excluded."""
+    if not _is_number(value) or not 0 <= value < 1:
+        raise ValueError("must be a number from 0 to below 1")
+    return float(value)
+
+
+def time_limit(value: Any) -> float | None:
+    """Check seconds, or None for no limit."""
+    if value is None or (_is_number(value) and value == math.inf):
+        return None
+    if not _is_number(value) or not value >= 0:
+        raise ValueError("must be seconds, not negative, or None")
+    return float(value)
+
+
+def count(value: Any) -> int:
+    """Check a number of times, which may be 0."""
+    if not _is_whole(value) or value < 0:
+        raise ValueError("must be a whole number, not negative")
+    return int(value)
+
+
+def workers(value: Any) -> int | None:
+    """Check a number of threads, or None for the default."""
+    if value is None:
+        return None
+    if not _is_whole(value) or value < 1:
+        raise ValueError("must be a whole number of at least 1, or None")
+    return int(value)
+
+
+def switch(value: Any) -> bool:
+    """Check a truth value."""
+    if not isinstance(value, bool):
+        raise ValueError("must be True or False")
+    return value
+
+
+def function(value: Any) -> Any:
+    """Check something to call, or None."""
+    if value is not None and not callable(value):
+        raise ValueError("must be callable, or None")
+    return value
+
+
+def one_of(*names: str) -> Check[Any]:
+    """Return a check for one of some names."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, str) or value not in names:
+            raise ValueError(f"must be {', '.join(map(repr, names[:-1]))} or {names[-1]!r}")
+        return value
+
+    return check
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,0 +1,122 @@
+"""`milp` against scipy's and brute force: kinds of columns, constraints, statuses, options, errors."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.optimize
+from scipy.optimize import Bounds, LinearConstraint
+from scipy.sparse import csr_array
+
+from copter import EditError, milp
+
+INF = np.inf
+FIELDS = ("x", "fun", "mip_node_count", "mip_dual_bound", "mip_gap")
+
+
+def knapsack(seed: int) -> tuple[np.ndarray, LinearConstraint, Bounds]:
+    rng = np.random.default_rng([seed, 5])
+    n = int(rng.integers(3, 6))
+    weights = rng.integers(1, 9, (2, n)).astype(float)
+    most = weights.sum(axis=1) * rng.uniform(0.5, 1.5, 2)
+    return -rng.integers(1, 20, n).astype(float), LinearConstraint(weights, -INF, most), Bounds(0, 2)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whole_numbers_by_brute_force(seed):
+    cost, rows, box = knapsack(seed)
+    points = np.array(list(product((0.0, 1.0, 2.0), repeat=cost.size)))
+    feasible = points[(points @ rows.A.T <= rows.ub).all(axis=1)]
+    found = milp(cost, integrality=1, bounds=box, constraints=rows)
+    assert (found.status, found.success) == (0, True)
+    assert found.fun == pytest.approx((feasible @ cost).min())
+    assert found.fun == pytest.approx(cost @ found.x)
+    assert found.mip_dual_bound == pytest.approx(found.fun, rel=1e-4) and found.mip_gap <= 1e-4
+
+
+KINDS = {
+    "mixed": {"integrality": [1, 0, 1]},
+    "continuous": {},
+    "semi-continuous": {"integrality": [2, 2, 0], "bounds": Bounds([2.0, 3.0, 0.0], [4.0, 5.0, 6.0])},
+    "semi-integer": {"integrality": [3, 0, 1], "bounds": Bounds([2.5, 0.0, 0.0], [4.5, 5.0, 6.0])},
+    "bounds as a pair": {"integrality": 1, "bounds": ([0, 0, 0], 2.5)},
+    "free": {"integrality": 1, "bounds": (-7.5, INF)},
+}
+ROWS = {
+    "one": LinearConstraint([[1.0, 2.0, 1.0]], 3.3, 7.7),
+    "a triple": ([[1.0, 2.0, 1.0]], 3.3, 7.7),
+    "two": [LinearConstraint([[1.0, 2.0, 1.0]], 3.3, INF), LinearConstraint([1.0, 0.0, -1.0], 0.2, 0.9)],
+    "tuples": (([[1.0, 2.0, 1.0]], 3.3, INF), ([[1.0, 0.0, -1.0], [0, 1, 1]], -1, [0.5, 4])),
+    "sparse": LinearConstraint(csr_array([[1.0, 2.0, 1.0], [0.0, 1.0, 1.0]]), [3.3, 1.0], [INF, 9.0]),
+    "equation": LinearConstraint([[1.0, 2.0, 1.0]], 6.0, 6.0),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rows", ROWS)
+def test_kinds_and_constraints_are_scipy_s(kind, rows):
+    given = {"constraints": ROWS[rows]} | KINDS[kind]
+    truth, found = scipy.optimize.milp([3.0, 4.0, 5.0], **given), milp([3.0, 4.0, 5.0], **given)
+    assert found.status == truth.status and found.success == truth.success
+    assert set(truth) <= set(found)
+    if truth.x is None:
+        assert all(found[name] is None for name in FIELDS)
+    else:
+        assert found.fun == pytest.approx(truth.fun, abs=1e-6)
+
+
+STATUSES = {
+    "infeasible": ({"c": [1.0], "integrality": 1, "bounds": (0.2, 0.8)}, 2),
+    "infeasible rows": ({"c": [1.0, 1.0], "integrality": 1, "constraints": ([[2.0, 2.0]], 3, 3)}, 2),
+    "bounds crossed": ({"c": [1.0], "bounds": (2, 1)}, 2),
+    "unbounded": ({"c": [-1.0, 0.0], "integrality": 1, "constraints": ([[1.0, -1.0]], 0.5, 0.5)}, 2),
+    "unbounded whole": ({"c": [-1.0, 0.0], "integrality": 1, "constraints": ([[1.0, -1.0]], 1, 1)}, 3),
+    "unbounded relaxation": ({"c": [-1.0]}, 3),
+}
+
+
+@pytest.mark.parametrize("case", STATUSES)
+def test_statuses(case):
+    given, status = STATUSES[case]
+    found = milp(**given)
+    assert (found.status, found.success, found.x, found.fun) == (status, False, None, None)
+    assert found.message
+
+
+def test_options():
+    rng = np.random.default_rng(3)
+    weights = rng.integers(10, 1000, (4, 60)).astype(float)
+    given = {"c": -weights.sum(axis=0), "integrality": 1, "bounds": (0, 1)}
+    given["constraints"] = LinearConstraint(weights, -INF, weights.sum(axis=1) / 2)
+    limited = milp(**given, options={"node_limit": 1, "presolve": False, "disp": False})
+    assert limited.status == 1  # as scipy's documentation has it; its code says 4
+    assert not limited.success and limited.fun >= limited.mip_dual_bound
+    late = milp(**given, options={"time_limit": 0})
+    assert late.status == 1 and not late.success
+    loose = milp(**given, options={"mip_rel_gap": 0.5})
+    assert loose.status == 0 and loose.mip_gap <= 0.5
+    assert loose.mip_dual_bound <= loose.fun + 1e-9
+    with pytest.warns(RuntimeWarning, match="Unrecognized options.*random_seed"):
+        milp([1.0], options={"random_seed": 4})
+
+
+ERRORS = {
+    "no columns": ({"c": []}, "c"),
+    "NaN cost": ({"c": [np.nan]}, "c"),
+    "kind 4": ({"c": [1.0], "integrality": 4}, "integrality"),
+    "kinds of other columns": ({"c": [1.0], "integrality": [1, 1]}, "integrality"),
+    "bounds of other columns": ({"c": [1.0], "bounds": ([0, 0], [1, 1])}, "bounds"),
+    "no bounds": ({"c": [1.0], "bounds": "ab"}, "bounds"),
+    "no constraint": ({"c": [1.0], "constraints": 3}, "constraints"),
+    "rows of other columns": ({"c": [1.0], "constraints": ([[1.0, 2.0]], 0, 1)}, "constraints[0]"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_what_scipy_refuses_is_a_value_error_that_names_it(case):
+    given, subject = ERRORS[case]
+    with pytest.raises(ValueError):
+        scipy.optimize.milp(**given)
+    with pytest.raises(EditError) as caught:
+        milp(**given)
+    assert str(caught.value.subject).startswith(subject)
