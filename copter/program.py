@@ -48,6 +48,7 @@ from copter.validation import (
     term_of,
     totals_of,
     upper_bounds,
+    whole_number,
 )
 
 if TYPE_CHECKING:
@@ -155,8 +156,7 @@ class ContinualProgram(Kept):
         n_columns : int
             Number of columns.
         """
-        if n_columns < 1:
-            raise EditError("template", "n_columns", n_columns, "must be at least 1")
+        n_columns = whole_number("template", "n_columns", n_columns)
         slot = self._add_usage("template", usage, n_columns, shared=True)
         self._templates[slot] = Template(slot, n_columns, self.store.tick(), secrets.randbits(62))
         return self._templates[slot]

@@ -52,6 +52,9 @@ class Compressed(NamedTuple):
 
 def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources: Index) -> Compressed:
     """The n columns that a mapping of resource id to coefficients stands for; rows are slots."""
+    if not isinstance(usage, Mapping):
+        why = "needs a mapping of resource id to coefficients, or a template"
+        raise EditError(subject, "usage", usage, why)
     rows, columns, values = [], [], []
     for resource, coefficients in usage.items():
         if resource not in resources:
@@ -70,8 +73,11 @@ def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources:
 
 def from_matrix(label: str, usage: Any, shape: tuple[int, int]) -> Compressed:
     """The columns of a sparse matrix, without a copy if it is a CSC matrix whose columns are sorted."""
-    from scipy.sparse import csc_array, csc_matrix
+    from scipy.sparse import csc_array, csc_matrix, issparse
 
+    if not issparse(usage) or usage.dtype.kind not in "iuf":
+        why = "needs a template or a sparse matrix of numbers, resources by columns"
+        raise EditError(label, "usage", usage if usage is None else type(usage).__name__, why)
     matrix = usage if isinstance(usage, (csc_array, csc_matrix)) else csc_array(usage)
     if matrix.shape != shape:
         raise EditError(label, "usage", matrix.shape, f"needs the shape {shape}: resources, columns")

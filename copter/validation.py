@@ -20,18 +20,25 @@ from copter.term_table import TermTable
 LARGEST_COST, LARGEST_SCALE = 1e150, 1e100
 RELATIONS: dict[str, int] = {"<=": AT_MOST, "==": EXACTLY}
 LARGEST = sys.float_info.max
+INFINITE = 1e20
+"""Bounds of this size and more are infinite, as they are for other solvers."""
+SMALLER = math.nextafter(INFINITE, 0.0)
 
 Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
 """Ids, and how many entries of a flat array each has; None: one entry each."""
 
-_FEW = 64
+_FEW, _MOST = 64, 2**31 - 1
 _FLAGS = (bool, np.bool_)
+_NO_NUMBERS = (*_FLAGS, str, bytes)
+"""What Python would make a number of, but nobody means to be one."""
 _NONE_GIVEN = np.empty(0)
 _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float64)
 
 
 def number(subject: Hashable, field: str, value: Any) -> float:
     """``value`` as a float that is not NaN."""
+    if isinstance(value, _NO_NUMBERS):
+        raise EditError(subject, field, value, "must be a number")
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -41,9 +48,17 @@ def number(subject: Hashable, field: str, value: Any) -> float:
     return number
 
 
+def whole_number(subject: Hashable, field: str, value: Any) -> int:
+    """``value`` as an integer from 1 to 2^31 - 1, what the store's pointers can count."""
+    given = number(subject, field, value)
+    if not (1 <= given <= _MOST and given == math.floor(given)):
+        raise EditError(subject, field, value, f"must be a whole number from 1 to {_MOST}")
+    return int(given)
+
+
 def row_bounds(id: Hashable, lower: float, upper: float) -> tuple[float, float]:
-    """Bounds of a row, lower <= upper."""
-    lower, upper = number(id, "lower", lower), number(id, "upper", upper)
+    """Bounds of a row, lower <= upper; infinite from 1e20 on."""
+    lower, upper = (_bound(number(id, *each)) for each in (("lower", lower), ("upper", upper)))
     if lower > upper:
         raise EditError(id, "lower", lower, f"is above the upper bound {upper}")
     if lower == math.inf:
@@ -53,9 +68,24 @@ def row_bounds(id: Hashable, lower: float, upper: float) -> tuple[float, float]:
     return lower, upper
 
 
+def _bound(value: float) -> float:
+    return value if -INFINITE < value < INFINITE else math.copysign(math.inf, value)
+
+
+def _bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same for many; the values themselves if none is as large."""
+    if within(values, -SMALLER, SMALLER):
+        return values
+    return np.where(abs(values) >= INFINITE, np.copysign(np.inf, values), values)
+
+
 def _numbers(subject: Hashable, field: str, values: Any) -> NDArray[np.float64]:
     try:
-        return np.asarray(values, np.float64)
+        given = np.asarray(values)
+        doubtful = given.dtype.kind in "OSUbc"
+        if doubtful and any(isinstance(each, (*_NO_NUMBERS, complex)) for each in given.flat):
+            raise TypeError
+        return np.asarray(given, np.float64)
     except (TypeError, ValueError, OverflowError):
         raise EditError(subject, field, values, "must be numbers") from None
 
@@ -115,9 +145,10 @@ def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int)
     if isinstance(values, np.ndarray) and values.dtype.kind == "i" and values.shape == (length,):
         return plain(np.asarray(values, np.int64))
     given = vector(subject, field, values, length)
-    wrong = given != np.floor(given)
+    wrong = (given != np.floor(given)) | (abs(given) > _MOST)
     if wrong.any():
-        raise EditError(subject, field, float(given[wrong][0]), "must be a whole number")
+        why = f"must be a whole number, at most {_MOST}"
+        raise EditError(subject, field, float(given[wrong][0]), why)
     return given.astype(np.int64)
 
 
@@ -189,7 +220,7 @@ def upper_bounds(
 ) -> float | NDArray[np.float64]:
     """Upper bounds of n columns: a number for all, or one each."""
     if isinstance(upper, float) and upper >= 0:
-        return upper
+        return _bound(upper)
     bound = _numbers(subject, "upper", upper)
     if bound.ndim and bound.shape != (n,):
         raise EditError(subject, "upper", bound.shape, f"needs a number or the shape ({n},)")
@@ -198,7 +229,7 @@ def upper_bounds(
         value = float(bound[wrong][0]) if bound.ndim else float(bound)
         who = owner_of(subject, owner, int(wrong.argmax())) if bound.ndim else subject
         raise EditError(who, "upper", value, "must not be negative or NaN")
-    return bound.copy() if bound.ndim else float(bound)
+    return _bounds(bound).copy() if bound.ndim else _bound(float(bound))
 
 
 def term_of(subject: Hashable, term: Any, n: int) -> tuple[ConvexTerm, NDArray[np.float64]]:
@@ -340,7 +371,7 @@ def row_bounds_of(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lower and upper bounds of many rows; None leaves the old ones."""
     lower, upper = (
-        before if given is None else _shaped(label, field, given, len(ids))
+        before if given is None else _bounds(_shaped(label, field, given, len(ids)))
         for field, given, before in zip(("lower", "upper"), bounds, old, strict=True)
     )
     wrong = ~(lower <= upper) | (lower == math.inf) | (upper == -math.inf)

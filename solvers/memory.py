@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import SparseX
+from copter.certificate import SparseX, merged
 
 if TYPE_CHECKING:
     from copter.program import ContinualProgram
@@ -27,18 +27,40 @@ class LastX:
     program : ContinualProgram
     x : SparseX
     births, totals : (nonzeros,) birth and total of the request of each nonzero
+    paused : LastX, optional
+        Earlier allocations of requests whose total is 0 for the time being: how they were split.
     """
 
     program: ContinualProgram
     x: SparseX
     births: NDArray[np.int64]
     totals: NDArray[np.float64]
+    paused: LastX | None = None
 
     @classmethod
-    def of(cls, program: ContinualProgram, x: SparseX) -> LastX:
-        """Remember an allocation of the program as it is now."""
+    def of(cls, program: ContinualProgram, x: SparseX, before: LastX | None = None) -> LastX:
+        """Remember an allocation of the program as it is now; ``before`` knows how the paused were split."""
         table = program.store.requests
-        return cls(program, x, table.birth[x.slot], table.total[x.slot])
+        paused = None if before is None or before.program is not program else before._pausing()
+        return cls(program, x, table.birth[x.slot], table.total[x.slot], paused)
+
+    def _pausing(self) -> LastX | None:
+        """The part of this and what was paused before whose requests have a total of 0 now."""
+        total = self.program.store.requests.total
+        parts = [part for part in (self, self.paused) if part is not None]
+        keep = [part._same() & (total[part.x.slot] == 0.0) & (part.totals > 0.0) for part in parts]
+        if not any(some.any() for some in keep):
+            return None
+        births, totals = (
+            np.concatenate([getattr(part, name)[some] for part, some in zip(parts, keep, strict=True)])
+            for name in ("births", "totals")
+        )
+        chosen = [part.x.where(some) for part, some in zip(parts, keep, strict=True)]
+        x = merged(chosen[0], chosen[1]) if len(chosen) > 1 else chosen[0]
+        if len(chosen) > 1:
+            order = np.argsort(np.concatenate([part.slot for part in chosen]), kind="stable")
+            births, totals = births[order], totals[order]
+        return LastX(self.program, x, births, totals)
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, state: dict[str, Any], name: str) -> LastX:
@@ -60,12 +82,15 @@ class LastX:
         known = table.birth[slot] == births
         if (column[known] >= table.n_columns[slot[known]]).any():
             raise ValueError(f"{name}: no such column")
-        return cls(program, SparseX(slot, column, value), births, totals)
+        part = f"{name}.paused"
+        paused = cls.from_arrays(program, state, part) if f"{part}.slot" in state else None
+        return cls(program, SparseX(slot, column, value), births, totals, paused)
 
     def to_arrays(self, name: str) -> dict[str, Any]:
         """All but the program, by names that begin with ``name``."""
         parts = self.x._asdict() | {"births": self.births, "totals": self.totals}
-        return {f"{name}.{part}": array for part, array in parts.items()}
+        arrays = {f"{name}.{part}": array for part, array in parts.items()}
+        return arrays if self.paused is None else arrays | self.paused.to_arrays(f"{name}.paused")
 
     def _same(self) -> NDArray[np.bool_]:
         birth: NDArray[np.int64] = self.program.store.requests.birth
@@ -82,6 +107,9 @@ class LastX:
         if changed.any():
             ratio = np.divide(now, totals, out=np.ones_like(now), where=changed)
             x = x._replace(value=x.value * ratio)
+        if self.paused is not None:
+            back = self.paused.surviving()
+            x = merged(x, back.where((back.value > 0.0) & ~np.isin(back.slot, x.slot)))
         return x
 
     def marked(self) -> SparseX:

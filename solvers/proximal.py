@@ -155,10 +155,10 @@ class ProximalPoint(ClockedSolver):
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
         """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last."""
         state = self._state
-        answer, slack = None, np.nan
+        answer, slack, before = None, np.nan, None
         if state is not None and state.last.program is program:
-            answer, slack = state.answer, state.slack
-        self._state = _State(answer, LastX.of(program, x), LastY.of(program, y), slack)
+            answer, slack, before = state.answer, state.slack, state.last
+        self._state = _State(answer, LastX.of(program, x, before), LastY.of(program, y), slack)
 
     def save_state(self, program: ContinualProgram) -> SolverState | None:
         """Last round's allocation, prices and screening slack; None if it was of another program."""
@@ -192,7 +192,8 @@ class ProximalPoint(ClockedSolver):
             with one_blas_thread():
                 solution = run.solve()
             if run.best is not None:
-                last = LastX.of(program, run.best.x)
+                before = None if self._state is None else self._state.last
+                last = LastX.of(program, run.best.x, before)
                 self._state = _State(last, last, LastY.of(program, run.best.y), run.slack)
                 done = True
         finally:

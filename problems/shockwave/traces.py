@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -230,7 +231,7 @@ def _field(path: Path, where: str, record: Mapping[str, Any], name: str, type: A
         raise TraceError(path, f"{where}.{name}", "is missing")
     value = record[name]
     if type is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        value = float(value) if abs(value) <= sys.float_info.max else math.inf
     if type is int and isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, type) or isinstance(value, bool):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -128,8 +129,8 @@ def _field(path: Path, record: Mapping[str, Any], name: str, type: Any, prefix: 
     if name not in record:
         raise ProfileError(path, prefix + name, "is missing")
     value = record[name]
-    if type is float and isinstance(value, int):
-        value = float(value)
+    if type is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value) if abs(value) <= sys.float_info.max else math.inf
     if not isinstance(value, type) or isinstance(value, bool):
         raise ProfileError(path, prefix + name, f"{value!r} is no {type.__name__}")
     if type is float and not (math.isfinite(value) and value >= 0):

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, TextIO, TypeAlias, cast, get_args
 
 from copter.errors import CopterError
 
@@ -28,6 +28,9 @@ class WorkloadError(CopterError, ValueError):
     def __init__(self, path: str | Path, line: int, field: str, why: str) -> None:
         self.path, self.line, self.field = Path(path), line, field
         super().__init__(f"{path}, line {line}, {field}: {why}")
+
+
+_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,7 @@ def read_workload(path: str | Path, applications: Collection[str] | None = None)
     jobs: list[JobSubmission] = []
     seen: dict[str, int] = {}
     with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        missing = [name for name in REQUIRED if name not in (reader.fieldnames or ())]
-        if missing:
-            raise WorkloadError(path, 1, missing[0], f"no such column; the file has {reader.fieldnames}")
-        for row in reader:
-            line = reader.line_num
+        for line, row in _rows(path, file):
             job = _submission(path, line, row)
             if job.name in seen:
                 raise WorkloadError(path, line, "name", f"{job.name!r} is also on line {seen[job.name]}")
@@ -107,6 +105,19 @@ def read_workload(path: str | Path, applications: Collection[str] | None = None)
             seen[job.name] = line
             jobs.append(job)
     return sorted(jobs, key=lambda job: job.time)
+
+
+def _rows(path: str | Path, file: TextIO) -> Iterator[tuple[int, dict[str, str | None]]]:
+    """Number of the line and fields of each row."""
+    reader = csv.DictReader(file)
+    try:
+        missing = [name for name in REQUIRED if name not in (reader.fieldnames or ())]
+        if missing:
+            raise WorkloadError(path, 1, missing[0], f"no such column; the file has {reader.fieldnames}")
+        for row in reader:
+            yield reader.line_num, row
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise WorkloadError(path, reader.line_num + 1, "row", f"not a CSV of text: {error}") from None
 
 
 def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
@@ -131,7 +142,7 @@ def _submission(path: str | Path, line: int, row: dict[str, str | None]) -> JobS
     if not (math.isfinite(time) and time >= 0):
         raise WorkloadError(path, line, "time", f"{time} must be finite and not negative")
     gpus = row.get("gpus") or None
-    if gpus is not None and not gpus.isdecimal():
+    if gpus is not None and not (gpus.isdecimal() and len(gpus) <= _DIGITS):
         raise WorkloadError(path, line, "gpus", f"{gpus!r} is not a number of GPUs")
     kind = row.get("kind") or "adaptive"
     if kind not in get_args(Kind):

@@ -245,7 +245,7 @@ def _from_topohub(name: str) -> nx.Graph:
 def _capacity(name: str, tail: Hashable, head: Hashable, value: object) -> float:
     try:
         number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
         why = f"capacity = {value!r}: must be a number, finite and not negative"
@@ -265,6 +265,16 @@ def _largest_component(
     return [node for node in graph if node in largest]
 
 
+def _position(node: Hashable, pair: object) -> NDArray[np.float64]:
+    try:
+        place = np.array(pair, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        place = np.empty(0)
+    if place.shape != (2,) or not np.isfinite(place).all():
+        raise TopologyError(f"node {node!r}: position = {pair!r}: must be two finite numbers")
+    return place
+
+
 def _positions(graph: nx.Graph, nodes: list[Hashable]) -> NDArray[np.float64] | None:
     """Coordinates from the attributes that files use; a node without lies amid its neighbours.
 
@@ -276,7 +286,7 @@ def _positions(graph: nx.Graph, nodes: list[Hashable]) -> NDArray[np.float64] | 
         pairs = [data[key] for key in ("pos",) if key in data]
         pairs += [(data[x], data[y]) for x, y in _POSITIONS if x in data and y in data]
         if pairs:
-            found[node] = np.array(pairs[0], np.float64)
+            found[node] = _position(node, pairs[0])
     if not found:
         return None
     while len(found) < len(nodes):
