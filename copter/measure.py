@@ -12,7 +12,7 @@ where objective - bound would have the rounding error of these costs.
 Sizes, which losses and violations are judged against, are sums of absolute terms, so that they grow and
 shrink with the units of what they measure:
 
-    of the objective    sum_j (|c_j| - f_q) x_j, f_q the price of what is forced; of terms |phi'(t) t|, t = a'x
+    of the objective    sum_j (|c_j| - f_q) x_j, f_q the price of what is forced; of terms |phi'(a'x) a'x|
     of a row            max(|its bound|, sum_j |a_ij x_j|)
     of a sum row        max(total_q, sum_j |x_j|);  of a box  max(upper_j, |x_j|)
 """
