@@ -1,38 +1,35 @@
 """Rounds recorded once as deltas, so that every solver sees exactly the same edits.
 
-A recording is a file of pickled deltas ``(verb, arguments)`` with a mark at the end of each round.  It is
-read delta by delta, at most one of them in memory: a replay's peak memory is the program's and the
-solver's.
+A recording is a file of deltas (:mod:`copter.deltas`), each with its length and checksum before it; a length
+of 0 ends a round.  It is read delta by delta, at most one of them in memory: a replay's peak memory is the
+program's and the solver's.  Reading one runs no code from the file.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
-import inspect
-import pickle
-from collections.abc import Callable, Iterator
+import struct
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from copter.bench.course import Course, Play, Record, solve_round
-from copter.program import VERBS, ContinualProgram, Template
+from copter.codec import CodecError, decode
+from copter.deltas import Delta, WrittenProgram, apply_delta, known_delta
+from copter.errors import FileError
+from copter.program import ContinualProgram
 
 if TYPE_CHECKING:
     from copter.bench.rounds import SolverSettings
     from copter.solution import Solution
     from copter.solvers.base import Solver
 
-Delta = tuple[str, dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class TemplateRef:
-    """Stands for the `index`-th template that a recording adds."""
-
-    index: int
+_MAGIC = b"\x89COPREC\n"
+_FRAME = struct.Struct("<QI")
+_END = _FRAME.pack(0, 0)
 
 
 class Recorder:
@@ -48,14 +45,15 @@ class Recorder:
         self.path = path
         self.rounds = 0
         self._file: BinaryIO = path.open("wb")
+        self._file.write(_MAGIC)
 
-    def write(self, delta: Delta) -> None:
+    def write(self, delta: bytes) -> None:
         """Append one delta to the round under way."""
-        pickle.dump(delta, self._file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._file.write(_FRAME.pack(len(delta), zlib.crc32(delta)) + delta)
 
     def end_round(self) -> None:
         """Close the round: a solve belongs here."""
-        pickle.dump(None, self._file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._file.write(_END)
         self.rounds += 1
 
     def __enter__(self) -> Self:
@@ -65,49 +63,15 @@ class Recorder:
         self._file.close()
 
 
-class RecordingProgram(ContinualProgram):
+class RecordingProgram(WrittenProgram):
     """A program that also writes every verb it is given, with its arguments, to a recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self._recorder = recorder
-        self._inside = False
-        self._template_index: dict[int, int] = {}
-        self._template_count = 0
 
-    def _record(self, verb: str, arguments: dict[str, Any]) -> None:
-        self._recorder.write((verb, {name: self._symbolic(value) for name, value in arguments.items()}))
-
-    def _symbolic(self, value: Any) -> Any:
-        return TemplateRef(self._template_index[value.slot]) if isinstance(value, Template) else value
-
-
-def _recorded(verb: str) -> Callable[..., Any]:
-    original = getattr(ContinualProgram, verb)
-    signature = inspect.signature(original)
-
-    @functools.wraps(original)
-    def run(self: RecordingProgram, *args: Any, **kwargs: Any) -> Any:
-        if self._inside:  # one verb in terms of another: the outer one is the delta
-            return original(self, *args, **kwargs)
-        arguments = dict(signature.bind(self, *args, **kwargs).arguments)
-        del arguments["self"]
-        self._inside = True
-        try:
-            result = original(self, *args, **kwargs)
-        finally:
-            self._inside = False
-        self._record(verb, arguments)
-        if isinstance(result, Template):
-            self._template_index[result.slot] = self._template_count
-            self._template_count += 1
-        return result
-
-    return run
-
-
-for _verb in VERBS:
-    setattr(RecordingProgram, _verb, _recorded(_verb))
+    def _write(self, delta: bytes) -> None:
+        self._recorder.write(delta)
 
 
 def read_rounds(path: Path, rounds: int | None = None) -> Iterator[Iterator[Delta]]:
@@ -120,12 +84,45 @@ def read_rounds(path: Path, rounds: int | None = None) -> Iterator[Iterator[Delt
         A file written by :class:`Recorder`.
     rounds : int, optional
         Stop after this many.
+
+    Raises
+    ------
+    FileError
+        The file is damaged, ends within a round, or is no recording.
     """
     with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise FileError(path, "is no recording")
+        left = path.stat().st_size - len(_MAGIC)
         done = 0
-        while file.peek(1) and (rounds is None or done < rounds):
-            yield iter(functools.partial(pickle.load, file), None)
-            done += 1
+        while left and (rounds is None or done < rounds):
+            deltas = _Deltas(path, file, left)
+            yield iter(deltas)
+            left, done = deltas.left, done + 1
+
+
+class _Deltas:
+    """Deltas of a file up to the end of their round, and the bytes that are left."""
+
+    def __init__(self, path: Path, file: BinaryIO, left: int) -> None:
+        self.path, self.file, self.left = path, file, left
+
+    def __iter__(self) -> Iterator[Delta]:
+        while (frame := self._read(_FRAME.size)) != _END:
+            length, check = _FRAME.unpack(frame)
+            delta = self._read(length)
+            if zlib.crc32(delta) != check:
+                raise FileError(self.path, "is damaged: the checksum of an edit is wrong")
+            try:
+                yield known_delta(decode(delta))
+            except CodecError as wrong:
+                raise FileError(self.path, f"holds an edit that is none: {wrong}") from None
+
+    def _read(self, length: int) -> bytes:
+        if length > self.left:
+            raise FileError(self.path, "ends within a round")
+        self.left -= length
+        return self.file.read(length)
 
 
 class Replayer:
@@ -138,18 +135,10 @@ class Replayer:
 
     def __init__(self) -> None:
         self.program = ContinualProgram()
-        self._templates: list[Template] = []
 
     def apply(self, delta: Delta) -> None:
         """Apply one delta."""
-        verb, arguments = delta
-        resolved = {name: self._resolve(value) for name, value in arguments.items()}
-        result = getattr(self.program, verb)(**resolved)
-        if isinstance(result, Template):
-            self._templates.append(result)
-
-    def _resolve(self, value: Any) -> Any:
-        return self._templates[value.index] if isinstance(value, TemplateRef) else value
+        apply_delta(self.program, delta)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ of whole rounds.
 
 The deadline is for all of a round: branch and bound may use it up, the shim's local improvement what the
 relaxation left of it.  Objectives are costs (the paper's, with the sign changed), so that bounds are lower
-bounds; gaps are relative to the size of the objective itself, as those of branch and bound are.
+bounds; gaps are relative to what the objective is made up of, which may cancel, HiGHS' own to the objective.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class PlanCourse(Course):
             begin = perf_counter()
             plan = make_plan(window, now, relaxation, max(0.0, min(self.settings.shim_seconds, left)))
             t_shim = perf_counter() - begin
-            gap = _gap(relaxation.bound, relaxation.objective)
+            gap = _gap(relaxation.bound, relaxation.objective, relaxation.size)
             yield method_round(
                 settings.name,
                 number,
@@ -116,6 +116,7 @@ class PlanCourse(Course):
                 bound=-min(plan.bound, relaxation.bound),
                 integral_objective=-plan.objective,
                 integral_gap=plan.gap,
+                size=relaxation.size,
                 idle=_idle(plan.runs, window),
             )
 
@@ -156,19 +157,19 @@ class PlanCourse(Course):
             best = -_largest(-record["integral_objective"] for record in of_round)
             for record in of_round:
                 cost = record["integral_objective"]
-                record["best_gap"] = _gap(-bound, -cost)
-                record["shortfall"] = _gap(-best, -cost)
+                record["best_gap"] = _gap(-bound, -cost, record["size"])
+                record["shortfall"] = _gap(-best, -cost, record["size"])
 
 
 def _largest(values: Iterable[float]) -> float:
     return max(filter(math.isfinite, values), default=math.nan)
 
 
-def _gap(bound: float, objective: float) -> float:
-    """How far the bound is above the objective, relative to its size; NaN without one of them."""
+def _gap(bound: float, objective: float, size: float) -> float:
+    """How far the bound is above the objective, relative to a size; NaN without one of them."""
     if not (math.isfinite(bound) and math.isfinite(objective)):
         return math.nan
-    return max(bound - objective, 0.0) / max(abs(objective), 1e-300)
+    return max(bound - objective, 0.0) / (max(size, abs(objective), abs(bound)) or 1.0)
 
 
 def _idle(runs: np.ndarray, window: Window) -> float:
@@ -179,15 +180,17 @@ def _idle(runs: np.ndarray, window: Window) -> float:
 def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: Round) -> Mapping[str, Any]:
     """What the plan of branch and bound comes to, with what it leaves idle given away if that is better."""
     if exact.runs is None:
-        return {"idle": math.nan}
+        return {"idle": math.nan, "size": math.nan}
     counts = np.minimum(exact.runs.sum(axis=1), problem.most)
     running = np.array([state.running for state in now.jobs], bool)
     filled = PlanShim(0.0).plan(problem, counts.astype(float), urgency=urgency(window), running=running)
     objective, runs = problem.objective(counts), exact.runs
     if filled.objective > objective:
         objective, runs = filled.objective, filled.runs
+    size = problem.size(np.minimum(runs.sum(axis=1), problem.rounds))
     return {
         "integral_objective": -objective,
-        "integral_gap": _gap(exact.bound, objective),
+        "integral_gap": _gap(exact.bound, objective, size),
+        "size": size,
         "idle": _idle(runs, window),
     }

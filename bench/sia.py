@@ -46,7 +46,7 @@ def record_sia(
         Default: :data:`WARM_UP`.  With a smaller one, the first timed rounds may compile.
     """
     small = WARM_UP if warm_up is None else warm_up
-    recorded = Recorded(folder / "rounds.pickle", folder / "warm-up.pickle", _SHIM)
+    recorded = Recorded(folder / "rounds.copter", folder / "warm-up.copter", _SHIM)
     _record(recorded.warm_up, small, seed)
     _record(recorded.rounds, Size(gpus, jobs, rounds), seed)
     return recorded

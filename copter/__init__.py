@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from copter.convex import ConvexTerm, LogTerm
-    from copter.errors import CopterError, EditError, UnknownSolverError
+    from copter.errors import CopterError, EditError, FileError, UnknownSolverError
     from copter.general import linprog, read_mps
+    from copter.journal import Journal
     from copter.program import ContinualProgram, Template
     from copter.solution import Solution, Status
     from copter.solvers.base import make_solver
@@ -25,6 +26,8 @@ _HOMES = {
     "ConvexTerm": "copter.convex",
     "CopterError": "copter.errors",
     "EditError": "copter.errors",
+    "FileError": "copter.errors",
+    "Journal": "copter.journal",
     "LogTerm": "copter.convex",
     "ProximalPoint": "copter.solvers.proximal",
     "Solution": "copter.solution",
@@ -40,6 +43,8 @@ __all__ = [
     "ConvexTerm",
     "CopterError",
     "EditError",
+    "FileError",
+    "Journal",
     "LogTerm",
     "ProximalPoint",
     "Solution",

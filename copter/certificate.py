@@ -12,8 +12,8 @@ For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a
 :mod:`copter.measure` has the sizes.  No figure depends on units, on a bound that nobody uses, or on a cost that
 nobody can avoid: multiplying a row, all costs or a column's unit by a constant changes none of them.  (PDLP's norms,
 Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so that a single large bound
-switches feasibility off.)  Where next to nothing is paid, the least stake of any request takes the place of
-the objective: a unit of cost that the program itself names.
+switches feasibility off.)  Where next to nothing is paid, a thousandth of the least stake of any request takes the
+place of the objective: a unit of cost that the program itself names.
 
 Prices of the wrong sign (on a bound that is infinite) count as 0.  If the dual residual is 0 the bound is
 rigorous up to rounding, as it always is for programs whose columns are all bounded or held by a sum row.
@@ -31,14 +31,16 @@ from copter.kernels import kernel
 from copter.measure import LooseColumns, least_stake, measure, row_excess, some_stake
 from copter.pricing import Pricing, StoreView, dot, price, run_chunks, view_of
 from copter.store import ConstraintStore
+from copter.tangents import term_bound
 from copter.terms import TermBatch
 
 _CHUNK = 50_000
 """Nonzeros whose usage is summed in one piece, about."""
 
 
-_LITTLE = 1e-3
-"""Of the objective: what a reduced cost may add with a unit of its column and is next to nothing."""
+LITTLE = 1e-3
+"""Next to nothing: of the objective, what a reduced cost adds with a unit of its column; of the least stake of any
+request, the objective."""
 
 
 class SparseX(NamedTuple):
@@ -128,12 +130,11 @@ def certify(
         objective, size = objective + curved, size + sizes
         gap += found.curved + curved - pricing.curved_bound
     gap = abs(gap)
-    if not store.terms and gap > 0.0 and size < some_stake(store):
-        size = max(size, least_stake(store, threads))
-    dual = pricing.dual
+    if gap > 0.0 and (size == 0.0 or size < LITTLE * some_stake(store)):
+        size = max(size, LITTLE * least_stake(store, threads))
+    dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
-        dual = LooseColumns.of(store).dual(store, signed, _LITTLE * size)
-    dual = max(dual, pricing.curved_dual)
+        dual = _dual(store, signed, pricing, LITTLE * size)
     over, relative_over = row_excess(store, found.activity, found.weight)
     known = bool(np.isfinite(objective) and np.isfinite(bound))
     absolute = Residuals(
@@ -145,6 +146,17 @@ def certify(
         (gap / size if gap > 0.0 and size > 0.0 else np.inf if gap > 0.0 else 0.0) if known else np.inf,
     )
     return Certificate(objective, bound, size, relative, absolute)
+
+
+def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, little: float) -> float:
+    """The dual residual of a pass that has one, with what is little for a unit of a column as its floor."""
+    loose, dual = LooseColumns.of(store), 0.0
+    if pricing.dual > 0.0:
+        dual = loose.dual(store, y, little)
+    if pricing.curved_dual > 0.0:
+        batch = TermBatch.of(store)
+        dual = max(dual, term_bound(batch, view_of(store), y, loose.floors(*batch.columns, little))[1])
+    return dual
 
 
 def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.float64]:

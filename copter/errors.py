@@ -67,3 +67,22 @@ class NoAllocationError(CopterError, RuntimeError):
 
 class SolverError(CopterError, RuntimeError):
     """A solver failed in a way that leaves no usable answer."""
+
+
+class FileError(CopterError, ValueError):
+    """A snapshot, journal or recording that is damaged, incomplete or none of copter's.
+
+    Attributes
+    ----------
+    path : str
+    why : str
+        What is wrong with it.
+    """
+
+    def __init__(self, path: object, why: str) -> None:
+        self.path = str(path)
+        self.why = why
+        super().__init__(self.path, why)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}"

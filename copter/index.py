@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +23,33 @@ class Index:
     ----------
     kind : str
         What the ids name, for messages.
+
+    Attributes
+    ----------
+    kind : str
     """
 
     def __init__(self, kind: str) -> None:
-        self._kind = kind
-        self._slots: dict[Hashable, int] = {}
+        self._begin(kind, {})
+
+    def _begin(self, kind: str, slots: dict[Hashable, int]) -> None:
+        self.kind = kind
+        self._slots = slots
         self._all: NDArray[np.int64] | None = None
         self._frozen: Mapping[Hashable, int] | None = None
         self._asked: Sequence[Hashable] = ()
         self._answer = np.empty(0, np.int64)
+
+    def __getstate__(self) -> tuple[str, dict[Hashable, int]]:
+        return self.kind, self._slots  # what else it remembers is found again
+
+    def __setstate__(self, state: tuple[str, dict[Hashable, int]]) -> None:
+        self._begin(*state)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Index:
+        fresh = Index(self.kind)
+        fresh._slots = self._slots.copy()  # the ids are names: a copy of one may be none to its hash
+        return fresh
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -86,7 +105,7 @@ class Index:
         """No id is there already, and none is given twice."""
         if not self._slots.keys().isdisjoint(ids):
             taken = next(id for id in ids if id in self._slots)
-            raise EditError(taken, "id", taken, f"a {self._kind} of this id exists already")
+            raise EditError(taken, "id", taken, f"a {self.kind} of this id exists already")
         if len(ids) > 1 and len(set(ids)) < len(ids):
             raise EditError(label, "ids", _first_duplicate(ids), "is given twice")
 
@@ -106,7 +125,7 @@ class Index:
         self._asked = ()
 
     def _unknown(self, id: Hashable) -> EditError:
-        return EditError(id, "id", id, f"no {self._kind} of this id")
+        return EditError(id, "id", id, f"no {self.kind} of this id")
 
 
 def listed(ids: Sequence[Hashable]) -> Sequence[Hashable]:

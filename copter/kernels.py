@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 from numba import njit
 from numba.core import event
 
+from copter.kernel_cache import cache_folder, settings
+
 log = logging.getLogger("copter")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -19,7 +21,23 @@ def kernel(function: Function) -> Function:
 
     Division by zero gives an infinity or NaN and not an exception: less code, and kernels have none to raise.
     """
-    compiled: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
+    return _compiled(function)
+
+
+def loose_kernel(function: Function) -> Function:
+    """A ``kernel`` whose sums may ignore NaN and the sign of zero, as vectorized code wants it."""
+    return _compiled(function, fastmath={"nnan", "nsz"})
+
+
+def _compiled(function: Function, **options: Any) -> Function:
+    folder = cache_folder(function)
+    compiled: Any
+    users, settings.CACHE_DIR = settings.CACHE_DIR, folder or ""
+    try:
+        # numba reads the folder here, once and for all, not when it compiles.
+        compiled = njit(cache=folder is not None, nogil=True, error_model="numpy", **options)(function)
+    finally:
+        settings.CACHE_DIR = users
     return compiled
 
 

@@ -23,12 +23,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from copter.kernels import kernel
 from copter.pricing import Pricing, StoreView, chunk_bounds, run_chunks, view_of
 from copter.store import AT_MOST, NO_TOTAL, ConstraintStore
 
-_RUIZ_PASSES = 12
+_MEAN_PASSES = 12
 _NOISE = 1e-12
 """What a row may be over, as a share of the largest that one of its columns can be by its own bounds."""
 
@@ -140,13 +142,16 @@ def least_stake(store: ConstraintStore, threads: int | None = None) -> float:
     """The least that any request would lose by its next best choice: a unit of cost where hardly any is paid.
 
     The next best choice costs (second smallest cost - smallest) * total; where columns are not held by a sum
-    row, |c_j| upper_j.  0 if no request has a choice.
+    row, |c_j| upper_j, or |c_j| times its natural unit.  0 if no request has a choice.
     """
     view = view_of(store)
     bounds = chunk_bounds(view.n_columns)
     parts = run_chunks(lambda k: _least_stake(view, bounds[k], bounds[k + 1], 1), bounds.size - 1, threads)
+    loose = LooseColumns.of(store)
+    stakes = abs(store.column_costs(loose.slot, loose.column)) * loose.unit
     stake = min(parts, default=np.inf)
-    return float(stake) if stake < np.inf else 0.0
+    stake = min(float(stake), float(stakes[stakes > 0].min(initial=np.inf)))
+    return stake if stake < np.inf else 0.0
 
 
 def some_stake(store: ConstraintStore) -> float:
@@ -165,24 +170,23 @@ def row_units(store: ConstraintStore, wanted: NDArray[np.bool_] | None = None) -
     asked = np.ones(store.rows.size, np.bool_) if wanted is None else wanted
     units: NDArray[np.float64] = _row_units(view_of(store), asked)
     loose = LooseColumns.of(store)
-    size = abs(loose.value) * np.repeat(loose.units(), np.diff(loose.pointer))
+    size = abs(loose.value) * np.repeat(loose.unit, np.diff(loose.pointer))
     np.maximum.at(units, loose.row, np.where(asked[loose.row], size, 0.0))
     return units
 
 
 class LooseColumns(NamedTuple):
-    """Columns that no bound, sum row or convex term holds; how large they are follows from the rows alone.
+    """Columns that neither a bound nor a sum row holds; how large they are follows from the rows alone.
 
-    Scaling rows by r and columns by s until the largest entries of all are 1 (Ruiz 2001) tells units up to
-    one factor, which a typical row gives by its bound, or by what its other columns can use of it: column j is
-    measured in s_j times the median of r_i |b_i|.
+    Scaling rows by r and columns by s until the geometric mean of the entries of each is 1 tells units up to one
+    factor, which a typical row gives by its bound, or by what its other columns can use of it: column j is
+    measured in s_j times the median of r_i |b_i|, over the rows that are connected with it.
 
     Attributes
     ----------
     slot, column : (k,) arrays, ascending
     pointer, row, value : their entries, compressed by columns
-    scale : (k,) s_j
-    bound : median of r_i |b_i|; 0 where no row has a bound other than 0
+    unit : (k,) natural units; 0 where no row has a bound other than 0
     """
 
     slot: NDArray[np.int64]
@@ -190,58 +194,91 @@ class LooseColumns(NamedTuple):
     pointer: NDArray[np.int64]
     row: NDArray[np.int64]
     value: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    bound: float
+    unit: NDArray[np.float64]
 
     @classmethod
     def of(cls, store: ConstraintStore) -> LooseColumns:
         """The loose columns of a store."""
         view, rows = view_of(store), store.rows
-        curved = np.zeros(view.n_columns.size, np.bool_)
-        curved[store.terms.slots()] = True
-        slot, column, pointer, row, value = _loose_columns(view, curved)
-        size, owner = abs(value), np.repeat(np.arange(slot.size), np.diff(pointer))
-        scale, factor = np.ones(slot.size), np.ones(rows.size)
-        for _ in range(_RUIZ_PASSES if size.size else 0):
-            tall, wide = np.zeros(rows.size), np.zeros(slot.size)
-            np.maximum.at(tall, row, size)
-            np.maximum.at(wide, owner, size)
-            by_row, by_column = (1.0 / np.sqrt(np.where(each > 0, each, 1.0)) for each in (tall, wide))
-            size *= by_row[row] * by_column[owner]
-            factor, scale = factor * by_row, scale * by_column
+        slot, column, pointer, row, value = _loose_columns(view)
+        factor, scale = _geometric_means(rows.size, pointer, row, value)
         used = np.bincount(row, minlength=rows.size) > 0
-        sides = rows.lower[: rows.size], rows.upper[: rows.size], _row_units(view, used)
-        bounds = np.concatenate([(factor * abs(each))[used] for each in sides])
-        bounds = bounds[np.isfinite(bounds) & (bounds > 0)]
-        return cls(slot, column, pointer, row, value, scale, float(np.median(bounds)) if bounds.size else 0.0)
-
-    def units(self) -> NDArray[np.float64]:
-        """Natural unit of each column; 0 where nothing tells."""
-        return self.scale * self.bound
+        sides = [each[: rows.size] * factor for each in (rows.lower, rows.upper)]
+        sides.append(_row_units(view, used) * factor)
+        owner = np.repeat(np.arange(slot.size), np.diff(pointer))
+        label, of_row, count = components(row, owner, rows.size, slot.size)
+        bounds = np.concatenate([np.where(used, abs(each), 0.0) for each in sides])
+        level = medians(np.tile(of_row, 3), bounds, count)
+        return cls(slot, column, pointer, row, value, scale * level[label])
 
     def units_of(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
         """Natural units of some columns, ascending by slot and column; 0 for those that are not loose."""
         width = int(max(self.column.max(initial=0), column.max(initial=0))) + 1
         keys, wanted = self.slot * width + self.column, slot * width + column
         units = np.zeros(slot.size)
-        units[np.isin(wanted, keys)] = self.units()[np.isin(keys, wanted)]
+        units[np.isin(wanted, keys)] = self.unit[np.isin(keys, wanted)]
         return units
 
     def dual(
         self, store: ConstraintStore, y: NDArray[np.float64], little: float, cost_factor: float = 1.0
     ) -> float:
-        """The largest -p_j relative to |c_j| + |a_j|'|y|, or to what is little for a unit of the column.
-
-        Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
-        """
+        """The largest -p_j of requests without terms relative to |c_j| + |a_j|'|y|, or to :meth:`floors`."""
         owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
         cost, paid = cost_factor * store.column_costs(self.slot, self.column), y[self.row] * self.value
         p = cost + np.bincount(owner, paid, self.slot.size)
         whole = abs(cost) + np.bincount(owner, abs(paid), self.slot.size)
-        units = self.units()
-        floor = np.divide(little, units, out=np.zeros(units.size), where=units > 0)
-        wrong = p < 0
-        return float((-p[wrong] / np.maximum(whole, floor)[wrong]).max(initial=0.0))
+        curved = np.zeros(store.requests.size, np.bool_)
+        curved[store.terms.slots()] = True
+        wrong = (p < 0) & ~curved[self.slot]
+        return float((-p[wrong] / np.maximum(whole, _floors(self.unit, little))[wrong]).max(initial=0.0))
+
+    def floors(self, slot: NDArray[np.int64], column: NDArray[np.int64], little: float) -> NDArray[np.float64]:
+        """What reduced costs of some columns are judged against at least: what is little for a unit of each.
+
+        Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
+        """
+        return _floors(self.units_of(slot, column), little)
+
+
+def components(
+    row: NDArray[np.integer], owner: NDArray[np.int64], m: int, n: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """Connected components of a matrix by its entries: labels of its n columns and m rows, and their number."""
+    graph = coo_array((np.ones(row.size, np.bool_), (owner, n + row.astype(np.int64))), shape=(n + m, n + m))
+    count, label = connected_components(graph, directed=False)
+    return label[:n], label[n:], int(count)
+
+
+def medians(label: NDArray[np.int32], value: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Median of the finite values above 0 of each of ``size`` labels; 0 where there are none."""
+    known = np.isfinite(value) & (value > 0)
+    label, value = label[known], value[known]
+    order = np.lexsort((value, label))
+    counts = np.bincount(label, minlength=size)
+    last = np.cumsum(counts)
+    result = np.zeros(size)
+    some = counts > 0
+    result[some] = value[order][(last - counts + (counts - 1) // 2)[some]]
+    return result
+
+
+def _geometric_means(
+    m: int, pointer: NDArray[np.int64], row: NDArray[np.int64], value: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Factors on rows and columns that bring the geometric means of their entries to 1."""
+    some = value != 0
+    owner = np.repeat(np.arange(pointer.size - 1), np.diff(pointer))[some]
+    row, size = row[some], np.log(abs(value[some]))
+    in_row, in_column = (np.maximum(np.bincount(k, minlength=n), 1) for k, n in ((row, m), (owner, pointer.size - 1)))
+    factor, scale = np.zeros(m), np.zeros(pointer.size - 1)
+    for _ in range(_MEAN_PASSES if size.size else 0):
+        factor = -np.bincount(row, size + scale[owner], m) / in_row
+        scale = -np.bincount(owner, size + factor[row], scale.size) / in_column
+    return np.exp(factor), np.exp(scale)
+
+
+def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:
+    return np.divide(little, units, out=np.zeros(units.size), where=units > 0)
 
 
 @kernel
@@ -360,11 +397,11 @@ def _row_units(view, wanted):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _loose_columns(view, curved):  # type: ignore[no-untyped-def]
-    """(slot, column, pointer, row, value) of the columns that no bound, sum row or convex term holds."""
+def _loose_columns(view):  # type: ignore[no-untyped-def]
+    """(slot, column, pointer, row, value) of the columns that neither a bound nor a sum row holds."""
     columns = entries = 0
     for q in range(view.n_columns.size):
-        if view.relation[q] == NO_TOTAL and not curved[q]:
+        if view.relation[q] == NO_TOTAL:
             usage = view.usage[q]
             pointer = view.pointer_start[usage]
             for j in range(view.n_columns[q]):
@@ -375,7 +412,7 @@ def _loose_columns(view, curved):  # type: ignore[no-untyped-def]
     starts, row, value = np.zeros(columns + 1, np.int64), np.empty(entries, np.int64), np.empty(entries)
     k = n = 0
     for q in range(view.n_columns.size):
-        if view.relation[q] == NO_TOTAL and not curved[q]:
+        if view.relation[q] == NO_TOTAL:
             usage = view.usage[q]
             pointer, entry = view.pointer_start[usage], view.entry_start[usage]
             for j in range(view.n_columns[q]):

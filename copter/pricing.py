@@ -30,11 +30,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from copter.clock import current
-from copter.kernels import kernel
+from copter.kernels import kernel, loose_kernel
 from copter.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
 from copter.tangents import term_bound
 from copter.terms import TermBatch
@@ -296,7 +295,7 @@ def _usage_prices(view, y, offset, n_columns, prices):  # type: ignore[no-untype
             prices[at + j] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
+@loose_kernel
 def _fill_shared(factor, cost, start, prices, at, n, p, strip):  # type: ignore[no-untyped-def]
     """p = factor * cost + A'y of a shared usage, and the minimum of each strip of columns.
 

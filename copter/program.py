@@ -17,8 +17,10 @@ templates go beyond it.
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Hashable, Mapping, Sequence
+import secrets
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -49,7 +51,11 @@ from copter.validation import (
 )
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from scipy.sparse import sparray
+
+    from copter.solvers.base import Solver
 
 Relation: TypeAlias = Literal["<=", "=="]
 
@@ -83,6 +89,60 @@ class ContinualProgram(Resources):
         self._templates: dict[int, Template] = {}
         self._starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
 
+    def __copy__(self) -> ContinualProgram:
+        return copy.deepcopy(self)  # half a copy would be edited along with the original
+
+    # ---- files -----------------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str], solver: Solver | None = None) -> None:
+        """Write the program to a file, which is then whole and on disk; an older one is replaced.
+
+        Parameters
+        ----------
+        path : path-like
+        solver : Solver, optional
+            One whose state is to be written too, so that the next round goes on from this one.
+
+        Raises
+        ------
+        EditError
+            An id cannot be written: names it.  Ids may be str, int, float, bool, bytes, None, numpy's
+            numbers (which come back as Python's), and tuples of these.
+        CopterError
+            The solver has a state that cannot be written; :class:`copter.ProximalPoint` has not.
+        """
+        from copter.snapshot import save
+
+        save(self, path, solver)
+
+    @staticmethod
+    def load(
+        path: str | PathLike[str], solver: Solver | None = None, terms: Iterable[type[ConvexTerm]] = ()
+    ) -> ContinualProgram:
+        """Program from a file that :meth:`save` wrote: the same slots, clock and next answers.
+
+        Reading runs no code from the file.
+
+        Parameters
+        ----------
+        path : path-like
+        solver : Solver, optional
+            Is given the state of the solver that was saved, and no settings: make it with the same.
+        terms : iterable of classes
+            Classes of convex terms of your own that the program uses.
+
+        Raises
+        ------
+        FileError
+            The file is damaged, incomplete or none of copter's, needs a class of terms, or has no state for
+            this solver; names the file and what is wrong.
+        """
+        from copter.snapshot import load
+
+        program = ContinualProgram()
+        load(path, program, solver, terms)
+        return program
+
     # ---- what is there ---------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -105,6 +165,11 @@ class ContinualProgram(Resources):
     def slot_of(self) -> Mapping[Hashable, int]:
         """Store slot of each request as it is now; later edits do not change this mapping."""
         return self._requests.frozen
+
+    @property
+    def templates(self) -> list[Template]:
+        """Handles of all templates, in the order in which they were added."""
+        return list(self._templates.values())
 
     @property
     def n_variables(self) -> int:
@@ -151,7 +216,7 @@ class ContinualProgram(Resources):
         if n_columns < 1:
             raise EditError("template", "n_columns", n_columns, "must be at least 1")
         slot = self._add_usage("template", usage, n_columns, shared=True)
-        self._templates[slot] = Template(slot, n_columns, self.store.tick())
+        self._templates[slot] = Template(slot, n_columns, self.store.tick(), secrets.randbits(62))
         return self._templates[slot]
 
     def drop_template(self, template: Template) -> None:
@@ -456,7 +521,7 @@ class ContinualProgram(Resources):
     # ---- inside ----------------------------------------------------------------------------------
 
     def _check_template(self, subject: Hashable, template: Template) -> None:
-        if self._templates.get(template.slot) is not template:
+        if self._templates.get(template.slot) != template:
             raise EditError(subject, "usage", template, "no such template in this program (any more)")
 
     def _changed_row(

@@ -43,6 +43,17 @@ class Pool:
     def __getattr__(self, name: str) -> Any:  # for type checkers: the arrays are set by name
         raise AttributeError(name)
 
+    def __getstate__(self) -> dict[str, Any]:
+        arrays = {name: getattr(self, name)[: self.used] for name in self.names}
+        return {"arrays": arrays, "garbage": self.garbage, "free": self._free}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.names, self.used = tuple(state["arrays"]), 0
+        self.garbage, self._free = state["garbage"], state["free"]
+        for name, array in state["arrays"].items():
+            setattr(self, name, plain(array))
+            self.used = array.size
+
     def allocate(self, length: int) -> int:
         """Start of a slice of ``length`` entries (contents arbitrary)."""
         if length == 0:
@@ -109,6 +120,11 @@ class Pool:
                 free[length] = [start]
         self.garbage += sum(lengths)
 
+    def freed(self) -> NDArray[np.int64]:
+        """Lengths and starts of free slices, shape (k, 2); of one length in the order of their freeing."""
+        pairs = [(length, start) for length, starts in self._free.items() for start in starts]
+        return np.array(pairs, np.int64).reshape(-1, 2)
+
     @property
     def wasteful(self) -> bool:
         """More of the pool is free than is used."""
@@ -152,11 +168,20 @@ class Table:
         self._fields = fields
         self.size = 0
         self._free: list[int] = []
-        self._kinds = {name: _KINDS[np.dtype(dtype).str[1:]] for name, (dtype, _) in fields.items()}
         self._lay_out(_FIRST)
 
     def __getattr__(self, name: str) -> Any:  # for type checkers: the arrays are set by name
         raise AttributeError(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        columns = {name: getattr(self, name)[: self.size] for name in self._fields}
+        return {"fields": self._fields, "size": self.size, "columns": columns, "free": self._free}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # The fields are views of the blocks: copied one by one they would be arrays that kernels never see.
+        self._fields, self.size, self._free = state["fields"], state["size"], state["free"]
+        vars(self).update(state["columns"])
+        self._lay_out(max(self.size, _FIRST))
 
     def allocate(self, count: int) -> NDArray[np.int64]:
         """``count`` blank slots, free ones first."""
@@ -187,10 +212,11 @@ class Table:
 
     def _lay_out(self, room: int) -> None:
         """Blocks with room for so many slots and the blank column, and the fields as their rows."""
-        kinds = list(self._kinds.values())
+        kind_of = {name: _KINDS[np.dtype(dtype).str[1:]] for name, (dtype, _) in self._fields.items()}
+        kinds = list(kind_of.values())
         for kind, dtype in (("whole", np.int64), ("real", np.float64), ("small", np.int8)):
             block = np.empty((kinds.count(kind), room + 1), dtype)
-            names = [name for name in self._fields if self._kinds[name] == kind]
+            names = [name for name in self._fields if kind_of[name] == kind]
             for row, name in zip(block, names, strict=True):
                 field, blank = self._fields[name]
                 array = row.view(field)

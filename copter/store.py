@@ -108,6 +108,9 @@ class ConstraintStore:
         self.packed_terms: Any = None
         self._dropped_rows: list[int] = []
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"packed_terms": None}  # packed again when they are asked for
+
     def tick(self) -> int:
         """Next stamp of the clock."""
         self.clock += 1

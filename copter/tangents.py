@@ -37,9 +37,16 @@ _HOPELESS = 1.0
 _STEEP = 1e100
 
 
-def term_bound(batch: TermBatch, view: StoreView, y: Floats) -> tuple[float, float]:
-    """(sum of min p'x + phi(a'x) over X_q, largest relative violation of unbounded columns) at prices y."""
+def term_bound(
+    batch: TermBatch, view: StoreView, y: Floats, floors: Floats | None = None
+) -> tuple[float, float]:
+    """(sum of min p'x + phi(a'x) over X_q, largest relative violation of unbounded columns) at prices y.
+
+    ``floors`` are what the violation of each column is judged against at least.
+    """
     p, size = _prices(view, batch.slot, batch.first, y)
+    if floors is not None:
+        size = np.maximum(size, floors)
     return tangent_bound(batch, p, size, batch.image, batch.upper)
 
 

@@ -27,11 +27,16 @@ _NO_COLUMNS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
 
 @dataclass(frozen=True)
 class Template:
-    """Handle of columns that many requests share; made by ``ContinualProgram.add_template``."""
+    """Handle of columns that many requests share; made by ``ContinualProgram.add_template``.
+
+    It is good for the program that made it and for copies of that, saved ones too; ``key``, drawn at random,
+    tells it from another program's.
+    """
 
     slot: int
     n_columns: int
     birth: int = field(default=-1, repr=False)
+    key: int = field(default=0, repr=False)
 
 
 Usage: TypeAlias = Template | Mapping[Any, Any]

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.kernels import kernel
+from copter.measure import row_units
 from copter.pricing import Pricing, dot, price, view_of
 from copter.solution import check_roundable
 from copter.store import EXACTLY, ConstraintStore, spread
@@ -44,6 +45,10 @@ _WORTH_MAKING_ROOM = 2e-5
 _ROOM_FOR = 12
 _CANDIDATES = 40
 _EJECTIONS = 6
+_DUST = 1e-12
+"""Of what a typical request costs: gains below it are rounding errors."""
+_SLACK = 1e-9
+"""Of the largest column of a row: by so much rounding errors may exceed it."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,8 @@ class Rounded:
     objective : float
         Its cost.
     gap : float
-        (objective - bound) / max(1, |objective|), against the certified bound of the solution; infinite if a
-        request whose sum row is "==" got no column.
+        (objective - bound) / size, with the certified bound and size of the solution, as its own gap;
+        infinite if a request whose sum row is "==" got no column.
     seconds : float
     """
 
@@ -97,19 +102,23 @@ class ChooseOneShim:
         unmet = unmet[np.argsort(~bound_to_use[unmet], kind="stable")]
         _place_cheapest(view, unmet, y, chosen, left)
         pricing, first, columns = _worthwhile(store, solution, requests, chosen, left)
-        below = _loss(view, requests, y, chosen) > pricing.marginal[requests] + 1e-12
-        _improve(view, requests[below], y, chosen, left, first, columns, False)
-        _improve(view, requests, y, chosen, left, first, columns, True)
-        enough = _WORTH_MAKING_ROOM * max(1.0, abs(solution.objective))
+        dust = _DUST * solution.size / max(1, requests.size)
+        below = _loss(view, requests, y, chosen) > pricing.marginal[requests] + dust
+        _improve(view, requests[below], y, chosen, left, first, columns, False, dust)
+        _improve(view, requests, y, chosen, left, first, columns, True, dust)
+        enough = _WORTH_MAKING_ROOM * solution.size
         loss = _loss(view, requests, y, chosen) - pricing.marginal[requests]
         worst = np.argsort(-loss, kind="stable")[:_ROOM_FOR]
         worst = requests[worst[loss[worst] > enough]]
         if worst.size:
-            _make_room(view, requests, worst, y, chosen, left, first, columns)
-            _improve(view, requests, y, chosen, left, first, columns, True)
+            slack = _SLACK * row_units(store)
+            _make_room(view, requests, worst, y, chosen, left, slack, first, columns, dust)
+            _improve(view, requests, y, chosen, left, first, columns, True, dust)
         objective = _cost(view, requests, chosen)
         unserved = (chosen[requests] < 0) & (view.relation[requests] == EXACTLY)
-        gap = (objective - solution.bound) / max(1.0, abs(objective)) if not unserved.any() else np.inf
+        lost = objective - solution.bound
+        gap = lost / solution.size if solution.size > 0 else np.inf if lost > 0 else 0.0
+        gap = np.inf if unserved.any() else gap
         choice = dict(zip(program.request_ids, chosen[program.request_slots].tolist(), strict=True))
         return Rounded(choice, objective, float(gap), perf_counter() - begin)
 
@@ -124,11 +133,13 @@ class ChooseOneShim:
             row = program.resource_ids[int(np.flatnonzero(program.resource_slots == bad.argmax())[0])]
             raise CopterError(f"resource {row!r} has a lower bound: this shim rounds capacities only")
         usages = store.usages
-        for usage in np.flatnonzero(usages.references[: usages.size]).tolist():
-            start = int(usages.entry_start[usage])
-            part = slice(start, start + int(usages.nnz[usage]))
-            if (store.entries.value[part] < 0).any():
-                raise CopterError("a column has a negative coefficient: this shim rounds capacities only")
+        used = np.flatnonzero(usages.references[: usages.size])
+        row = _negative_row(usages.entry_start, usages.nnz, used, rows.alive, view_of(store))
+        if row >= 0:
+            name = program.resource_ids[int(np.flatnonzero(program.resource_slots == row)[0])]
+            raise CopterError(
+                f"a column has a negative coefficient of resource {name!r}: this shim rounds capacities only"
+            )
         bad = (table.n_columns[: table.size] > 0) & (table.total[: table.size] != 1.0)
         if bad.any():
             request = program.request_ids[int(np.flatnonzero(program.request_slots == bad.argmax())[0])]
@@ -154,8 +165,9 @@ def _worthwhile(
     slack = dot(y, np.where(y > 0, np.maximum(left, 0.0), 0.0))
     if pricing is None or pricing.clock != store.clock or np.isnan(pricing.slack):
         pricing = price(store, y, slack=slack)
+        least = _DUST * slack
         while pricing.slot.size > _CANDIDATES * requests.size and slack > 0.0:
-            slack = 0.25 * slack if slack > 1e-12 else 0.0
+            slack = 0.25 * slack if slack > least else 0.0
             pricing = price(store, y, slack=slack)
     far = _loss(view, requests, y, chosen) > pricing.marginal[requests] + max(slack, pricing.slack)
     whole = requests[far]
@@ -164,6 +176,16 @@ def _worthwhile(
     column = np.concatenate((pricing.column, spread(np.zeros_like(sizes), sizes)))
     order = np.argsort(slot, kind="stable")
     return pricing, np.searchsorted(slot[order], np.arange(view.n_columns.size + 1)), column[order]
+
+
+@kernel
+def _negative_row(entry_start, nnz, usages, alive, view):  # type: ignore[no-untyped-def]
+    """A row that is alive and has a negative coefficient, -1 if there is none."""
+    for usage in usages:
+        for k in range(entry_start[usage], entry_start[usage] + nnz[usage]):
+            if view.value[k] < 0.0 and alive[view.row[k]]:
+                return np.int64(view.row[k])
+    return np.int64(-1)
 
 
 @kernel
@@ -208,7 +230,7 @@ def _fits(view, q, j, left):  # type: ignore[no-untyped-def]
         return False
     at, entry = view.pointer_start[view.usage[q]] + j, view.entry_start[view.usage[q]]
     for k in range(entry + view.pointer[at], entry + view.pointer[at + 1]):
-        if view.value[k] > left[view.row[k]] + 1e-9 * abs(view.value[k]):
+        if view.value[k] > left[view.row[k]] + _SLACK * abs(view.value[k]):
             return False
     return True
 
@@ -251,7 +273,7 @@ def _place_cheapest(view, requests, y, chosen, left):  # type: ignore[no-untyped
 
 
 @kernel
-def _gain(view, q, y, chosen, left, columns, fill):  # type: ignore[no-untyped-def]
+def _gain(view, q, y, chosen, left, columns, fill, dust):  # type: ignore[no-untyped-def]
     """(merit, column) of the best move of request q that fits once it gives back what it has.
 
     The merit is the gain at prices y, or, to ``fill`` what is left, the gain in plain cost for each unit of
@@ -268,7 +290,7 @@ def _gain(view, q, y, chosen, left, columns, fill):  # type: ignore[no-untyped-d
         gain = now - price
         if fill:
             saved = cost - _cost_of(view, q, j)
-            gain = saved / max(saved - gain, 1e-9) if saved > 1e-12 else 0.0
+            gain = saved / max(saved - gain, 1e3 * dust, 1e-9 * saved) if saved > dust else 0.0
         if gain > merit and _fits(view, q, j, left):
             best, merit = j, gain
     _add(view, q, chosen[q], -1.0, left)
@@ -276,20 +298,21 @@ def _gain(view, q, y, chosen, left, columns, fill):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _improve(view, requests, y, chosen, left, first, columns, fill):  # type: ignore[no-untyped-def]
+def _improve(view, requests, y, chosen, left, first, columns, fill, dust):  # type: ignore[no-untyped-def]
     """Moves of merit, best first; a pass looks at every request."""
+    least = _DUST if fill else dust
     merits = np.empty(requests.size)
     for _ in range(_PASSES):
         for k in range(requests.size):
             q = requests[k]
-            merits[k] = _gain(view, q, y, chosen, left, columns[first[q] : first[q + 1]], fill)[0]
+            merits[k] = _gain(view, q, y, chosen, left, columns[first[q] : first[q + 1]], fill, dust)[0]
         moved = False
         for _ in range(2 * requests.size):
             k = int(np.argmax(merits))
-            if merits[k] <= 1e-12:
+            if merits[k] <= least:
                 break
             q = requests[k]
-            merit, column = _gain(view, q, y, chosen, left, columns[first[q] : first[q + 1]], fill)
+            merit, column = _gain(view, q, y, chosen, left, columns[first[q] : first[q + 1]], fill, dust)
             if merit < merits[k]:
                 merits[k] = merit  # what is left has changed: it waits until its turn comes again
                 continue
@@ -303,7 +326,9 @@ def _improve(view, requests, y, chosen, left, first, columns, fill):  # type: ig
 
 
 @kernel
-def _make_room(view, requests, worst, y, chosen, left, first, columns):  # type: ignore[no-untyped-def]
+def _make_room(  # type: ignore[no-untyped-def]
+    view, requests, worst, y, chosen, left, slack, first, columns, dust
+):
     """Move each of ``worst`` to a column that does not fit while others make room, if all together gain."""
     moved_request = np.empty(_EJECTIONS, np.int64)
     moved_from = np.empty(_EJECTIONS, np.int64)
@@ -326,11 +351,11 @@ def _make_room(view, requests, worst, y, chosen, left, first, columns):  # type:
             chosen[q] = target
             gain, count = now - low, 0
             while count < _EJECTIONS:
-                row = np.argmin(left)
-                if left[row] >= -1e-9:
+                row = _shortest(left, slack)
+                if row < 0:
                     break
                 other, column, price = _cheapest_release(
-                    view, requests, q, row, y, chosen, left, first, columns
+                    view, requests, q, row, y, chosen, left, first, columns, dust
                 )
                 if other < 0 or price >= gain:
                     break
@@ -340,7 +365,7 @@ def _make_room(view, requests, worst, y, chosen, left, first, columns):  # type:
                 _add(view, other, chosen[other], 1.0, left)
                 _add(view, other, column, -1.0, left)
                 chosen[other] = column
-            if left.min() >= -1e-9 and gain > 0.0:
+            if _shortest(left, slack) < 0 and gain > 0.0:
                 break
             for k in range(count - 1, -1, -1):
                 _add(view, moved_request[k], chosen[moved_request[k]], 1.0, left)
@@ -349,6 +374,16 @@ def _make_room(view, requests, worst, y, chosen, left, first, columns):  # type:
             _add(view, q, target, 1.0, left)
             _add(view, q, was, -1.0, left)
             chosen[q] = was
+
+
+@kernel
+def _shortest(left, slack):  # type: ignore[no-untyped-def]
+    """The row that is exceeded most, in units of its slack; -1 if none is."""
+    worst, most = -1, 1.0
+    for row in range(left.size):
+        if left[row] < -slack[row] and -left[row] > most * slack[row]:
+            worst, most = row, -left[row] / slack[row] if slack[row] > 0.0 else np.inf
+    return worst
 
 
 @kernel
@@ -361,7 +396,9 @@ def _usage_of(view, q, j, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _cheapest_release(view, requests, keep, row, y, chosen, left, first, columns):  # type: ignore[no-untyped-def]
+def _cheapest_release(  # type: ignore[no-untyped-def]
+    view, requests, keep, row, y, chosen, left, first, columns, dust
+):
     """(request, column, price) of the move that frees ``row`` at the least price for what is missing."""
     request, column, paid, best = np.int64(-1), np.int64(-1), np.inf, np.inf
     missing = -left[row]
@@ -378,7 +415,7 @@ def _cheapest_release(view, requests, keep, row, y, chosen, left, first, columns
             if freed <= 0.0:
                 continue
             price = max(_priced(view, q, j, y) - now, 0.0)
-            rate = (price + 1e-9) / min(freed, missing)
+            rate = (price + 1e3 * dust) / min(freed, missing)
             if rate < best:
                 # the row itself may stay short; every other must hold
                 short = left[row]

@@ -24,7 +24,7 @@ import weakref
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +57,7 @@ class Flows:
     objective : float
         Its cost in the program's terms.
     gap : float
-        (objective - bound) / max(1, |objective|), against the certified bound of the solution.
+        (objective - bound) / max(|objective|, |bound|), against the certified bound of the solution.
     seconds : float
     extras : mapping of name to float
         ``total_flow`` or ``mlu``: the same in the domain's terms.
@@ -78,6 +78,9 @@ class _Repair:
         self._store: weakref.ref[ConstraintStore] | None = None
         self._seen = -1
         self._unit = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_store": None}  # a copy looks at the coefficients of its program again
 
     def _begin(self, program: ContinualProgram, requests: NDArray[np.int64]) -> Passes:
         """Passes over some requests, which all hold coefficients that are not negative.
@@ -135,9 +138,9 @@ class FlowShim(_Repair):
         store = program.store
         passes = self._begin(program, store.live_requests())
         upper = np.where(store.rows.alive[: store.rows.size], store.rows.upper[: store.rows.size], np.inf)
-        worth = worth_of(y)
         flow, room = np.zeros(store.costs.used), store.requests.total[: store.requests.size].copy()
         before = passes.take(x, flow, room)
+        worth = worth_of(y, upper, abs(before))
         load = passes.load(flow)
         over = load > upper
         if over.any():
@@ -153,7 +156,7 @@ class FlowShim(_Repair):
             passes.fill(flow, room, worth, load, upper)
         objective = passes.cost(flow)
         nonzeros = passes.nonzeros(flow)
-        gap = (objective - bound) / max(1.0, abs(objective))
+        gap = _relative_gap(objective, bound)
         extras = {"total_flow": float(nonzeros.value.sum())}
         return Flows(nonzeros, load, objective, gap, perf_counter() - begin, extras)
 
@@ -214,12 +217,19 @@ class UtilisationShim(_Repair):
         passes = self._begin(program, requests)
         flow = np.zeros(store.costs.used)
         passes.take(solution.nonzeros, flow, store.requests.total[: store.requests.size].copy())
-        served = passes.serve(flow, capacity <= 0, worth_of(solution.y))
+        served = passes.serve(flow, capacity <= 0, worth_of(solution.y, capacity, solution.size))
         load, used = passes.load(flow), capacity > 0
         bound = store.rows.upper[: load.size][used]
         mlu = float(((load[used] - bound) / capacity[used]).max(initial=0.0)) if served else np.inf
-        gap = (mlu - solution.bound) / max(1.0, mlu) if served else np.inf
+        gap = _relative_gap(mlu, solution.bound) if served else np.inf
         return Flows(passes.nonzeros(flow), load, mlu, gap, perf_counter() - begin, {"mlu": mlu})
+
+
+def _relative_gap(objective: float, bound: float) -> float:
+    """What an objective is above a bound, relative to the larger of both; infinite without a bound."""
+    if not np.isfinite(bound):
+        return np.inf
+    return (objective - bound) / (max(abs(objective), abs(bound)) or 1.0)
 
 
 def _request_at(program: ContinualProgram, slot: int) -> Hashable:

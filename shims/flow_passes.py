@@ -20,9 +20,10 @@ from copter.store import AT_MOST, ConstraintStore
 
 _DUST = 1e-12
 _STEPS = 4096
-_SLIGHT = 1e-7
-"""Room of less than this share of the mean demand is not filled, and rows that are over by less than this
-share of all flow are cut without looking for the best column: that would cost more than it brings."""
+_TRIFLE, _SLIGHT = 1e-5, 1e-7
+"""Room of less than the second share of the mean flow of a demand is not filled, and rows that are over by
+less than this share of all flow are cut without looking for the best column: that would cost more than it
+brings.  The first is what a row adds to a column's price that has none, as a share of the dearest row's."""
 
 
 class Passes:
@@ -84,7 +85,7 @@ class Passes:
     ) -> None:
         """Give requests what they lack where rows have it left, cheapest columns first."""
         blocked = load >= upper - _DUST * np.where(np.isfinite(upper), upper, 0.0)
-        slight = _SLIGHT * float(self.view.total[self.requests].mean()) if self.requests.size else 0.0
+        slight = _SLIGHT * float(flow.sum()) / max(1, self.requests.size)
         found = self._run(lambda some: _open(self.view, some, room, slight, worth, blocked, self.unit))
         slot, column, price = (np.concatenate(parts) for parts in zip(*found, strict=True))
         order = _order(price)
@@ -107,11 +108,21 @@ class Passes:
         return SparseX(*_nonzeros(self.view, self.requests, flow))
 
 
-def worth_of(y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Prices of the rows, each with a trifle added: of two columns alike the shorter is cheaper."""
+def worth_of(y: NDArray[np.float64], size: NDArray[np.float64], cost: float) -> NDArray[np.float64]:
+    """Prices of the rows, each with a trifle added: of two columns alike that which takes less is cheaper.
+
+    Parameters
+    ----------
+    y : (row slots,) ndarray
+    size : (row slots,) ndarray
+        Of each row, in its own units: its bound or capacity.  Where it is 0 or infinite nothing is added.
+    cost : float
+        What the trifle is a share of where no row has a price.
+    """
     worth = np.maximum(y, 0.0)
-    highest = float(worth.max(initial=0.0))
-    return worth + 1e-5 * (highest if highest > 0 else 1.0)
+    known = np.isfinite(size) & (size > 0)
+    dearest = float((worth[known] * size[known]).max(initial=0.0))
+    return worth + np.divide(_TRIFLE * (dearest or cost), size, out=np.zeros(size.size), where=known)
 
 
 def _order(keys: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -124,8 +135,8 @@ def _order(keys: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def coefficients(store: ConstraintStore, requests: NDArray[np.int64]) -> tuple[float, bool]:
-    """Smallest coefficient of some requests, and whether all of them are 1."""
-    lowest, unit = _coefficients(view_of(store), requests)
+    """Smallest coefficient of some requests in rows that are alive, and whether all of them are 1."""
+    lowest, unit = _coefficients(view_of(store), requests, store.rows.alive)
     return float(lowest), bool(unit)
 
 
@@ -167,14 +178,15 @@ def _take(view, slot, column, value, flow, room):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _coefficients(view, requests):  # type: ignore[no-untyped-def]
-    """(smallest coefficient, whether all are 1)."""
+def _coefficients(view, requests, alive):  # type: ignore[no-untyped-def]
+    """(smallest coefficient of a row that is alive, whether all are 1)."""
     lowest, unit = np.inf, True
     for q in requests:
         usage = view.usage[q]
         pointer, entry = view.pointer_start[usage], view.entry_start[usage]
         for k in range(entry, entry + view.pointer[pointer + view.n_columns[q]]):
-            lowest = min(lowest, view.value[k])
+            if alive[view.row[k]]:
+                lowest = min(lowest, view.value[k])
             unit &= view.value[k] == 1.0
     return lowest, unit
 

@@ -86,6 +86,12 @@ class PlanProblem:
         value = float(self.value[rows, counts].sum())
         return value - self.makespan_weight * self.makespan(self.remaining[rows, counts])
 
+    def size(self, counts: Ints) -> float:
+        """What the objective of a plan is made up of: its terms' magnitudes, which may cancel."""
+        rows = np.arange(len(counts))
+        value = float(abs(self.value[rows, counts]).sum())
+        return value + self.makespan_weight * self.makespan(self.remaining[rows, counts])
+
     def makespan(self, left: Floats) -> float:
         """H for the run time that is left of each job."""
         if not left.size:
@@ -113,7 +119,7 @@ class Plan:
     bound : float
         No plan has a larger objective.
     gap : float
-        (bound - objective) / |objective|, as mixed-integer solvers give it; 0 for two zeros.
+        (bound - objective) / size, the magnitudes that the objective adds up; 0 for two zeros.
     exchanges : int
         Improvements of step 4.
     seconds : float
@@ -188,7 +194,7 @@ class PlanShim:
         exchanges = state.improve(work, jobs, begin + self.deadline)
         objective = problem.objective(state.counts)
         sharp = min(bound, problem_bound(problem, mu, work, jobs))
-        gap = (sharp - objective) / max(abs(objective), 1e-300) if sharp > objective else 0.0
+        gap = (sharp - objective) / max(problem.size(state.counts), abs(sharp)) if sharp > objective else 0.0
         return Plan(state.runs, objective, sharp, gap, exchanges, time.perf_counter() - begin)
 
 
@@ -199,8 +205,11 @@ def problem_bound(problem: PlanProblem, mu: float, work: float, jobs: Floats) ->
     """
     if not len(problem.gpus):
         return problem.bound(mu, work, jobs)
-    best = problem.bound(mu, work, jobs)
-    low, high = 0.0, max(2.0 * mu, 1e-12)
+    best = min(problem.bound(mu, work, jobs), problem.bound(0.0, work, jobs))
+    steepest = float((_gains(problem, work, jobs) / problem.gpus[:, None]).max())
+    if not steepest > 0:
+        return best  # nobody would pay for a round
+    low, high = 0.0, max(2.0 * mu, 1e-6 * steepest)
     while problem.bound(2.0 * high, work, jobs) < problem.bound(high, work, jobs):
         high *= 2.0
     high *= 2.0
@@ -393,7 +402,7 @@ class _State:
                 self._stop(out, t)
                 for j in into:
                     self._run(j, t)
-                if problem.objective(self.counts) <= before + _GAIN * abs(before):
+                if problem.objective(self.counts) <= before + _GAIN * problem.size(self.counts):
                     for j in into:
                         self._stop(j, t)
                     self._run(out, t)

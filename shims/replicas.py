@@ -16,6 +16,8 @@ from copter.kernels import kernel
 
 DUST = 1e-9
 """Loads are in units of the mean load of a server; less than this is nothing."""
+SLACK = 1e-9
+"""The same of memory, as a share of a server's."""
 
 _NONE = -1
 
@@ -38,6 +40,8 @@ class Replicas(NamedTuple):
         Load that flows leave on a replica of the shard if it has that much; 0 where all of it may go.
     first_on_server, load_on, room : (n,) ndarray
         `room` is the memory that is left, negative if there are too many replicas.
+    slack : (n,) ndarray
+        So little of a server's memory is nothing: rounding errors.
     used : (1,) ndarray
         Places of the pool taken so far; a freed one is not taken again.
     """
@@ -58,6 +62,7 @@ class Replicas(NamedTuple):
     first_on_server: NDArray[np.int64]
     load_on: NDArray[np.float64]
     room: NDArray[np.float64]
+    slack: NDArray[np.float64]
     used: NDArray[np.int64]
 
 
@@ -93,6 +98,7 @@ def empty(sizes: NDArray[np.float64], memory: NDArray[np.float64], capacity: int
         np.full(n, _NONE),
         np.zeros(n),
         memory.copy(),
+        SLACK * memory,
         np.zeros(1, np.int64),
     )
 

@@ -40,7 +40,6 @@ _TRICKLE, _TRICKLE_SHARE = 1e-3, 1e-2
 """Load that a replica keeps rather than be dropped: of a server's mean, and at most of its shard."""
 _EASE = 0.05
 """Of the width of the band."""
-_SLACK = 1e-9
 
 
 class PlacementError(CopterError):
@@ -91,7 +90,7 @@ class Fleet:
     loads, sizes : (k,) ndarray
         Of the shards; any unit of load.
     memory : (n,) ndarray
-        Of the servers.
+        Of the servers, in the unit of the sizes: any.
     tolerance : float
         The load of a server may be this much off the mean, relative to it.
     """
@@ -105,6 +104,11 @@ class Fleet:
     def mean(self) -> float:
         """Mean load of a server."""
         return float(self.loads.sum()) / self.memory.size
+
+    @property
+    def unit_size(self) -> float:
+        """Mean size of a shard; 1 if none has a size."""
+        return float(self.sizes.mean()) or 1.0
 
     @property
     def band(self) -> tuple[float, float]:
@@ -151,7 +155,7 @@ class SpreadShim:
         loads = fleet.loads / (fleet.mean or 1.0)
         pool, search = _pool(fleet, loads, last.keys(n), last.keys(n), last.share * loads[last.shard])
         bare = pool.copies == 0
-        if (pool.room < -_SLACK * np.maximum(1.0, fleet.memory)).any() or bare.any():
+        if (pool.room < -pool.slack).any() or bare.any():
             return Carried(_placement(pool, loads), False, float(fleet.sizes[bare].sum()))
         if fleet.mean == 0:
             return Carried(_placement(pool, loads), True, 0.0)

@@ -60,7 +60,7 @@ def place(pool: Replicas, j, load):  # type: ignore[no-untyped-def]
     """
     best = -1
     for i in range(pool.load_on.size):
-        if pool.room[i] >= pool.size[j] - 1e-9 and find(pool, j, i) < 0:
+        if pool.room[i] >= pool.size[j] - pool.slack[i] and find(pool, j, i) < 0:
             if best < 0 or pool.load_on[i] < pool.load_on[best]:
                 best = i
     if best >= 0:
@@ -73,11 +73,11 @@ def place(pool: Replicas, j, load):  # type: ignore[no-untyped-def]
             if pool.copies[pool.shard[r]] > 1:
                 room += pool.size[pool.shard[r]]
             r = pool.after_on_server[r]
-        if room >= pool.size[j] - 1e-9 and (best < 0 or pool.load_on[i] < pool.load_on[best]):
+        if room >= pool.size[j] - pool.slack[i] and (best < 0 or pool.load_on[i] < pool.load_on[best]):
             best = i
     if best < 0:
         return -1
-    while pool.room[best] < pool.size[j] - 1e-9:
+    while pool.room[best] < pool.size[j] - pool.slack[best]:
         r = spare(pool, best)
         if r < 0:  # what is left to drop has no size: room was short by rounding only
             break
@@ -93,13 +93,13 @@ def keep_memory(pool: Replicas, loads, order):  # type: ignore[no-untyped-def]
     """
     n = pool.load_on.size
     for i in range(n):
-        while pool.room[i] < -1e-9:
+        while pool.room[i] < -pool.slack[i]:
             r = spare(pool, i)
             if r < 0:
                 break
             drop(pool, r)
     for i in range(n):
-        while pool.room[i] < -1e-9:
+        while pool.room[i] < -pool.slack[i]:
             # every replica is its shard's last: the largest of those with least load moves
             r, s = -1, pool.first_on_server[i]
             while s >= 0:
@@ -149,12 +149,21 @@ def lacking(pool: Replicas, search: Search, lower, upper):  # type: ignore[no-un
     return most
 
 
+@kernel
+def _least(pool: Replicas):  # type: ignore[no-untyped-def]
+    """What shards without a size count as, so that loads can be divided by sizes."""
+    largest = 0.0
+    for size in pool.size:
+        largest = max(largest, size)
+    return 1e-12 * largest if largest > 0.0 else 1.0
+
+
 def new_replicas(pool: Replicas) -> NDArray[np.int64]:
     """Replicas that balance may do without, cold shards' for their size first."""
     r = np.flatnonzero(pool.alive & ~pool.old)
     r = r[pool.copies[pool.shard[r]] > 1]
     total = np.bincount(pool.shard[pool.alive], pool.load[pool.alive], pool.copies.size)
-    merit = (total[pool.shard[r]] + 1e-6 * pool.load[r]) / np.maximum(pool.size[pool.shard[r]], 1e-12)
+    merit = (total[pool.shard[r]] + 1e-6 * pool.load[r]) / np.maximum(pool.size[pool.shard[r]], _least(pool))
     return r[np.argsort(merit, kind="stable")]
 
 
@@ -255,16 +264,16 @@ def _help(pool: Replicas, search, outward, lower, upper, dispensable, idle, weig
             weight[j] += min(pool.load[r], max(pool.load_on[i] - lower, 0.0))
         if pool.copies[j] > 1 and pool.load[r] <= dispensable[j] + DUST:
             idle[i] += pool.size[j]
-    best_j, best_i, best, most = -1, -1, 0.0, 0.0
+    best_j, best_i, best, most, least = -1, -1, 0.0, 0.0, _least(pool)
     for j in range(k):
-        size = max(pool.size[j], 1e-12)
+        size = max(pool.size[j], least)
         hope = min(wanted, weight[j]) / size
         if weight[j] <= DUST or hope < best or (hope <= best * (1.0 + 1e-9) and weight[j] / size <= most):
             continue
         to = -1
         for i in range(n):
             if (search.server_seen[i] == stamp) != outward and (to < 0 or pool.load_on[i] < pool.load_on[to]):
-                if pool.room[i] + idle[i] >= pool.size[j] - 1e-9 and find(pool, j, i) < 0:
+                if pool.room[i] + idle[i] >= pool.size[j] - pool.slack[i] and find(pool, j, i) < 0:
                     to = i
         if to < 0:
             continue
@@ -276,7 +285,7 @@ def _help(pool: Replicas, search, outward, lower, upper, dispensable, idle, weig
             best_j, best_i, best, most = j, to, merit, weight[j] / size
     if best_j < 0:
         return -1
-    while pool.room[best_i] < pool.size[best_j] - 1e-9:
+    while pool.room[best_i] < pool.size[best_j] - pool.slack[best_i]:
         if not _evict(pool, best_i, dispensable):  # room was short by rounding only
             break
     return add(pool, best_j, best_i, 0.0, False)

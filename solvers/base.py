@@ -8,15 +8,18 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from copter.clock import Clock, ctrl_c_cancels, current, running
-from copter.errors import ConcurrentUseError, SettingError, UnknownSolverError
+from copter.errors import ConcurrentUseError, CopterError, SettingError, UnknownSolverError
 from copter.solvers.settings import Setting, share, time_limit, workers
 
 if TYPE_CHECKING:
     from copter.program import ContinualProgram
     from copter.solution import Solution
+
+SolverState: TypeAlias = dict[str, Any]
+"""What a solver remembers of a program, by name: numbers, and arrays of the store's slots and stamps."""
 
 
 class Solver(ABC):
@@ -60,6 +63,31 @@ class Solver(ABC):
         """What the solver itself stops at: its own tolerances, by its own names for them."""
         tolerance: float | None = getattr(self, "tolerance", None)
         return {} if tolerance is None else {"tolerance": tolerance}
+
+    @property
+    def kind(self) -> str:
+        """Name of what it remembers: solvers of one kind can go on from each other's state."""
+        return type(self).__name__
+
+    def save_state(self, program: ContinualProgram) -> SolverState | None:
+        """What the next solve of the program begins from, to be written to a file; None if from nothing.
+
+        Raises
+        ------
+        CopterError
+            What the solver keeps cannot be written.
+        """
+        raise CopterError(f"solver {self.name!r} keeps a state that cannot be written to a file")
+
+    def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
+        """Begin the next solve of the program from what :meth:`save_state` returned.
+
+        Raises
+        ------
+        CopterError, ValueError, KeyError, TypeError
+            It is no such state; the solver is as before.
+        """
+        raise CopterError(f"solver {self.name!r} keeps a state that cannot be read from a file")
 
     def reset(self) -> None:  # noqa: B027 - a solver without state has nothing to forget
         """Forget everything about earlier rounds."""
@@ -163,8 +191,8 @@ class Stopwatch:
 #: name -> (module, class, settings, one line for people)
 SOLVERS: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "copter": ("proximal", "ProximalPoint", {"inner": "auto"}, "proximal point, warm, inner solver chosen"),
-    "copter-cd": ("proximal", "ProximalPoint", {"inner": "cd"}, "proximal point, warm, coordinate descent"),
-    "copter-newton": ("proximal", "ProximalPoint", {"inner": "newton"}, "proximal point, warm, Newton-CG"),
+    "copter-cd": ("proximal", "ProximalPoint", {"inner": "cd", "hand_over": False}, "proximal point, warm, coordinate descent"),
+    "copter-newton": ("proximal", "ProximalPoint", {"inner": "newton", "hand_over": False}, "proximal point, warm, Newton-CG"),
     "copter-cold": ("proximal", "ProximalPoint", {"warm_start": False}, "proximal point, cold every round"),
     "copter-rebuild": ("rebuild", "Rebuild", {}, "proximal point, warm, program rebuilt every round"),
     "highs-hot": ("highs_hot", "HighsHot", {}, "HiGHS simplex, model and basis kept between rounds"),

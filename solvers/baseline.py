@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +109,11 @@ class Baseline(ClockedSolver):
         self._reading = 0.0  # seconds a column that reading and certifying an answer took
 
     edits_in_place = False
+    _of_one_round: ClassVar[tuple[str, ...]] = ()
+    """Attributes that hold a round's model; a library's objects among them cannot be copied."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in self._of_one_round}
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
         """Its model's push or rebuild and the solver's own run; the certificate is on no clock."""

@@ -69,16 +69,17 @@ class WorkingTerms:
         cost[self.columns] += np.where(self.image > 0, slope[self.owner] * self.image, 0.0)
         return self.working._replace(cost=cost)
 
-    def gap(self, x: Floats, y: Floats) -> tuple[float, float]:
-        """As :meth:`WorkingSet.gap`; the bound is exact for the terms."""
-        w = self.working
-        p = term_centres(w, self.block, self.first, y, self._nowhere, -1.0)
-        bound = tangent_bound(self.batch, p, abs(p), self.image, self.upper)[0] + w.bound(x, y, self._curved)
-        t = self.images(x)
+    def gap(self, x: Floats, y: Floats) -> tuple[float, float, float]:
+        """As :meth:`WorkingSet.gap`; the bound is exact for the terms, whose dual residual is left out."""
+        w, t = self.working, self.images(x)
         with np.errstate(all="ignore"):
             sizes = np.where(t > 0, abs(self.batch.slope(t) * t), 0.0)
+        size = dot(abs(w.cost), x) + float(np.sum(sizes))
+        p = term_centres(w, self.block, self.first, y, self._nowhere, -1.0)
+        curved, _ = tangent_bound(self.batch, p, abs(p), self.image, self.upper)
+        bound, dual = w.bound(x, y, self._curved, size)
         objective = dot(w.cost, x) + float(np.sum(self.batch.value(t)))
-        return dot(abs(w.cost), x) + float(np.sum(sizes)), objective - bound
+        return size, objective - curved - bound, dual
 
     def fair(self) -> Floats:
         """Roughly how large a column gets if all columns share rows, totals and bounds evenly."""

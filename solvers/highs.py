@@ -108,6 +108,8 @@ class HighsRebuild(Baseline):
         self.crossover = crossover
         self.mip_gap = mip_gap
 
+    _of_one_round = ("_compiled", "_highs")
+
     def stopping(self) -> dict[str, float]:
         """Tolerances and gap that HiGHS is given."""
         options = simplex_options(self.tolerance, "choose") if self.method == "simplex" else self._options()

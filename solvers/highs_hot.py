@@ -84,6 +84,9 @@ class HighsHot(Baseline):
         self.keep_basis = keep_basis
         self._model: HotModel | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_model": None}  # HiGHS has no copy of its state: a copy starts cold
+
     def reset(self) -> None:
         """Forget everything about earlier rounds."""
         super().reset()

@@ -7,7 +7,7 @@ still is what it was if its birth stamp is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,33 @@ class LastX:
         """Remember an allocation of the program as it is now."""
         table = program.store.requests
         return cls(program, x, table.birth[x.slot], table.total[x.slot])
+
+    @classmethod
+    def from_arrays(cls, program: ContinualProgram, state: dict[str, Any], name: str) -> LastX:
+        """What :meth:`to_arrays` returned.
+
+        Raises
+        ------
+        ValueError, KeyError
+            The arrays are none of an allocation of this program.
+        """
+        whole = (as_vector(state, f"{name}.{part}", np.int64) for part in ("slot", "column", "births"))
+        slot, column, births = whole
+        value, totals = (as_vector(state, f"{name}.{part}", np.float64) for part in ("value", "totals"))
+        table = program.store.requests
+        if not slot.size == column.size == births.size == value.size == totals.size:
+            raise ValueError(f"{name}: arrays of different sizes")
+        if slot.size and not (0 <= slot.min() and slot.max() < table.size and 0 <= column.min()):
+            raise ValueError(f"{name}: no such slot")
+        known = table.birth[slot] == births
+        if (column[known] >= table.n_columns[slot[known]]).any():
+            raise ValueError(f"{name}: no such column")
+        return cls(program, SparseX(slot, column, value), births, totals)
+
+    def to_arrays(self, name: str) -> dict[str, Any]:
+        """All but the program, by names that begin with ``name``."""
+        parts = self.x._asdict() | {"births": self.births, "totals": self.totals}
+        return {f"{name}.{part}": array for part, array in parts.items()}
 
     def _same(self) -> NDArray[np.bool_]:
         birth: NDArray[np.int64] = self.program.store.requests.birth
@@ -82,11 +109,31 @@ class LastY:
         """Remember prices of the program as it is now."""
         return cls(program, y, program.store.rows.birth[: y.size].copy())
 
+    @classmethod
+    def from_arrays(cls, program: ContinualProgram, state: dict[str, Any]) -> LastY:
+        """What :meth:`to_arrays` returned; errors as of :meth:`LastX.from_arrays`."""
+        y, births = as_vector(state, "y", np.float64), as_vector(state, "y.births", np.int64)
+        if y.size != births.size or y.size > program.store.rows.size:
+            raise ValueError("y: not a price for each row")
+        return cls(program, y, births)
+
+    def to_arrays(self) -> dict[str, Any]:
+        """All but the program."""
+        return {"y": self.y, "y.births": self.births}
+
     def surviving(self) -> NDArray[np.float64]:
         """Prices of the rows of now: 0 for those that are new."""
         rows = self.program.store.rows
         known = rows.birth[: self.y.size] == self.births
         return np.concatenate((np.where(known, self.y, 0.0), np.zeros(rows.size - self.y.size)))
+
+
+def as_vector(state: dict[str, Any], name: str, dtype: Any) -> NDArray[Any]:
+    """A vector of a solver's state that was read from a file."""
+    array = state[name]
+    if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
+        raise ValueError(f"{name} is no vector of {np.dtype(dtype)}")
+    return array
 
 
 def churn_base(last: LastX | None, program: ContinualProgram) -> SparseX | None:

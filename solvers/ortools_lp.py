@@ -63,6 +63,8 @@ _MANY = 200_000
 class Glop(Baseline):
     """GLOP from scratch every round; parameters as :class:`copter.solvers.baseline.Baseline`."""
 
+    _of_one_round = ("_builder", "_upper")
+
     def stopping(self) -> dict[str, float]:
         """Feasibility tolerance: GLOP's default of 1e-6, or the wanted one if it is smaller."""
         tolerance = min(1e-6, max(self.tolerance, 1e-10))
@@ -123,6 +125,8 @@ class Pdlp(Baseline):
         super().__init__(name, **common)
         self.warm_start = warm_start
         self._memory: Memory | None = None
+
+    _of_one_round = ("_program", "_layout", "_compiled", "_qp", "_begin", "_warm")
 
     def reset(self) -> None:
         """Forget everything about earlier rounds."""

@@ -38,14 +38,15 @@ from copter.clock import Clock, Interrupted
 from copter.pricing import KEEP_ALL, Pricing, price
 from copter.rays import farkas_ray
 from copter.solution import UNKNOWN, Ray, Solution, Status, Timings, make_solution
-from copter.solvers.base import ClockedSolver
+from copter.solvers.base import ClockedSolver, SolverState
 from copter.solvers.blas import one_blas_thread
+from copter.solvers.finish import finish
 from copter.solvers.memory import LastX, LastY, churn_base
 from copter.solvers.partial import PartialSteps
 from copter.solvers.sampling import Sampler
 from copter.solvers.settings import Setting, count, function, one_of, switch
-from copter.solvers.steps import COLD_SIGMA, WARM_SIGMA, Budget, run_steps
-from copter.solvers.working_set import gather, lightest, typical_slack, union
+from copter.solvers.steps import COLD_SIGMA, WARM_SIGMA, Budget, StepsResult, run_steps
+from copter.solvers.working_set import WorkingSet, gather, lightest, typical_slack, union
 from copter.store import NO_TOTAL, spread
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ _SAMPLE_GOAL = 2e-3
 _GOAL_SHARE = 0.3
 _IDLE_ROUNDS = 30
 _SWITCH_ROUNDS = 4
+_HAND_OVER_ROUNDS, _HAND_OVERS = 6, 40
+"""After so many rounds without progress HiGHS finishes, and so often at most (each time with more columns)."""
 _PARTIAL_FROM, _PARTIAL_REQUESTS = 200_000, 10_000
 """With more candidate columns, or more requests, only some of the requests move in a step."""
 
@@ -100,6 +103,8 @@ class ProximalPoint(ClockedSolver):
         Limit on inner iterations over the whole solve.
     warm_start : bool
         Whether to start from the last answer for the same program.
+    hand_over : bool
+        Whether HiGHS may finish where the method stalls; ``Solution.details["hand_overs"]`` says how often it did.
     callback : callable, optional
         Called as ``callback(iteration, certificate)`` after every pass over the store, also the first.
     **common
@@ -111,6 +116,7 @@ class ProximalPoint(ClockedSolver):
     inner = Setting(one_of("auto", "cd", "newton"))
     iteration_limit = Setting(count)
     warm_start = Setting(switch)
+    hand_over = Setting(switch)
     callback = Setting(function)
 
     def __init__(
@@ -120,6 +126,7 @@ class ProximalPoint(ClockedSolver):
         inner: Inner = "auto",
         iteration_limit: int = 20_000,
         warm_start: bool = True,
+        hand_over: bool = True,
         callback: Callable[[int, Certificate], None] | None = None,
         **common: Any,
     ) -> None:
@@ -127,6 +134,7 @@ class ProximalPoint(ClockedSolver):
         self.inner = inner
         self.iteration_limit = iteration_limit
         self.warm_start = warm_start
+        self.hand_over = hand_over
         self.callback = callback
         self._state: _State | None = None
 
@@ -150,6 +158,29 @@ class ProximalPoint(ClockedSolver):
         if state is not None and state.last.program is program:
             answer, slack = state.answer, state.slack
         self._state = _State(answer, LastX.of(program, x), LastY.of(program, y), slack)
+
+    def save_state(self, program: ContinualProgram) -> SolverState | None:
+        """Last round's allocation, prices and screening slack; None if it was of another program."""
+        state = self._state
+        if state is None or state.last.program is not program:
+            return None
+        arrays = state.last.to_arrays("last") | state.y.to_arrays() | {"slack": state.slack}
+        if state.answer is None or state.answer is state.last:
+            return arrays | {"answered": state.answer is not None}
+        return arrays | {"answered": True} | state.answer.to_arrays("answer")
+
+    def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
+        """Begin the next solve where the solver did that saved this state."""
+        if state is None:
+            self.reset()
+            return
+        last, slack = LastX.from_arrays(program, state, "last"), state["slack"]
+        if not isinstance(slack, float):
+            raise ValueError("slack is no number")
+        answer = last if state["answered"] else None
+        if "answer.slot" in state:
+            answer = LastX.from_arrays(program, state, "answer")
+        self._state = _State(answer, last, LastY.from_arrays(program, state), slack)
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
@@ -209,6 +240,7 @@ class _Run:
         state = settings._state
         self.churn_base = churn_base(None if state is None else state.answer, program)
         self.slack = np.nan
+        self.hand_overs, self.may_hand_over = 0, settings.hand_over
         self.y = np.zeros(self.store.rows.size)
         self.centre = NOTHING
         self.warm = self._begin(state, starts)
@@ -269,18 +301,20 @@ class _Run:
             goal = _GOAL_SHARE * settings.tolerance
             if not self.store.terms:  # columns that are left out ask for other prices anyway
                 goal = max(goal, 1e-3 * min(now.certificate.relative.gap, 1.0))
-            steps = run_steps(
-                self.program,
-                working,
-                "cd" if descend else "newton",
-                budget,
-                now.x,
-                now.y,
-                first=first,
-                sigma=sigma,
-                goal=goal,
-                least=now.certificate.size if working.column.size == self.store.n_variables else 0.0,
-            )
+            steps = self._finished(working, idle, now.certificate.size)
+            if steps is None:
+                steps = run_steps(
+                    self.program,
+                    working,
+                    "cd" if descend else "newton",
+                    budget,
+                    now.x,
+                    now.y,
+                    first=first,
+                    sigma=sigma,
+                    goal=goal,
+                    least=now.certificate.size if working.column.size == self.store.n_variables else 0.0,
+                )
             now, sigma = self._look(steps.x, steps.y, working.column.size), steps.sigma
             improved = now.worth < 0.5 * best.worth
             best = now if now.better_than(best) else best
@@ -306,6 +340,17 @@ class _Run:
                 reason = f"no progress beyond a residual of {best.worth:.1e}"
                 return self._solution(Status.NUMERICAL_ERROR, reason, best)
         return self._solution(Status.ITERATION_LIMIT, "iteration limit reached", best)
+
+    def _finished(self, working: WorkingSet, idle: int, size: float) -> StepsResult | None:
+        """What HiGHS makes of a set on which steps stall; None if they do not, or it has no answer."""
+        stalled = idle >= _HAND_OVER_ROUNDS or 2 * self.budget.iterations > self.budget.iteration_limit
+        if not (stalled and self.may_hand_over) or self.store.terms:
+            return None
+        self.hand_overs += 1
+        steps = finish(self.program, working, self.budget, size if self.hand_overs % 2 == 0 else 0.0)
+        self.may_hand_over = steps is not None and self.hand_overs < _HAND_OVERS
+        log.debug("    handed over to HiGHS: %s", "no answer" if steps is None else "an answer")
+        return steps
 
     def _many(self, pricing: Pricing) -> bool:
         return pricing.slot.size > _PARTIAL_FROM or len(self.program) > _PARTIAL_REQUESTS
@@ -461,6 +506,7 @@ class _Run:
             last=self.churn_base,
             certificate=UNKNOWN if best is None else best.certificate,
             ray=ray,
+            details={"hand_overs": float(self.hand_overs)} if self.hand_overs else {},
             pricing=None if best is None else best.pricing,
         )
 

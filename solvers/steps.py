@@ -118,7 +118,7 @@ def run_steps(
     goal: float,
     least: float = 0.0,
 ) -> StepsResult:
-    """Proximal-point steps from (x, y) until the set's own relative gap is at most ``goal``.
+    """Proximal-point steps from (x, y) until the set's own relative gap and dual residual are at most ``goal``.
 
     Parameters
     ----------
@@ -160,25 +160,26 @@ def run_steps(
         limit = min(_INNER_LIMIT, budget.iteration_limit - budget.iterations)
         result = solver.solve(prices, centre, sigma, closeness, limit)
         budget.iterations += max(1, result.iterations)
-        size, loss = measured.gap(result.x, result.y)
+        size, loss, dual = measured.gap(result.x, result.y)
         gap = abs(loss) / max(size, least, math.ulp(0.0))
         move, reached = result.x - centre, result.x
         log.debug(
-            "    sigma %.1e: %d steps, %s, gap %.1e, move %.1e",
+            "    sigma %.1e: %d steps, %s, gap %.1e, dual %.1e, move %.1e",
             sigma,
             result.iterations,
             "converged" if result.converged else "not converged",
             gap,
+            dual,
             math.sqrt(dot(move, move)),
         )
         if result.converged:
             centre, prices, violation, failures, long_steps = result.x, result.y, None, 0, 0
             sound, looked = prices, False
             ray = primal_ray(program, working.sparse(move)) if gap > _RAY_GAP else None
-            if ray is not None or gap <= goal or not move.any() or budget.late():
+            if ray is not None or max(gap, dual) <= goal or not move.any() or budget.late():
                 break
-            stalls = stalls + 1 if gap > _STALLED * last_gap else 0
-            last_gap = gap
+            stalls = stalls + 1 if max(gap, dual) > _STALLED * last_gap else 0
+            last_gap = max(gap, dual)
             if stalls == _STALLS:
                 if closeness < _CLOSER**2 * loosest:
                     break

@@ -18,13 +18,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import SparseX
+from copter.certificate import LITTLE, SparseX
 from copter.kernels import kernel
+from copter.measure import components, medians
 from copter.pricing import KEEP_ALL, dot
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
 
-_RUIZ_PASSES = 8
+_MEAN_PASSES, _RUIZ_PASSES = 4, 8
 _ROUNDING = 1e-14
+_DUST = 1e-12
 _LEAST_UNIT = 1e-6
 _SAME_COST = 1e-14
 """Costs of a request that differ by no more than this share of them are equal but for rounding."""
@@ -102,6 +104,8 @@ class WorkingSet(NamedTuple):
     row_scale : (rows,) factor on each row
     column_scale : (columns,) unit of each column: its value in the set is x / unit
     cost_scale : unit of cost; a price of the scaled row is price / (row_scale cost_scale)
+    dust : values that are no more count as 0, where no bound or total says what is large: only 0 or a ray is then
+        an answer
     """
 
     slot: NDArray[np.int64]
@@ -120,6 +124,7 @@ class WorkingSet(NamedTuple):
     row_scale: NDArray[np.float64]
     column_scale: NDArray[np.float64]
     cost_scale: float
+    dust: float
 
     def values_at(self, x: SparseX) -> NDArray[np.float64]:
         """Values of an allocation on the columns of the set, (columns,)."""
@@ -128,7 +133,7 @@ class WorkingSet(NamedTuple):
 
     def sparse(self, x: NDArray[np.float64]) -> SparseX:
         """Nonzeros of values on the columns of the set."""
-        nonzero = np.flatnonzero(x)
+        nonzero = np.flatnonzero(abs(x) > self.dust)
         slot, value = self.slot[self.block[nonzero]], x[nonzero] * self.column_scale[nonzero]
         return SparseX(slot, self.column[nonzero], value)
 
@@ -144,15 +149,22 @@ class WorkingSet(NamedTuple):
         """The set with its costs in another unit."""
         return self._replace(cost=self.cost / unit, cost_scale=self.cost_scale * unit)
 
-    def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
-        """Size of the objective, and objective - bound, of the set as a program of its own (scaled prices)."""
-        loss = dot(self.cost, x) - self.bound(x, y, np.zeros(self.slot.size, np.bool_))
-        return dot(abs(self.cost), x), loss
+    def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
+        """Size of the objective, objective - bound and dual residual of the set as a program of its own."""
+        size = dot(abs(self.cost), x)
+        bound, dual = self.bound(x, y, np.zeros(self.slot.size, np.bool_), size)
+        return size, dot(self.cost, x) - bound, dual
 
-    def bound(self, x: NDArray[np.float64], y: NDArray[np.float64], without: NDArray[np.bool_]) -> float:
-        """Bound at scaled prices, without what some blocks add to it; x helps where sum rows bind."""
+    def bound(
+        self, x: NDArray[np.float64], y: NDArray[np.float64], without: NDArray[np.bool_], size: float
+    ) -> tuple[float, float]:
+        """Bound and dual residual at scaled prices, without what some blocks add to them.
+
+        x helps where sum rows bind; ``size`` of the objective says what is little for a reduced cost.
+        """
         paid = np.where(y > 0, self.upper_row, np.where(y < 0, self.lower_row, 0.0))
-        return float(_request_bound(self, x, y, without)) - dot(y, paid)
+        bound, dual = _request_bound(self, x, y, without, LITTLE * size)
+        return float(bound) - dot(y, paid), float(dual)
 
 
 def union(
@@ -221,9 +233,10 @@ def gather(
 ) -> WorkingSet:
     """Working set of the given columns (ascending by slot and column, no duplicates).
 
-    The columns of a request have the unit sqrt(total / typical total): a step of length sigma then moves a
-    large and a small request by the same share for the same difference of prices, and no small one jumps
-    while a large one still crawls.  (So of all optima the one with the least sum of |x - x^0|^2 / total.)
+    The columns of a request have the unit total / sqrt(weight), where its weight is how much it uses of its rows
+    compared with others: the total itself, where all requests have the same unit.  A step of length sigma then
+    moves a large and a small request by the same share for the same difference of prices, and no small one jumps
+    while a large one still crawls.  (So of all optima the one with the least sum of weight |x - x^0|^2 / total^2.)
 
     ``stands_for`` is how many requests each slot represents, if that is not 1.
 
@@ -248,12 +261,14 @@ def gather(
     single = (relation == NO_TOTAL)[block]
     cost = _without_forced(first, relation, cost, upper)
     decided = (relation == EXACTLY) & (table.n_columns[blocks] == 1)
-    typical = _typical_total(total[(relation != NO_TOTAL) & ~decided])
-    share = np.ones(total.size)
     summed = (relation != NO_TOTAL) & (total > 0)
-    share[summed] = np.maximum(np.sqrt(total[summed] / typical), _LEAST_UNIT)
-    unit = typical * share
-    row_scale, column_scale = _scales(row, value, pointer, single, unit[block], rows.size)
+    by_column = _weights(pointer, row, value, first, total, decided, summed, rows.size)
+    weight = by_column[first[:-1]]
+    typical = _typical(weight[summed & ~decided])
+    share = np.where(summed, np.maximum(np.sqrt(weight / typical), _LEAST_UNIT), 1.0)
+    unit = np.where(summed, total / share, 1.0)
+    units = np.where(summed[block], unit[block], typical / by_column)
+    row_scale, column_scale = _scales(row, value, pointer, single, units, rows.size)
     lower_row, upper_row = rows.lower[: rows.size], rows.upper[: rows.size]
     if held is not None:
         reach = value * np.repeat(np.minimum(upper, total[block]), np.diff(pointer))
@@ -261,13 +276,15 @@ def gather(
         largest = np.bincount(row, np.maximum(reach, 0.0), rows.size)
         lower_row = np.where(seen, np.minimum(lower_row - held.usage, largest), -np.inf)
         upper_row = np.where(seen, np.maximum(upper_row - held.usage, least), np.inf)
-    if single.all():  # nothing has told how large columns are: bounds do
-        used = np.bincount(row, minlength=rows.size) > 0
-        size = _typical_bound(lower_row * row_scale, upper_row * row_scale, used, upper / column_scale)
-        row_scale, column_scale = row_scale / size, column_scale * size
+    dust = 0.0
+    if single.any():
+        level = _levels(block, single, pointer, row, row_scale, lower_row, upper_row, upper / column_scale)
+        row_scale, column_scale = row_scale / level[0], column_scale * level[1]
+        dust = 0.0 if level[2] or not single.all() else _DUST
     _scale_entries(pointer, row, value, row_scale, column_scale)
     cost *= column_scale
-    cost_scale = root_mean_square(cost / share[block]) or 1.0
+    used = ~single | (np.diff(pointer) > 0)  # the others are decided by their costs alone
+    cost_scale = root_mean_square((cost / share[block])[used]) or root_mean_square(cost) or 1.0
     return WorkingSet(
         blocks,
         relation,
@@ -285,30 +302,88 @@ def gather(
         row_scale,
         column_scale,
         cost_scale,
+        dust,
     )
 
 
-def _typical_total(totals: NDArray[np.float64]) -> float:
-    """Mean of totals, each weighted by itself; 1 where there are none."""
-    most = float(totals.max(initial=0.0))
+@kernel
+def _weights(pointer, row, value, first, total, decided, summed, m):  # type: ignore[no-untyped-def]
+    """How much of its rows each column uses compared with others, by geometric means: in no unit.
+
+    The columns of a sum row have the same weight, at values of its total; where all requests have the same unit
+    that is the total, up to a factor.  Columns that no sum row ties have one each, at values of 1.
+    """
+    size = np.zeros(value.size)  # logarithms of entries
+    for b in range(total.size):
+        for k in range(pointer[first[b]], pointer[first[b + 1]]):
+            if value[k] != 0.0:
+                size[k] = np.log(abs(value[k]) * (total[b] if summed[b] else 1.0))
+    weight = np.zeros(pointer.size - 1)
+    for _ in range(_MEAN_PASSES):
+        mean, count = np.zeros(m), np.zeros(m)
+        for b in range(total.size):
+            if not decided[b]:
+                for j in range(first[b], first[b + 1]):
+                    for k in range(pointer[j], pointer[j + 1]):
+                        if value[k] != 0.0:
+                            mean[row[k]] += size[k] - weight[j]
+                            count[row[k]] += 1.0
+        for r in range(m):
+            mean[r] /= max(1.0, count[r])
+        for b in range(total.size):
+            along, entries, begin = 0.0, 0, first[b]
+            for j in range(first[b], first[b + 1]):
+                for k in range(pointer[j], pointer[j + 1]):
+                    if value[k] != 0.0 and count[row[k]] > 0.0:
+                        along += size[k] - mean[row[k]]
+                        entries += 1
+                if not summed[b] or j + 1 == first[b + 1]:
+                    weight[begin : j + 1] = along / max(1, entries)
+                    along, entries, begin = 0.0, 0, j + 1
+    return np.exp(weight)
+
+
+def _typical(weights: NDArray[np.float64]) -> float:
+    """Mean of weights, each weighted by itself; 1 where there are none."""
+    most = float(weights.max(initial=0.0))
     if not most:
         return 1.0
-    shares = totals / most
+    shares = weights / most
     return most * dot(shares, shares) / float(shares.sum())
 
 
-def _typical_bound(
+class _Levels(NamedTuple):
+    """What is typical of rows and of columns, and whether anything says so."""
+
+    rows: NDArray[np.float64]
+    columns: NDArray[np.float64]
+    known: bool
+
+
+def _levels(
+    block: NDArray[np.int64],
+    single: NDArray[np.bool_],
+    pointer: NDArray[np.int64],
+    row: NDArray[np.uint32],
+    row_scale: NDArray[np.float64],
     lower_row: NDArray[np.float64],
     upper_row: NDArray[np.float64],
-    used: NDArray[np.bool_],
     upper: NDArray[np.float64],
-) -> float:
-    """Median of the bounds of rows that are used, or of columns; 1 where there are none."""
-    for bounds in (np.concatenate((lower_row[used], upper_row[used])), upper):
-        sizes = abs(bounds[np.isfinite(bounds) & (bounds != 0)])
-        if sizes.size:
-            return float(np.median(sizes))
-    return 1.0
+) -> _Levels:
+    """Typical values where no sum row tells: by bounds of rows, else of columns, of what is connected."""
+    m = row_scale.size
+    group = np.cumsum(single | (np.diff(block, prepend=-1) > 0)) - 1  # a sum row ties its columns
+    n = int(group[-1]) + 1
+    of_group, of_row, count = components(row, np.repeat(group, np.diff(pointer)), m, n)
+    of_column = of_group[group]
+    used = np.bincount(row, minlength=m) > 0
+    sides = np.where(used, abs(lower_row) * row_scale, 0.0), np.where(used, abs(upper_row) * row_scale, 0.0)
+    by_row = medians(np.tile(of_row, 2), np.concatenate(sides), count)
+    level = np.where(by_row > 0, by_row, medians(of_column, np.where(single, upper, 0.0), count))
+    known = bool((level > 0).any())
+    level[of_column[~single]] = 1.0
+    level[level == 0] = 1.0
+    return _Levels(level[of_row], level[of_column], known)
 
 
 @kernel
@@ -426,9 +501,12 @@ def _lookup(blocks, first, column, x_slot, x_column, x_value):  # type: ignore[n
 
 
 @kernel
-def _request_bound(w, x, y, without):  # type: ignore[no-untyped-def]
-    """sum_q min p_q'x over X_q; a capped sum row by the multiplier that x suggests, a lower bound too."""
-    bound = 0.0
+def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
+    """sum_q min p_q'x over X_q; a capped sum row by the multiplier that x suggests, a lower bound too.
+
+    And the largest -p of a column without bound, relative to |c| + |a|'|y|, or to what is little.
+    """
+    bound, dual = 0.0, 0.0
     for b in range(w.slot.size):
         if without[b]:
             continue
@@ -459,7 +537,12 @@ def _request_bound(w, x, y, without):  # type: ignore[no-untyped-def]
                 p += y[w.row[k]] * w.value[k]
             if p < 0.0 and w.upper[j] < np.inf:
                 bound += p * w.upper[j]
-    return bound
+            elif p < 0.0 and w.relation[b] == NO_TOTAL:
+                size = abs(w.cost[j])
+                for k in range(w.pointer[j], w.pointer[j + 1]):
+                    size += abs(y[w.row[k]] * w.value[k])
+                dual = max(dual, -p / max(size, little))
+    return bound, dual
 
 
 @kernel

@@ -76,6 +76,8 @@ def reference(model: Model, *, integral: bool = False) -> Reference:
         return Reference("optimal", float(result.fun), result.x, sensitivity)
     if result.status == 2:
         return Reference("infeasible", INF, NOTHING, 0.0)
+    if result.status == 1 or "unbounded" not in result.message.lower():
+        return Reference("unknown", np.nan, NOTHING, 0.0)
     assert model.c.any(), result.message  # without costs it is feasible or not
     feasible = reference(model._replace(c=np.zeros(model.c.size))).status == "optimal"
     return Reference("unbounded" if feasible else "infeasible", -INF if feasible else INF, NOTHING, 0.0)

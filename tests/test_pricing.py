@@ -40,7 +40,7 @@ def test_pricing(kind, seed):
     for factor, slack in ((1.0, float(rng.random())), (0.0, float(rng.random())), (1.0, 0.0)):
         found = price(program.store, y, slack=slack, cost_factor=factor)
         p = factor * model.c + model.A.T @ y[program.resource_slots]
-        bound, violations, wanted = 0.0, [], []
+        bound, violations, wanted, possible = 0.0, [], [], []
         for slot, (block, relation, total) in zip(program.request_slots, model.blocks(), strict=True):
             value, violation = block_minimum(p[block], model.upper[block], relation, total)
             bound += value
@@ -50,14 +50,18 @@ def test_pricing(kind, seed):
             limit = (
                 INF if everything else marginal_price(p[block], model.upper[block], relation, total) + slack
             )
-            wanted += [(slot, j) for j in range(n) if p[block][j] <= limit]
+            wanted += [(slot, j) for j in range(n) if p[block][j] <= limit - 1e-12]
+            possible += [(slot, j) for j in range(n) if p[block][j] <= limit + 1e-12]
         assert found.request_bound == pytest.approx(bound, rel=1e-12, abs=1e-12)
         assert found.violation == pytest.approx(np.linalg.norm(violations), rel=1e-12, abs=1e-12)
-        assert list(zip(found.slot.tolist(), found.column.tolist(), strict=True)) == sorted(wanted)
+        collected = list(zip(found.slot.tolist(), found.column.tolist(), strict=True))
+        assert collected == sorted(collected) and set(wanted) <= set(collected) <= set(possible)
 
 
 def marginal_price(p, upper, relation, total):
-    """Price of the last column that the sum row has room for."""
+    """Price of the last column that the sum row has room for; of the cheapest one if there is no room."""
+    if total == 0:
+        return p.min() if relation == "==" else min(0.0, p.min())
     left, last = total, -INF
     for j in np.argsort(p, kind="stable"):
         if left <= 0 or (relation == "<=" and p[j] >= 0):
@@ -139,7 +143,12 @@ def test_a_working_set_is_the_program_in_other_units(kind):
     x = rng.random(model.c.size)
     inside = x / w.column_scale
     m = model.row_lower.size
-    np.testing.assert_allclose(w.cost @ inside, model.c @ x)
+    other = x.copy()  # what a request pays in any case is taken off: only differences are the same
+    for block, relation, _ in model.blocks():
+        other[block] = x[block][::-1] if relation == "==" else 0.0
+    np.testing.assert_allclose(
+        w.cost_scale * (w.cost @ (inside - other / w.column_scale)), model.c @ (x - other), atol=1e-12
+    )
     np.testing.assert_allclose(row_activity(w, inside)[:m], w.row_scale[:m] * (model.A @ x))
     np.testing.assert_allclose(w.upper * w.column_scale, model.upper)
     np.testing.assert_allclose(w.lower_row[:m], model.row_lower * w.row_scale[:m])
@@ -166,10 +175,15 @@ def test_projection_onto_capped_simplices(magnitude):
         program.add_request(
             "q", costs, {}, total=total if relation else None, relation=relation or "<=", upper=upper
         )
-        point = SemismoothNewton(whole(program), bool).evaluate(np.zeros(0), centre, sigma)
-        wanted = project(centre - sigma * costs, upper, relation, total)
+        w = whole(program)
+        unit = w.column_scale
+        step = sigma * w.cost_scale / unit[0] ** 2
+        lengths = step * unit**2 / w.cost_scale  # of columns of one sum row: all the same
+        assert not relation or (unit == unit[0]).all()
+        found = unit * SemismoothNewton(w, bool).evaluate(np.zeros(0), centre / unit, step).x
+        wanted = project(centre - lengths * costs, upper, relation, total)
         # digits of x that are lost to the size of sigma * c
-        np.testing.assert_allclose(point.x, wanted, rtol=0, atol=1e-12 + 1e-14 * sigma, err_msg=str(seed))
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12 + 1e-13 * sigma, err_msg=str(seed))
 
 
 # ---- Newton ------------------------------------------------------------------------------------------

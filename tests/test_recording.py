@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array
 
-from copter.bench.recording import VERBS, Recorder, RecordingProgram, Replayer, read_rounds
-from copter.errors import EditError
-from copter.program import ContinualProgram
+from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
+from copter.errors import EditError, FileError
+from copter.program import VERBS, ContinualProgram
 
 
 def record(path):
@@ -68,10 +68,22 @@ def test_a_rejected_edit_is_not_recorded(tmp_path):
 
 
 def test_every_verb_that_edits_is_recorded():
-    reading = {"costs", "term", "total", "capacity", "take_starts", "return_starts"}
+    reading = {"costs", "term", "total", "capacity", "take_starts", "return_starts", "save", "load"}
     public = {
         name
         for name in dir(ContinualProgram)
         if callable(getattr(ContinualProgram, name)) and not name.startswith("_")
     }
     assert public - reading == set(VERBS)
+
+
+def test_a_damaged_or_foreign_recording_is_refused_by_name(tmp_path):
+    path = tmp_path / "rounds"
+    record(path)
+    content = path.read_bytes()
+    for at in (3, 9, len(content) // 2, len(content) - 1):
+        for wrong in (content[:at], content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :]):
+            path.write_bytes(wrong)
+            with pytest.raises(FileError, match=str(path)):
+                for deltas in read_rounds(path):
+                    list(deltas)

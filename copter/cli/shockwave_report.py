@@ -48,7 +48,7 @@ _PLAN = {
     "shim_seconds": "seconds of making whole rounds of it",
     "objective": "of the plan, to be maximised",
     "bound": "certified: no plan has a larger objective",
-    "gap": "(bound - objective) / |objective|",
+    "gap": "(bound - objective) / what the objective is made up of: all logarithms, and the makespan",
     "exchanges": "improvements after rounding",
 }
 _SUMMARY = "the figures of the table, for each policy"

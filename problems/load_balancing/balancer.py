@@ -34,6 +34,7 @@ from copter.certificate import SparseX
 from copter.problems.load_balancing.outcome import LoadBalancingError, Round, amount, imbalance
 from copter.problems.load_balancing.packing import pack
 from copter.program import ContinualProgram, Template
+from copter.shims.replicas import SLACK
 from copter.shims.spread import MARGIN, Carried, Fleet, Placement, PlacementError, SpreadShim
 from copter.solution import Solution, check_found
 from copter.solvers.base import Solver
@@ -44,7 +45,6 @@ _LEAST_LOAD = 1e-4
 """In units of the mean: the cost of colder shards is that of this load, which keeps the costs' range, and
 the bound a bound."""
 _LEAST_SHARE = 1e-9
-_MEMORY_SLACK = 1e-9
 
 
 class LoadBalancer:
@@ -312,13 +312,13 @@ class LoadBalancer:
         if not memory.size or not self._place:
             raise LoadBalancingError("there must be a server and a shard before a round")
         largest = int(self._sizes.argmax())
-        if self._sizes[largest] > memory.max() * (1 + _MEMORY_SLACK):
+        if self._sizes[largest] > memory.max() * (1 + SLACK):
             shard, size = self.shards[largest], self._sizes[largest]
             raise LoadBalancingError(
                 f"shard {shard!r} has size {size:g}, and no server has more than {memory.max():g} of memory"
             )
         needed, there = self._sizes.sum(), memory.sum()
-        if needed > there * (1 + _MEMORY_SLACK):
+        if needed > there * (1 + SLACK):
             raise LoadBalancingError(f"the shards need {needed:g} of memory, and all servers have {there:g}")
 
     def place(self, solution: Solution, *, t_edit: float = 0.0, t_solve: float = 0.0) -> Round:
@@ -342,7 +342,8 @@ class LoadBalancer:
             placement = self._shim.round(fleet, self._packed(fleet, last, error.shard), *answer)
         # the program's rows are a little narrower than the promise: what that is worth at these prices goes
         margin = MARGIN * self._tolerance * float(abs(solution.y[self.program.resource_slots]).sum())
-        bound = (solution.bound - margin) * self._unit_size() if math.isfinite(solution.bound) else math.nan
+        unit = fleet.unit_size
+        bound = (solution.bound - margin) * unit if math.isfinite(solution.bound) else math.nan
         seconds = t_edit, t_solve, perf_counter() - begin
         bound = max(carried.needed, bound) if math.isfinite(bound) else carried.needed
         return self.take(placement, bound, solution=solution, seconds=seconds)
@@ -370,13 +371,13 @@ class LoadBalancer:
             raise LoadBalancingError(f"shard {self.shards[shard]!r}: {total[shard]:.1%} of it is served")
         used = np.bincount(placement.server, fleet.sizes[placement.shard], n)
         over = used - fleet.memory
-        if (over > _MEMORY_SLACK * np.maximum(1.0, fleet.memory)).any():
+        if (over > SLACK * fleet.memory).any():
             server = int(over.argmax())
             why = f"{used[server]:g} of its {fleet.memory[server]:g} of memory is used"
             raise LoadBalancingError(f"server {self.servers[server]!r}: {why}")
         new = ~np.isin(placement.keys(n), before.keys(n))
         cost = float(fleet.sizes[placement.shard[new]].sum())
-        floor = max(self._unit_size(), cost)
+        floor = max(self.fleet().unit_size, cost)
         done = Round(
             number=self.number,
             placement=placement,
@@ -432,13 +433,10 @@ class LoadBalancer:
     def _shard_index(self, shard: Hashable) -> int:
         return self._place[self._known_shard(shard)]
 
-    def _unit_size(self) -> float:
-        return float(self._sizes.mean()) or 1.0
-
     def _units(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Loads in units of the mean load of a server, sizes in units of the mean size."""
         mean = float(self._loads.sum()) / len(self._columns)
-        return self._loads / (mean or 1.0), self._sizes / self._unit_size()
+        return self._loads / (mean or 1.0), self._sizes / self.fleet().unit_size
 
     def _renormalise(self) -> None:
         total = np.bincount(self._shard, self._share, self._loads.size)

@@ -82,7 +82,7 @@ def solve_exact(
     status = status_of(highs)[0]
     info = highs.getInfo()
     x = answer(highs, program.lower, program.upper)[0]
-    bound = float(info.mip_dual_bound)
+    bound = float(info.mip_dual_bound) * fleet.unit_size
     return Exact(
         None if x is None else read(fleet, x),
         status,
@@ -98,23 +98,24 @@ def solve_exact(
 
 
 def formulate(fleet: Fleet, last: Placement) -> CompiledProgram:
-    """Columns R, server after server within a shard, then X; loads in units of the mean."""
+    """Columns R, server after server within a shard, then X; loads and sizes in units of their means."""
     k, n = fleet.loads.size, fleet.memory.size
-    loads = fleet.loads / (fleet.mean or 1.0)
+    loads, sizes = fleet.loads / (fleet.mean or 1.0), fleet.sizes / fleet.unit_size
     pairs = np.arange(k * n)
     shard, server = pairs // n, pairs % n
-    costs = fleet.sizes[shard].astype(float)
+    costs = sizes[shard]
     costs[last.keys(n)] = 0.0
     load_row, memory_row, link_row = k + server, k + n + server, k + 2 * n + pairs
     ones = np.ones(k * n)
     row = np.concatenate((shard, load_row, link_row, memory_row, link_row))
     column = np.concatenate((pairs, pairs, pairs, pairs + k * n, pairs + k * n))
-    value = np.concatenate((ones, loads[shard], ones, fleet.sizes[shard], -ones))
+    value = np.concatenate((ones, loads[shard], ones, sizes[shard], -ones))
     rows = k + 2 * n + k * n
     matrix = csc_matrix((value, (row, column)), (rows, 2 * k * n))
     lower, upper = fleet.inner_band if fleet.mean > 0 else (0.0, math.inf)
     row_lower = np.concatenate((np.ones(k), np.full(n, lower), np.full(n + k * n, -math.inf)))
-    row_upper = np.concatenate((np.ones(k), np.full(n, upper), fleet.memory, np.zeros(k * n)))
+    memory = fleet.memory / fleet.unit_size
+    row_upper = np.concatenate((np.ones(k), np.full(n, upper), memory, np.zeros(k * n)))
     return CompiledProgram(
         c=np.concatenate((np.zeros(k * n), costs)),
         lower=np.zeros(2 * k * n),

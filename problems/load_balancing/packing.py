@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_array, eye_array, kron
 
+from copter.shims.replicas import SLACK
 from copter.shims.spread import Fleet, Placement
 
 SECONDS = 10.0
 _GAP = 0.1
-_SLACK = 1e-9
 _INFEASIBLE = 2
 
 
@@ -39,7 +39,7 @@ def pack(fleet: Fleet, last: Placement, seconds: float = SECONDS) -> tuple[Place
     home = np.full(k, -1)
     order = np.argsort(last.share, kind="stable")
     home[last.shard[order]] = last.server[order]
-    sizes, group = np.unique(fleet.sizes, return_inverse=True)
+    sizes, group = np.unique(fleet.sizes / fleet.unit_size, return_inverse=True)
     g = sizes.size
     there = home >= 0
     old = np.bincount(group[there] * n + home[there], minlength=g * n)
@@ -47,7 +47,7 @@ def pack(fleet: Fleet, last: Placement, seconds: float = SECONDS) -> tuple[Place
     rows = block_array([[alike, None], [on, None], [eye_array(g * n), -eye_array(g * n)]], format="csr")
     counts = np.bincount(group, minlength=g).astype(float)
     lower = np.concatenate((counts, np.full(n + g * n, -np.inf)))
-    upper = np.concatenate((counts, fleet.memory, old))
+    upper = np.concatenate((counts, fleet.memory / fleet.unit_size, old))
     found = milp(
         np.concatenate((np.zeros(g * n), np.repeat(sizes, n))),
         integrality=np.repeat([1, 0], g * n),
@@ -59,7 +59,7 @@ def pack(fleet: Fleet, last: Placement, seconds: float = SECONDS) -> tuple[Place
         return None, found.status == _INFEASIBLE
     server = _assign(np.round(found.x[: g * n]).astype(np.int64).reshape(g, n), group, home)
     used = np.bincount(server, fleet.sizes, n)
-    if (used > fleet.memory + _SLACK * np.maximum(1.0, fleet.memory)).any():
+    if (used > fleet.memory * (1 + SLACK)).any():
         return None, False
     return Placement(np.arange(k), server, np.ones(k)), False
 

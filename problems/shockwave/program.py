@@ -10,8 +10,8 @@ in rounds, h what H exceeds its least value by: a job whose run time is below th
 needs no row, which leaves few.  The last window's plan is the start: most jobs want next as much as before.
 
 What the solver certifies is the program; the answer is certified once more, for the window, by
-:func:`copter.problems.shockwave.relaxation.answer`, and if that gap is too large, relative to the objective
-of (11), the same program is solved on with a smaller tolerance.
+:func:`copter.problems.shockwave.relaxation.answer`, and if that gap is too large, relative to what
+the objective of (11) is made up of, the same program is solved on with a smaller tolerance.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RelaxationProgram:
     Parameters
     ----------
     tolerance : float
-        Certified gap, relative to the objective.
+        Certified gap, relative to what the objective is made up of.
     """
 
     def __init__(self, tolerance: float = 1e-5) -> None:
@@ -58,7 +58,7 @@ class RelaxationProgram:
         self._gpus: dict[str, int] = {}
         self._rows: dict[str, None] = {}  # in one order always: that of a set would change the last digits
         self._capacity = 0
-        self._objective, self._magnified = 0.0, 1.0
+        self._size, self._magnified = 0.0, 1.0
 
     def __call__(self, window: Window) -> Relaxation:
         """Relaxation of a window; its ``model_seconds`` are those of the edits."""
@@ -69,9 +69,9 @@ class RelaxationProgram:
             used = float(window.gpus @ window.most_rounds)  # any use of the GPUs is as good
             share = min(1.0, window.capacity * window.rounds / max(used, 1.0))
             return answer(window, window.most_rounds * share, 0.0, 0.0, np.zeros(len(window)), begin)
-        # The objective in units of the last one, so that the solver's relative gap is that of (11).
+        # The objective in units of what the last one was made up of: the solver's gap is that of (11).
         natural = worth or window.makespan_weight * window.round_seconds
-        unit = 1.0 / min(max(self._objective or natural, _RANGE[0] * natural), _RANGE[1] * natural)
+        unit = 1.0 / min(max(self._size or natural, _RANGE[0] * natural), _RANGE[1] * natural)
         names = [window.names[j] for j in own.tolist()]
         self._edit(window, own, names, unit)
         edited = time.perf_counter() - begin
@@ -79,11 +79,11 @@ class RelaxationProgram:
         while True:
             self.solver.tolerance = tolerance
             relaxed = self._solve(window, own, names, unit, begin)
-            wanted = self.tolerance * abs(relaxed.objective)
+            wanted = self.tolerance * relaxed.size
             if relaxed.bound - relaxed.objective <= wanted or tolerance <= _LEAST_TOLERANCE:
                 break
             tolerance *= _TIGHTER
-        self._objective = abs(relaxed.objective)
+        self._size = relaxed.size
         return replace(relaxed, seconds=time.perf_counter() - begin, model_seconds=edited)
 
     # ---- edits -----------------------------------------------------------------------------------

@@ -52,6 +52,8 @@ class Relaxation:
         Of these rounds, to be maximised.
     bound : float
         No plan has a larger objective.
+    size : float
+        What the objective is made up of; gaps are relative to it.
     capacity_price : float
         mu, of a GPU for a round.
     work_price : float
@@ -66,6 +68,7 @@ class Relaxation:
     rounds: Floats
     objective: float
     bound: float
+    size: float
     capacity_price: float
     work_price: float
     job_prices: Floats
@@ -149,7 +152,8 @@ def answer(window: Window, rounds: Floats, mu: float, work: float, jobs: Floats,
     mu, work, jobs = _feasible_prices(window, mu, work, jobs)
     bound = dual_bound(window, mu, work, jobs)
     objective = window.relaxed_objective(rounds)
-    return Relaxation(rounds, objective, bound, mu, work, jobs, time.perf_counter() - begin)
+    seconds = time.perf_counter() - begin
+    return Relaxation(rounds, objective, bound, window.size(rounds), mu, work, jobs, seconds)
 
 
 def dual_bound(window: Window, mu: float, work: float, jobs: Floats) -> float:

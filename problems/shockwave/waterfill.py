@@ -113,7 +113,7 @@ def solve_waterfilling(window: Window) -> Relaxation:
             high = middle
         else:
             low = middle
-        if high - low <= _CLOSE * max(high, 1.0):
+        if high - low <= _CLOSE * max(high, seconds):
             break
     low, high = max(high, floor), max(float(window.remaining.max(initial=0.0)), floor)
     none = np.zeros(len(window))
@@ -140,7 +140,7 @@ def solve_waterfilling(window: Window) -> Relaxation:
                 low, over = middle, at[2]
             else:
                 high, (mu, rounds, alpha) = middle, at
-            if high - low <= _CLOSE * max(high, 1.0):
+            if high - low <= _CLOSE * max(high, seconds):
                 break
         # The slopes jump where a job enters another segment: between the two sides of the jump all are right.
         spread = float(over.sum() - alpha.sum())
@@ -155,7 +155,7 @@ def solve_waterfilling(window: Window) -> Relaxation:
     # The price of GPU time has in it what the other part of H saves by using it.
     mu += work * seconds / window.capacity
     relaxed = answer(window, rounds, mu, work, alpha, begin)
-    if relaxed.bound - relaxed.objective <= _CERTAIN * max(abs(relaxed.objective), _CERTAIN):
+    if relaxed.bound - relaxed.objective <= _CERTAIN * relaxed.size:
         return relaxed
     # Where GPU time is just used up at an end of a segment, many prices of it fit; alpha says which.
     highest = float((filling.worth * window.segment_gain / filling.utility).max())

@@ -109,7 +109,7 @@ class Window:
     @property
     def makespan_weight(self) -> float:
         """lambda / Z_0, the factor on H."""
-        return self.lam / max(float(self.total_seconds.sum()), 1.0)
+        return self.lam / (float(self.total_seconds.sum()) or 1.0)
 
     @property
     def most_rounds(self) -> Floats:
@@ -166,6 +166,11 @@ class Window:
     def relaxed_objective(self, rounds: Floats) -> float:
         """Objective of the relaxation, never below :meth:`objective`."""
         return self.welfare(self.relaxed_utility(rounds)) - self.makespan_weight * self.makespan(rounds)
+
+    def size(self, rounds: Floats) -> float:
+        """What the objective of the relaxation is made up of: its terms' magnitudes, which may cancel."""
+        logs = abs(np.log(self.relaxed_utility(rounds)))
+        return self.scale * float(np.dot(self.weights, logs)) + self.makespan_weight * self.makespan(rounds)
 
 
 def build_window(

@@ -1,0 +1,203 @@
+"""Copies of a program: independent of it, the same in every bit, and the same in what they answer next."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import PlainRequest, random_plain, snapshot
+
+from copter import ContinualProgram, CopterError, EditError, LogTerm, ProximalPoint, make_solver
+
+WAYS = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda pair: pickle.loads(pickle.dumps(pair)),
+    "old pickle": lambda pair: pickle.loads(pickle.dumps(pair, protocol=2)),
+}
+
+
+def rich() -> ContinualProgram:
+    """A program with everything that one can have, with holes in its tables and pools."""
+    program = ContinualProgram()
+    for name, upper in (("a", 6.0), ("b", 5.0), (("rack", 1), 4.0), (7, 3.0)):
+        program.add_resource(name, upper, lower=0.0)
+    shared = program.add_template({"a": [1.0, 2.0, 0.0], 7: 1.0}, 3)
+    program.add_requests(
+        ["t1", "t2", "gone"], -np.arange(1.0, 10.0), [3, 3, 3], shared, totals=[1.0, 1.0, 2.0]
+    )
+    program.add_request("own", [-3.0, -1.0], {"b": 1.0}, total=2.0, upper=[1.0, 1.5], override={1: -4.0})
+    program.add_request("late", [-1.0] * 4, {"a": 0.5, "b": [1.0, 0.0, 1.0, 2.0]}, total=1.0, start={2: 1.0})
+    program.add_request(
+        "log", [0.0, 0.0], {("rack", 1): 1.0}, term=LogTerm(2.0, 0.1, [1.0, 3.0]), integral=True
+    )
+    program.update_requests(["log"], terms={"weight": [2.5]})
+    program.remove_request("gone")
+    program.add_resource("spare", 1.0)
+    program.drop_resource("spare")
+    return program
+
+
+def edit(program: ContinualProgram) -> None:
+    """Edits that use free slots, free slices and new room."""
+    template = next(iter(program._templates.values()))
+    program.add_request("new", [-9.0, -2.0, -1.0], template, total=1.0)
+    program.add_request("wide", [-1.0] * 90, {"b": np.linspace(1, 2, 90)}, total=1.0)
+    program.update_request("own", override={0: -7.0}, scale=2.0)
+    program.update_request("late", costs=[-2.0], usage={"a": 1.0})
+    program.remove_request("t1")
+    program.set_capacity("a", upper=5.5)
+    program.add_resource("more", 2.0)
+
+
+def same_answers(one, other, rounds=1) -> None:
+    """Two (program, solver) pairs answer alike, bit by bit."""
+    for _ in range(rounds):
+        first, second = (solver.solve(program) for program, solver in (one, other))
+        assert (first.status, first.iterations, first.churn) == (
+            second.status,
+            second.iterations,
+            second.churn,
+        )
+        assert (first.warm_started, first.warm_reason) == (second.warm_started, second.warm_reason)
+        assert (
+            np.array([first.objective, first.bound]).tobytes()
+            == np.array([second.objective, second.bound]).tobytes()
+        )
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(first.nonzeros, second.nonzeros, strict=True))
+        assert first.y.tobytes() == second.y.tobytes()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_copy_holds_the_same_and_answers_the_same_after_the_same_edits(way):
+    original = rich()
+    twin = WAYS[way](original)
+    assert type(twin) is ContinualProgram
+    assert snapshot(twin) == snapshot(original)
+    for program in (original, twin):
+        edit(program)
+    assert snapshot(twin) == snapshot(original)
+    same_answers((original, ProximalPoint()), (twin, ProximalPoint()))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_edits_of_a_copy_leave_the_original_alone_and_the_other_way_round(way):
+    original = rich()
+    twin = WAYS[way](original)
+    before = snapshot(original)
+    edit(twin)
+    assert snapshot(original) == before
+    assert twin.costs("new").tolist() == [-9.0, -2.0, -1.0]
+    after = snapshot(twin)
+    edit(original)
+    original.remove_requests(["t2", "late", "log"])
+    assert snapshot(twin) == after
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_added_to_a_copy_counts_in_its_solve(way):
+    program = ContinualProgram()
+    program.add_resource("gpu", 4.0)
+    program.add_request("a", [-1.0], {"gpu": 1.0}, total=1.0)
+    twin = WAYS[way](program)
+    twin.add_request("b", [-5.0], {"gpu": 1.0}, total=2.0)
+    assert twin.costs("b").tolist() == [-5.0]
+    assert ProximalPoint().solve(twin).objective == pytest.approx(-11.0)
+    assert ProximalPoint().solve(program).objective == pytest.approx(-1.0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), way=st.sampled_from(list(WAYS)))
+def test_random_programs_and_their_copies_go_the_same_way(seed, way):
+    rng = np.random.default_rng(seed)
+    plain = random_plain(rng, "packing")
+    original, solver = plain.build(), ProximalPoint(tolerance=1e-7)
+    solver.solve(original)
+    pair = copy.deepcopy((original, solver)) if way == "copy" else WAYS[way]((original, solver))
+    for step in range(3):
+        new = PlainRequest([-1.0 - step, -0.5], {next(iter(plain.resources)): {0: 1.0, 1: 0.5}}, 1.0)
+        leaving = rng.choice(list(original.request_ids))
+        for program in (original, pair[0]):
+            program.remove_request(leaving)
+            usage = {id: (list(e), list(e.values())) for id, e in new.usage.items()}
+            program.add_request(f"new {step}", new.costs, usage, total=new.total)
+        assert snapshot(pair[0]) == snapshot(original)
+        same_answers((original, solver), pair)
+
+
+@pytest.mark.parametrize("way", ["deepcopy", "pickle"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_solver_copied_along_with_its_program_is_as_warm(way, order):
+    program, solver = rich(), ProximalPoint()
+    solver.solve(program)
+    twins = WAYS[way]((program, solver)[::order])[::order]
+    edit(program)
+    edit(twins[0])
+    same_answers((program, solver), twins)
+    assert twins[1].solve(twins[0]).warm_reason == "last round's x and prices"
+
+
+def test_a_shallow_copy_of_a_solver_is_warm_for_the_same_program():
+    program, solver = rich(), ProximalPoint()
+    solver.solve(program)
+    other = copy.copy(solver)
+    edit(program)
+    same_answers((program, solver), (program, other))
+
+
+@pytest.mark.parametrize(
+    "name", ["highs-hot", "highs-simplex", "highs-ipm", "glop", "pdlp", "copter-rebuild"]
+)
+@pytest.mark.parametrize("way", ["copy", "deepcopy", "pickle"])
+def test_other_solvers_are_copied_too(name, way):
+    program, solver = random_plain(np.random.default_rng(3), "packing").build(), make_solver(name)
+    first = solver.solve(program)
+    again = WAYS[way](solver)
+    assert solver.solve(program).objective == pytest.approx(first.objective, rel=1e-5)
+    assert again.solve(program).objective == pytest.approx(first.objective, rel=1e-5)
+
+
+def test_a_copy_of_highs_hot_starts_cold():
+    program, solver = random_plain(np.random.default_rng(3), "packing").build(), make_solver("highs-hot")
+    solver.solve(program)
+    twin, its = copy.deepcopy((program, solver))
+    found = its.solve(twin)
+    assert (found.warm_started, found.warm_reason) == (False, "first round of this program")
+    assert solver.solve(program).warm_started
+
+
+def test_handles_of_templates_are_good_for_copies_but_not_for_other_programs():
+    one, other = ContinualProgram(), ContinualProgram()
+    for program in (one, other):
+        program.add_resource("a", 1.0)
+    template, others = (program.add_template({"a": 1.0}, 1) for program in (one, other))
+    for way in WAYS.values():
+        twin = way(one)
+        twin.add_request("x", [1.0], template)
+        with pytest.raises(EditError, match="no such template"):
+            twin.add_request("y", [1.0], others)
+    twin = copy.copy(one)
+    mine, its = one.add_template({"a": 2.0}, 1), twin.add_template({"a": 3.0}, 1)
+    with pytest.raises(CopterError):
+        one.add_request("z", [1.0], its)
+    with pytest.raises(CopterError):
+        twin.drop_template(mine)
+
+
+def test_ids_of_a_deep_copy_are_the_same_objects():
+    program, job = ContinualProgram(), object()
+    program.add_resource("a", 1.0)
+    program.add_request(job, [-1.0], {"a": 1.0})
+    assert copy.deepcopy(program).costs(job).tolist() == [-1.0]
+
+
+def test_the_answer_of_a_copy_can_be_pickled():
+    program = rich()
+    solution = ProximalPoint().solve(program)
+    again = pickle.loads(pickle.dumps(solution))
+    assert again.price == solution.price
+    assert all(again.x[id].tobytes() == solution.x[id].tobytes() for id in program.request_ids)

@@ -1,0 +1,98 @@
+"""Every domain in its users' units: bytes or gigabytes, bits or terabits, seconds or hours; one answer."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from networks import networks, volumes_for
+from shockwave_cases import windows
+
+from copter import make_solver
+from copter.problems.load_balancing import LoadBalancer
+from copter.problems.shockwave import solve_relaxation, solve_waterfilling
+from copter.problems.shockwave.program import RelaxationProgram
+from copter.problems.sia import Cluster, GpuType, Job, ReplicaProfile, SiaPolicy
+from copter.problems.traffic import TrafficEngineering
+
+UNITS = [1e-9, 1e-3, 3600.0, 1e9]
+units = st.sampled_from(UNITS)
+
+
+@given(case=networks().flatmap(lambda n: st.tuples(st.just(n), volumes_for(n[1]))), unit=units)
+@settings(max_examples=30, deadline=None)
+@pytest.mark.parametrize("objective", ["max-flow", "min-mlu"])
+def test_traffic(objective, case, unit):
+    (topology, paths), volume = case
+
+    def carried(unit):
+        scaled = topology.with_capacity(topology.capacity * unit)
+        traffic = TrafficEngineering(scaled, paths, objective)
+        traffic.set_volumes(volume * unit)
+        return traffic.round(make_solver("copter")).flows
+
+    one, other = carried(1.0), carried(unit)
+    power = unit if objective == "max-flow" else 1.0
+    assert other.objective / power == pytest.approx(one.objective, rel=2e-5)
+    assert other.gap <= 1e-4 or not np.isfinite(one.objective)
+
+
+@given(seed=st.integers(0, 2**32), load=units, size=units)
+@settings(max_examples=25, deadline=None)
+def test_load_balancing(seed, load, size):
+    def rounds(load, size):
+        rng = np.random.default_rng(seed)
+        balancer = LoadBalancer()
+        sizes = rng.uniform(0.5, 2.0, 20)
+        for server in range(4):
+            balancer.add_server(server, float(sizes.sum()) / 2 * size)
+        places = rng.integers(0, 4, 20).tolist()
+        balancer.add_shards(range(20), rng.uniform(1, 9, 20) * load, sizes * size, places)
+        solver, done = make_solver("copter"), []
+        for _ in range(3):
+            done.append(balancer.round(solver))
+            balancer.set_loads(rng.uniform(1, 9, 20) * load)
+        return done
+
+    for one, other in zip(rounds(1.0, 1.0), rounds(load, size), strict=True):
+        assert other.bound / size == pytest.approx(one.bound, rel=1e-3, abs=1e-3)
+        assert other.imbalance <= 0.1 + 1e-6 and one.imbalance <= 0.1 + 1e-6
+        # The relaxation has many answers, so two prices within the tolerance may lead to other moves.
+        assert other.cost / size <= 1.5 * one.cost + 2.0 and one.cost <= 1.5 * other.cost / size + 2.0
+
+
+@given(window=windows(most=6, rounds=5), unit=units)
+@settings(max_examples=25, deadline=None)
+def test_shockwave(window, unit):
+    other = replace(
+        window,
+        remaining=window.remaining * unit,
+        total_seconds=window.total_seconds * unit,
+        round_seconds=window.round_seconds * unit,
+    )
+    expected = solve_waterfilling(window)
+    assert expected.bound - expected.objective <= 1e-8 * expected.size
+    for solve in (solve_waterfilling, solve_relaxation, RelaxationProgram(1e-6)):
+        found = solve(other)
+        assert found.size == pytest.approx(expected.size, rel=1e-4, abs=1e-12)
+        assert abs(found.objective - expected.objective) <= 1e-5 * expected.size
+        assert found.bound >= expected.objective - 1e-9 * expected.size
+
+
+@given(seed=st.integers(0, 2**32), unit=units)
+@settings(max_examples=20, deadline=None)
+def test_sia(seed, unit):
+    """Throughput in samples or in billions of them a second."""
+
+    def chosen(unit):
+        rng = np.random.default_rng(seed)
+        policy = SiaPolicy(Cluster([GpuType("A", 4, 2), GpuType("B", 4, 4)]), scale_up_limit=None)
+        for k in range(8):
+            speed = rng.uniform(1.0, 9.0, 2) * unit
+            replica = {"A": (1, speed[0]), "B": (2, speed[1])}
+            policy.submit(Job(f"j{k}", ReplicaProfile(f"m{k}", 30.0, 1e6 * unit, replica)))
+        return [policy.round(make_solver("copter"), 60.0 * (k + 1)) for k in range(2)]
+
+    for one, other in zip(chosen(1.0), chosen(unit), strict=True):
+        assert other.rounded.objective == pytest.approx(one.rounded.objective, rel=1e-6)
