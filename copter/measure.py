@@ -232,7 +232,9 @@ class LooseColumns(NamedTuple):
         wrong = (p < 0) & ~curved[self.slot]
         return float((-p[wrong] / np.maximum(whole, _floors(self.unit, little))[wrong]).max(initial=0.0))
 
-    def floors(self, slot: NDArray[np.int64], column: NDArray[np.int64], little: float) -> NDArray[np.float64]:
+    def floors(
+        self, slot: NDArray[np.int64], column: NDArray[np.int64], little: float
+    ) -> NDArray[np.float64]:
         """What reduced costs of some columns are judged against at least: what is little for a unit of each.
 
         Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
@@ -269,7 +271,9 @@ def _geometric_means(
     some = value != 0
     owner = np.repeat(np.arange(pointer.size - 1), np.diff(pointer))[some]
     row, size = row[some], np.log(abs(value[some]))
-    in_row, in_column = (np.maximum(np.bincount(k, minlength=n), 1) for k, n in ((row, m), (owner, pointer.size - 1)))
+    in_row, in_column = (
+        np.maximum(np.bincount(k, minlength=n), 1) for k, n in ((row, m), (owner, pointer.size - 1))
+    )
     factor, scale = np.zeros(m), np.zeros(pointer.size - 1)
     for _ in range(_MEAN_PASSES if size.size else 0):
         factor = -np.bincount(row, size + scale[owner], m) / in_row

@@ -191,8 +191,18 @@ class Stopwatch:
 #: name -> (module, class, settings, one line for people)
 SOLVERS: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "copter": ("proximal", "ProximalPoint", {"inner": "auto"}, "proximal point, warm, inner solver chosen"),
-    "copter-cd": ("proximal", "ProximalPoint", {"inner": "cd", "hand_over": False}, "proximal point, warm, coordinate descent"),
-    "copter-newton": ("proximal", "ProximalPoint", {"inner": "newton", "hand_over": False}, "proximal point, warm, Newton-CG"),
+    "copter-cd": (
+        "proximal",
+        "ProximalPoint",
+        {"inner": "cd", "hand_over": False},
+        "proximal point, warm, coordinate descent",
+    ),
+    "copter-newton": (
+        "proximal",
+        "ProximalPoint",
+        {"inner": "newton", "hand_over": False},
+        "proximal point, warm, Newton-CG",
+    ),
     "copter-cold": ("proximal", "ProximalPoint", {"warm_start": False}, "proximal point, cold every round"),
     "copter-rebuild": ("rebuild", "Rebuild", {}, "proximal point, warm, program rebuilt every round"),
     "highs-hot": ("highs_hot", "HighsHot", {}, "HiGHS simplex, model and basis kept between rounds"),
