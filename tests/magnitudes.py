@@ -104,9 +104,7 @@ def evened_out(model: Model) -> tuple[Model, np.ndarray, float]:
     return scaled, column, float(unit)
 
 
-def faults(
-    model: Model, plain: Model, unit: float, answer, tolerance: float = TOLERANCE
-) -> list[str]:
+def faults(model: Model, plain: Model, unit: float, answer, tolerance: float = TOLERANCE) -> list[str]:
     """What is wrong with an answer to ``model``, which is ``plain`` in other units (of cost: ``unit``)."""
     wanted = reference(plain)
     found = answer.status.value
@@ -116,7 +114,11 @@ def faults(
     over = worst_row(model, x)
     if answer.ray is not None and proven(model, answer):
         return []  # HiGHS' tolerances are absolute
-    if wanted.status == "unknown" or (wanted.status, found) == ("infeasible", "optimal") and over <= tolerance:
+    if (
+        wanted.status == "unknown"
+        or (wanted.status, found) == ("infeasible", "optimal")
+        and over <= tolerance
+    ):
         return []  # infeasible by less than is asked for
     if found != wanted.status:
         return [f"{found} for {wanted.status}"]
@@ -127,7 +129,9 @@ def faults(
         wrong.append("a row is over")
     size = max(float(abs(plain.c) @ abs(wanted.x)), abs(wanted.objective))
     worse = float(model.c @ x) / unit - wanted.objective
-    if worst_row(plain, wanted.x) <= tolerance and worse > tolerance * size + 1e-9 * np.abs(plain.c).max(initial=0.0):
+    if worst_row(plain, wanted.x) <= tolerance and worse > tolerance * size + 1e-9 * np.abs(plain.c).max(
+        initial=0.0
+    ):
         wrong.append("worse than HiGHS")
     return wrong
 
@@ -166,7 +170,12 @@ def edited(plain: PlainProgram, program: ContinualProgram, rng: np.random.Genera
     plain.requests[("again", gone)] = request
     usage = {i: (list(e), list(e.values())) for i, e in request.usage.items()}
     program.add_request(
-        ("again", gone), request.costs, usage, total=request.total, relation=request.relation, upper=request.upper
+        ("again", gone),
+        request.costs,
+        usage,
+        total=request.total,
+        relation=request.relation,
+        upper=request.upper,
     )
     for id, (lower, upper) in plain.resources.items():
         if rng.random() < 0.3 and np.isfinite(upper) and upper > 0:
