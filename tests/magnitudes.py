@@ -104,7 +104,9 @@ def evened_out(model: Model) -> tuple[Model, np.ndarray, float]:
     return scaled, column, float(unit)
 
 
-def faults(model: Model, plain: Model, unit: float, answer, tolerance: float = TOLERANCE) -> list[str]:
+def faults(
+    model: Model, plain: Model, unit: float, answer, tolerance: float = TOLERANCE
+) -> list[str]:
     """What is wrong with an answer to ``model``, which is ``plain`` in other units (of cost: ``unit``)."""
     wanted = reference(plain)
     found = answer.status.value
@@ -114,11 +116,7 @@ def faults(model: Model, plain: Model, unit: float, answer, tolerance: float = T
     over = worst_row(model, x)
     if answer.ray is not None and proven(model, answer):
         return []  # HiGHS' tolerances are absolute
-    if (
-        wanted.status == "unknown"
-        or (wanted.status, found) == ("infeasible", "optimal")
-        and over <= tolerance
-    ):
+    if wanted.status == "unknown" or (wanted.status, found) == ("infeasible", "optimal") and over <= tolerance:
         return []  # infeasible by less than is asked for
     if found != wanted.status:
         return [f"{found} for {wanted.status}"]
@@ -129,9 +127,7 @@ def faults(model: Model, plain: Model, unit: float, answer, tolerance: float = T
         wrong.append("a row is over")
     size = max(float(abs(plain.c) @ abs(wanted.x)), abs(wanted.objective))
     worse = float(model.c @ x) / unit - wanted.objective
-    if worst_row(plain, wanted.x) <= tolerance and worse > tolerance * size + 1e-9 * np.abs(plain.c).max(
-        initial=0.0
-    ):
+    if worst_row(plain, wanted.x) <= tolerance and worse > tolerance * size + 1e-9 * np.abs(plain.c).max(initial=0.0):
         wrong.append("worse than HiGHS")
     return wrong
 
@@ -170,12 +166,7 @@ def edited(plain: PlainProgram, program: ContinualProgram, rng: np.random.Genera
     plain.requests[("again", gone)] = request
     usage = {i: (list(e), list(e.values())) for i, e in request.usage.items()}
     program.add_request(
-        ("again", gone),
-        request.costs,
-        usage,
-        total=request.total,
-        relation=request.relation,
-        upper=request.upper,
+        ("again", gone), request.costs, usage, total=request.total, relation=request.relation, upper=request.upper
     )
     for id, (lower, upper) in plain.resources.items():
         if rng.random() < 0.3 and np.isfinite(upper) and upper > 0:
