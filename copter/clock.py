@@ -100,7 +100,7 @@ def ctrl_c_cancels(clock: Clock) -> Iterator[None]:
     """Let Ctrl-C cancel the solve, and raise KeyboardInterrupt when it has ended.
 
     In the middle of compiled code the exception would leave things halfway.  A second Ctrl-C raises at once.
-    If the process has a handler of its own for the signal it is left alone; it may call ``cancel``.
+    A handler that the process has for the signal is left alone; it may call a solver's ``cancel``.
     """
     ours = (
         current() is None
@@ -145,6 +145,16 @@ def running(clock: Clock) -> Iterator[Clock]:
         yield clock
     finally:
         _local.clock = before
+
+
+def check_for(seconds: float) -> None:
+    """Raise Interrupted if the solve that this thread is in has no time for ``seconds`` of work in one piece.
+
+    What takes less than a moment is always begun.
+    """
+    clock = current()
+    if clock is not None and seconds > _GRACE and clock.over(seconds):
+        raise Interrupted(clock.why())
 
 
 def check() -> None:

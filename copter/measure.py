@@ -379,11 +379,21 @@ def _least_stake(view, begin, end, step):  # type: ignore[no-untyped-def]
     return least
 
 
-@kernel
-def _row_units(view, wanted):  # type: ignore[no-untyped-def]
+def _row_units(view: StoreView, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The same for the columns that a bound or a total holds."""
+    if not wanted.any():
+        return np.zeros(wanted.size)
+    bounds = chunk_bounds(view.n_columns)
+    parts = run_chunks(
+        lambda k: _units_of(view, wanted, bounds[k], bounds[k + 1]), bounds.size - 1, threads=None
+    )
+    return np.maximum.reduce(parts)
+
+
+@kernel
+def _units_of(view, wanted, begin, end):  # type: ignore[no-untyped-def]
     units = np.zeros(wanted.size)
-    for q in range(view.n_columns.size):
+    for q in range(begin, end):
         usage = view.usage[q]
         pointer, entry = view.pointer_start[usage], view.entry_start[usage]
         for j in range(view.n_columns[q]):

@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.clock import Clock, Interrupted
+from copter.clock import Clock, Interrupted, check_for
 from copter.compiled import compile_program
+from copter.solvers.base import Stopwatch
 from copter.solvers.baseline import Baseline, Layout, Outcome
 from copter.solvers.highs_model import answer, check, engine, pass_model, run_until, set_option, status_of
 from copter.solvers.settings import Setting, one_of, share_or_nothing, switch
@@ -116,7 +117,9 @@ class HighsRebuild(Baseline):
         return {name: value for name, value in options.items() if name.endswith(("tolerance", "gap"))}
 
     def _load(self, program: ContinualProgram) -> Layout:
+        watch = Stopwatch()
         self._compiled = compile_program(program)
+        check_for(watch())  # HiGHS takes it in one piece
         self._highs = engine(self.threads, **self._options())
         pass_model(self._highs, self._compiled, integral=self.method == "milp")
         return Layout.of(program)

@@ -28,7 +28,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.clock import Clock
+from copter.clock import Clock, check_for
 from copter.clock import check as check_clock
 from copter.compiled import (
     append_sum_rows,
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from copter.program import ContinualProgram
     from copter.store import ConstraintStore
 
+_START_SHARE = 4.0
+"""Of the time that the model took: with less time left a first basis is not looked for."""
 _START_FROM = 20_000
 """Columns from which on the first basis is looked for with copter."""
 
@@ -126,6 +128,8 @@ class HighsHot(Baseline):
         """Give a large new model a basis near the optimum, if copter finds one in half of the time."""
         if self._warm[0] or not self.keep_basis or int(model.size.sum()) < _START_FROM:
             return False
+        if clock.over(_START_SHARE * model.seconds):
+            return False
         share = None if clock.left() == math.inf else clock.left() / 2
         basis = first_basis(model.program, deadline=share, threads=self.threads)
         if basis is None or model.highs.setBasis(basis) == highspy.HighsStatus.kError:
@@ -169,13 +173,22 @@ class HotModel:
     ----------
     highs : highspy.Highs
     program : ContinualProgram
+
+    Attributes
+    ----------
+    seconds : float
+        That making it took.
     """
 
     def __init__(self, highs: highspy.Highs, program: ContinualProgram) -> None:
         self.highs, self.program = highs, program
         self.store: ConstraintStore = program.store
         store, table = self.store, self.store.requests
-        pass_model(highs, compile_program(program))
+        watch = Stopwatch()
+        compiled = compile_program(program)
+        check_for(watch())
+        pass_model(highs, compiled)
+        self.seconds = watch()
         self.slot = program.request_slots
         self.birth, self.size = table.birth[self.slot], table.n_columns[self.slot]
         self.bound = _common_bound(store, self.slot)

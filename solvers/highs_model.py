@@ -13,7 +13,6 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.clock import check as check_clock
 from copter.errors import SolverError
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from copter.clock import Clock
     from copter.compiled import CompiledProgram
 
-_PIECE = 200_000
-"""Columns that are handed over at once."""
 _GRACE = 0.02
 """Seconds by which a run may miss its limit before it is given up."""
 _MODEL_STATUS = {
@@ -91,53 +88,28 @@ def check(status: highspy.HighsStatus, what: str) -> None:
 
 
 def pass_model(highs: highspy.Highs, compiled: CompiledProgram, *, integral: bool = False) -> None:
-    """Give HiGHS the whole program; its integrality only if wanted.
-
-    A large one goes in pieces, between which the solve's clock is looked at.
-    """
+    """Give HiGHS the whole program; its integrality only if wanted."""
     matrix = compiled.A
     n, m = compiled.c.size, compiled.row_lower.size
-    first = min(n, _PIECE)
-    nnz = int(matrix.indptr[first])
     kinds = compiled.integrality.astype(np.int32) if integral else np.zeros(n, np.int32)
     status = highs.passModel(
-        first,
+        n,
         m,
-        nnz,
+        matrix.nnz,
         int(highspy.MatrixFormat.kColwise),
         int(highspy.ObjSense.kMinimize),
         0.0,
-        compiled.c[:first],
-        compiled.lower[:first],
-        compiled.upper[:first],
+        compiled.c,
+        compiled.lower,
+        compiled.upper,
         compiled.row_lower,
         compiled.row_upper,
-        matrix.indptr[: first + 1],
-        matrix.indices[:nnz],
-        matrix.data[:nnz],
-        kinds[:first],
+        matrix.indptr,
+        matrix.indices,
+        matrix.data,
+        kinds,
     )
     check(status, "the model")
-    for begin in range(first, n, _PIECE):
-        check_clock()
-        part = slice(begin, min(n, begin + _PIECE))
-        size = part.stop - begin
-        entries = slice(int(matrix.indptr[begin]), int(matrix.indptr[part.stop]))
-        status = highs.addCols(
-            size,
-            compiled.c[part],
-            compiled.lower[part],
-            compiled.upper[part],
-            entries.stop - entries.start,
-            matrix.indptr[begin : part.stop] - entries.start,
-            matrix.indices[entries],
-            matrix.data[entries],
-        )
-        check(status, "columns of the model")
-        if integral:
-            columns = np.arange(begin, part.stop, dtype=np.int32)
-            own = kinds[part].astype(np.uint8)
-            check(highs.changeColsIntegrality(size, columns, own), "integrality of columns")
 
 
 def status_of(highs: highspy.Highs) -> tuple[Status, str]:

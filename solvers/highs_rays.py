@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from copter.clock import Interrupted
+from copter.clock import Interrupted, check_for
 from copter.compiled import compile_program
 from copter.rays import farkas_ray, primal_ray
 from copter.solution import Ray, Status, dense_to_sparse
@@ -36,7 +36,9 @@ def find_ray(program: ContinualProgram, claim: Status, clock: Clock) -> tuple[St
     alone = farkas_ray(program, np.zeros(program.store.rows.size))
     if alone is not None:  # a request whose own bounds cannot meet its sum row
         return Status.INFEASIBLE, alone
+    begin = clock()
     compiled = compile_program(program)
+    check_for(clock() - begin)
     highs = engine(None, presolve="off", solver="simplex", simplex_strategy=1)
     pass_model(highs, compiled)
     run_until(highs, clock)

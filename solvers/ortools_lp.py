@@ -25,7 +25,7 @@ from ortools.linear_solver.python.model_builder_helper import (
 from ortools.pdlp import solve_log_pb2, solvers_pb2
 from ortools.pdlp.python import pdlp
 
-from copter.clock import Clock, Interrupted, current
+from copter.clock import Clock, check_for
 from copter.compiled import compile_program
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
@@ -54,10 +54,10 @@ _PDLP_STATUS = {
     solve_log_pb2.TERMINATION_REASON_KKT_MATRIX_PASS_LIMIT: Status.ITERATION_LIMIT,
 }
 _SHARPENINGS = 8
+_SECONDS_A_NONZERO, _LOOK_SHARE = 1e-8, 0.03
+"""Of an iteration of PDLP, about; and the share of its time after which it is to look at its limit again."""
 _GRACE = 0.02
 """Seconds by which GLOP may miss its limit before it is given up."""
-_MANY = 200_000
-"""Columns from which on what is done in one piece takes long."""
 
 
 class Glop(Baseline):
@@ -74,7 +74,7 @@ class Glop(Baseline):
         watch = Stopwatch()
         compiled = compile_program(program)
         self._upper = compiled.upper
-        _check_for(watch(), compiled.c.size)  # it is filled in one piece, in about the same time
+        check_for(1.5 * watch())  # it is filled in one piece
         self._builder: Any = ModelBuilderHelper()  # its stubs get numpy's types wrong
         self._builder.fill_model_from_sparse_data(
             compiled.lower,
@@ -134,8 +134,11 @@ class Pdlp(Baseline):
         self._memory = None
 
     def _load(self, program: ContinualProgram) -> Layout:
+        watch = Stopwatch()
         self._program, self._layout = program, Layout.of(program)
         self._compiled = compiled = compile_program(program)
+        self._edit = watch()
+        check_for(self._edit)
         qp = self._qp = pdlp.QuadraticProgram()
         qp.objective_vector = compiled.c
         qp.constraint_matrix = compiled.A
@@ -156,7 +159,8 @@ class Pdlp(Baseline):
 
     def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
         tolerance, left = self.tolerance * sharper, clock.left(reserve)
-        # It keeps the GIL: nothing ends it but its own limit, which it looks at between iterations.
+        # It keeps the GIL: nothing ends it but its own limit, which it looks at between iterations only.
+        left = max(0.0, left - self._edit)
         parameters = self._parameters(tolerance, None if left == math.inf else left)
         watch = Stopwatch()
         result = pdlp.primal_dual_hybrid_gradient(self._qp, parameters, self._begin)
@@ -188,16 +192,14 @@ class Pdlp(Baseline):
         wanted.eps_optimal_objective_gap_relative = tolerance / 2
         if limit is not None:
             parameters.termination_criteria.time_sec_limit = limit
+            iteration = _SECONDS_A_NONZERO * max(1, self._compiled.A.nnz)
+            looks = int(_LOOK_SHARE * limit / iteration)
+            parameters.termination_check_frequency = min(
+                max(1, looks), parameters.termination_check_frequency
+            )
         if self.threads is not None:
             parameters.num_threads = self.threads
         return parameters
-
-
-def _check_for(seconds: float, columns: int) -> None:
-    """Raise Interrupted if this thread's solve has no time for so many seconds of work on many columns."""
-    clock = current()
-    if clock is not None and columns >= _MANY and clock.over(seconds):
-        raise Interrupted(clock.why())
 
 
 class Memory:

@@ -102,7 +102,7 @@ def test_a_deadline_is_kept(program, name):
         begin = time.perf_counter()
         solution = solver.solve(program, deadline=deadline)
         seconds = time.perf_counter() - begin
-        assert seconds < deadline + 2.0  # the script of ``copter bench deadlines`` has the narrow margin
+        assert seconds < deadline + 2.0  # copter.bench.deadlines has the narrow margin
         assert solution.status in (Status.DEADLINE, Status.OPTIMAL, Status.NUMERICAL_ERROR), solution.reason
         assert solution.found or np.isnan(solution.objective)
 

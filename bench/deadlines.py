@@ -1,0 +1,176 @@
+"""How well deadlines are kept: random programs, solvers and deadlines, and a list of those that were not.
+
+    python -m copter.bench.deadlines --programs 20 --solves 8 --largest 1e7 --seed 0
+
+A solve keeps its deadline if it takes at most 10% or 50 ms longer, whichever is more.  Each program has
+between 1,000 columns and ``--largest``, its logarithm drawn evenly, and is solved ``--solves`` times by
+solvers drawn at random, each within 5 ms to 10 s; every second solve of a solver that keeps state is a warm
+one, after edits.  Kernels are loaded before, and are on no clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from scipy.sparse import csc_array
+
+from copter.program import ContinualProgram
+from copter.solvers.base import SOLVERS, make_solver
+
+SHARE, SECONDS = 0.1, 0.05
+"""By how much a deadline may be missed."""
+_SHORTEST, _LONGEST = 0.005, 10.0
+_SMALLEST = 1_000
+_PRIVATE = 1_000_000
+"""Programs of more columns share them by templates: it is the solvers that are measured, not the memory."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A solve with a deadline.
+
+    Attributes
+    ----------
+    solver, kind, status : str
+    columns : int
+    deadline, seconds : float
+    found : bool
+    """
+
+    solver: str
+    kind: str
+    columns: int
+    deadline: float
+    seconds: float
+    status: str
+    found: bool
+
+    @property
+    def late(self) -> bool:
+        """Whether it took longer than it may."""
+        return self.seconds > self.deadline + max(SECONDS, SHARE * self.deadline)
+
+    def __str__(self) -> str:
+        answer = "" if self.found else ", no allocation"
+        text = f"{self.solver:15s} {self.kind:12s} {self.columns:9d} columns"
+        return f"{text} {self.deadline:8.3f} s {self.seconds:8.3f} s  {self.status}{answer}"
+
+
+def random_program(rng: np.random.Generator, columns: int) -> tuple[ContinualProgram, str]:
+    """Program of about so many columns, some of them infeasible or unbounded; and which kind it is."""
+    width = int(min(columns, 10 ** rng.uniform(0.5, 2.5)))
+    requests, rows = max(1, columns // width), int(10 ** rng.uniform(0.7, 2.7))
+    kind = str(rng.choice(["packing", "assignment", "infeasible", "unbounded"], p=[0.45, 0.35, 0.1, 0.1]))
+    program = ContinualProgram()
+    capacity = requests / rows * (rng.uniform(0.3, 1.2) if kind == "packing" else 2.0)
+    for row in range(rows):
+        program.add_resource(row, 1e-6 if kind == "infeasible" else capacity)
+    exactly = kind in ("assignment", "infeasible")
+    costs = rng.uniform(0.5, 1.0, requests * width) * (1.0 if exactly else -1.0)
+    if requests * width > _PRIVATE:
+        use = {int(r): rng.uniform(0.2, 1.0, width) for r in rng.choice(rows, min(rows, 3), replace=False)}
+        usage = program.add_template(use, width)
+    else:
+        n = requests * width
+        row = rng.integers(0, rows, n).astype(np.int32)
+        usage = csc_array((rng.uniform(0.2, 1.0, n), row, np.arange(n + 1)), (rows, n))
+    program.add_requests(
+        list(range(requests)),
+        costs,
+        np.full(requests, width),
+        usage,
+        totals=np.ones(requests),
+        relation="==" if exactly else "<=",
+    )
+    if kind == "unbounded":
+        program.add_request("free", [-1.0], {})
+    return program, kind
+
+
+def edit(rng: np.random.Generator, program: ContinualProgram) -> None:
+    """Change the costs of some requests, and remove some."""
+    ids = [id for id in program.request_ids if id != "free"]
+    some = [ids[k] for k in rng.choice(len(ids), max(1, len(ids) // 50), replace=False)]
+    program.update_requests(some, scales=rng.uniform(0.5, 2.0, len(some)))
+    if len(ids) > 2:
+        program.remove_request(some[0])
+
+
+def load_kernels(names: Sequence[str]) -> None:
+    """Let every solver solve a few programs, so that all that it uses is compiled or loaded."""
+    rng = np.random.default_rng(0)
+    for columns in (1_000, 30_000, 300_000):
+        for _ in range(3):
+            program, _kind = random_program(rng, columns)
+            for name in names:
+                solver = make_solver(name)
+                solver.solve(program, deadline=3.0)
+                edit(rng, program)
+                solver.solve(program, deadline=1.0)
+
+
+def measure(programs: int, solves: int, largest: float, seed: int, names: Sequence[str]) -> list[Timed]:
+    """Solve random programs with deadlines; each is printed as it is done if it was late."""
+    rng, timed = np.random.default_rng(seed), []
+    for _ in range(programs):
+        columns = int(10 ** rng.uniform(np.log10(_SMALLEST), np.log10(largest)))
+        program, kind = random_program(rng, columns)
+        for _ in range(solves):
+            solver = make_solver(str(rng.choice(names)))
+            for turn in range(2):
+                deadline = float(np.exp(rng.uniform(np.log(_SHORTEST), np.log(_LONGEST))))
+                begin = perf_counter()
+                solution = solver.solve(program, deadline=deadline)
+                seconds = perf_counter() - begin
+                done = Timed(
+                    solver.name,
+                    kind,
+                    program.n_variables,
+                    deadline,
+                    seconds,
+                    str(solution.status),
+                    solution.found,
+                )
+                timed.append(done)
+                if done.late:
+                    print(done, flush=True)
+                if not turn:
+                    edit(rng, program)
+    return timed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print what was late and how much that is; 1 if anything was."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--programs", type=int, default=20)
+    parser.add_argument("--solves", type=int, default=8, help="a program; each is a cold and a warm solve")
+    parser.add_argument("--largest", type=float, default=1e7, help="columns of the largest program")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--solvers", default=",".join(SOLVERS), help="names, with commas between them")
+    chosen = parser.parse_args(arguments)
+    names = chosen.solvers.split(",")
+    load_kernels(names)
+    timed = measure(chosen.programs, chosen.solves, chosen.largest, chosen.seed, names)
+    for name in names:
+        own = [one for one in timed if one.solver == name]
+        if own:
+            late = [one.seconds - one.deadline for one in own if one.late]
+            worst = f", by at most {max(late):.2f} s" if late else ""
+            stopped = sum(one.status == "deadline" for one in own)
+            found = sum(one.found for one in own)
+            print(
+                f"{name:15s} {len(own):4d} solves, {stopped:4d} stopped by the deadline, {found:4d} with an "
+                f"allocation, {len(late):3d} late{worst}"
+            )
+    late = sum(one.late for one in timed)
+    print(f"{late} of {len(timed)} solves were late")
+    return int(late > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
