@@ -20,8 +20,9 @@ from strategies import KINDS, PlainProgram, PlainRequest, random_plain
 from copter import ContinualProgram, make_solver
 
 TOLERANCE = 1e-6
-UNITS = ("rows", "costs", "columns", "all", "unused")
+UNITS = ("rows", "costs", "columns", "all", "unused", "forced")
 """Changes that are another name for the same program."""
+FORCED = "forced"
 WILD = ("totals", "request costs", "everything")
 
 
@@ -35,23 +36,31 @@ def retold(plain: PlainProgram, change: str, rng: np.random.Generator, reach: in
             if id in request.usage:
                 request.usage[id] = {j: factor * v for j, v in request.usage[id].items()}
     for request in plain.requests.values():
-        unit = 10.0 ** rng.integers(-reach, reach + 1) if change in ("columns", "all") else 1.0
-        request.costs = [c * cost / unit for c in request.costs]
-        request.override = {j: c * cost / unit for j, c in request.override.items()}
-        in_units(request, unit)
-        request.usage = {id: {j: v / unit for j, v in e.items()} for id, e in request.usage.items()}
+        n = len(request.costs)
+        units = np.ones(n)
+        if change in ("columns", "all"):  # a sum row ties its columns
+            units = 10.0 ** rng.integers(-reach, reach + 1, n if request.total is None else 1) * units
+        request.costs = [c * cost / u for c, u in zip(request.costs, units, strict=True)]
+        request.override = {j: c * cost / units[j] for j, c in request.override.items()}
+        in_units(request, units)
+        request.usage = {id: {j: v / units[j] for j, v in e.items()} for id, e in request.usage.items()}
     if change == "unused":
         plain.resources["huge"] = (-INF, 1e9)
         plain.resources["tiny"] = (-1e-9, INF)
+    if change == "forced":
+        price = float(10.0 ** rng.integers(-reach, reach + 1) * rng.choice([-1.0, 1.0]))
+        plain.requests = {FORCED: PlainRequest([price], {}, 1.0, "=="), **plain.requests}
     return float(cost)
 
 
-def in_units(request: PlainRequest, unit: float) -> None:
-    """Its total and bounds times a unit."""
+def in_units(request: PlainRequest, units: np.ndarray) -> None:
+    """Its total and bounds in units of its columns."""
     if request.total is not None:
-        request.total *= unit
-    bounds = request.bounds()
-    request.upper = [u * unit for u in bounds] if isinstance(request.upper, list) else request.upper * unit
+        request.total *= float(units[0])
+    if (units != units[0]).any() or isinstance(request.upper, list):
+        request.upper = (np.array(request.bounds()) * units).tolist()
+    else:
+        request.upper = float(request.upper * units[0])
 
 
 def made_wild(plain: PlainProgram, change: str, rng: np.random.Generator, reach: int = 9) -> None:
@@ -67,7 +76,7 @@ def made_wild(plain: PlainProgram, change: str, rng: np.random.Generator, reach:
         grown = np.empty_like(x)
         for (block, _, _), request in zip(before.blocks(), plain.requests.values(), strict=True):
             factor = 10.0 ** rng.integers(-reach, reach + 1)
-            in_units(request, factor)
+            in_units(request, np.full(len(request.costs), factor))
             grown[block] = factor * x[block]
         after, old = plain.model(), before.A @ x
         new = after.A @ grown
@@ -110,12 +119,12 @@ def faults(model: Model, plain: Model, unit: float, answer, tolerance: float = T
     found = answer.status.value
     if found in ("numerical_error", "iteration_limit"):
         return [found]
-    x = np.concatenate([np.zeros(0), *(answer.x[id] for id in answer.x)])
-    over = worst_row(model, x)
     if answer.ray is not None and proven(model, answer):
         return []  # HiGHS' tolerances are absolute
     if wanted.status == "unknown":
         return []
+    x = np.concatenate([np.zeros(0), *((answer.x or {}).values())])
+    over = worst_row(model, x) if answer.found else INF
     if (wanted.status, found) == ("infeasible", "optimal") and over <= tolerance:
         return []  # infeasible by less than is asked for
     if found != wanted.status:
@@ -126,7 +135,8 @@ def faults(model: Model, plain: Model, unit: float, answer, tolerance: float = T
     if over > tolerance * (1 + 1e-6):
         wrong.append("a row is over")
     size = max(float(abs(plain.c) @ abs(wanted.x)), abs(wanted.objective))
-    worse = float(model.c @ x) / unit - wanted.objective
+    own = slice(x.size - plain.c.size, None)  # a forced request comes first
+    worse = float(model.c[own] @ x[own]) / unit - wanted.objective
     rounding = 1e-9 * float(abs(plain.c).max(initial=0.0))
     if worst_row(plain, wanted.x) <= tolerance and worse > tolerance * size + rounding:
         wrong.append("worse than HiGHS")
@@ -137,7 +147,7 @@ def proven(model: Model, answer) -> bool:
     """Whether the ray of an answer shows what it claims."""
     if answer.ray.kind == "infeasible":
         return farkas_value(model, np.array(list(answer.ray.y.values()))) > 0
-    d = np.concatenate([answer.ray.x[id] for id in answer.x])
+    d = np.concatenate(list(answer.ray.x.values()))
     held = np.isfinite(model.upper)
     for block, kind, _ in model.blocks():
         held[block] |= bool(kind)
@@ -148,21 +158,22 @@ def proven(model: Model, answer) -> bool:
     return bool(stays and model.c @ d < -1e-9 * (abs(model.c) @ d))
 
 
-def drawn(seed: int) -> tuple[str, str, PlainProgram, np.random.Generator]:
+def drawn(seed: int, change: str = "") -> tuple[str, str, PlainProgram, np.random.Generator]:
     """Kind and change of a seed, and the program with figures near 1."""
     rng = np.random.default_rng([seed, 77])
-    kind, change = KINDS[seed % len(KINDS)], (UNITS + WILD)[seed // len(KINDS) % len(UNITS + WILD)]
+    kind = KINDS[seed % len(KINDS)]
+    change = change or (UNITS + WILD)[seed // len(KINDS) % len(UNITS + WILD)]
     return kind, change, random_plain(rng, kind), rng
 
 
 def edited(plain: PlainProgram, program: ContinualProgram, rng: np.random.Generator) -> None:
     """The same edits to both: a request leaves, one comes back with other costs, a bound grows."""
-    ids = list(plain.requests)
+    ids = [id for id in plain.requests if id != FORCED]
     gone = ids[int(rng.integers(len(ids)))]
     request = deepcopy(plain.requests.pop(gone))
     program.remove_request(gone)
-    order = rng.permutation(len(request.costs))
-    request.costs = [request.effective()[j] for j in order]
+    factors = rng.choice([0.5, 1.0, 3.0], len(request.costs))
+    request.costs = (factors * request.effective()).tolist()
     request.scale, request.override = 1.0, {}
     plain.requests[("again", gone)] = request
     usage = {i: (list(e), list(e.values())) for i, e in request.usage.items()}
@@ -180,9 +191,11 @@ def edited(plain: PlainProgram, program: ContinualProgram, rng: np.random.Genera
             program.set_capacity(id, 1.25 * upper)
 
 
-def trial(seed: int, name: str = "copter", reach: int = 9) -> tuple[str, str, list[str], list[str]]:
+def trial(
+    seed: int, name: str = "copter", reach: int = 9, change: str = ""
+) -> tuple[str, str, list[str], list[str]]:
     """Kind, change, faults of the cold answer and of the one after edits."""
-    kind, change, plain, rng = drawn(seed)
+    kind, change, plain, rng = drawn(seed, change)
     solver, unit = make_solver(name, tolerance=TOLERANCE), 1.0
     base = deepcopy(plain)
     if change in WILD:
