@@ -253,14 +253,16 @@ class _Solve:
         return found
 
     def _judged(self, status: Status, reason: str, found: Vertex | None, by: str) -> Answer:
-        """Answer with a proof; optimal only within the tolerance."""
+        """Answer with a proof; optimal within the tolerance, whatever made the solver stop, and only then."""
         if found is None:
             return Answer(status, reason, finished_by=by)
         begin = self.watch()
         x = np.clip(found.x, self.lp.lower, self.lp.upper)
         proof = prove(self.lp, x, found.y)
         self.took("check", begin)
-        if status is Status.OPTIMAL and not proof.worst <= self.tolerance:
+        if status is not Status.OPTIMAL and proof.worst <= self.tolerance:
+            status, reason = Status.OPTIMAL, f"{reason}, with a point and prices that prove it optimal"
+        elif status is Status.OPTIMAL and not proof.worst <= self.tolerance:
             status = Status.NUMERICAL_ERROR
             reason = f"{reason}, but the LP itself has a residual or gap of {proof.worst:.1e}"
         return Answer(status, reason, x, found.y, proof, finished_by=by, basis=found.basis)
