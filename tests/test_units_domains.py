@@ -17,6 +17,7 @@ from copter.problems.sia import Cluster, GpuType, Job, ReplicaProfile, SiaPolicy
 from copter.problems.traffic import TrafficEngineering
 
 UNITS = [1e-9, 1e-3, 3600.0, 1e9]
+POWERS = [2.0**-30, 2.0**10, 2.0**30]
 units = st.sampled_from(UNITS)
 
 
@@ -38,9 +39,11 @@ def test_traffic(objective, case, unit):
     assert other.gap <= 1e-4 or not np.isfinite(one.objective)
 
 
-@given(seed=st.integers(0, 2**32), load=units, size=units)
+@given(seed=st.integers(0, 2**32), load=st.sampled_from(POWERS), size=st.sampled_from(POWERS))
 @settings(max_examples=25, deadline=None)
 def test_load_balancing(seed, load, size):
+    """In powers of 2, as other factors round loads differently, which may decide between equal moves."""
+
     def rounds(load, size):
         rng = np.random.default_rng(seed)
         balancer = LoadBalancer()
@@ -56,10 +59,8 @@ def test_load_balancing(seed, load, size):
         return done
 
     for one, other in zip(rounds(1.0, 1.0), rounds(load, size), strict=True):
-        assert other.bound / size == pytest.approx(one.bound, rel=1e-3, abs=1e-3)
-        assert other.imbalance <= 0.1 + 1e-6 and one.imbalance <= 0.1 + 1e-6
-        # The relaxation has many answers, so two prices within the tolerance may lead to other moves.
-        assert other.cost / size <= 1.5 * one.cost + 2.0 and one.cost <= 1.5 * other.cost / size + 2.0
+        assert (other.cost, other.bound) == (one.cost * size, one.bound * size)
+        assert (other.gap, other.imbalance, other.movements) == (one.gap, one.imbalance, one.movements)
 
 
 @given(window=windows(most=6, rounds=5), unit=units)
@@ -72,12 +73,13 @@ def test_shockwave(window, unit):
         round_seconds=window.round_seconds * unit,
     )
     expected = solve_waterfilling(window)
-    assert expected.bound - expected.objective <= 1e-8 * expected.size
+    size = max(expected.size, window.size(np.zeros(len(window))))  # 0 where all can be done at once
+    assert expected.bound - expected.objective <= 1e-8 * size
     for solve in (solve_waterfilling, solve_relaxation, RelaxationProgram(1e-6)):
         found = solve(other)
-        assert found.size == pytest.approx(expected.size, rel=1e-4, abs=1e-12)
-        assert abs(found.objective - expected.objective) <= 1e-5 * expected.size
-        assert found.bound >= expected.objective - 1e-9 * expected.size
+        assert found.size == pytest.approx(expected.size, rel=1e-3, abs=1e-3 * size)
+        assert abs(found.objective - expected.objective) <= 1e-5 * size
+        assert found.bound >= expected.objective - 1e-9 * size
 
 
 @given(seed=st.integers(0, 2**32), unit=units)
