@@ -77,8 +77,8 @@ def random_program(rng: np.random.Generator, columns: int) -> tuple[ContinualPro
         usage = program.add_template(use, width)
     else:
         n = requests * width
-        row = rng.integers(0, rows, n).astype(np.int32)
-        usage = csc_array((rng.uniform(0.2, 1.0, n), row, np.arange(n + 1)), (rows, n))
+        at = rng.integers(0, rows, n).astype(np.int32)
+        usage = csc_array((rng.uniform(0.2, 1.0, n), at, np.arange(n + 1)), (rows, n))
     program.add_requests(
         list(range(requests)),
         costs,
@@ -167,9 +167,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"{name:15s} {len(own):4d} solves, {stopped:4d} stopped by the deadline, {found:4d} with an "
                 f"allocation, {len(late):3d} late{worst}"
             )
-    late = sum(one.late for one in timed)
-    print(f"{late} of {len(timed)} solves were late")
-    return int(late > 0)
+    count = sum(one.late for one in timed)
+    print(f"{count} of {len(timed)} solves were late")
+    return int(count > 0)
 
 
 if __name__ == "__main__":
