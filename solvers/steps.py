@@ -155,6 +155,7 @@ def run_steps(
         solver = CoordinateDescent(working, budget.late)
     else:
         solver = SemismoothNewton(working, budget.late, budget.threads)
+    free = not (working.cost.any() or program.store.terms)  # any point that meets the rows is optimal
     prices, least = working.scaled_prices(y), least / working.cost_scale
     sound, looked = prices, False
     sigma, inexact, sharper = sigma or first * unit, 0, 0
@@ -162,6 +163,8 @@ def run_steps(
         limit = min(_INNER_LIMIT, budget.iteration_limit - budget.iterations)
         result = solver.solve(prices, centre, sigma, closeness, limit)
         budget.iterations += max(1, result.iterations)
+        if result.converged and free:
+            result = result._replace(y=np.zeros_like(result.y))
         size, loss, dual = measured.gap(result.x, result.y)
         gap = abs(loss) / max(size, least, math.ulp(0.0))
         move, reached = result.x - centre, result.x
