@@ -452,19 +452,24 @@ def _scales(
 
 @kernel
 def _even_out(pointer, row, size, single, row_scale, column_scale):  # type: ignore[no-untyped-def]
-    """Ruiz' passes: scales entries (in place), rows and columns by the roots of their largest entries."""
-    for _ in range(_RUIZ_PASSES):
+    """Ruiz' passes: scales entries (in place), rows and columns by the roots of their largest entries.
+
+    Before that rows alone, by their largest entries: from then on no unit of a row matters.
+    """
+    for turn in range(_RUIZ_PASSES + 1):
         largest = np.zeros(row_scale.size)
         for k in range(size.size):
             largest[row[k]] = max(largest[row[k]], size[k])
         for r in range(largest.size):
-            largest[r] = 1.0 / np.sqrt(largest[r]) if largest[r] > 0.0 else 1.0
+            if turn > 0:
+                largest[r] = np.sqrt(largest[r])
+            largest[r] = 1.0 / largest[r] if largest[r] > 0.0 else 1.0
             row_scale[r] *= largest[r]
         for j in range(single.size):
             top = 0.0
             for k in range(pointer[j], pointer[j + 1]):
                 top = max(top, size[k])
-            factor = 1.0 / np.sqrt(top) if single[j] and top > 0.0 else 1.0
+            factor = 1.0 / np.sqrt(top) if single[j] and top > 0.0 and turn > 0 else 1.0
             column_scale[j] *= factor
             for k in range(pointer[j], pointer[j + 1]):
                 size[k] *= factor * largest[row[k]]
