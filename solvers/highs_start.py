@@ -92,7 +92,8 @@ def _vertex(
     ends = np.cumsum(store.requests.n_columns[slots])
     copy.program.update_requests(copy.program.request_ids, costs=np.split(costs, ends[:-1]))
     left = None if deadline is None else max(0.0, deadline - watch())
-    solution = ProximalPoint(tolerance=_TOLERANCE, deadline=left, threads=threads).solve(copy.program)
+    solver = ProximalPoint(tolerance=_TOLERANCE, deadline=left, threads=threads, hand_over=False)
+    solution = solver.solve(copy.program)
     if solution.status is not Status.OPTIMAL:
         return None
     return copy.original_x(solution.nonzeros), copy.original_y(solution.y)

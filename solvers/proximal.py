@@ -72,8 +72,9 @@ _SAMPLE_GOAL = 2e-3
 _GOAL_SHARE = 0.3
 _IDLE_ROUNDS = 30
 _SWITCH_ROUNDS = 4
-_HAND_OVER_ROUNDS, _HAND_OVERS = 6, 40
-"""After so many rounds without progress HiGHS finishes; so often at most, each time with more columns."""
+_HAND_OVER_ROUNDS, _HAND_OVERS, _HAND_OVER_COLUMNS = 6, 40, 500_000
+"""After so many rounds without progress HiGHS finishes; so often at most, each time with more columns, and not
+sets of more columns, which it may take hours for."""
 _PARTIAL_FROM, _PARTIAL_REQUESTS = 200_000, 10_000
 """With more candidate columns, or more requests, only some of the requests move in a step."""
 
@@ -303,7 +304,8 @@ class _Run:
             goal = _GOAL_SHARE * settings.tolerance
             if not self.store.terms:  # columns that are left out ask for other prices anyway
                 goal = max(goal, 1e-3 * min(now.certificate.relative.gap, 1.0))
-            steps = self._finished(working, idle, now.certificate.size)
+            finished = self._finished(working, idle, now.certificate.size)
+            steps = finished
             if steps is None:
                 steps = run_steps(
                     self.program,
@@ -321,7 +323,8 @@ class _Run:
             improved = now.worth < 0.5 * best.worth
             best = now if now.better_than(best) else best
             if now.certificate.within(settings.tolerance):
-                return self._solution(Status.OPTIMAL, "residuals and gap are within the tolerance", now)
+                reason = "residuals and gap are within the tolerance" + (", by HiGHS" if finished else "")
+                return self._solution(Status.OPTIMAL, reason, now)
             if steps.ray is not None:
                 status = Status.INFEASIBLE if steps.ray.kind == "infeasible" else Status.UNBOUNDED
                 reason = f"a ray proves it (value {steps.ray.value:.3g})"
@@ -346,7 +349,8 @@ class _Run:
     def _finished(self, working: WorkingSet, idle: int, size: float) -> StepsResult | None:
         """What HiGHS makes of a set on which steps stall; None if they do not, or it has no answer."""
         stalled = idle >= _HAND_OVER_ROUNDS or 2 * self.budget.iterations > self.budget.iteration_limit
-        if not (stalled and self.may_hand_over) or self.store.terms:
+        small = working.column.size <= _HAND_OVER_COLUMNS
+        if not (stalled and small and self.may_hand_over) or self.store.terms:
             return None
         for _ in WAYS:
             steps = finish(self.program, working, self.budget, self.hand_overs, size)
