@@ -8,7 +8,8 @@ from copter.convex import Floats
 from copter.pricing import dot
 from copter.slabs import spread
 from copter.solvers.convex_kernels import term_centres
-from copter.solvers.working_set import WorkingSet, root_mean_square
+from copter.solvers.scaling import root_mean_square
+from copter.solvers.working_set import WorkingSet
 from copter.store import NO_TOTAL
 from copter.tangents import tangent_bound
 from copter.terms import TermBatch

@@ -22,7 +22,7 @@ from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.proximal import ProximalPoint
 from copter.solvers.rebuild import Copy
-from copter.solvers.working_set import root_mean_square
+from copter.solvers.scaling import root_mean_square
 from copter.store import NO_TOTAL
 
 if TYPE_CHECKING:

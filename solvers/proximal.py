@@ -73,8 +73,8 @@ _GOAL_SHARE = 0.3
 _IDLE_ROUNDS = 30
 _SWITCH_ROUNDS = 4
 _HAND_OVER_ROUNDS, _HAND_OVERS, _HAND_OVER_COLUMNS = 6, 40, 500_000
-"""After so many rounds without progress HiGHS finishes; so often at most, each time with more columns, and not
-sets of more columns, which it may take hours for."""
+"""After so many rounds without progress HiGHS finishes: so often at most, with more columns each time, and no
+sets of more columns than that, which may take it hours."""
 _PARTIAL_FROM, _PARTIAL_REQUESTS = 200_000, 10_000
 """With more candidate columns, or more requests, only some of the requests move in a step."""
 

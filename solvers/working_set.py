@@ -20,16 +20,13 @@ from numpy.typing import NDArray
 
 from copter.certificate import LITTLE, SparseX
 from copter.kernels import kernel
-from copter.measure import components, medians
 from copter.pricing import KEEP_ALL, dot
+from copter.solvers.scaling import levels, root_mean_square, scales, typical, weights, without_forced
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
 
-_MEAN_PASSES, _RUIZ_PASSES = 4, 8
 _ROUNDING = 1e-14
 _DUST = 1e-12
 _LEAST_UNIT = 1e-6
-_SAME_COST = 1e-14
-"""Costs of a request that differ by no more than this share of them are equal but for rounding."""
 
 
 class RowTest:
@@ -260,16 +257,16 @@ def gather(
     )
     relation = table.relation[blocks]
     single = (relation == NO_TOTAL)[block]
-    cost = _without_forced(first, relation, cost, upper)
+    cost = without_forced(first, relation, cost, upper)
     decided = (relation == EXACTLY) & (table.n_columns[blocks] == 1)
     summed = (relation != NO_TOTAL) & (total > 0)
-    by_column = _weights(pointer, row, value, first, total, decided, summed, rows.size)
+    by_column = weights(pointer, row, value, first, total, decided, summed, rows.size)
     weight = by_column[first[:-1]]
-    typical = _typical(weight[summed & ~decided])
-    share = np.where(summed, np.maximum(np.sqrt(weight / typical), _LEAST_UNIT), 1.0)
+    usual = typical(weight[summed & ~decided])
+    share = np.where(summed, np.maximum(np.sqrt(weight / usual), _LEAST_UNIT), 1.0)
     unit = np.where(summed, total / share, 1.0)
-    units = np.where(summed[block], unit[block], typical / by_column)
-    row_scale, column_scale = _scales(row, value, pointer, single, units, rows.size)
+    units = np.where(summed[block], unit[block], usual / by_column)
+    row_scale, column_scale = scales(row, value, pointer, single, units, rows.size)
     lower_row, upper_row = rows.lower[: rows.size], rows.upper[: rows.size]
     if held is not None:
         reach = value * np.repeat(np.minimum(upper, total[block]), np.diff(pointer))
@@ -279,9 +276,9 @@ def gather(
         upper_row = np.where(seen, np.maximum(upper_row - held.usage, least), np.inf)
     dust = 0.0
     if single.any():
-        level = _levels(block, single, pointer, row, row_scale, lower_row, upper_row, upper / column_scale)
-        row_scale, column_scale = row_scale / level[0], column_scale * level[1]
-        dust = 0.0 if level[2] or not single.all() else _DUST
+        level = levels(block, single, pointer, row, row_scale, lower_row, upper_row, upper / column_scale)
+        row_scale, column_scale = row_scale / level.rows, column_scale * level.columns
+        dust = 0.0 if level.known or not single.all() else _DUST
     _scale_entries(pointer, row, value, row_scale, column_scale)
     cost *= column_scale
     used = ~single | (np.diff(pointer) > 0)  # the others are decided by their costs alone
@@ -305,105 +302,6 @@ def gather(
         cost_scale,
         dust,
     )
-
-
-@kernel
-def _weights(pointer, row, value, first, total, decided, summed, m):  # type: ignore[no-untyped-def]
-    """How much of its rows each column uses compared with others, by geometric means: in no unit.
-
-    The columns of a sum row have the same weight, at values of its total; where all requests have the same
-    unit that is the total, up to a factor.  Columns that no sum row ties have one each, at values of 1.
-    """
-    size = np.zeros(value.size)  # logarithms of entries
-    for b in range(total.size):
-        for k in range(pointer[first[b]], pointer[first[b + 1]]):
-            if value[k] != 0.0:
-                size[k] = np.log(abs(value[k]) * (total[b] if summed[b] else 1.0))
-    weight = np.zeros(pointer.size - 1)
-    for _ in range(_MEAN_PASSES):
-        mean, count = np.zeros(m), np.zeros(m)
-        for b in range(total.size):
-            if not decided[b]:
-                for j in range(first[b], first[b + 1]):
-                    for k in range(pointer[j], pointer[j + 1]):
-                        if value[k] != 0.0:
-                            mean[row[k]] += size[k] - weight[j]
-                            count[row[k]] += 1.0
-        for r in range(m):
-            mean[r] /= max(1.0, count[r])
-        for b in range(total.size):
-            along, entries, begin = 0.0, 0, first[b]
-            for j in range(first[b], first[b + 1]):
-                for k in range(pointer[j], pointer[j + 1]):
-                    if value[k] != 0.0 and count[row[k]] > 0.0:
-                        along += size[k] - mean[row[k]]
-                        entries += 1
-                if not summed[b] or j + 1 == first[b + 1]:
-                    weight[begin : j + 1] = along / max(1, entries)
-                    along, entries, begin = 0.0, 0, j + 1
-    return np.exp(weight)
-
-
-def _typical(weights: NDArray[np.float64]) -> float:
-    """Mean of weights, each weighted by itself; 1 where there are none."""
-    most = float(weights.max(initial=0.0))
-    if not most:
-        return 1.0
-    shares = weights / most
-    return most * dot(shares, shares) / float(shares.sum())
-
-
-class _Levels(NamedTuple):
-    """What is typical of rows and of columns, and whether anything says so."""
-
-    rows: NDArray[np.float64]
-    columns: NDArray[np.float64]
-    known: bool
-
-
-def _levels(
-    block: NDArray[np.int64],
-    single: NDArray[np.bool_],
-    pointer: NDArray[np.int64],
-    row: NDArray[np.uint32],
-    row_scale: NDArray[np.float64],
-    lower_row: NDArray[np.float64],
-    upper_row: NDArray[np.float64],
-    upper: NDArray[np.float64],
-) -> _Levels:
-    """Typical values where no sum row tells: by bounds of rows, else of columns, of what is connected."""
-    m = row_scale.size
-    group = np.cumsum(single | (np.diff(block, prepend=-1) > 0)) - 1  # a sum row ties its columns
-    n = int(group[-1]) + 1
-    of_group, of_row, count = components(row, np.repeat(group, np.diff(pointer)), m, n)
-    of_column = of_group[group]
-    used = np.bincount(row, minlength=m) > 0
-    sides = np.where(used, abs(lower_row) * row_scale, 0.0), np.where(used, abs(upper_row) * row_scale, 0.0)
-    by_row = medians(np.tile(of_row, 2), np.concatenate(sides), count)
-    level = np.where(by_row > 0, by_row, medians(of_column, np.where(single, upper, 0.0), count))
-    known = bool((level > 0).any())
-    level[of_column[~single]] = 1.0
-    level[level == 0] = 1.0
-    return _Levels(level[of_row], level[of_column], known)
-
-
-@kernel
-def _without_forced(first, relation, cost, upper):  # type: ignore[no-untyped-def]
-    """Costs without what a request with sum(x) == total pays in any case."""
-    rest = cost.copy()
-    for b in range(relation.size):
-        if relation[b] != EXACTLY:
-            continue
-        least, most = np.inf, -np.inf
-        for j in range(first[b], first[b + 1]):
-            if upper[j] > 0.0:
-                least, most = min(least, cost[j]), max(most, cost[j])
-        forced = least if least > 0.0 else (most if most < 0.0 else 0.0)
-        for j in range(first[b], first[b + 1]):
-            rest[j] = cost[j] - forced
-            if abs(rest[j]) <= _SAME_COST * abs(forced):
-                rest[j] = 0.0
-    return rest
 
 
 @kernel
@@ -431,58 +329,6 @@ def _scale_entries(pointer, row, value, row_scale, column_scale):  # type: ignor
     for j in range(column_scale.size):
         for k in range(pointer[j], pointer[j + 1]):
             value[k] *= row_scale[row[k]] * column_scale[j]
-
-
-def _scales(
-    row: NDArray[np.uint32],
-    value: NDArray[np.float64],
-    pointer: NDArray[np.int64],
-    single: NDArray[np.bool_],
-    unit: NDArray[np.float64],
-    m: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Factors that give rows unit norm, and before that even out the columns that no sum row ties (Ruiz)."""
-    row_scale, column_scale = np.ones(m), unit.copy()
-    size = abs(value) * np.repeat(unit, np.diff(pointer))
-    if single.any() and size.size:
-        _even_out(pointer, row, size, single, row_scale, column_scale)
-    row_scale *= _inverse_root(np.asarray(np.bincount(row, size * size, m), np.float64))
-    return row_scale, column_scale
-
-
-@kernel
-def _even_out(pointer, row, size, single, row_scale, column_scale):  # type: ignore[no-untyped-def]
-    """Ruiz' passes: scales entries (in place), rows and columns by the roots of their largest entries.
-
-    Before that rows alone, by their largest entries: from then on no unit of a row matters.
-    """
-    for turn in range(_RUIZ_PASSES + 1):
-        largest = np.zeros(row_scale.size)
-        for k in range(size.size):
-            largest[row[k]] = max(largest[row[k]], size[k])
-        for r in range(largest.size):
-            if turn > 0:
-                largest[r] = np.sqrt(largest[r])
-            largest[r] = 1.0 / largest[r] if largest[r] > 0.0 else 1.0
-            row_scale[r] *= largest[r]
-        for j in range(single.size):
-            top = 0.0
-            for k in range(pointer[j], pointer[j + 1]):
-                top = max(top, size[k])
-            factor = 1.0 / np.sqrt(top) if single[j] and top > 0.0 and turn > 0 else 1.0
-            column_scale[j] *= factor
-            for k in range(pointer[j], pointer[j + 1]):
-                size[k] *= factor * largest[row[k]]
-
-
-def root_mean_square(values: NDArray[np.float64]) -> float:
-    """Of the values that are not 0; 0 where there are none."""
-    return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))
-
-
-def _inverse_root(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 / sqrt, and 1 where the value is 0."""
-    return 1.0 / np.sqrt(np.where(values > 0, values, 1.0))
 
 
 def runaway_price(w: WorkingSet) -> float:
