@@ -53,6 +53,8 @@ _INEXACT, _INEXACT_STEPS = 0.1, 20
 _SHARPER, _SHARPER_STEPS = 1e-3, 4
 """Reduced costs of columns without bounds make a bound that is none: a few more steps mostly end that."""
 _RAY_GAP = 1e-3
+_MOST_PIECE = 0.25
+"""Of a deadline: what is kept for one more piece of work at most."""
 
 
 class InnerSolver(Protocol):
@@ -78,10 +80,19 @@ class Budget:
     reserve: float = 0.0
     """Seconds that are kept for the pass which certifies what the steps find."""
     iterations: int = 0
+    asked: float = 0.0
+    over: bool = False
 
     def late(self) -> bool:
-        """Whether it is time to certify what there is, or the solve was cancelled."""
-        return self.clock.over(self.reserve)
+        """Whether it is time to certify what there is, or the solve was cancelled.
+
+        Work goes on in pieces between which this is asked: the next one may take as long as the last.
+        """
+        now = self.clock()
+        piece, self.asked = now - self.asked, now
+        piece = min(piece, _MOST_PIECE * self.clock.deadline)
+        self.over = self.over or self.clock.over(self.reserve + piece)
+        return self.over
 
     def spent(self) -> bool:
         """Whether the iteration limit is reached."""

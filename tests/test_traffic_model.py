@@ -341,5 +341,5 @@ def test_theta_is_bounded_by_what_no_optimum_exceeds():
     topology, paths = line(2.0)
     traffic = TrafficEngineering(topology, paths, "min-mlu", program=program)
     traffic.set_volumes(5.0)
-    slot = program.slot_of[THETA]
-    assert program.store.requests.upper[slot] >= least_mlu(topology, paths, traffic.volume, topology.capacity)
+    bound = program.store.requests.upper[program.slot_of[THETA]] * program.costs(THETA)[0]
+    assert bound >= least_mlu(topology, paths, traffic.volume, topology.capacity)
