@@ -179,6 +179,7 @@ import signal, sys, threading, time, os
 sys.path.insert(0, {tests!r})
 from test_interruption import wide
 from copter import make_solver
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may ignore it
 program = wide()
 solver = make_solver({name!r}, tolerance=1e-9, threads=1)
 make_solver("copter", tolerance=1e-9).solve(program)  # compiles all: numba swallows Ctrl-C
