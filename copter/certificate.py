@@ -10,10 +10,11 @@ For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a
                      up of without the costs that are forced
 
 :mod:`copter.measure` has the sizes.  No figure depends on units, on a bound that nobody uses, or on a cost
-that nobody can avoid: multiplying a row, all costs or a column's unit by a constant changes none of them.
-(PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so that a
-single large bound switches feasibility off.)  Where next to nothing is paid, a thousandth of the least stake
-of any request takes the place of the objective: a unit of cost that the program itself names.
+that a request's own sum row forces on it: multiplying a row, all costs or a column's unit by a constant
+changes none of them.  (PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of
+all bounds, so that a single large bound switches feasibility off.) Where next to nothing is paid, a
+thousandth of the least stake of any request takes the place of the objective: a unit of cost that the
+program itself names.
 
 Prices of the wrong sign (on a bound that is infinite) count as 0.  If the dual residual is 0 the bound is
 rigorous up to rounding, as it always is for programs whose columns are all bounded or held by a sum row.
@@ -28,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.measure import LooseColumns, least_stake, measure, row_excess, some_stake
+from copter.measure import LooseColumns, measure, row_excess, size_of_gap
 from copter.pricing import Pricing, StoreView, dot, price, run_chunks, view_of
 from copter.store import ConstraintStore
 from copter.tangents import term_bound
@@ -38,9 +39,8 @@ _CHUNK = 50_000
 """Nonzeros whose usage is summed in one piece, about."""
 
 
-LITTLE = 1e-3
-"""Next to nothing: of the objective, what a reduced cost adds with a unit of its column; of the least stake
-of any request, the objective."""
+TRIFLE = 1e-9
+"""Of the objective: what a reduced cost adds with a unit of its column; times the tolerance it is noise."""
 
 
 class SparseX(NamedTuple):
@@ -100,8 +100,8 @@ class Certificate:
 
     def within(self, tolerance: float) -> bool:
         """Whether all relative residuals are at most ``tolerance``."""
-        worst = max(self.relative.primal, self.relative.dual, self.relative.gap)
-        return bool(worst <= tolerance)  # False for NaN
+        relative = self.relative
+        return all(part <= tolerance for part in (relative.primal, relative.dual, relative.gap))  # NaN is not
 
 
 def certify(
@@ -130,13 +130,13 @@ def certify(
         objective, size = objective + curved, size + sizes
         gap += found.curved + curved - pricing.curved_bound
     gap = abs(gap)
-    if gap > 0.0 and (size == 0.0 or size < LITTLE * some_stake(store)):
-        size = max(size, LITTLE * least_stake(store, threads))
+    if gap > 0.0:
+        size = size_of_gap(store, size, gap)
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
-        dual = _dual(store, signed, pricing, LITTLE * size)
+        dual = _dual(store, signed, pricing, TRIFLE * size)
     over, relative_over = row_excess(store, found.activity, found.weight)
-    known = bool(np.isfinite(objective) and np.isfinite(bound))
+    known = bool(np.isfinite(objective) and np.isfinite(bound) and np.isfinite(gap))
     absolute = Residuals(
         float(np.sqrt(dot(over, over) + found.squares)), pricing.violation, gap if known else np.inf
     )

@@ -28,11 +28,14 @@ from scipy.sparse.csgraph import connected_components
 
 from copter.kernels import kernel
 from copter.pricing import Pricing, StoreView, chunk_bounds, run_chunks, view_of
-from copter.store import AT_MOST, NO_TOTAL, ConstraintStore
+from copter.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
 
-_MEAN_PASSES = 12
-_NOISE = 1e-12
-"""What a row may be over, as a share of the largest that one of its columns can be by its own bounds."""
+_MEAN_PASSES, _SAMPLE = 12, 16
+LITTLE = 1e-3
+"""Of the least stake of any request: an objective that is next to nothing."""
+_NOISE, _COMPARABLE, _SMALL = 1e-12, 1e-3, 1e-9
+"""What a row may be over, as a share of the most that one of its columns can use; asked for rows that are
+over by at least so much of their own size, and whose bounds are at most so small beside those of others."""
 
 
 class Measures(NamedTuple):
@@ -123,52 +126,50 @@ def row_excess(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What each row is over its bounds: absolute, and relative to the row's own size; (row slots,) each.
 
-    Where that size is next to nothing, rounding errors of the columns would count: what is below 1e-12 of
-    what a single column of the row can use is no excess.
+    Where bound and excess are both next to nothing, rounding errors of the columns would count: what is below
+    1e-12 of what a single column of the row can use is no excess.
     """
     rows = store.rows
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
     over = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
-    size = np.maximum(abs(np.where(activity > upper, upper, lower)), weight)
-    relative = np.divide(over, size, out=np.zeros(over.size), where=over > 0)
-    doubtful = relative > _NOISE
+    bound = abs(np.where(activity > upper, upper, lower))
+    relative = np.divide(over, np.maximum(bound, weight), out=np.zeros(over.size), where=over > 0)
+    doubtful = relative > _COMPARABLE
+    if doubtful.any():
+        limits = _row_limits(store)
+        doubtful &= bound <= _SMALL * float(np.median(limits[limits > 0])) if limits.any() else bound == 0
     if doubtful.any():
         units = row_units(store, doubtful)
-        relative[doubtful & (over <= _NOISE * units)] = 0.0
+        relative[doubtful & (np.maximum(over, bound) <= _NOISE * units)] = 0.0
     return over, relative
 
 
-def least_stake(store: ConstraintStore, threads: int | None = None) -> float:
-    """The least that any request would lose by its next best choice: a unit of cost where hardly any is paid.
+def size_of_gap(store: ConstraintStore, size: float, gap: float) -> float:
+    """What a gap is relative to: size of the objective, or a thousandth of the least stake if that is more.
 
-    The next best choice costs (second smallest cost - smallest) * total; where columns are not held by a sum
-    row, |c_j| upper_j, or |c_j| times its natural unit.  0 if no request has a choice.
+    A request's stake is what it would lose by its next best choice, a unit of cost where hardly any is paid:
+    (second smallest cost - smallest) times the most that a column can be; where columns are not held by a sum
+    row, |c_j| times that, or times its natural unit (see :func:`row_units`).
     """
-    view = view_of(store)
-    bounds = chunk_bounds(view.n_columns)
-    parts = run_chunks(lambda k: _least_stake(view, bounds[k], bounds[k + 1], 1), bounds.size - 1, threads)
+    view, limit = view_of(store), _row_limits(store)
+    n, enough = view.n_columns.size, size / LITTLE
+    some = LITTLE * _least_stake(view, limit, enough, max(1, n // _SAMPLE))
+    if some <= size or gap > some > 0.0 and some < np.inf:  # nothing to add, or the gap is large in any case
+        return max(size, some)
     loose = LooseColumns.of(store)
     stakes = abs(store.column_costs(loose.slot, loose.column)) * loose.unit
-    stake = min(parts, default=np.inf)
-    stake = min(float(stake), float(stakes[stakes > 0].min(initial=np.inf)))
-    return stake if stake < np.inf else 0.0
-
-
-def some_stake(store: ConstraintStore) -> float:
-    """The same of a few dozen requests only, so not below it; 0 if they have no choice."""
-    view = view_of(store)
-    step = max(1, view.n_columns.size // 64)
-    stake = float(_least_stake(view, 0, view.n_columns.size, step))
-    return stake if stake < np.inf else 0.0
+    least = min(_least_stake(view, limit, enough, 1), float(stakes[stakes > 0].min(initial=np.inf)))
+    return max(size, LITTLE * least) if least < np.inf else size
 
 
 def row_units(store: ConstraintStore, wanted: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
     """What the largest column of each row can use of it, (row slots,); 0 where nothing tells, or not wanted.
 
-    A column can be as large as its bound or its request's total; where it has neither, as its natural unit.
+    A column can be as large as its bound or its request's total, but not larger than all its rows say: what
+    nobody can use says nothing.  Where it has neither, it is as large as its natural unit.
     """
     asked = np.ones(store.rows.size, np.bool_) if wanted is None else wanted
-    units: NDArray[np.float64] = _row_units(view_of(store), asked)
+    units = _row_units(store, asked)
     loose = LooseColumns.of(store)
     size = abs(loose.value) * np.repeat(loose.unit, np.diff(loose.pointer))
     np.maximum.at(units, loose.row, np.where(asked[loose.row], size, 0.0))
@@ -204,7 +205,7 @@ class LooseColumns(NamedTuple):
         factor, scale = _geometric_means(rows.size, pointer, row, value)
         used = np.bincount(row, minlength=rows.size) > 0
         sides = [each[: rows.size] * factor for each in (rows.lower, rows.upper)]
-        sides.append(_row_units(view, used) * factor)
+        sides.append(_row_units(store, used) * factor)
         owner = np.repeat(np.arange(slot.size), np.diff(pointer))
         label, of_row, count = components(row, owner, rows.size, slot.size)
         bounds = np.concatenate([np.where(used, abs(each), 0.0) for each in sides])
@@ -289,6 +290,30 @@ def _cap(view, q, j):  # type: ignore[no-untyped-def]
     return view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
 
 
+def _row_limits(store: ConstraintStore) -> NDArray[np.float64]:
+    """The larger of the finite bounds of each row, (row slots,); 0 where there is none, or it is 0."""
+    rows = store.rows
+    low, high = (abs(each[: rows.size]) for each in (rows.lower, rows.upper))
+    return np.maximum(np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0))
+
+
+@kernel
+def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
+    """The most that a column can be, by its bound and its request's total, and by the widest of its rows."""
+    most = _cap(view, q, j)
+    if view.relation[q] != NO_TOTAL:
+        most = min(most, view.total[q])
+    if view.relation[q] == EXACTLY:
+        return most
+    usage = view.usage[q]
+    pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+    widest = 0.0
+    for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+        if view.value[e] != 0.0:
+            widest = max(widest, limit[np.uint32(view.row[e])] / abs(view.value[e]))
+    return min(most, widest) if widest > 0.0 and most < np.inf else most
+
+
 @kernel
 def _measure_chunk(  # type: ignore[no-untyped-def]
     view: StoreView, y, marginal, forced, curved, first, column, value, begin, end, longest, loss
@@ -354,11 +379,14 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _least_stake(view, begin, end, step):  # type: ignore[no-untyped-def]
+def _least_stake(view, limit, enough, step):  # type: ignore[no-untyped-def]
+    """Of every so many requests, until one has no more than is enough; infinite if none has a choice."""
     least = np.inf
-    for q in range(begin, end, step):
+    for q in range(0, view.n_columns.size, step):
+        if least <= enough:
+            break
         summed = view.relation[q] != NO_TOTAL
-        best, next_best = np.inf, np.inf
+        best, next_best, most, first = np.inf, np.inf, 0.0, -1
         if view.relation[q] == AT_MOST:
             best = 0.0
         for j in range(view.n_columns[q]):
@@ -367,39 +395,40 @@ def _least_stake(view, begin, end, step):  # type: ignore[no-untyped-def]
                 continue
             if not summed:
                 if c != 0.0 and cap < np.inf:
-                    least = min(least, abs(c) * cap)
+                    least = min(least, abs(c) * _most(view, limit, q, j))
                 continue
             noise = 1e-12 * max(abs(c), abs(best) if best < np.inf else 0.0)
             if c < best - noise:
-                best, next_best = c, best
+                best, next_best, first = c, best, j
             elif c > best + noise and c < next_best:
                 next_best = c
-        if next_best < np.inf and view.total[q] > 0.0:
-            least = min(least, (next_best - best) * view.total[q])
+        if first >= 0:
+            most = _most(view, limit, q, first)
+        if next_best < np.inf and most > 0.0:
+            least = min(least, (next_best - best) * most)
     return least
 
 
-def _row_units(view: StoreView, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _row_units(store: ConstraintStore, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The same for the columns that a bound or a total holds."""
     if not wanted.any():
         return np.zeros(wanted.size)
+    view, limit = view_of(store), _row_limits(store)
     bounds = chunk_bounds(view.n_columns)
     parts = run_chunks(
-        lambda k: _units_of(view, wanted, bounds[k], bounds[k + 1]), bounds.size - 1, threads=None
+        lambda k: _units_of(view, limit, wanted, bounds[k], bounds[k + 1]), bounds.size - 1, threads=None
     )
     return np.maximum.reduce(parts)
 
 
 @kernel
-def _units_of(view, wanted, begin, end):  # type: ignore[no-untyped-def]
+def _units_of(view, limit, wanted, begin, end):  # type: ignore[no-untyped-def]
     units = np.zeros(wanted.size)
     for q in range(begin, end):
         usage = view.usage[q]
         pointer, entry = view.pointer_start[usage], view.entry_start[usage]
         for j in range(view.n_columns[q]):
-            most = _cap(view, q, j)
-            if view.relation[q] != NO_TOTAL:
-                most = min(most, view.total[q])
+            most = _most(view, limit, q, j)
             if most == np.inf:
                 continue
             for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):

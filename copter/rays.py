@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import SparseX, row_activity
+from copter.certificate import TRIFLE, SparseX, row_activity
 from copter.measure import LooseColumns, row_units
 from copter.pricing import price
 from copter.solution import Allocation, Ray
@@ -54,7 +54,7 @@ def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int |
     dual = 0.0
     if np.isfinite(value):
         if pricing.dual > 0:
-            dual = LooseColumns.of(store).dual(store, y, value, cost_factor=0.0)
+            dual = LooseColumns.of(store).dual(store, y, TRIFLE * value, cost_factor=0.0)
         table = store.requests
         summed = table.relation[: table.size] != NO_TOTAL
         own = float(abs(pricing.marginal[summed] * table.total[: table.size][summed]).sum())

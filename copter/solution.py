@@ -194,7 +194,9 @@ class Solution:
 
     def is_optimal(self, tolerance: float) -> bool:
         """Whether residuals and gap are all within a relative tolerance."""
-        return self.found and max(self.relative.primal, self.relative.dual, self.relative.gap) <= tolerance
+        relative = self.relative
+        parts = (relative.primal, relative.dual, relative.gap)
+        return self.found and all(part <= tolerance for part in parts)  # NaN is not
 
 
 def check_found(solution: Solution) -> None:

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.kernels import kernel
-from copter.measure import row_units
 from copter.pricing import Pricing, dot, price, view_of
 from copter.solution import check_roundable
 from copter.store import EXACTLY, ConstraintStore, spread
@@ -92,7 +91,8 @@ class ChooseOneShim:
         view = view_of(store)
         x, y = solution.nonzeros, solution.y
         chosen = np.full(table.size, -1)
-        left = np.where(rows.alive[: rows.size], rows.upper[: rows.size], np.inf)
+        upper = rows.upper[: rows.size]
+        left = np.where(rows.alive[: rows.size], upper, np.inf)
         heavy = np.flatnonzero(x.value > _MINIMUM_FRACTION)
         bound_to_use = _cannot_abstain(view, store.usages.n_columns[: store.usages.size])
         order = np.lexsort((x.column[heavy], x.slot[heavy], -x.value[heavy], ~bound_to_use[x.slot[heavy]]))
@@ -111,7 +111,7 @@ class ChooseOneShim:
         worst = np.argsort(-loss, kind="stable")[:_ROOM_FOR]
         worst = requests[worst[loss[worst] > enough]]
         if worst.size:
-            slack = _SLACK * row_units(store)
+            slack = _SLACK * np.where(np.isfinite(upper), abs(upper), 0.0)
             _make_room(view, requests, worst, y, chosen, left, slack, first, columns, dust)
             _improve(view, requests, y, chosen, left, first, columns, True, dust)
         objective = _cost(view, requests, chosen)

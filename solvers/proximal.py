@@ -105,8 +105,8 @@ class ProximalPoint(ClockedSolver):
     warm_start : bool
         Whether to start from the last answer for the same program.
     hand_over : bool
-        Whether HiGHS may finish where the method stalls (:mod:`copter.solvers.finish`); how often it did is
-        in ``Solution.details["hand_overs"]``.
+        Whether HiGHS may finish where the method stalls, or has used half of the iteration limit
+        (:mod:`copter.solvers.finish`); how often it did is in ``Solution.details["hand_overs"]``.
     callback : callable, optional
         Called as ``callback(iteration, certificate)`` after every pass over the store, also the first.
     **common
@@ -243,7 +243,8 @@ class _Run:
         state = settings._state
         self.churn_base = churn_base(None if state is None else state.answer, program)
         self.slack = np.nan
-        self.hand_overs, self.may_hand_over = 0, settings.hand_over
+        self.hand_overs = self.attempts = 0
+        self.may_hand_over = settings.hand_over
         self.y = np.zeros(self.store.rows.size)
         self.centre = NOTHING
         self.warm = self._begin(state, starts)
@@ -343,8 +344,8 @@ class _Run:
             idle = 0 if improved or slot.size > known else idle + 1
             if idle == _IDLE_ROUNDS:
                 reason = f"no progress beyond a residual of {best.worth:.1e}"
-                return self._solution(Status.NUMERICAL_ERROR, reason, best)
-        return self._solution(Status.ITERATION_LIMIT, "iteration limit reached", best)
+                return self._solution(Status.NUMERICAL_ERROR, reason, self.best)
+        return self._solution(Status.ITERATION_LIMIT, "iteration limit reached", self.best)
 
     def _finished(self, working: WorkingSet, idle: int, size: float) -> StepsResult | None:
         """What HiGHS makes of a set on which steps stall; None if they do not, or it has no answer."""
@@ -353,11 +354,12 @@ class _Run:
         if not (stalled and small and self.may_hand_over) or self.store.terms:
             return None
         for _ in WAYS:
-            steps = finish(self.program, working, self.budget, self.hand_overs, size)
-            self.hand_overs += 1
+            steps = finish(self.program, working, self.budget, self.attempts, size)
+            self.attempts += 1
             log.debug("    handed over to HiGHS: %s", "no answer" if steps is None else "an answer")
             if steps is not None or self.budget.late():
                 break
+        self.hand_overs += steps is not None
         self.may_hand_over = steps is not None and self.hand_overs < _HAND_OVERS
         return steps
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("copter")
 
 _GROWTH = 5.0
-COLD_SIGMA, WARM_SIGMA = 10.0, 100.0
+COLD_SIGMA, WARM_SIGMA = 10.0, 600.0
 """First step lengths, as multiples of what a column typically gets over what it typically costs: without
 prices, and with those of the last round or of a sample."""
 _SIGMA_RANGE = (1e-6, 1e12)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import LITTLE, SparseX
+from copter.certificate import TRIFLE, SparseX
 from copter.kernels import kernel
 from copter.pricing import KEEP_ALL, dot
 from copter.solvers.scaling import levels, root_mean_square, scales, typical, weights, without_forced
@@ -160,7 +160,7 @@ class WorkingSet(NamedTuple):
         x helps where sum rows bind; ``size`` of the objective says what is little for a reduced cost.
         """
         paid = np.where(y > 0, self.upper_row, np.where(y < 0, self.lower_row, 0.0))
-        bound, dual = _request_bound(self, x, y, without, LITTLE * size)
+        bound, dual = _request_bound(self, x, y, without, TRIFLE * size)
         return float(bound) - dot(y, paid), float(dual)
 
 

@@ -158,7 +158,7 @@ def worst_row(model: Model, x: np.ndarray) -> float:
         activity, weight = math.fsum(terms), math.fsum(abs(terms))
         unit = max(abs(matrix.data[part]) * room[matrix.indices[part]], default=0.0)
         for bound, over in ((upper[i], activity - upper[i]), (lower[i], lower[i] - activity)):
-            if over > 1e-12 * unit:
+            if over > 0 and max(over, abs(bound)) > 1e-12 * unit:
                 worst = max(worst, over / max(abs(bound), weight))
     for xj, bound in zip(x, model.upper, strict=True):
         if xj < 0 or xj > bound:

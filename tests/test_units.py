@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from magnitudes import UNITS, WILD, trial
 
 from copter import ContinualProgram, Status, linprog, make_solver
+from copter.certificate import NOTHING, Certificate, Residuals, certify
+from copter.rays import farkas_ray
 from copter.shims.choose_one import ChooseOneShim
 
 HONEST = ("numerical_error", "iteration_limit")
@@ -61,6 +63,57 @@ def test_a_large_bound_that_nobody_uses_hides_no_excess(name, spare):
         solver="highs-simplex",
     )
     assert solution.objective == pytest.approx(best.fun, rel=2e-6)
+
+
+def test_a_bound_of_a_column_that_nobody_can_use_hides_nothing():
+    program = ContinualProgram()
+    program.add_resource("least", np.inf, lower=1000.0)
+    program.add_request("q", [1.0], {"least": 1.0}, upper=1e13)
+    solver = make_solver("copter")
+    assert solver.solve(program).objective == pytest.approx(1000.0, rel=1e-6)
+    program.set_capacity("least", lower=5.0)
+    assert solver.solve(program).objective == pytest.approx(5.0, rel=1e-6)
+    program.update_request("q", costs=[0.0])
+    nothing = certify(program.store, NOTHING, np.zeros(1))
+    assert nothing.relative.primal == 1.0
+
+
+@pytest.mark.parametrize("name", ["copter", "copter-cd", "copter-newton", "pdlp"])
+def test_a_total_that_nobody_can_use_hides_nothing(name):
+    program = ContinualProgram()
+    program.add_resource("least", np.inf, lower=5.0)
+    program.add_request("q", [1.0], {"least": 1.0}, total=1e13)
+    solution = make_solver(name).solve(program)
+    assert solution.objective == pytest.approx(5.0, rel=1e-6) or solution.status is not Status.OPTIMAL
+
+
+@pytest.mark.parametrize("name", ["copter", "copter-cd", "copter-newton"])
+def test_a_large_objective_hides_no_ray_of_another_part(name):
+    program = ContinualProgram()
+    program.add_request("big", [-1.0], {}, total=1e6)
+    program.add_resource("tie", 1e-3)
+    program.add_request("down", [-1.0], {"tie": 1.0})
+    program.add_request("up", [0.5], {"tie": -1.0})
+    assert make_solver(name).solve(program).status is not Status.OPTIMAL
+
+
+def test_a_chain_of_a_large_bound_has_no_ray():
+    program = ContinualProgram()
+    program.add_resource("a", np.inf, lower=1e9)
+    for tie in "bcd":
+        program.add_resource(tie, 1.0)
+    for request, usage in (("x", "ab"), ("w0", "bc"), ("w1", "cd"), ("w2", "d")):
+        signs = (1.0, 1.0) if request == "x" else (-1.0, 1.0)
+        program.add_request(request, [1.0], dict(zip(usage, signs, strict=False)))
+    assert farkas_ray(program, np.array([-1.0, 0.0, 0.0, 0.0])) is None
+    assert make_solver("copter").solve(program).objective == pytest.approx(4e9 - 6, rel=1e-6)
+
+
+@pytest.mark.parametrize("wrong", range(3))
+def test_a_figure_that_is_not_known_is_not_within_a_tolerance(wrong):
+    figures = [np.nan if part == wrong else 0.0 for part in range(3)]
+    unknown = Residuals(*figures)
+    assert not Certificate(1.0, 1.0, 1.0, unknown, unknown).within(0.5)
 
 
 def test_a_forced_cost_hides_no_gap():
