@@ -147,18 +147,20 @@ class RecordFile:
         OSError
             It could not be written; the file holds the rounds that it held before.
         """
-        handle, at = self._file.fileno(), self.end
-        fields = _ENTRY.pack(_RECORD, self.round + 1, len(content), zlib.crc32(content))
+        handle, at, filling = self._file.fileno(), self.end, -len(content) % UNIT
+        end, number = at + UNIT + len(content) + filling, self.round + 1
+        fields = _ENTRY.pack(_RECORD, number, len(content), zlib.crc32(content))
+        if os.fstat(handle).st_size > at:  # of a record that was interrupted, and so was its removal
+            os.ftruncate(handle, at)
         try:
-            self._write(at, b"".join((_sealed(fields), content, bytes(-len(content) % UNIT))))
+            self._write(at, b"".join((_sealed(fields), content, bytes(filling))))
             _sync(handle)
             self._write(at + _MARK_AT, _MARK)
             _sync(handle)
-        except OSError:
+        except BaseException:  # Ctrl-C too: what is left behind the end would outlive a shorter record
             os.ftruncate(handle, at)
             raise
-        self.end += UNIT + len(content) + -len(content) % UNIT
-        self.round += 1
+        self.end, self.round = end, number  # no call comes between: Ctrl-C cannot
 
     def close(self) -> None:
         """Close the file; it can be called again."""

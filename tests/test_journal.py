@@ -272,6 +272,31 @@ def test_a_round_that_could_not_be_written_can_be_tried_again(tmp_path, monkeypa
         assert snapshot(journal) == expected and journal.round == 1
 
 
+@pytest.mark.parametrize("sync", [1, 2])
+@pytest.mark.parametrize("removed", [True, False])
+def test_an_interrupted_round_leaves_nothing_behind_a_shorter_one(tmp_path, monkeypatch, sync, removed):
+    path, calls = tmp_path / "rounds", iter(range(1, 9))
+    copter.records.create_records(path, 7, 0)
+    file = copter.records.RecordFile(path, 7, 0)
+
+    def interrupt(*arguments):
+        if next(calls) >= sync:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as failing:
+        failing.setattr(copter.records, "_sync", interrupt)
+        if not removed:  # a second Ctrl-C
+            failing.setattr(os, "ftruncate", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            file.append(bytes(range(200)))
+    assert path.stat().st_size == 64 or not removed
+    file.append(b"short")
+    file.close()
+    again = copter.records.RecordFile(path, 7, 0)
+    assert list(again.records()) == [(1, b"short")]
+    again.close()
+
+
 # ---- crashes -----------------------------------------------------------------------------------------
 
 
