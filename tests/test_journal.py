@@ -18,6 +18,7 @@ from strategies import snapshot
 from test_copies import edit, rich, same_answers
 from test_snapshot import Square
 
+import copter.files
 import copter.journal
 import copter.records
 from copter import (
@@ -295,6 +296,70 @@ def test_an_interrupted_round_leaves_nothing_behind_a_shorter_one(tmp_path, monk
     again = copter.records.RecordFile(path, 7, 0)
     assert list(again.records()) == [(1, b"short")]
     again.close()
+
+
+def fail(*arguments, **options):
+    raise OSError("disk")
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_rounds_after_a_snapshot_that_failed_late_are_kept(tmp_path, monkeypatch, error):
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        journal.commit()
+        with monkeypatch.context() as failing:
+            folders = iter([None, error("disk")])  # of the file of rounds, and of the snapshot, now in place
+
+            def sync(folder):
+                if (wrong := next(folders, None)) is not None:
+                    raise wrong
+
+            failing.setattr(copter.files, "sync_folder", sync)
+            with pytest.raises(error):
+                journal.compact()
+        make_round(journal, 1)
+        journal.commit()
+        expected, number = snapshot(journal), journal.round
+    with open_journal(tmp_path) as journal:
+        assert (snapshot(journal), journal.round) == (expected, number)
+
+
+def test_a_snapshot_that_cannot_be_taken_back_ends_the_journal(tmp_path, monkeypatch):
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        expected = snapshot(journal)
+        with monkeypatch.context() as failing:
+            failing.setattr(copter.journal, "RecordFile", fail)
+            failing.setattr(Path, "unlink", fail)
+            with pytest.raises(OSError, match="disk"):
+                journal.compact()
+        with pytest.raises(CopterError, match="open it again"):
+            journal.add_resource("lost")
+        with pytest.raises(CopterError, match="open it again"):
+            journal.commit()
+    with open_journal(tmp_path) as journal:
+        assert (snapshot(journal), journal.round) == (expected, 1)
+
+
+def test_a_round_is_complete_though_no_snapshot_could_be_taken(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(copter.journal, "COMPACT_FROM", 0)
+    with open_journal(tmp_path) as journal:
+        with monkeypatch.context() as failing:
+            failing.setattr(copter.journal.Blocks, "write", fail)
+            for number in range(2):
+                make_round(journal, number)
+                assert journal.commit() == number + 1
+        assert "snapshot" in caplog.text and "disk" in caplog.text
+        assert sorted(path.name for path in tmp_path.iterdir())[1:] == [
+            "rounds-000000000000.copter",
+            "snapshot-000000000000.copter",
+        ]
+        make_round(journal, 2)
+        journal.commit()  # tries again
+        assert (tmp_path / "snapshot-000000000003.copter").exists()
+        expected = snapshot(journal)
+    with open_journal(tmp_path) as journal:
+        assert (snapshot(journal), journal.round) == (expected, 3)
 
 
 # ---- crashes -----------------------------------------------------------------------------------------
