@@ -145,19 +145,22 @@ class Journal(WrittenProgram):
         OSError
             It could not be written: the rounds before are safe, and it can be tried again.  If only a new
             snapshot could not, the round is complete, and a warning is logged.
+        ConcurrentUseError
+            Another thread uses the program, or it is being solved.
         """
-        rounds = self._usable()
-        kind = None if self.solver is None else self.solver.kind
-        state = None if self.solver is None else self.solver.save_state(self)
-        rounds.append(encode((kind, state, self._edits)))
-        self._edits = []
-        number = rounds.round
-        if rounds.end > max(COMPACT_FROM, self._snapshot_size):
-            try:
-                self._compact()
-            except OSError as wrong:  # the round is complete; a later one tries again
-                log.warning("%s: no snapshot was taken after round %d: %s", self.path, number, wrong)
-        return number
+        with self.guard.using("commit"):
+            rounds = self._usable()
+            kind = None if self.solver is None else self.solver.kind
+            state = None if self.solver is None else self.solver.save_state(self)
+            rounds.append(encode((kind, state, self._edits)))
+            self._edits = []
+            number = rounds.round
+            if rounds.end > max(COMPACT_FROM, self._snapshot_size):
+                try:
+                    self._compact()
+                except OSError as wrong:  # the round is complete; a later one tries again
+                    log.warning("%s: no snapshot was taken after round %d: %s", self.path, number, wrong)
+            return number
 
     def solve(self, *, deadline: float | None = None) -> Solution:
         """Solve the program as it is now with the journal's solver, and complete the round.
@@ -185,8 +188,9 @@ class Journal(WrittenProgram):
             The round or the snapshot could not be written; no completed round is lost.  If half a snapshot
             could not be removed either, the journal is closed.
         """
-        self.commit()
-        self._compact()
+        with self.guard.using("compact"):
+            self.commit()
+            self._compact()
 
     def close(self) -> None:
         """Close the journal; edits since the last completed round are not in it."""
@@ -248,7 +252,9 @@ class Journal(WrittenProgram):
         if any(number or self._file("rounds", number).stat().st_size > UNIT for number in files):
             raise FileError(self.path, "has rounds, but the snapshot that they follow is missing")
         self._key = secrets.randbits(62)
-        self._snapshot(self if program is None else program, 0)
+        begin = self if program is None else program
+        with begin.guard.using("journal"):
+            self._snapshot(begin, 0)
 
     def _snapshot(self, program: ContinualProgram, round: int) -> None:
         """Write the file of the rounds after ``round``, then the snapshot, which makes it count."""

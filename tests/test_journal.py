@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,10 @@ from test_copies import edit, rich, same_answers
 from test_snapshot import Square
 
 import copter.files
+import copter.index
 import copter.journal
 import copter.records
+import copter.snapshot
 from copter import (
     ContinualProgram,
     CopterError,
@@ -33,6 +36,7 @@ from copter import (
 )
 from copter.codec import encode
 from copter.deltas import pack_delta
+from copter.errors import ConcurrentUseError
 
 JOBS = 12
 
@@ -360,6 +364,109 @@ def test_a_round_is_complete_though_no_snapshot_could_be_taken(tmp_path, monkeyp
         expected = snapshot(journal)
     with open_journal(tmp_path) as journal:
         assert (snapshot(journal), journal.round) == (expected, 3)
+
+
+def refused_elsewhere(*uses) -> None:
+    """Each use, in another thread, raises ConcurrentUseError."""
+    with ThreadPoolExecutor(1) as pool:
+        for use in uses:
+            with pytest.raises(ConcurrentUseError, match="another thread"):
+                pool.submit(use).result(30)
+
+
+def test_nobody_edits_or_copies_while_a_round_is_completed(tmp_path, monkeypatch):
+    with open_journal(tmp_path / "j") as journal:
+        make_round(journal, 0)
+        write, tried = copter.records.RecordFile.append, []
+
+        def append(self, content):
+            tried.append(True)
+            refused_elsewhere(
+                lambda: journal.add_resource("x"),
+                journal.commit,
+                journal.compact,
+                lambda: journal.save(tmp_path / "s"),
+                lambda: copy.copy(journal),
+                lambda: pickle.dumps(journal),
+            )
+            write(self, content)
+
+        monkeypatch.setattr(copter.records.RecordFile, "append", append)
+        journal.commit()
+        journal.compact()
+        assert len(tried) == 2
+        expected = snapshot(journal)
+        journal.save(tmp_path / "s")
+    with open_journal(tmp_path / "j") as journal:
+        assert snapshot(journal) == expected == snapshot(ContinualProgram.load(tmp_path / "s"))
+
+
+def test_nobody_edits_while_a_program_is_copied_or_saved(tmp_path, monkeypatch):
+    program, deep, packed, tried = rich(), copter.index.Index.__deepcopy__, copter.snapshot.pack, []
+
+    def edit_elsewhere():
+        tried.append(True)
+        refused_elsewhere(lambda: program.add_resource("x"))
+
+    def deepcopy(self, memo):
+        edit_elsewhere()
+        return deep(self, memo)
+
+    def pack(program, blocks):
+        edit_elsewhere()
+        packed(program, blocks)
+
+    monkeypatch.setattr(copter.index.Index, "__deepcopy__", deepcopy)
+    monkeypatch.setattr(copter.snapshot, "pack", pack)
+    for use in (
+        copy.copy,
+        copy.deepcopy,
+        lambda program: pickle.loads(pickle.dumps(program)),
+        lambda program: (program.save(tmp_path / "s"), ContinualProgram.load(tmp_path / "s"))[1],
+    ):
+        tried.clear()
+        assert snapshot(use(program)) == snapshot(program)
+        assert tried
+
+
+def test_a_callback_cannot_complete_the_round(tmp_path):
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        refused = []
+
+        def callback(iterations, certificate):
+            for use in (journal.commit, journal.compact):
+                with pytest.raises(ConcurrentUseError, match="being solved"):
+                    use()
+                refused.append(use)
+
+        journal.solver.callback = callback
+        journal.solve()
+        assert refused and journal.round == 1
+
+
+def test_an_edit_between_the_steps_of_another_is_refused(tmp_path, monkeypatch):
+    with Journal(tmp_path) as journal:
+        check = copter.index.Index.add
+
+        def add(self, *arguments):
+            refused_elsewhere(lambda: journal.add_resource("elsewhere"))
+            return check(self, *arguments)
+
+        with monkeypatch.context() as between:
+            between.setattr(copter.index.Index, "add", add)
+            journal.add_resource("here")
+        write = journal._write
+
+        def late(delta):  # the verb is done, its delta is not written
+            refused_elsewhere(lambda: journal.add_resource("late"))
+            write(delta)
+
+        monkeypatch.setattr(journal, "_write", late)
+        journal.add_resource("there")
+        journal.commit()
+    with Journal(tmp_path) as journal:
+        assert journal.resource_ids == ["here", "there"]
 
 
 # ---- crashes -----------------------------------------------------------------------------------------
