@@ -19,7 +19,6 @@ templates go beyond it.
 from __future__ import annotations
 
 import copy
-import copyreg
 import math
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
@@ -467,14 +466,14 @@ class ContinualProgram(Kept):
     def __deepcopy__(self, memo: dict[int, Any]) -> ContinualProgram:
         with self.guard.using("copy"):
             kind, content = self._content()
-            twin = memo[id(self)] = kind.__new__(kind)
+            twin = memo[id(self)] = _empty(kind)
             for name, value in content.items():
                 setattr(twin, name, copy.deepcopy(value, memo))
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
         twin = copy.deepcopy(self)  # nobody edits that one while it is pickled
-        return copyreg.__newobj__, (type(twin),), vars(twin)
+        return _empty, (type(twin),), vars(twin)
 
     def _content(self) -> tuple[type[ContinualProgram], dict[str, Any]]:
         """Class and attributes of a copy."""
@@ -525,6 +524,11 @@ class ContinualProgram(Kept):
             return usage.slot
         columns = from_matrix(label, usage, (len(self._resources), int(widths.sum())))
         return self.store.add_usages(widths, *columns, row_slots=self.resource_slots)
+
+
+def _empty(kind: type[ContinualProgram]) -> ContinualProgram:
+    """A program to be filled from another."""
+    return kind.__new__(kind)
 
 
 VERBS = (
