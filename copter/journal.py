@@ -117,7 +117,7 @@ class Journal(WrittenProgram):
         if not self.path.exists():
             self.path.mkdir(parents=True)
             sync_folder(self.path.parent)
-        self._lock: int | None = _locked(self.path / _LOCK)
+        self._unlock = weakref.finalize(self, os.close, _locked(self.path / _LOCK))  # if it is dropped, too
         _OPEN.add(self)
         try:
             self._open(program)
@@ -196,9 +196,8 @@ class Journal(WrittenProgram):
         """Close the journal; edits since the last completed round are not in it."""
         if self._rounds is not None:
             self._rounds.close()
-        if self._lock is not None:
-            os.close(self._lock)
-        self._rounds = self._lock = None
+        self._rounds = None
+        self._unlock()  # once
 
     def __enter__(self) -> Self:
         return self
