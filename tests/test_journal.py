@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
 import random
@@ -242,6 +243,25 @@ def test_only_one_has_it_open(tmp_path):
     with pytest.raises(CopterError, match="closed"):
         journal.commit()
     Journal(tmp_path).close()
+
+
+def test_a_journal_that_was_dropped_is_closed(tmp_path):
+    def drop():
+        journal = open_journal(tmp_path)
+        journal.add_request("x", [-1.0], {}, upper=1.0)
+        journal.solve()  # the solver remembers the journal: a cycle
+
+    drop()
+    gc.collect()
+    journal = open_journal(tmp_path)
+    assert journal.round == 1
+    journal.close()
+    others = [os.open(os.devnull, os.O_RDONLY) for _ in range(3)]  # may have the numbers of its handles
+    journal.close()
+    del journal
+    gc.collect()
+    for other in others:
+        os.close(other)
 
 
 def test_a_forked_child_neither_writes_nor_holds_the_lock(tmp_path):
@@ -511,6 +531,21 @@ def test_a_record_without_its_mark_or_of_zeros_is_no_round(written):
         file.write_bytes(left)
         with open_journal(file.parent) as journal:
             assert snapshot(journal) == states[2]
+
+
+def test_a_record_whose_head_alone_was_not_written_is_no_round(written):
+    file, ends, states = written
+    content = file.read_bytes()
+    for length in (len(content), len(content) - 64):
+        left = bytearray(content[:length])
+        left[ends[2] : ends[2] + 64] = bytes(64)
+        file.write_bytes(left)
+        with open_journal(file.parent) as journal:
+            assert snapshot(journal) == states[2]
+        assert file.stat().st_size == ends[2]
+    file.write_bytes(content[: ends[1]] + bytes(64) + content[ends[1] + 64 :])
+    with pytest.raises(FileError, match="round 2 is missing"):  # the third was completed, and so the second
+        open_journal(file.parent)
 
 
 def test_a_wrong_byte_anywhere_is_refused_by_name(written):
