@@ -97,7 +97,7 @@ class Clock:
 
 @contextmanager
 def ctrl_c_cancels(clock: Clock) -> Iterator[None]:
-    """Let Ctrl-C cancel the solve, and raise KeyboardInterrupt when it has ended.
+    """Let Ctrl-C cancel the solve, and raise KeyboardInterrupt when it has ended, by an exception or not.
 
     In the middle of compiled code the exception would leave things halfway.  A second Ctrl-C raises at once.
     A handler that the process has for the signal is left alone; it may call a solver's ``cancel``.
@@ -120,6 +120,12 @@ def ctrl_c_cancels(clock: Clock) -> Iterator[None]:
         signal.signal(signal.SIGINT, cancel)
     try:
         yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as other:
+        if pressed:  # it was asked for, whatever else went wrong
+            raise KeyboardInterrupt from other
+        raise
     finally:
         if ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -14,6 +14,7 @@ from typing import Any
 
 from copter.codec import CodecError, encode, id_value
 from copter.errors import EditError
+from copter.guard import exclusive
 from copter.program import KEEP, VERBS, ContinualProgram, Template
 
 Delta = tuple[str, dict[str, Any]]
@@ -35,8 +36,8 @@ class WrittenProgram(ContinualProgram):
         super().__init__()
         self._inside = False
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ContinualProgram, (), {name: vars(self)[name] for name in vars(ContinualProgram())}
+    def _content(self) -> tuple[type[ContinualProgram], dict[str, Any]]:
+        return ContinualProgram, {name: vars(self)[name] for name in vars(ContinualProgram())}
 
     def _write(self, delta: bytes) -> None:
         """Take up an edit that was made."""
@@ -70,7 +71,7 @@ def _written(verb: str) -> Callable[..., Any]:
 
 
 for _verb in VERBS:
-    setattr(WrittenProgram, _verb, _written(_verb))
+    setattr(WrittenProgram, _verb, exclusive(_written(_verb)))  # until the delta is handed over
 
 
 def pack_delta(verb: str, arguments: Mapping[str, Any]) -> bytes:

@@ -13,6 +13,7 @@ interruption leaves besides is removed when the journal is opened.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import re
 import secrets
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from copter.program import ContinualProgram
     from copter.solution import Solution
     from copter.solvers.base import Solver
+
+log = logging.getLogger("copter")
 
 COMPACT_FROM = 1 << 24
 """Bytes of rounds from which on a new snapshot is taken, or as many as the last snapshot has."""
@@ -108,12 +111,13 @@ class Journal(WrittenProgram):
         self._terms = tuple(terms)
         self._edits: list[bytes] = []
         self._base = self._key = self._snapshot_size = 0
+        self._state = "closed"
         self._process = os.getpid()
         self._rounds: RecordFile | None = None
         if not self.path.exists():
             self.path.mkdir(parents=True)
             sync_folder(self.path.parent)
-        self._lock: int | None = _locked(self.path / _LOCK)
+        self._unlock = weakref.finalize(self, os.close, _locked(self.path / _LOCK))  # if it is dropped, too
         _OPEN.add(self)
         try:
             self._open(program)
@@ -139,16 +143,24 @@ class Journal(WrittenProgram):
         Raises
         ------
         OSError
-            It could not be written: the rounds before are safe, and it can be tried again.
+            It could not be written: the rounds before are safe, and it can be tried again.  If only a new
+            snapshot could not, the round is complete, and a warning is logged.
+        ConcurrentUseError
+            Another thread uses the program, or it is being solved.
         """
-        rounds = self._usable()
-        kind = None if self.solver is None else self.solver.kind
-        state = None if self.solver is None else self.solver.save_state(self)
-        rounds.append(encode((kind, state, self._edits)))
-        self._edits = []
-        if rounds.end > max(COMPACT_FROM, self._snapshot_size):
-            self._compact()
-        return rounds.round
+        with self.guard.using("commit"):
+            rounds = self._usable()
+            kind = None if self.solver is None else self.solver.kind
+            state = None if self.solver is None else self.solver.save_state(self)
+            rounds.append(encode((kind, state, self._edits)))
+            self._edits = []
+            number = rounds.round
+            if rounds.end > max(COMPACT_FROM, self._snapshot_size):
+                try:
+                    self._compact()
+                except OSError as wrong:  # the round is complete; a later one tries again
+                    log.warning("%s: no snapshot was taken after round %d: %s", self.path, number, wrong)
+            return number
 
     def solve(self, *, deadline: float | None = None) -> Solution:
         """Solve the program as it is now with the journal's solver, and complete the round.
@@ -169,17 +181,23 @@ class Journal(WrittenProgram):
         """Complete the round and take a new snapshot, so that the journal opens quickly.
 
         It is also taken by itself, now and then, at the end of a round.
+
+        Raises
+        ------
+        OSError
+            The round or the snapshot could not be written; no completed round is lost.  If half a snapshot
+            could not be removed either, the journal is closed.
         """
-        self.commit()
-        self._compact()
+        with self.guard.using("compact"):
+            self.commit()
+            self._compact()
 
     def close(self) -> None:
         """Close the journal; edits since the last completed round are not in it."""
         if self._rounds is not None:
             self._rounds.close()
-        if self._lock is not None:
-            os.close(self._lock)
-        self._rounds = self._lock = None
+        self._rounds = None
+        self._unlock()  # once
 
     def __enter__(self) -> Self:
         return self
@@ -212,7 +230,7 @@ class Journal(WrittenProgram):
         if self._process != os.getpid():
             raise CopterError(f"{self.path}: the journal belongs to the process that forked this one")
         if self._rounds is None:
-            raise CopterError(f"{self.path}: the journal is closed")
+            raise CopterError(f"{self.path}: the journal is {self._state}")
         return self._rounds
 
     def _open(self, program: ContinualProgram | None) -> None:
@@ -233,7 +251,9 @@ class Journal(WrittenProgram):
         if any(number or self._file("rounds", number).stat().st_size > UNIT for number in files):
             raise FileError(self.path, "has rounds, but the snapshot that they follow is missing")
         self._key = secrets.randbits(62)
-        self._snapshot(self if program is None else program, 0)
+        begin = self if program is None else program
+        with begin.guard.using("journal"):
+            self._snapshot(begin, 0)
 
     def _snapshot(self, program: ContinualProgram, round: int) -> None:
         """Write the file of the rounds after ``round``, then the snapshot, which makes it count."""
@@ -249,12 +269,27 @@ class Journal(WrittenProgram):
         old, number = self._usable(), self._usable().round
         if number == self._base:
             return
-        self._snapshot(self, number)
-        self._rounds = RecordFile(self._file("rounds", number), self._key, number)
-        self._snapshot_size = self._file("snapshot", number).stat().st_size
-        self._base = number
+        try:
+            self._snapshot(self, number)
+            fresh = RecordFile(self._file("rounds", number), self._key, number)
+            size = self._file("snapshot", number).stat().st_size
+        except BaseException:
+            self._take_back(number)
+            raise
+        self._rounds, self._snapshot_size, self._base = fresh, size, number
         old.close()
         self._tidy(number)
+
+    def _take_back(self, number: int) -> None:
+        """Remove a snapshot that may be in place, durably: when opened, it would hide the rounds to come."""
+        try:
+            self._file("snapshot", number).unlink(missing_ok=True)
+            sync_folder(self.path)
+            self._file("rounds", number).unlink(missing_ok=True)
+        except BaseException:
+            self.close()
+            self._state = "closed, as a snapshot was neither completed nor taken back: open it again"
+            raise
 
     def _recover(self, base: int) -> None:
         path = self._file("snapshot", base)

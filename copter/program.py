@@ -8,9 +8,9 @@
 Every verb validates its arguments first and applies them only if all are right: a rejected edit raises
 :class:`copter.errors.EditError` and changes nothing.  Ids are any hashable and stay valid until removed.
 
-A program is used by one thread at a time: a verb or a solve that comes while another thread edits or solves
-it, or from within a solve (its callback), raises :class:`copter.errors.ConcurrentUseError` and changes
-nothing.
+A program is used by one thread at a time: a verb, a solve, a copy or a save that comes while another thread
+edits or solves it, or from within a solve (its callback), raises :class:`copter.errors.ConcurrentUseError`
+and changes nothing.
 
 Source: differential interface of COpter, thesis section 4.3.2; costs that move together and shared column
 templates go beyond it.
@@ -18,6 +18,7 @@ templates go beyond it.
 
 from __future__ import annotations
 
+import copy
 import math
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
@@ -460,6 +461,24 @@ class ContinualProgram(Kept):
         """Give starts back that were taken for a solve which came to nothing; for solvers."""
         self._starts = starts | self._starts
 
+    # ---- copies ----------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ContinualProgram:
+        with self.guard.using("copy"):
+            kind, content = self._content()
+            twin = memo[id(self)] = _empty(kind)
+            for name, value in content.items():
+                setattr(twin, name, copy.deepcopy(value, memo))
+        return twin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        twin = copy.deepcopy(self)  # nobody edits that one while it is pickled
+        return _empty, (type(twin),), vars(twin)
+
+    def _content(self) -> tuple[type[ContinualProgram], dict[str, Any]]:
+        """Class and attributes of a copy."""
+        return type(self), vars(self)
+
     # ---- inside ----------------------------------------------------------------------------------
 
     def _check_template(self, subject: Hashable, template: Template) -> None:
@@ -507,6 +526,11 @@ class ContinualProgram(Kept):
         return self.store.add_usages(widths, *columns, row_slots=self.resource_slots)
 
 
+def _empty(kind: type[ContinualProgram]) -> ContinualProgram:
+    """A program to be filled from another."""
+    return kind.__new__(kind)
+
+
 VERBS = (
     "add_resource",
     "set_capacity",
@@ -524,5 +548,5 @@ VERBS = (
     "remove_requests",
 )
 """Methods that change a program."""
-for _verb in VERBS:
+for _verb in (*VERBS, "save"):
     setattr(ContinualProgram, _verb, exclusive(getattr(ContinualProgram, _verb)))

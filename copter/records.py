@@ -6,8 +6,9 @@
 
 A record is written and synced without its mark, then the mark is, and synced: a mark says that the content
 was on disk before.  So what a crash leaves is a record without a mark, or part of one, at the end of the
-file; it was no completed round and is cut off.  A marked record whose content is wrong is damage, as is a
-record without a mark that others follow, and is refused.  A head of 64 bytes never straddles a sector.
+file; it was no completed round and is cut off.  (If power was lost its head may be zeros though its content
+is there.)  A marked record whose content is wrong is damage, as is a record without a mark that others
+follow, and is refused.  A head of 64 bytes never straddles a sector.
 """
 
 from __future__ import annotations
@@ -117,9 +118,9 @@ class RecordFile:
             return None
         head = self._read(self.end, UNIT)
         if head == _NOTHING:
-            if any(self._read(self.end, left)[UNIT:]):
+            if self._completed_follows(left):
                 raise self._damaged(expected, "is missing, and something follows")
-            return None
+            return None  # its content may be there: a disk need not write in order
         fields, mark = head[: _ENTRY.size], head[_MARK_AT:]
         if head != _sealed(fields)[:_MARK_AT] + mark or mark not in (_MARK, _NOTHING[: len(_MARK)]):
             raise self._damaged(expected, "is damaged: the checksum of its head is wrong")
@@ -139,6 +140,17 @@ class RecordFile:
         self.end += room
         return Record(round, content[:length])
 
+    def _completed_follows(self, left: int) -> bool:
+        """Whether the head of a completed record is anywhere in what is left of the file."""
+        content = self._read(self.end, left)
+        at = content.find(_RECORD)
+        while at >= 0:
+            head = content[at : at + UNIT]
+            if at % UNIT == 0 and head == _sealed(head[: _ENTRY.size])[:_MARK_AT] + _MARK:
+                return True
+            at = content.find(_RECORD, at + 1)
+        return False
+
     def append(self, content: bytes) -> None:
         """Write the next round; it is complete, and on disk, when this returns.
 
@@ -147,18 +159,20 @@ class RecordFile:
         OSError
             It could not be written; the file holds the rounds that it held before.
         """
-        handle, at = self._file.fileno(), self.end
-        fields = _ENTRY.pack(_RECORD, self.round + 1, len(content), zlib.crc32(content))
+        handle, at, filling = self._file.fileno(), self.end, -len(content) % UNIT
+        end, number = at + UNIT + len(content) + filling, self.round + 1
+        fields = _ENTRY.pack(_RECORD, number, len(content), zlib.crc32(content))
+        if os.fstat(handle).st_size > at:  # of a record that was interrupted, and so was its removal
+            os.ftruncate(handle, at)
         try:
-            self._write(at, b"".join((_sealed(fields), content, bytes(-len(content) % UNIT))))
+            self._write(at, b"".join((_sealed(fields), content, bytes(filling))))
             _sync(handle)
             self._write(at + _MARK_AT, _MARK)
             _sync(handle)
-        except OSError:
+        except BaseException:  # Ctrl-C too: what is left behind the end would outlive a shorter record
             os.ftruncate(handle, at)
             raise
-        self.end += UNIT + len(content) + -len(content) % UNIT
-        self.round += 1
+        self.end, self.round = end, number  # no call comes between: Ctrl-C cannot
 
     def close(self) -> None:
         """Close the file; it can be called again."""

@@ -20,6 +20,7 @@ from copter.clock import Clock, Interrupted, check
 from copter.compiled import effective_costs, pieces, row_positions, upper_bounds, usage_columns
 from copter.program import ContinualProgram
 from copter.solution import UNKNOWN, Solution, Status, Timings, make_solution
+from copter.solvers.base import Solver, SolverState
 from copter.solvers.memory import LastX, LastY, churn_base
 from copter.solvers.proximal import ProximalPoint, Starts
 from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
@@ -50,6 +51,14 @@ class Rebuild(ProximalPoint):
         """Forget the last answer."""
         super().reset()
         self._round = None
+
+    def save_state(self, program: ContinualProgram) -> SolverState | None:
+        """Raise a CopterError: what it keeps cannot be written."""
+        return Solver.save_state(self, program)
+
+    def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
+        """Raise a CopterError."""
+        Solver.load_state(self, program, state)
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         """Build the program again as it is now and solve it from the last answer."""
@@ -83,6 +92,7 @@ class Rebuild(ProximalPoint):
             warm=(found.warm_started, found.warm_reason),
             last=churn_base(self._round.x if self._round else None, program),
             ray=found.ray,
+            details=found.details,
             certificate=Certificate(found.objective, found.bound, found.size, found.relative, found.absolute),
             pricing=copy.original_pricing(found.pricing),
         )

@@ -1,5 +1,6 @@
 """Deadlines, cancel, Ctrl-C, failing callbacks: a solve ends, program and solver are as good as before."""
 
+import signal
 import subprocess
 import sys
 import threading
@@ -10,7 +11,7 @@ import pytest
 from scipy.sparse import csc_array
 
 from copter import ContinualProgram
-from copter.clock import Clock, Interrupted, check, current, running
+from copter.clock import Clock, Interrupted, check, ctrl_c_cancels, current, running
 from copter.compiled import compile_program
 from copter.pricing import run_chunks
 from copter.solution import Status
@@ -204,3 +205,18 @@ def test_ctrl_c_leaves_program_and_solver_usable(name, request):
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == ["interrupted", "True", "optimal"], result.stdout + result.stderr
+
+
+def test_ctrl_c_is_not_lost_in_another_exception():
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as raised, ctrl_c_cancels(clock := Clock()):
+            signal.raise_signal(signal.SIGINT)
+            assert clock.cancelled
+            raise ValueError("the solve failed")
+        assert isinstance(raised.value.__cause__, ValueError)
+        with pytest.raises(ValueError), ctrl_c_cancels(Clock()):
+            raise ValueError
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, handler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
 import random
@@ -10,6 +11,7 @@ import shutil
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +20,11 @@ from strategies import snapshot
 from test_copies import edit, rich, same_answers
 from test_snapshot import Square
 
+import copter.files
+import copter.index
 import copter.journal
 import copter.records
+import copter.snapshot
 from copter import (
     ContinualProgram,
     CopterError,
@@ -32,6 +37,7 @@ from copter import (
 )
 from copter.codec import encode
 from copter.deltas import pack_delta
+from copter.errors import ConcurrentUseError
 
 JOBS = 12
 
@@ -239,6 +245,25 @@ def test_only_one_has_it_open(tmp_path):
     Journal(tmp_path).close()
 
 
+def test_a_journal_that_was_dropped_is_closed(tmp_path):
+    def drop():
+        journal = open_journal(tmp_path)
+        journal.add_request("x", [-1.0], {}, upper=1.0)
+        journal.solve()  # the solver remembers the journal: a cycle
+
+    drop()
+    gc.collect()
+    journal = open_journal(tmp_path)
+    assert journal.round == 1
+    journal.close()
+    others = [os.open(os.devnull, os.O_RDONLY) for _ in range(3)]  # may have the numbers of its handles
+    journal.close()
+    del journal
+    gc.collect()
+    for other in others:
+        os.close(other)
+
+
 def test_a_forked_child_neither_writes_nor_holds_the_lock(tmp_path):
     journal = Journal(tmp_path)
     reader, writer = os.pipe()
@@ -270,6 +295,198 @@ def test_a_round_that_could_not_be_written_can_be_tried_again(tmp_path, monkeypa
         expected = snapshot(journal)
     with open_journal(tmp_path) as journal:
         assert snapshot(journal) == expected and journal.round == 1
+
+
+@pytest.mark.parametrize("sync", [1, 2])
+@pytest.mark.parametrize("removed", [True, False])
+def test_an_interrupted_round_leaves_nothing_behind_a_shorter_one(tmp_path, monkeypatch, sync, removed):
+    path, calls = tmp_path / "rounds", iter(range(1, 9))
+    copter.records.create_records(path, 7, 0)
+    file = copter.records.RecordFile(path, 7, 0)
+
+    def interrupt(*arguments):
+        if next(calls) >= sync:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as failing:
+        failing.setattr(copter.records, "_sync", interrupt)
+        if not removed:  # a second Ctrl-C
+            failing.setattr(os, "ftruncate", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            file.append(bytes(range(200)))
+    assert path.stat().st_size == 64 or not removed
+    file.append(b"short")
+    file.close()
+    again = copter.records.RecordFile(path, 7, 0)
+    assert list(again.records()) == [(1, b"short")]
+    again.close()
+
+
+def fail(*arguments, **options):
+    raise OSError("disk")
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_rounds_after_a_snapshot_that_failed_late_are_kept(tmp_path, monkeypatch, error):
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        journal.commit()
+        with monkeypatch.context() as failing:
+            folders = iter([None, error("disk")])  # of the file of rounds, and of the snapshot, now in place
+
+            def sync(folder):
+                if (wrong := next(folders, None)) is not None:
+                    raise wrong
+
+            failing.setattr(copter.files, "sync_folder", sync)
+            with pytest.raises(error):
+                journal.compact()
+        make_round(journal, 1)
+        journal.commit()
+        expected, number = snapshot(journal), journal.round
+    with open_journal(tmp_path) as journal:
+        assert (snapshot(journal), journal.round) == (expected, number)
+
+
+def test_a_snapshot_that_cannot_be_taken_back_ends_the_journal(tmp_path, monkeypatch):
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        expected = snapshot(journal)
+        with monkeypatch.context() as failing:
+            failing.setattr(copter.journal, "RecordFile", fail)
+            failing.setattr(Path, "unlink", fail)
+            with pytest.raises(OSError, match="disk"):
+                journal.compact()
+        with pytest.raises(CopterError, match="open it again"):
+            journal.add_resource("lost")
+        with pytest.raises(CopterError, match="open it again"):
+            journal.commit()
+    with open_journal(tmp_path) as journal:
+        assert (snapshot(journal), journal.round) == (expected, 1)
+
+
+def test_a_round_is_complete_though_no_snapshot_could_be_taken(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(copter.journal, "COMPACT_FROM", 0)
+    with open_journal(tmp_path) as journal:
+        with monkeypatch.context() as failing:
+            failing.setattr(copter.journal.Blocks, "write", fail)
+            for number in range(2):
+                make_round(journal, number)
+                assert journal.commit() == number + 1
+        assert "snapshot" in caplog.text and "disk" in caplog.text
+        assert sorted(path.name for path in tmp_path.iterdir())[1:] == [
+            "rounds-000000000000.copter",
+            "snapshot-000000000000.copter",
+        ]
+        make_round(journal, 2)
+        journal.commit()  # tries again
+        assert (tmp_path / "snapshot-000000000003.copter").exists()
+        expected = snapshot(journal)
+    with open_journal(tmp_path) as journal:
+        assert (snapshot(journal), journal.round) == (expected, 3)
+
+
+def refused_elsewhere(*uses) -> None:
+    """Each use, in another thread, raises ConcurrentUseError."""
+    with ThreadPoolExecutor(1) as pool:
+        for use in uses:
+            with pytest.raises(ConcurrentUseError, match="another thread"):
+                pool.submit(use).result(30)
+
+
+def test_nobody_edits_or_copies_while_a_round_is_completed(tmp_path, monkeypatch):
+    with open_journal(tmp_path / "j") as journal:
+        make_round(journal, 0)
+        write, tried = copter.records.RecordFile.append, []
+
+        def append(self, content):
+            tried.append(True)
+            refused_elsewhere(
+                lambda: journal.add_resource("x"),
+                journal.commit,
+                journal.compact,
+                lambda: journal.save(tmp_path / "s"),
+                lambda: copy.copy(journal),
+                lambda: pickle.dumps(journal),
+            )
+            write(self, content)
+
+        monkeypatch.setattr(copter.records.RecordFile, "append", append)
+        journal.commit()
+        journal.compact()
+        assert len(tried) == 2
+        expected = snapshot(journal)
+        journal.save(tmp_path / "s")
+    with open_journal(tmp_path / "j") as journal:
+        assert snapshot(journal) == expected == snapshot(ContinualProgram.load(tmp_path / "s"))
+
+
+def test_nobody_edits_while_a_program_is_copied_or_saved(tmp_path, monkeypatch):
+    program, deep, packed, tried = rich(), copter.index.Index.__deepcopy__, copter.snapshot.pack, []
+
+    def edit_elsewhere():
+        tried.append(True)
+        refused_elsewhere(lambda: program.add_resource("x"))
+
+    def deepcopy(self, memo):
+        edit_elsewhere()
+        return deep(self, memo)
+
+    def pack(program, blocks):
+        edit_elsewhere()
+        packed(program, blocks)
+
+    monkeypatch.setattr(copter.index.Index, "__deepcopy__", deepcopy)
+    monkeypatch.setattr(copter.snapshot, "pack", pack)
+    for use in (
+        copy.copy,
+        copy.deepcopy,
+        lambda program: pickle.loads(pickle.dumps(program)),
+        lambda program: (program.save(tmp_path / "s"), ContinualProgram.load(tmp_path / "s"))[1],
+    ):
+        tried.clear()
+        assert snapshot(use(program)) == snapshot(program)
+        assert tried
+
+
+def test_a_callback_cannot_complete_the_round(tmp_path):
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        refused = []
+
+        def callback(iterations, certificate):
+            for use in (journal.commit, journal.compact):
+                with pytest.raises(ConcurrentUseError, match="being solved"):
+                    use()
+                refused.append(use)
+
+        journal.solver.callback = callback
+        journal.solve()
+        assert refused and journal.round == 1
+
+
+def test_an_edit_between_the_steps_of_another_is_refused(tmp_path, monkeypatch):
+    with Journal(tmp_path) as journal:
+        check = copter.index.Index.add
+
+        def add(self, *arguments):
+            refused_elsewhere(lambda: journal.add_resource("elsewhere"))
+            return check(self, *arguments)
+
+        with monkeypatch.context() as between:
+            between.setattr(copter.index.Index, "add", add)
+            journal.add_resource("here")
+        write = journal._write
+
+        def late(delta):  # the verb is done, its delta is not written
+            refused_elsewhere(lambda: journal.add_resource("late"))
+            write(delta)
+
+        monkeypatch.setattr(journal, "_write", late)
+        journal.add_resource("there")
+        journal.commit()
+    with Journal(tmp_path) as journal:
+        assert journal.resource_ids == ["here", "there"]
 
 
 # ---- crashes -----------------------------------------------------------------------------------------
@@ -314,6 +531,21 @@ def test_a_record_without_its_mark_or_of_zeros_is_no_round(written):
         file.write_bytes(left)
         with open_journal(file.parent) as journal:
             assert snapshot(journal) == states[2]
+
+
+def test_a_record_whose_head_alone_was_not_written_is_no_round(written):
+    file, ends, states = written
+    content = file.read_bytes()
+    for length in (len(content), len(content) - 64):
+        left = bytearray(content[:length])
+        left[ends[2] : ends[2] + 64] = bytes(64)
+        file.write_bytes(left)
+        with open_journal(file.parent) as journal:
+            assert snapshot(journal) == states[2]
+        assert file.stat().st_size == ends[2]
+    file.write_bytes(content[: ends[1]] + bytes(64) + content[ends[1] + 64 :])
+    with pytest.raises(FileError, match="round 2 is missing"):  # the third was completed, and so the second
+        open_journal(file.parent)
 
 
 def test_a_wrong_byte_anywhere_is_refused_by_name(written):

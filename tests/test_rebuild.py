@@ -1,11 +1,13 @@
 """copter-rebuild: the same answers as copter, from a program built anew every round."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from test_baselines import random_edits, random_program, random_request
 
+from copter import CopterError, Journal, ProximalPoint
 from copter.certificate import certify
 from copter.compiled import compile_program
 from copter.pricing import price
@@ -132,3 +134,23 @@ def test_a_shim_is_given_the_last_pass():
     np.testing.assert_allclose(given.marginal, own.marginal, atol=1e-12)
     np.testing.assert_array_equal((given.slot, given.column), (own.slot, own.column))
     assert 0 <= ChooseOneShim().round(program, solution).gap < 1
+
+
+def test_its_state_is_refused_where_it_would_be_written(tmp_path):
+    program, rebuild = random_program(0), make_solver("copter-rebuild")
+    rebuild.solve(program)
+    with pytest.raises(CopterError, match="'copter-rebuild' keeps a state that cannot be written"):
+        program.save(tmp_path / "s", rebuild)
+    with pytest.raises(CopterError, match="'copter-rebuild' keeps a state that cannot be written"):
+        Journal(tmp_path / "j", rebuild)
+    with pytest.raises(CopterError, match="'copter-rebuild' keeps a state that cannot be read"):
+        rebuild.load_state(program, None)
+    assert not (tmp_path / "s").exists()
+
+
+def test_details_are_those_of_the_solver_inside(monkeypatch):
+    inside = ProximalPoint._solve
+    monkeypatch.setattr(
+        ProximalPoint, "_solve", lambda *given: replace(inside(*given), details={"hand_overs": 2.0})
+    )
+    assert make_solver("copter-rebuild").solve(random_program(0)).details == {"hand_overs": 2.0}
