@@ -262,6 +262,14 @@ def test_a_deadline_of_nothing():
     assert found.status in (0, 1) and found.success == (found.status == 0)
 
 
+def test_every_status_has_a_code_and_a_cancelled_solver_has_1():
+    assert set(STATUS) == set(Status)
+    solver = ProximalPoint()
+    solver.callback = lambda *_: solver.cancel()
+    found = linprog(**scipy_form(random_general(2)), solver=solver, presolve=False)
+    assert found.status == 1 and found.message.startswith("Cancelled.")
+
+
 def test_linprog_bounds_of_none_are_scipy_s_default():
     given = {"c": [1.0, 2.0], "A_ub": [[-1.0, -1.0]], "b_ub": [-3.0], "bounds": None}
     assert linprog(**given).fun == pytest.approx(scipy.optimize.linprog(**given).fun, abs=1e-5)
