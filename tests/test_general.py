@@ -12,6 +12,7 @@ from scipy.sparse import csc_array, csr_array, vstack
 
 from copter import CopterError, EditError, ProximalPoint, Status, linprog, read_mps
 from copter.bench.lp import read_lp
+from copter.errors import SettingError
 from copter.general import GeneralLP, solve_lp, to_program
 from copter.general.scipy_form import STATUS
 
@@ -268,6 +269,23 @@ def test_every_status_has_a_code_and_a_cancelled_solver_has_1():
     solver.callback = lambda *_: solver.cancel()
     found = linprog(**scipy_form(random_general(2)), solver=solver, presolve=False)
     assert found.status == 1 and found.message.startswith("Cancelled.")
+
+
+BAD_SETTINGS = [("deadline", -1), ("deadline", NAN), ("deadline", "x"), ("tolerance", NAN), ("tolerance", 0)]
+
+
+@pytest.mark.parametrize("solver", ["auto", "copter"])
+@pytest.mark.parametrize(("name", "value"), BAD_SETTINGS)
+def test_settings_that_make_no_sense(name, value, solver):
+    with pytest.raises(SettingError) as caught:
+        linprog([1.0], solver=solver, **{name: value})
+    assert (caught.value.subject, caught.value.field) == ("solve_lp", name)
+
+
+def test_a_solver_is_judged_by_its_own_tolerance():
+    given = scipy_form(random_general(8))
+    found = linprog(**given, solver=ProximalPoint(tolerance=1e-2, hand_over=False), presolve=False)
+    assert found.status == 0 and 1e-6 < found.proof.worst <= 1e-2
 
 
 def test_linprog_bounds_of_none_are_scipy_s_default():

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.errors import SettingError
 from copter.general.handover import LEAST, Run, optimize, terms
 from copter.general.model import GeneralLP, checked
 from copter.general.presolve import Presolved, Vertex
@@ -27,9 +28,12 @@ from copter.general.proof import LPRay, Proof, falling, infeasible_ray, quietest
 from copter.solution import Solution, Status
 from copter.solvers.base import Solver, Stopwatch, make_solver
 from copter.solvers.proximal import ProximalPoint
+from copter.solvers.settings import Check, share, time_limit
 
 if TYPE_CHECKING:
     import highspy
+
+T = TypeVar("T")
 
 AUTO = "auto"
 """The name of all parts together."""
@@ -120,7 +124,7 @@ def solve_lp(
         ``"auto"`` for all parts; a name of :data:`~copter.solvers.base.SOLVERS`, or a solver, for that one
         alone, which has its own tolerance and deadline if it is no name.
     tolerance : float
-        Relative residuals and gap that an optimal answer is within.
+        Relative residuals and gap that an optimal answer is within; a solver's own if that is larger.
     deadline : float, optional
         Seconds for everything.
     presolve : bool
@@ -131,16 +135,26 @@ def solve_lp(
 
     Raises
     ------
+    SettingError
+        Tolerance or deadline make no sense.
     EditError
         The LP has a number that cannot be (:func:`copter.general.model.checked`).
     UnknownSolverError
         No solver has this name.
     """
+    tolerance, deadline = _setting("tolerance", tolerance, share), _setting("deadline", deadline, time_limit)
     if isinstance(solver, str) and solver != AUTO:
         solver = make_solver(solver, tolerance=tolerance, threads=threads)
         if isinstance(solver, ProximalPoint):
             solver.hand_over = False  # alone means alone
     return _Solve(checked(lp), solver, tolerance, deadline, polish, threads).run(presolve)
+
+
+def _setting(name: str, value: Any, check: Check[T]) -> T:
+    try:
+        return check(value)
+    except ValueError as error:
+        raise SettingError("solve_lp", name, value, str(error)) from None
 
 
 class _Solve:
@@ -157,7 +171,7 @@ class _Solve:
     ) -> None:
         self.lp = lp
         self.solver = None if isinstance(solver, str) else solver
-        self.tolerance = tolerance
+        self.tolerance = max(tolerance, getattr(self.solver, "tolerance", tolerance))
         self.limit = np.inf if deadline is None else deadline
         self.polish = polish
         self.threads = threads

@@ -71,7 +71,8 @@ def linprog(
     ------
     EditError
         A ValueError: a shape that does not fit, a NaN (also as a bound, where scipy reads "none"), an
-        infinite cost or coefficient, a bound that no number reaches.
+        infinite cost or coefficient, a bound that no number reaches, a tolerance or deadline that makes no
+        sense.
     """
     from scipy.sparse import csc_array, vstack
 
