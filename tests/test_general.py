@@ -14,6 +14,7 @@ from copter import CopterError, EditError, ProximalPoint, Status, linprog, read_
 from copter.bench.lp import read_lp
 from copter.errors import SettingError
 from copter.general import GeneralLP, solve_lp, to_program
+from copter.general.model import checked
 from copter.general.scipy_form import STATUS
 
 INF, NAN = np.inf, np.nan
@@ -322,6 +323,18 @@ def test_errors(case):
     with pytest.raises(EditError) as caught:
         linprog(**given)
     assert (caught.value.subject, caught.value.field) == (subject, field)
+
+
+@pytest.mark.parametrize("presolve", [True, False])
+def test_entries_given_twice_are_summed(presolve):
+    """Minimise -x0 + x1 with 2 x0 + x1 <= 3, where the 2 is given as 1 and 1."""
+    A = csc_array((np.array([1.0, 1.0, 1.0]), np.array([0, 0, 0]), np.array([0, 2, 3])), shape=(1, 2))
+    found = linprog([-1.0, 1.0], A_ub=A, b_ub=[3.0], presolve=presolve)
+    assert found.fun == pytest.approx(-1.5) and found.proof.worst == 0.0
+    none = np.zeros(2)
+    lp = GeneralLP(none - 1, A, none[:1] - INF, none[:1] + 3, none, none + 9, 0.0, np.zeros(2, bool))
+    assert checked(lp).A.data.tolist() == [2.0, 1.0] and lp.A.nnz == 3
+    assert solve_lp(lp, presolve=presolve).status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize("bad", [NAN, INF])
