@@ -23,10 +23,18 @@ if TYPE_CHECKING:
     from copter.program import ContinualProgram
 
 
-def find_ray(program: ContinualProgram, claim: Status, clock: Clock) -> tuple[Status, Ray | None]:
+def find_ray(
+    program: ContinualProgram, claim: Status, clock: Clock, *, whole: bool = True
+) -> tuple[Status, Ray | None]:
     """Status of a program that is claimed to be infeasible or unbounded, and the ray that shows it.
 
-    The claim stands, without a ray, if the LP itself has an optimum (an infeasible MILP).
+    Without a ray, where the LP itself is neither, only one claim can be true: that the MILP is infeasible.
+    It stands; any other is a numerical error.
+
+    Parameters
+    ----------
+    whole : bool
+        Whether the claim is about whole numbers where requests want an integral allocation.
 
     Raises
     ------
@@ -55,4 +63,5 @@ def find_ray(program: ContinualProgram, claim: Status, clock: Clock) -> tuple[St
         sizes = np.diff(compiled.column_start)
         sparse = dense_to_sparse(program.request_slots, sizes, direction)
         return status, primal_ray(program, sparse) if found else None
-    return claim, None
+    milp = whole and bool(compiled.integrality.any())
+    return claim if milp and claim is Status.INFEASIBLE else Status.NUMERICAL_ERROR, None

@@ -12,7 +12,9 @@ from scipy.sparse import csc_array, csr_array, vstack
 
 from copter import CopterError, EditError, ProximalPoint, Status, linprog, read_mps
 from copter.bench.lp import read_lp
+from copter.errors import SettingError
 from copter.general import GeneralLP, solve_lp, to_program
+from copter.general.model import checked
 from copter.general.scipy_form import STATUS
 
 INF, NAN = np.inf, np.nan
@@ -262,6 +264,31 @@ def test_a_deadline_of_nothing():
     assert found.status in (0, 1) and found.success == (found.status == 0)
 
 
+def test_every_status_has_a_code_and_a_cancelled_solver_has_1():
+    assert set(STATUS) == set(Status)
+    solver = ProximalPoint()
+    solver.callback = lambda *_: solver.cancel()
+    found = linprog(**scipy_form(random_general(2)), solver=solver, presolve=False)
+    assert found.status == 1 and found.message.startswith("Cancelled.")
+
+
+BAD_SETTINGS = [("deadline", -1), ("deadline", NAN), ("deadline", "x"), ("tolerance", NAN), ("tolerance", 0)]
+
+
+@pytest.mark.parametrize("solver", ["auto", "copter"])
+@pytest.mark.parametrize(("name", "value"), BAD_SETTINGS)
+def test_settings_that_make_no_sense(name, value, solver):
+    with pytest.raises(SettingError) as caught:
+        linprog([1.0], solver=solver, **{name: value})
+    assert (caught.value.subject, caught.value.field) == ("solve_lp", name)
+
+
+def test_a_solver_is_judged_by_its_own_tolerance():
+    given = scipy_form(random_general(8))
+    found = linprog(**given, solver=ProximalPoint(tolerance=1e-2, hand_over=False), presolve=False)
+    assert found.status == 0 and 1e-6 < found.proof.worst <= 1e-2
+
+
 def test_linprog_bounds_of_none_are_scipy_s_default():
     given = {"c": [1.0, 2.0], "A_ub": [[-1.0, -1.0]], "b_ub": [-3.0], "bounds": None}
     assert linprog(**given).fun == pytest.approx(scipy.optimize.linprog(**given).fun, abs=1e-5)
@@ -296,6 +323,18 @@ def test_errors(case):
     with pytest.raises(EditError) as caught:
         linprog(**given)
     assert (caught.value.subject, caught.value.field) == (subject, field)
+
+
+@pytest.mark.parametrize("presolve", [True, False])
+def test_entries_given_twice_are_summed(presolve):
+    """Minimise -x0 + x1 with 2 x0 + x1 <= 3, where the 2 is given as 1 and 1."""
+    A = csc_array((np.array([1.0, 1.0, 1.0]), np.array([0, 0, 0]), np.array([0, 2, 3])), shape=(1, 2))
+    found = linprog([-1.0, 1.0], A_ub=A, b_ub=[3.0], presolve=presolve)
+    assert found.fun == pytest.approx(-1.5) and found.proof.worst == 0.0
+    none = np.zeros(2)
+    lp = GeneralLP(none - 1, A, none[:1] - INF, none[:1] + 3, none, none + 9, 0.0, np.zeros(2, bool))
+    assert checked(lp).A.data.tolist() == [2.0, 1.0] and lp.A.nnz == 3
+    assert solve_lp(lp, presolve=presolve).status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize("bad", [NAN, INF])

@@ -9,7 +9,9 @@ from strategies import KINDS, PlainProgram, PlainRequest, make_infeasible, make_
 
 from copter import ContinualProgram, ProximalPoint, Status
 from copter.certificate import SparseX
+from copter.clock import Clock
 from copter.rays import RAY_TOLERANCE, farkas_ray, primal_ray
+from copter.solvers.highs_rays import find_ray
 
 INNERS = ["newton", "cd"]
 
@@ -213,3 +215,23 @@ def test_in_and_out_of_infeasibility_and_unboundedness(inner):
         program.update_request("x", upper=INF)
         plain.resources.update(need=(2.0, INF), cap=(-INF, 4.0))
         plain.requests["x"].upper = INF
+
+
+# ---- claims of baselines -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("claim", [Status.INFEASIBLE, Status.UNBOUNDED])
+def test_a_claim_against_an_optimum_of_the_lp_is_a_numerical_error(claim):
+    program = ContinualProgram()
+    program.add_resource("r", 1.0)
+    program.add_request("q", [-1.0], {"r": [1.0]})
+    assert find_ray(program, claim, Clock()) == (Status.NUMERICAL_ERROR, None)
+
+
+def test_only_an_infeasible_milp_has_no_ray():
+    program = ContinualProgram()
+    program.add_resource("r", 1.5, lower=1.2)
+    program.add_request("q", [1.0], {"r": [1.0]}, integral=True)
+    assert find_ray(program, Status.INFEASIBLE, Clock()) == (Status.INFEASIBLE, None)
+    for claim, whole in ((Status.INFEASIBLE, False), (Status.UNBOUNDED, True)):
+        assert find_ray(program, claim, Clock(), whole=whole) == (Status.NUMERICAL_ERROR, None)

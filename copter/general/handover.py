@@ -25,7 +25,7 @@ from copter.solvers.highs_model import engine, run, status_of
 LARGE = 4e6
 """Rows times nonzeros from which on a program is large."""
 _NEAR = 1e-7
-_LEAST = 1e-10
+LEAST = 1e-10
 """HiGHS takes no smaller tolerance."""
 
 
@@ -66,7 +66,7 @@ def optimize(
     tolerance : float
         Of feasibility; HiGHS' own 1e-7 at most.
     """
-    feasibility = float(np.clip(tolerance, _LEAST, 1e-7))
+    feasibility = float(np.clip(tolerance, LEAST, 1e-7))
     interior = start is None and not by_simplex and terms(lp) >= LARGE
     highs = engine(
         threads,

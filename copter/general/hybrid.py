@@ -14,22 +14,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.general.handover import Run, optimize, terms
+from copter.errors import SettingError
+from copter.general.handover import LEAST, Run, optimize, terms
 from copter.general.model import GeneralLP, checked
 from copter.general.presolve import Presolved, Vertex
 from copter.general.program import GeneralProgram, to_program
-from copter.general.proof import LPRay, Proof, falling, infeasible_ray, prove, unbounded_ray
+from copter.general.proof import LPRay, Proof, falling, infeasible_ray, quietest, unbounded_ray
 from copter.solution import Solution, Status
 from copter.solvers.base import Solver, Stopwatch, make_solver
 from copter.solvers.proximal import ProximalPoint
+from copter.solvers.settings import Check, share, time_limit
 
 if TYPE_CHECKING:
     import highspy
+
+T = TypeVar("T")
 
 AUTO = "auto"
 """The name of all parts together."""
@@ -44,6 +48,9 @@ _SHARPER = 0.1
 """Of the tolerance: what the own solver aims at, since postsolve and other scales cost some."""
 _START_BELOW = 1e-2
 """Residuals and gap below which simplex goes on from a point; above, its own start is as good or better."""
+_FALLS = "from a feasible point the objective falls along a ray without end"
+_LARGEST_COST = 20
+"""Power of 2 to which the largest cost is raised at most."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,7 @@ def solve_lp(
         ``"auto"`` for all parts; a name of :data:`~copter.solvers.base.SOLVERS`, or a solver, for that one
         alone, which has its own tolerance and deadline if it is no name.
     tolerance : float
-        Relative residuals and gap that an optimal answer is within.
+        Relative residuals and gap that an optimal answer is within; a solver's own if that is larger.
     deadline : float, optional
         Seconds for everything.
     presolve : bool
@@ -128,16 +135,26 @@ def solve_lp(
 
     Raises
     ------
+    SettingError
+        Tolerance or deadline make no sense.
     EditError
         The LP has a number that cannot be (:func:`copter.general.model.checked`).
     UnknownSolverError
         No solver has this name.
     """
+    tolerance, deadline = _setting("tolerance", tolerance, share), _setting("deadline", deadline, time_limit)
     if isinstance(solver, str) and solver != AUTO:
         solver = make_solver(solver, tolerance=tolerance, threads=threads)
         if isinstance(solver, ProximalPoint):
             solver.hand_over = False  # alone means alone
     return _Solve(checked(lp), solver, tolerance, deadline, polish, threads).run(presolve)
+
+
+def _setting(name: str, value: Any, check: Check[T]) -> T:
+    try:
+        return check(value)
+    except ValueError as error:
+        raise SettingError("solve_lp", name, value, str(error)) from None
 
 
 class _Solve:
@@ -154,7 +171,7 @@ class _Solve:
     ) -> None:
         self.lp = lp
         self.solver = None if isinstance(solver, str) else solver
-        self.tolerance = tolerance
+        self.tolerance = max(tolerance, getattr(self.solver, "tolerance", tolerance))
         self.limit = np.inf if deadline is None else deadline
         self.polish = polish
         self.threads = threads
@@ -183,7 +200,8 @@ class _Solve:
                 return self._without_optimum(rest.claim, "presolve")
             if rest.empty:
                 nothing = Vertex(np.empty(0), np.zeros(rest.lp.A.shape[0]))
-                return self._judged(Status.OPTIMAL, "presolve solved it", rest.back(nothing), "presolve")
+                found = self._judged(Status.OPTIMAL, "presolve solved it", rest.back(nothing), "presolve")
+                return found if self.solver is not None else self._sharper(found)
         left = self.lp if rest is None else rest.lp
         own = None
         if self.solver is not None or _SECONDS_A_TERM * terms(left) >= _LEAST_SHARE:
@@ -230,23 +248,50 @@ class _Solve:
         if back is not None and rest is not None:
             back = rest.back(back)
         self.took("highs", begin)
-        answer = self._judged(found.status, found.reason, back, "highs")
-        if answer.status is Status.NUMERICAL_ERROR and rest is not None and self.left() > 0:
-            begin = self.watch()
-            again = self._optimize(self.lp, start=back)
-            self.took("highs", begin)
-            answer = self._judged(again.status, again.reason, again.found, "highs")
+        answer = self._sharper(self._judged(found.status, found.reason, back, "highs"))
         if own is not None and own.proof is not None and own.status is Status.OPTIMAL is not answer.status:
             return replace(own, reason=f"{own.reason}; {answer.reason}")  # a polish that led nowhere
         return answer
 
-    def _optimize(self, lp: GeneralLP, start: Vertex | None = None, *, by_simplex: bool = False) -> Run:
+    def _sharper(self, answer: Answer) -> Answer:
+        """The answer, or a better one from its basis by HiGHS at its least tolerance, if the proof failed.
+
+        HiGHS' tolerances are absolute, so small costs are enlarged.
+        """
+        lp, x, y = self.lp, answer.x, answer.y
+        if answer.status is not Status.NUMERICAL_ERROR or x is None or y is None or not self.left() > 0:
+            return answer
+        begin = self.watch()
+        larger = _enlargement(lp.c)
+        start = Vertex(x, larger * y, answer.basis)
+        run = self._optimize(replace(lp, c=larger * lp.c), start=start, tolerance=LEAST)
+        self.took("highs", begin)
+        along = run.ray if run.status is Status.UNBOUNDED and run.ray is not None else falling(lp)
+        ray = unbounded_ray(lp, along)
+        if ray is not None and answer.proof is not None and answer.proof.primal <= self.tolerance:
+            return Answer(Status.UNBOUNDED, _FALLS, ray=ray, finished_by="highs")
+        if run.found is None:
+            known = run.status in (Status.INFEASIBLE, Status.UNBOUNDED)
+            return self._without_optimum(run.status, "highs", run.reason) if known else answer
+        found = replace(run.found, y=run.found.y / larger)
+        again = self._judged(run.status, run.reason, found, "highs")
+        better = again.proof and answer.proof and again.proof.worst < answer.proof.worst
+        return again if better else answer
+
+    def _optimize(
+        self,
+        lp: GeneralLP,
+        start: Vertex | None = None,
+        *,
+        by_simplex: bool = False,
+        tolerance: float | None = None,
+    ) -> Run:
         found = optimize(
             lp,
             start=start,
             by_simplex=by_simplex,
             seconds=self.left(),
-            tolerance=_SHARPER * self.tolerance,
+            tolerance=_SHARPER * self.tolerance if tolerance is None else tolerance,
             threads=self.threads,
         )
         self.iterations += found.iterations
@@ -258,14 +303,14 @@ class _Solve:
             return Answer(status, reason, finished_by=by)
         begin = self.watch()
         x = np.clip(found.x, self.lp.lower, self.lp.upper)
-        proof = prove(self.lp, x, found.y)
+        x, y, proof = quietest(self.lp, x, found.y, self.tolerance)
         self.took("check", begin)
         if status is not Status.OPTIMAL and proof.worst <= self.tolerance:
             status, reason = Status.OPTIMAL, f"{reason}, with a point and prices that prove it optimal"
         elif status is Status.OPTIMAL and not proof.worst <= self.tolerance:
             status = Status.NUMERICAL_ERROR
             reason = f"{reason}, but the LP itself has a residual or gap of {proof.worst:.1e}"
-        return Answer(status, reason, x, found.y, proof, finished_by=by, basis=found.basis)
+        return Answer(status, reason, x, y, proof, finished_by=by, basis=found.basis)
 
     def _without_optimum(self, claim: Status, by: str, reason: str = "") -> Answer:
         """Infeasible or unbounded, with a ray if HiGHS finds one without presolve."""
@@ -283,10 +328,18 @@ class _Solve:
         if whole.status is Status.UNBOUNDED:
             # HiGHS has no ray where there are no rows
             ray = unbounded_ray(self.lp, falling(self.lp) if whole.ray is None else whole.ray)
-            proved = "from a feasible point the objective falls along a ray without end"
-            why = f"{reason}; no ray was found" if ray is None else proved
+            why = f"{reason}; no ray was found" if ray is None else _FALLS
             return Answer(Status.UNBOUNDED, why, ray=ray, finished_by=by)
         if whole.found is None:
             return Answer(claim, f"{reason}; no ray was found", finished_by=by)
         why = f"{whole.reason} without presolve, though {reason}"
         return self._judged(whole.status, why, whole.found, "highs")
+
+
+def _enlargement(c: NDArray[np.float64]) -> float:
+    """Power of 2 by which costs are multiplied so that the least is not below 1, if the largest lets it."""
+    size = abs(c[c != 0])
+    if not size.size:
+        return 1.0
+    least, largest = np.floor(np.log2([size.min(), size.max()]))
+    return float(2.0 ** max(0.0, min(-least, _LARGEST_COST - largest)))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from copter.errors import EditError
 from copter.general.model import GeneralLP, checked, crossed_column
 from copter.general.presolve import pass_lp
-from copter.general.proof import prove
+from copter.general.proof import violation
 from copter.general.scipy_form import STATUS, vector
 from copter.solution import Status
 from copter.solvers.highs_model import engine, run, status_of
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _KEPT = 1e-5
 """Violation of a row, relative to its size, and distance from a whole number that an answer may have."""
+_STRAY = 1e-3
+"""A column that is nearly 0 is judged as if it were this share of a typical one, as HiGHS has it."""
 _OPTIONS = {"disp": "output_flag", "node_limit": "mip_max_nodes"}
 _KNOWN = {"presolve", "time_limit", "mip_rel_gap", *_OPTIONS}
 _INTEGER, _SEMI_INTEGER = 1, 3
@@ -120,9 +122,7 @@ def _result(status: Status, reason: str, **known: Any) -> OptimizeResult:
     )
 
 
-def _branch_and_bound(
-    lp: GeneralLP, kinds: NDArray[np.int32], settings: Mapping[str, Any]
-) -> highspy.Highs:
+def _branch_and_bound(lp: GeneralLP, kinds: NDArray[np.int32], settings: Mapping[str, Any]) -> highspy.Highs:
     highs = engine(None, **settings)
     pass_lp(highs, lp, kinds)
     run(highs)
@@ -137,7 +137,7 @@ def _violation(lp: GeneralLP, kinds: NDArray[np.int32], x: NDArray[np.float64]) 
         return f"a column is {broken:.1e} from a whole number"
     off = (kinds > _INTEGER) & (x == 0)  # semi-continuous: 0, or within the bounds
     box = replace(lp, lower=np.where(off, 0.0, lp.lower), upper=np.where(off, 0.0, lp.upper))
-    primal = prove(box, x, np.zeros(lp.A.shape[0])).primal
+    primal = violation(box, x, _STRAY)
     return f"a row or bound is violated by {primal:.1e} of its size" if primal > _KEPT else ""
 
 

@@ -54,6 +54,8 @@ class GeneralLP:
 def checked(lp: GeneralLP) -> GeneralLP:
     """The program with bounds of 1e20 and more made infinite, those of integral columns rounded inwards.
 
+    Entries of the matrix that are given twice are summed.
+
     Raises
     ------
     EditError
@@ -65,7 +67,8 @@ def checked(lp: GeneralLP) -> GeneralLP:
     if not np.isfinite(lp.c).all():
         where = int(np.argmin(np.isfinite(lp.c)))
         raise EditError(f"c[{where}]", "c", float(lp.c[where]), "must be finite")
-    A = csc_array(lp.A)
+    A = csc_array(lp.A, copy=True)
+    A.sum_duplicates()
     if not np.isfinite(A.data).all():
         where = int(np.argmin(np.isfinite(A.data)))
         column = int(np.searchsorted(A.indptr, where, side="right")) - 1

@@ -4,13 +4,13 @@ At a point x and prices y (y_i > 0 pays for row_upper_i, y_i < 0 for row_lower_i
 
     bound   offset - sum_i y_i (the bound it pays for) + sum_j min { z_j x_j : lower_j <= x_j <= upper_j }
 
-is no more than the optimum.  A reduced cost that an infinite bound leaves unpaid counts as 0 in it and is
-the dual residual; so does one that only a bound would pay which is 1e6 times as far away as the columns are
-large, or else the last digit of a price would be multiplied by it.
+is no more than the optimum.  A reduced cost that only an infinite bound would pay counts as 0 in it and is
+the dual residual; one that a finite bound pays counts in full, however far away that bound is.
 
-Every violation is judged in the scale of its own row or column, the gap in that of the sums that objective
-and bound are, so no figure depends on units.  Rounding counts as nothing: what is within 1e-11 of the
-absolute terms that a row or a reduced cost is the sum of.
+Every row is judged by the larger of its bound and the sum of its absolute terms, every reduced cost by its
+absolute terms, the gap by the sums that objective and bound are, so no figure depends on units.  Nothing is
+forgiven but the rounding of these sums.  Noise in a point or in prices is no excuse: :func:`quietest` takes
+it out of them instead.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
     from copter.general.model import GeneralLP
 
 _ROUNDING = 1e-11
-_FAR = 1e6
-_STRAY = 1e-3
-"""A column that is nearly 0 is judged as if it were this share of a typical one."""
+_CANCELLED = 1e-14
+"""A reduced cost of this share of its terms is what is left when they cancel."""
+_NOISE = (1e-12, 1e-9, 1e-7)
+"""Shares of a typical value, or price, below which one may be noise."""
 _LEAST_LACK = 1e-9
 """What an infeasible ray proves must exceed this share of the terms that it is the sum of."""
 RAY_TOLERANCE = 1e-7
@@ -79,26 +82,55 @@ class LPRay:
 
 def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proof:
     """What ``x``, (n,), and ``y``, (m,), are worth for a :func:`~copter.general.model.checked` LP."""
-    size = abs(lp.A)
-    activity, weight = lp.A @ x, size @ abs(x)
-    unit = _STRAY * _typical(x)
-    rows = _excess(activity, lp.row_lower, lp.row_upper, weight + unit * _largest(size, axis=1))
-    box = _excess(x, lp.lower, lp.upper, np.maximum(abs(x), unit))
     y, paid = _paid(lp, y if lp.c.any() else np.zeros(y.size))  # without costs, nothing has a price
-    z, terms = lp.c + lp.A.T @ y, abs(lp.c) + size.T @ abs(y)
-    z = np.where(abs(z) <= _ROUNDING * terms, 0.0, z)
+    z, terms = lp.c + lp.A.T @ y, abs(lp.c) + abs(lp.A).T @ abs(y)
+    z = np.where(abs(z) <= _CANCELLED * terms, 0.0, z)
     held = np.where(z > 0, lp.lower, np.where(z < 0, lp.upper, 0.0))
-    loose = abs(held - x) > _FAR * np.maximum(abs(x), _typical(x))
-    # against prices and costs as they are in general where a column has none of its own
-    scale = terms + _STRAY * _typical(lp.c)
-    dual = float(np.max(np.where(loose, abs(z) / np.where(scale > 0, scale, 1.0), 0.0), initial=0.0))
-    held = np.where(loose, 0.0, held)
+    unpaid = np.isinf(held)
+    dual = float(np.max(abs(z[unpaid]) / terms[unpaid], initial=0.0))
+    held = np.where(unpaid, 0.0, held)
     objective = float(lp.c @ x)
     bound = float(z @ held - y @ paid)
     magnitude = max(float(abs(lp.c) @ abs(x)), float(abs(z) @ abs(held) + abs(y) @ abs(paid)))
     gap = abs(objective - bound)
     relative = gap / magnitude if magnitude > 0 else 0.0
-    return Proof(objective + lp.offset, bound + lp.offset, max(rows, box), dual, relative)
+    return Proof(objective + lp.offset, bound + lp.offset, violation(lp, x), dual, relative)
+
+
+def violation(lp: GeneralLP, x: NDArray[np.float64], floor: float = 0.0) -> float:
+    """The largest relative violation of a row or bound by ``x``, (n,).
+
+    Parameters
+    ----------
+    floor : float
+        A column that is nearly 0 is judged as if it were this share of a typical one.
+    """
+    size, unit = abs(lp.A), floor * _typical(x)
+    weight = size @ abs(x) + unit * _largest(size)
+    rows = _excess(lp.A @ x, lp.row_lower, lp.row_upper, weight)
+    return max(rows, _excess(x, lp.lower, lp.upper, np.maximum(abs(x), unit)))
+
+
+def quietest(
+    lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64], enough: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], Proof]:
+    """Point, prices and their proof, without what may be noise if they are not good ``enough``.
+
+    Noise that is all there is of a row or of a reduced cost is a relative violation of 1.
+    """
+    proof = prove(lp, x, y)
+    price = abs(y) * _largest(abs(lp.A))
+    for noise in _NOISE:
+        if proof.worst <= enough:
+            break
+        silent = np.clip(np.where(abs(x) <= noise * _typical(x), 0.0, x), lp.lower, lp.upper)
+        if proof.primal > enough and violation(lp, silent) < proof.primal:
+            x, proof = silent, prove(lp, silent, y)
+        unpriced = np.where(price <= noise * _typical(price), 0.0, y)
+        without = prove(lp, x, unpriced)
+        if without.worst < proof.worst:
+            y, proof = unpriced, without
+    return x, y, proof
 
 
 def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
@@ -167,6 +199,8 @@ def _typical(values: NDArray[np.float64]) -> float:
     return float(np.sqrt(np.mean(nonzero**2))) if nonzero.size else 1.0
 
 
-def _largest(size: object, axis: int) -> NDArray[np.float64]:
-    """Largest entry of each row (axis 1) of a sparse matrix without negative entries."""
-    return size.max(axis=axis).toarray().ravel() if 0 not in size.shape else np.zeros(size.shape[1 - axis])  # type: ignore[attr-defined]
+def _largest(size: csc_array) -> NDArray[np.float64]:
+    """Largest entry of each row of a sparse matrix without negative entries."""
+    largest = np.zeros(size.shape[0])
+    np.maximum.at(largest, size.indices, size.data)
+    return largest

@@ -22,6 +22,7 @@ STATUS = {
     Status.OPTIMAL: (0, "Optimization terminated successfully."),
     Status.ITERATION_LIMIT: (1, "Iteration limit reached."),
     Status.DEADLINE: (1, "Time limit reached."),
+    Status.CANCELLED: (1, "Cancelled."),
     Status.INFEASIBLE: (2, "The problem is infeasible."),
     Status.UNBOUNDED: (3, "The problem is unbounded."),
     Status.NUMERICAL_ERROR: (4, "Numerical difficulties encountered."),
@@ -70,7 +71,8 @@ def linprog(
     ------
     EditError
         A ValueError: a shape that does not fit, a NaN (also as a bound, where scipy reads "none"), an
-        infinite cost or coefficient, a bound that no number reaches.
+        infinite cost or coefficient, a bound that no number reaches, a tolerance or deadline that makes no
+        sense.
     """
     from scipy.sparse import csc_array, vstack
 
