@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from copter import CopterError, EditError, ProximalPoint, Status, linprog, read_
 from copter.bench.lp import read_lp
 from copter.errors import SettingError
 from copter.general import GeneralLP, solve_lp, to_program
+from copter.general.handover import optimize
 from copter.general.model import checked
 from copter.general.scipy_form import STATUS
 
@@ -262,6 +264,15 @@ def test_bounds_far_away_on_both_sides(far, solver):
 def test_a_deadline_of_nothing():
     found = linprog(**scipy_form(random_general(3)), deadline=0.0, presolve=False)
     assert found.status in (0, 1) and found.success == (found.status == 0)
+
+
+@pytest.mark.parametrize("by_simplex", [True, False])
+def test_highs_is_given_up_when_time_is_over(by_simplex, monkeypatch):
+    monkeypatch.setattr("copter.solvers.highs_model.run", lambda highs: time.sleep(0.5))
+    begin = time.perf_counter()
+    found = optimize(random_general(3), by_simplex=by_simplex, seconds=0.05)
+    assert time.perf_counter() - begin < 0.4
+    assert (found.status, found.found, found.ray) == (Status.DEADLINE, None, None)
 
 
 def test_every_status_has_a_code_and_a_cancelled_solver_has_1():

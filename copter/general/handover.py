@@ -17,10 +17,11 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.clock import Clock, Interrupted
 from copter.general.model import GeneralLP
 from copter.general.presolve import Vertex, pass_lp
 from copter.solution import Status
-from copter.solvers.highs_model import engine, run, status_of
+from copter.solvers.highs_model import engine, run_until, status_of
 
 LARGE = 4e6
 """Rows times nonzeros from which on a program is large."""
@@ -66,6 +67,7 @@ def optimize(
     tolerance : float
         Of feasibility; HiGHS' own 1e-7 at most.
     """
+    clock = Clock(seconds)
     feasibility = float(np.clip(tolerance, LEAST, 1e-7))
     interior = start is None and not by_simplex and terms(lp) >= LARGE
     highs = engine(
@@ -75,12 +77,14 @@ def optimize(
         simplex_strategy=1 if start is None else 4,  # dual, primal
         primal_feasibility_tolerance=feasibility,
         dual_feasibility_tolerance=feasibility,
-        time_limit=float(min(max(seconds, 0.0), highspy.kHighsInf)),
     )
     pass_lp(highs, lp)
     if start is not None:
         highs.setBasis(start.basis or likely_basis(lp, start.x, start.y))
-    run(highs)
+    try:
+        run_until(highs, clock)
+    except Interrupted:  # and HiGHS is lost, with all that it found
+        return Run(Status.DEADLINE, clock.why(), None, None, 0)
     status, reason = status_of(highs)
     solution, found, ray = highs.getSolution(), None, None
     if status is Status.INFEASIBLE:

@@ -69,7 +69,9 @@ class Answer:
     ray : LPRay, optional
         Proof that the LP is infeasible or unbounded; without it the status is only somebody's word.
     finished_by : str
-        "presolve", "copter", "highs", or the name of the solver that was asked for.
+        Who gave the answer: "presolve", "copter", "highs", or the name of the solver that was asked for;
+        "highs" too where it contradicts what one of the others claimed;
+        "bounds" where those of a column leave no value (``linprog``).
     seconds : mapping of part to float
         "presolve", "copter" (or the other solver's name), "highs", "check", as far as they ran.
     iterations : int
@@ -126,7 +128,7 @@ def solve_lp(
     tolerance : float
         Relative residuals and gap that an optimal answer is within; a solver's own if that is larger.
     deadline : float, optional
-        Seconds for everything.
+        Seconds for everything; HiGHS' presolve, the way back from it and checks are not cut short.
     presolve : bool
         Whether to presolve first, also for a solver alone.
     polish : bool
