@@ -147,6 +147,11 @@ class Baseline(ClockedSolver):
         assert best is not None and edit is not None
         return self._solution(program, best, edit, clock)
 
+    @property
+    def whole(self) -> bool:
+        """Whether it solves the integer program where requests want whole numbers, not its relaxation."""
+        return False
+
     @abstractmethod
     def _load(self, program: ContinualProgram) -> Layout:
         """Give the solver the program as it is now; this is the round's edit time."""
@@ -188,7 +193,9 @@ class Baseline(ClockedSolver):
         if status in (Status.INFEASIBLE, Status.UNBOUNDED):
             x = None
             try:
-                status, ray = find_ray(program, status, clock)
+                status, ray = find_ray(program, status, clock, whole=self.whole)
+                if status is Status.NUMERICAL_ERROR:
+                    reason = f"{reason}, but the program has an optimum"
             except Interrupted:
                 status, reason = _ended(clock), f"{reason}; {clock.why()} before there was a proof"
         elif status in (Status.OPTIMAL, Status.NUMERICAL_ERROR) and x is not None:

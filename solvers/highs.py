@@ -109,6 +109,11 @@ class HighsRebuild(Baseline):
         self.crossover = crossover
         self.mip_gap = mip_gap
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is branch and bound."""
+        return self.method == "milp"
+
     _of_one_round = ("_compiled", "_highs")
 
     def stopping(self) -> dict[str, float]:
