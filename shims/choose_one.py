@@ -61,7 +61,7 @@ class Rounded:
     objective : float
         Its cost.
     gap : float
-        (objective - bound) / size, with the certified bound and size of the solution, as its own gap;
+        (objective - bound) / size, with the certified bound; size is what the requests that have a choice pay;
         infinite if a request whose sum row is "==" got no column.
     seconds : float
     """
@@ -117,7 +117,10 @@ class ChooseOneShim:
         objective = _cost(view, requests, chosen)
         unserved = (chosen[requests] < 0) & (view.relation[requests] == EXACTLY)
         lost = objective - solution.bound
-        gap = lost / solution.size if solution.size > 0 else np.inf if lost > 0 else 0.0
+        free = requests[(chosen[requests] >= 0) & (view.n_columns[requests] > 1)]
+        paid = float(abs(store.column_costs(free, chosen[free])).sum())  # by requests that have a choice
+        size = max(solution.size, paid)
+        gap = lost / size if size > 0 else np.inf if lost > 0 else 0.0
         gap = np.inf if unserved.any() else gap
         choice = dict(zip(program.request_ids, chosen[program.request_slots].tolist(), strict=True))
         return Rounded(choice, objective, float(gap), perf_counter() - begin)
