@@ -61,7 +61,7 @@ class Rounded:
     objective : float
         Its cost.
     gap : float
-        (objective - bound) / size, with the certified bound; size is what the requests that have a choice pay;
+        (objective - bound) / size, with the certified bound; size is what requests with a choice pay;
         infinite if a request whose sum row is "==" got no column.
     seconds : float
     """
