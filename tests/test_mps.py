@@ -123,3 +123,19 @@ def test_files_that_cannot_be_read(tmp_path):
         read_mps(tmp_path / "nowhere.mps")
     with pytest.raises(CopterError, match=r"letter\.mps: cannot be read"):
         read_mps(written(tmp_path, "Dear Sir or Madam,", "letter.mps"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "odd"),
+    [
+        ("y obj 1.0 a 1.0", "y obj abc a 1.0", "abc"),
+        ("a 8.5 obj", "a 8,5 obj", "8,5"),
+        ("x 2.5", "x bar", "bar"),
+    ],
+)
+def test_text_that_is_no_number_is_named_with_its_line(tmp_path, old, new, odd):
+    path = tmp_path / "odd.mps"
+    path.write_text(MAXIMISE.replace(old, new))
+    line = next(n for n, text in enumerate(MAXIMISE.splitlines(), 1) if old in text)
+    with pytest.raises(CopterError, match=f"line {line}: '{odd}' is no number"):
+        read_mps(path)
