@@ -72,8 +72,8 @@ def _bound(value: float) -> float:
     return value if -INFINITE < value < INFINITE else math.copysign(math.inf, value)
 
 
-def _bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same for many; the values themselves if none is as large."""
+def as_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bounds of which those of 1e20 and more are infinite; the values themselves if none is as large."""
     if within(values, -SMALLER, SMALLER):
         return values
     return np.where(abs(values) >= INFINITE, np.copysign(np.inf, values), values)
@@ -229,7 +229,7 @@ def upper_bounds(
         value = float(bound[wrong][0]) if bound.ndim else float(bound)
         who = owner_of(subject, owner, int(wrong.argmax())) if bound.ndim else subject
         raise EditError(who, "upper", value, "must not be negative or NaN")
-    return _bounds(bound).copy() if bound.ndim else _bound(float(bound))
+    return as_bounds(bound).copy() if bound.ndim else _bound(float(bound))
 
 
 def term_of(subject: Hashable, term: Any, n: int) -> tuple[ConvexTerm, NDArray[np.float64]]:
@@ -371,7 +371,7 @@ def row_bounds_of(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lower and upper bounds of many rows; None leaves the old ones."""
     lower, upper = (
-        before if given is None else _bounds(_shaped(label, field, given, len(ids)))
+        before if given is None else as_bounds(_shaped(label, field, given, len(ids)))
         for field, given, before in zip(("lower", "upper"), bounds, old, strict=True)
     )
     wrong = ~(lower <= upper) | (lower == math.inf) | (upper == -math.inf)

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
+from copter.validation import as_bounds
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-INFINITE = 1e20
-"""A bound of this size or more is none, as in HiGHS and most file formats."""
 _WHOLE = 1e-9
 """A bound this near to a whole number counts as that number."""
 
@@ -74,7 +73,7 @@ def checked(lp: GeneralLP) -> GeneralLP:
         column = int(np.searchsorted(A.indptr, where, side="right")) - 1
         subject = f"A: row {A.indices[where]}, column {column}"
         raise EditError(subject, "A", float(A.data[where]), "must be finite")
-    row_lower, row_upper, lower, upper = map(_infinite, (lp.row_lower, lp.row_upper, lp.lower, lp.upper))
+    row_lower, row_upper, lower, upper = map(as_bounds, (lp.row_lower, lp.row_upper, lp.lower, lp.upper))
     for name, low, high in (("column", lower, upper), ("row", row_lower, row_upper)):
         _check_bounds(name, low, high, "lower must be <= upper, not NaN, and either may be reached")
     lower, upper = np.where(
@@ -89,10 +88,6 @@ def crossed_column(lp: GeneralLP) -> int | None:
     lower, upper = np.ceil(lp.lower - _WHOLE), np.floor(lp.upper + _WHOLE)
     bad = np.where(lp.integral, lower > upper, lp.lower > lp.upper)
     return int(bad.argmax()) if bad.any() else None
-
-
-def _infinite(bound: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(abs(bound) >= INFINITE, np.copysign(np.inf, bound), bound)
 
 
 def _check_bounds(name: str, low: NDArray[np.float64], high: NDArray[np.float64], why: str) -> None:

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.rays import RAY_TOLERANCE
+
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
@@ -33,8 +35,6 @@ _NOISE = (1e-12, 1e-9, 1e-7)
 """Shares of a typical value, or price, below which one may be noise."""
 _LEAST_LACK = 1e-9
 """What an infeasible ray proves must exceed this share of the terms that it is the sum of."""
-RAY_TOLERANCE = 1e-7
-"""How far a ray may be from its conditions, relative to the absolute terms of each."""
 
 
 @dataclass(frozen=True)
