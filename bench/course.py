@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from copter.program import ContinualProgram
+from copter.program.program import ContinualProgram
 
 if TYPE_CHECKING:
     from copter.bench.rounds import Measured, SolverSettings

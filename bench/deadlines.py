@@ -19,7 +19,7 @@ from time import perf_counter
 import numpy as np
 from scipy.sparse import csc_array
 
-from copter.program import ContinualProgram
+from copter.program.program import ContinualProgram
 from copter.solvers.base import SOLVERS, make_solver
 
 SHARE, SECONDS = 0.1, 0.05

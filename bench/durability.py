@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
-from copter.journal import Journal
+from copter.durable.journal import Journal
 from copter.problems.sia.steady import record_rounds
-from copter.program import ContinualProgram
-from copter.solvers.proximal import ProximalPoint
+from copter.program.program import ContinualProgram
+from copter.solvers.proximal.solver import ProximalPoint
 
 _REPEATS = 5
 

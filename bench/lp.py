@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from copter.errors import CopterError
-from copter.general import GeneralLP, read_mps, solve_lp
-from copter.general.model import checked
-from copter.general.presolve import pass_lp
+from copter.models.general_lp import checked
 from copter.solution import Status
+from copter.solvers.general import GeneralLP, read_mps, solve_lp
+from copter.solvers.general.presolve import pass_lp
 from copter.solvers.highs_model import engine, run, status_of
 
 ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".npz")
@@ -25,7 +25,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "copter": {"solver": "copter"},
     "copter without presolve": {"solver": "copter", "presolve": False},
 }
-"""Arguments of :func:`copter.general.solve_lp` by the name of a way."""
+"""Arguments of :func:`copter.solvers.general.solve_lp` by the name of a way."""
 _TRUTH_LIMITS = 12
 _AGREES = 1e-6
 """Relative difference of objectives, as for 1 where they are small."""

@@ -1,8 +1,8 @@
 """Rounds recorded once as deltas, so that every solver sees exactly the same edits.
 
-A recording is a file of deltas (:mod:`copter.deltas`), each with its length and checksum before it; a length
-of 0 ends a round.  It is read delta by delta, at most one of them in memory: a replay's peak memory is the
-program's and the solver's.  Reading one runs no code from the file.
+A recording is a file of deltas (:mod:`copter.durable.deltas`), each with its length and checksum before it;
+a length of 0 ends a round.  It is read delta by delta, at most one of them in memory: a replay's peak memory
+is the program's and the solver's.  Reading one runs no code from the file.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from copter.bench.course import Course, Play, Record, solve_round
-from copter.codec import CodecError, decode
-from copter.deltas import Delta, WrittenProgram, apply_delta, known_delta
+from copter.durable.codec import CodecError, decode
+from copter.durable.deltas import Delta, WrittenProgram, apply_delta, known_delta
 from copter.errors import FileError
-from copter.program import ContinualProgram
+from copter.program.program import ContinualProgram
 
 if TYPE_CHECKING:
     from copter.bench.rounds import SolverSettings

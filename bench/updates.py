@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csc_array
 
-from copter.program import ContinualProgram, Template
+from copter.program.program import ContinualProgram, Template
 
 WIDTH = 1000
 N_RESOURCES = 7

@@ -10,34 +10,34 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from copter.convex import ConvexTerm, LogTerm
+    from copter.durable.journal import Journal
     from copter.errors import CopterError, EditError, FileError, UnknownSolverError
-    from copter.general import linprog, milp, read_mps
-    from copter.journal import Journal
-    from copter.program import ContinualProgram, Template
+    from copter.program.program import ContinualProgram, Template
     from copter.solution import Solution, Status
     from copter.solvers.base import make_solver
-    from copter.solvers.proximal import ProximalPoint
+    from copter.solvers.general import linprog, milp, read_mps
+    from copter.solvers.proximal.solver import ProximalPoint
+    from copter.terms.convex import ConvexTerm, LogTerm
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "ContinualProgram": "copter.program",
-    "ConvexTerm": "copter.convex",
+    "ContinualProgram": "copter.program.program",
+    "ConvexTerm": "copter.terms.convex",
     "CopterError": "copter.errors",
     "EditError": "copter.errors",
     "FileError": "copter.errors",
-    "Journal": "copter.journal",
-    "LogTerm": "copter.convex",
-    "ProximalPoint": "copter.solvers.proximal",
+    "Journal": "copter.durable.journal",
+    "LogTerm": "copter.terms.convex",
+    "ProximalPoint": "copter.solvers.proximal.solver",
     "Solution": "copter.solution",
     "Status": "copter.solution",
-    "Template": "copter.program",
+    "Template": "copter.program.program",
     "UnknownSolverError": "copter.errors",
-    "linprog": "copter.general",
+    "linprog": "copter.solvers.general",
     "make_solver": "copter.solvers.base",
-    "milp": "copter.general",
-    "read_mps": "copter.general",
+    "milp": "copter.solvers.general",
+    "read_mps": "copter.solvers.general",
 }
 __all__ = [
     "ContinualProgram",

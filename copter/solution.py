@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import NOTHING, Certificate, Residuals, SparseX, certify, right_signs
 from copter.errors import CopterError, NoAllocationError
-from copter.pricing import Pricing
+from copter.proof.certificate import NOTHING, Certificate, Residuals, SparseX, certify, right_signs
+from copter.proof.pricing import Pricing
 
 if TYPE_CHECKING:
-    from copter.program import ContinualProgram
+    from copter.program.program import ContinualProgram
 
 CHURN_THRESHOLD = 1e-3
 """A column counts as changed if its value moved by more than this."""
@@ -55,7 +55,8 @@ class Timings:
 
 @dataclass(frozen=True, eq=False)
 class Ray:
-    """Proof that a program is infeasible or unbounded; see :mod:`copter.rays` for the inequality it meets.
+    """Proof that a program is infeasible or unbounded; see :mod:`copter.proof.rays` for the inequality it
+    meets.
 
     Attributes
     ----------
@@ -130,7 +131,7 @@ class Solution:
         What the gap is relative to: what the objective is made up of, without the costs that are forced.
     relative, absolute : Residuals
         Primal residual, dual residual and gap, recomputed from the program
-        (:mod:`copter.certificate` has the norms).
+        (:mod:`copter.proof.certificate` has the norms).
     iterations : int
     timings : Timings
     warm_started : bool

@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.kernels import kernel
-from copter.pricing import Pricing, dot, price, view_of
+from copter.proof.pricing import Pricing, dot, price, view_of
 from copter.solution import check_roundable
-from copter.store import EXACTLY, ConstraintStore, spread
+from copter.store.store import EXACTLY, ConstraintStore, spread
 
 if TYPE_CHECKING:
-    from copter.program import ContinualProgram
+    from copter.program.program import ContinualProgram
     from copter.solution import Solution
 
 _MINIMUM_FRACTION = 1e-7

@@ -29,14 +29,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import SparseX
 from copter.errors import CopterError
+from copter.proof.certificate import SparseX
 from copter.shims.flow_passes import Passes, coefficients, column, worth_of
 from copter.solution import check_roundable
-from copter.store import AT_MOST, EXACTLY, ConstraintStore
+from copter.store.store import AT_MOST, EXACTLY, ConstraintStore
 
 if TYPE_CHECKING:
-    from copter.program import ContinualProgram
+    from copter.program.program import ContinualProgram
     from copter.solution import Solution
 
 THETA = "theta"

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import SparseX
 from copter.kernels import kernel
-from copter.pricing import chunk_bounds, run_chunks, view_of
-from copter.store import AT_MOST, ConstraintStore
+from copter.proof.certificate import SparseX
+from copter.proof.pricing import chunk_bounds, run_chunks, view_of
+from copter.store.store import AT_MOST, ConstraintStore
 
 _DUST = 1e-12
 _STEPS = 4096

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from copter.solvers.base import SOLVERS, Solver, make_solver
-    from copter.solvers.proximal import ProximalPoint
+    from copter.solvers.proximal.solver import ProximalPoint
 
 _HOMES = {
-    "ProximalPoint": "copter.solvers.proximal",
+    "ProximalPoint": "copter.solvers.proximal.solver",
     "SOLVERS": "copter.solvers.base",
     "Solver": "copter.solvers.base",
     "make_solver": "copter.solvers.base",

@@ -15,7 +15,7 @@ from copter.errors import ConcurrentUseError, CopterError, SettingError, Unknown
 from copter.solvers.settings import Setting, share, time_limit, workers
 
 if TYPE_CHECKING:
-    from copter.program import ContinualProgram
+    from copter.program.program import ContinualProgram
     from copter.solution import Solution
 
 SolverState: TypeAlias = dict[str, Any]
@@ -190,28 +190,58 @@ class Stopwatch:
 
 #: name -> (module, class, settings, one line for people)
 SOLVERS: dict[str, tuple[str, str, dict[str, Any], str]] = {
-    "copter": ("proximal", "ProximalPoint", {"inner": "auto"}, "proximal point, warm, inner solver chosen"),
+    "copter": (
+        "proximal.solver",
+        "ProximalPoint",
+        {"inner": "auto"},
+        "proximal point, warm, inner solver chosen",
+    ),
     "copter-cd": (
-        "proximal",
+        "proximal.solver",
         "ProximalPoint",
         {"inner": "cd", "hand_over": False},
         "proximal point, warm, coordinate descent",
     ),
     "copter-newton": (
-        "proximal",
+        "proximal.solver",
         "ProximalPoint",
         {"inner": "newton", "hand_over": False},
         "proximal point, warm, Newton-CG",
     ),
-    "copter-cold": ("proximal", "ProximalPoint", {"warm_start": False}, "proximal point, cold every round"),
+    "copter-cold": (
+        "proximal.solver",
+        "ProximalPoint",
+        {"warm_start": False},
+        "proximal point, cold every round",
+    ),
     "copter-rebuild": ("rebuild", "Rebuild", {}, "proximal point, warm, program rebuilt every round"),
-    "highs-hot": ("highs_hot", "HighsHot", {}, "HiGHS simplex, model and basis kept between rounds"),
-    "highs-simplex": ("highs", "HighsRebuild", {"method": "simplex"}, "HiGHS simplex, rebuilt every round"),
-    "highs-ipm": ("highs", "HighsRebuild", {"method": "ipm"}, "HiGHS interior point, rebuilt every round"),
-    "highs-pdlp": ("highs", "HighsRebuild", {"method": "pdlp"}, "HiGHS PDLP, rebuilt every round"),
-    "highs-milp": ("highs", "HighsRebuild", {"method": "milp"}, "HiGHS branch and bound, rebuilt each round"),
-    "glop": ("ortools_lp", "Glop", {}, "OR-Tools GLOP, rebuilt every round"),
-    "pdlp": ("ortools_lp", "Pdlp", {}, "OR-Tools PDLP, warm from the last solution"),
+    "highs-hot": (
+        "baselines.highs_hot",
+        "HighsHot",
+        {},
+        "HiGHS simplex, model and basis kept between rounds",
+    ),
+    "highs-simplex": (
+        "baselines.highs",
+        "HighsRebuild",
+        {"method": "simplex"},
+        "HiGHS simplex, rebuilt every round",
+    ),
+    "highs-ipm": (
+        "baselines.highs",
+        "HighsRebuild",
+        {"method": "ipm"},
+        "HiGHS interior point, rebuilt every round",
+    ),
+    "highs-pdlp": ("baselines.highs", "HighsRebuild", {"method": "pdlp"}, "HiGHS PDLP, rebuilt every round"),
+    "highs-milp": (
+        "baselines.highs",
+        "HighsRebuild",
+        {"method": "milp"},
+        "HiGHS branch and bound, rebuilt each round",
+    ),
+    "glop": ("baselines.ortools_lp", "Glop", {}, "OR-Tools GLOP, rebuilt every round"),
+    "pdlp": ("baselines.ortools_lp", "Pdlp", {}, "OR-Tools PDLP, warm from the last solution"),
 }
 
 

@@ -20,7 +20,7 @@ from copter.solvers.native import run_apart
 
 if TYPE_CHECKING:
     from copter.clock import Clock
-    from copter.compiled import CompiledProgram
+    from copter.store.compiled import CompiledProgram
 
 _GRACE = 0.02
 """Seconds by which a run may miss its limit before it is given up."""

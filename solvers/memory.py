@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import SparseX, merged
+from copter.proof.certificate import SparseX, merged
 
 if TYPE_CHECKING:
-    from copter.program import ContinualProgram
+    from copter.program.program import ContinualProgram
 
 
 @dataclass(frozen=True)

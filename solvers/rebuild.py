@@ -1,9 +1,9 @@
 """copter without differential edits: the program is built from nothing every round, then solved warm.
 
 The ablation of the store.  Every round the content of the given program goes, in bulk, into a new
-:class:`copter.program.ContinualProgram`, as a user would do who keeps no program between rounds: effective
-costs (no scales, no overrides) and private columns (no templates).  Last round's allocation and prices are
-carried over by id, so that what is left of the difference to ``copter`` is the build.
+:class:`copter.program.program.ContinualProgram`, as a user would do who keeps no program between rounds:
+effective costs (no scales, no overrides) and private columns (no templates).  Last round's allocation and
+prices are carried over by id, so that what is left of the difference to ``copter`` is the build.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.certificate import Certificate, SparseX
 from copter.clock import Clock, Interrupted, check
-from copter.compiled import effective_costs, pieces, row_positions, upper_bounds, usage_columns
-from copter.program import ContinualProgram
+from copter.program.program import ContinualProgram
+from copter.proof.certificate import Certificate, SparseX
 from copter.solution import UNKNOWN, Solution, Status, Timings, make_solution
 from copter.solvers.base import Solver, SolverState
 from copter.solvers.memory import LastX, LastY, churn_base
-from copter.solvers.proximal import ProximalPoint, Starts
-from copter.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.solvers.proximal.solver import ProximalPoint, Starts
+from copter.store.compiled import effective_costs, pieces, row_positions, upper_bounds, usage_columns
+from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from copter.pricing import Pricing
+    from copter.proof.pricing import Pricing
 
 
 class Rebuild(ProximalPoint):
@@ -38,7 +38,7 @@ class Rebuild(ProximalPoint):
     ----------
     name : str
     **settings
-        Of :class:`copter.solvers.proximal.ProximalPoint`; the build counts towards the deadline.
+        Of :class:`copter.solvers.proximal.solver.ProximalPoint`; the build counts towards the deadline.
     """
 
     edits_in_place = False

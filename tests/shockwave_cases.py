@@ -1,15 +1,13 @@
 """Jobs, rounds and windows that the tests of Shockwave share."""
 
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from real_data import DATA
 
 from copter.problems.shockwave import Job, JobState, Mode, Outlook, Regime, Round, window_of
 
-DATA = Path(os.environ.get("COPTER_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SHOCKWAVE = DATA / "cluster" / "uw-mad-dash_shockwave"
 needs_data = pytest.mark.skipif(
     not SHOCKWAVE.is_dir(),

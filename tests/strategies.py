@@ -10,7 +10,7 @@ from numpy_twins import INF, Model
 from scipy.sparse import coo_array, csc_array
 
 from copter import ContinualProgram
-from copter.slabs import Pool, Table
+from copter.store.slabs import Pool, Table
 
 KINDS = ("packing", "mixed", "degenerate", "boxes", "wide", "general")
 """Kinds of random feasible and bounded programs."""

@@ -55,9 +55,10 @@ def test_commands_exist_with_their_options(page):
         if tool != "copter":
             continue
         command = typer.main.get_command(app)
-        while hasattr(command, "commands"):
-            assert words and words[0] in command.commands, line
-            command = command.commands[words.pop(0)]
+        while hasattr(command, "get_command"):
+            assert words, line
+            command = command.get_command(None, words.pop(0))
+        assert command is not None, line
         options = {name for parameter in command.params for name in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, line
 

@@ -1,4 +1,4 @@
-"""The `copter` command: its groups, the domains that register commands with it, and how errors end it."""
+"""The `copter` command: its groups, and how errors end it; :mod:`copter.cli.domains` finds the domains."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from typing import Annotated
 
 import typer
 
-from copter.cli import load_balancing, lp, shockwave, sia, traffic, updates
 from copter.cli.console import errors
+from copter.cli.domains import BenchGroup, RunGroup
 from copter.cli.solve import EXAMPLES as SOLVE_EXAMPLES
 from copter.cli.solve import solve
 from copter.cli.solvers import list_solvers
 from copter.errors import CopterError
-
-# Every domain is a module with `register(run, bench)`; a further one is added here and nowhere else.
-DOMAINS = (sia, load_balancing, traffic, shockwave, updates, lp)
 
 _EXAMPLES = """\b
 Examples:
@@ -35,14 +32,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-run_app = typer.Typer(help="Run a whole job round by round and report on it.", no_args_is_help=True)
-bench_app = typer.Typer(help="Measure solvers on recorded rounds.", no_args_is_help=True)
+run_app = typer.Typer(
+    cls=RunGroup, help="Run a whole job round by round and report on it.", no_args_is_help=True
+)
+bench_app = typer.Typer(cls=BenchGroup, help="Measure solvers on recorded rounds.", no_args_is_help=True)
 app.add_typer(run_app, name="run")
 app.add_typer(bench_app, name="bench")
 app.command("solve", epilog=SOLVE_EXAMPLES)(solve)
 app.command("solvers")(list_solvers)
-for domain in DOMAINS:
-    domain.register(run_app, bench_app)
 
 
 def _version(wanted: bool) -> None:

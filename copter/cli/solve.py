@@ -13,7 +13,7 @@ from copter.cli.console import print_json, seconds, table
 from copter.cli.options import Deadline, JsonFlag, Threads, Tolerance, existing_file, solver_option
 
 if TYPE_CHECKING:
-    from copter.general import GeneralLP
+    from copter.solvers.general import GeneralLP
 
 EXAMPLES = """\b
 Examples:
@@ -51,7 +51,7 @@ def solve(
     above.  The certified bound is the relaxation's, also for highs-milp, which reports a bound of its own as
     well.  Exits with 1 if it could not be told whether the program is optimal, infeasible or unbounded.
     """
-    from copter.general import read_mps
+    from copter.solvers.general import read_mps
 
     lp = read_mps(path)
     begin = perf_counter()
@@ -89,7 +89,7 @@ def _relaxed(
     polish: bool,
 ) -> dict[str, Any]:
     """Figures of the LP without its integrality."""
-    from copter.general import solve_lp
+    from copter.solvers.general import solve_lp
 
     answer = solve_lp(
         lp,
@@ -121,8 +121,8 @@ def _integral(
     lp: GeneralLP, tolerance: float, deadline: float | None, threads: int | None
 ) -> dict[str, Any]:
     """Figures of branch and bound, and of the relaxation that certifies it."""
-    from copter.general import to_program
     from copter.solvers.base import make_solver
+    from copter.solvers.general import to_program
 
     general = to_program(lp)
     branching = make_solver(

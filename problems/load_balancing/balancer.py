@@ -30,15 +30,22 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.certificate import SparseX
 from copter.problems.load_balancing.outcome import LoadBalancingError, Round, amount, imbalance
 from copter.problems.load_balancing.packing import pack
-from copter.program import ContinualProgram, Template
-from copter.shims.replicas import SLACK
-from copter.shims.spread import MARGIN, Carried, Fleet, Placement, PlacementError, SpreadShim
+from copter.problems.load_balancing.replicas import SLACK
+from copter.problems.load_balancing.spread import (
+    MARGIN,
+    Carried,
+    Fleet,
+    Placement,
+    PlacementError,
+    SpreadShim,
+)
+from copter.program.program import ContinualProgram, Template
+from copter.proof.certificate import SparseX
 from copter.solution import Solution, check_found
 from copter.solvers.base import Solver
-from copter.solvers.proximal import ProximalPoint
+from copter.solvers.proximal.solver import ProximalPoint
 
 TOLERANCE = 0.05
 _LEAST_LOAD = 1e-4

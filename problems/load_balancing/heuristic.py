@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.shims.spread import Fleet, Placement
+from copter.problems.load_balancing.spread import Fleet, Placement
 
 
 def greedy(fleet: Fleet, last: Placement) -> Placement:

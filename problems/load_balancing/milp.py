@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 
-from copter.compiled import CompiledProgram
-from copter.shims.spread import Fleet, Placement
+from copter.problems.load_balancing.spread import Fleet, Placement
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.highs_model import answer, engine, pass_model, run, status_of
+from copter.store.compiled import CompiledProgram
 
 _LEAST_SHARE = 1e-7
 

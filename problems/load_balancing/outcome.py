@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter.errors import CopterError
-from copter.shims.spread import Fleet, Placement
+from copter.problems.load_balancing.spread import Fleet, Placement
 from copter.solution import Solution
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_array, eye_array, kron
 
-from copter.shims.replicas import SLACK
-from copter.shims.spread import Fleet, Placement
+from copter.problems.load_balancing.replicas import SLACK
+from copter.problems.load_balancing.spread import Fleet, Placement
 
 SECONDS = 10.0
 _GAP = 0.1

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.load_balancing.milp import Exact, solve_exact
-from copter.shims.spread import Fleet, Placement
+from copter.problems.load_balancing.spread import Fleet, Placement
 
 _LEAST_SHARE = 1e-9
 

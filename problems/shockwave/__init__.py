@@ -1,8 +1,8 @@
 """Shockwave: Nash social welfare over time, for jobs whose batch size changes while they train.
 
 :func:`replay` runs a trace under a policy: :class:`Shockwave`, or one of :data:`BASELINES`.  A plan is made
-from a :class:`Window`, its relaxation, and :class:`copter.shims.plan.PlanShim`.  :func:`solve_market` finds
-the equilibrium of a volatile Fisher market.
+from a :class:`Window`, its relaxation, and :class:`copter.problems.shockwave.plan.PlanShim`.
+:func:`solve_market` finds the equilibrium of a volatile Fisher market.
 
 Source: Zheng and others, "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine
 Learning", NSDI 2023.

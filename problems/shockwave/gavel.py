@@ -19,7 +19,7 @@ import numpy as np
 
 from copter.errors import SolverError
 from copter.problems.shockwave.interface import Round
-from copter.program import ContinualProgram
+from copter.program.program import ContinualProgram
 from copter.solvers.base import Solver, make_solver
 
 LEFTOVER = 1e-3

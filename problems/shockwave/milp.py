@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 
-from copter.compiled import CompiledProgram
-from copter.shims.plan import PlanProblem
+from copter.problems.shockwave.plan import PlanProblem
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.highs_model import answer, engine, pass_model, run, status_of
+from copter.store.compiled import CompiledProgram
 
 _CONVEX = 1e-12
 

@@ -24,11 +24,11 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.convex import LogTerm
 from copter.problems.shockwave.relaxation import Relaxation, answer
 from copter.problems.shockwave.window import Window
-from copter.program import ContinualProgram
-from copter.solvers.proximal import ProximalPoint
+from copter.program.program import ContinualProgram
+from copter.solvers.proximal.solver import ProximalPoint
+from copter.terms.convex import LogTerm
 
 Floats = NDArray[np.float64]
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from copter.problems.shockwave.ftf import POWER
 from copter.problems.shockwave.interface import Round, pack
+from copter.problems.shockwave.plan import Plan, PlanProblem, PlanShim
 from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver
 from copter.problems.shockwave.waterfill import solve_waterfilling
 from copter.problems.shockwave.window import LAMBDA, Window, build_window
-from copter.shims.plan import Plan, PlanProblem, PlanShim
 
 SOLVE_EVERY = 8
 """Rounds after which a plan is made anew at the latest."""

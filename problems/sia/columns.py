@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from copter.problems.sia.cluster import Configurations
 from copter.problems.sia.objective import Objective, normalised
 from copter.problems.sia.profiles import Profile
-from copter.program import ContinualProgram, Template
+from copter.program.program import ContinualProgram, Template
 
 CACHED_BYTES = 1 << 27
 """Rows are forgotten, oldest first, when they hold more than this."""

@@ -10,7 +10,7 @@ from copter.errors import CopterError
 from copter.problems.sia.cluster import Configuration
 from copter.problems.sia.profiles import Profile
 from copter.problems.sia.workload import Kind
-from copter.program import ContinualProgram
+from copter.program.program import ContinualProgram
 
 if TYPE_CHECKING:
     from copter.shims.choose_one import Rounded

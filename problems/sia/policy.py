@@ -36,7 +36,7 @@ from copter.problems.sia.interface import InfeasibleRoundError, Job, PolicyError
 from copter.problems.sia.jobs import NONE, JobTable
 from copter.problems.sia.objective import Objective, restart_factor
 from copter.problems.sia.profiles import Profile
-from copter.program import ContinualProgram
+from copter.program.program import ContinualProgram
 
 if TYPE_CHECKING:
     from copter.solvers.base import Solver

@@ -22,7 +22,7 @@ from copter.problems.sia.replay import Replay
 from copter.solvers.base import Solver
 
 if TYPE_CHECKING:
-    from copter.program import ContinualProgram
+    from copter.program.program import ContinualProgram
     from copter.solution import Solution
 
 WORK_SCALE = 16.0

@@ -31,10 +31,10 @@ from copter.kernels import kernel
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import Objective, TrafficState
 from copter.problems.traffic.topology import Topology
-from copter.program import ContinualProgram
+from copter.program.program import ContinualProgram
 from copter.shims.flow import THETA, Flows, FlowShim, UtilisationShim
 from copter.solvers.base import Stopwatch
-from copter.solvers.proximal import ProximalPoint
+from copter.solvers.proximal.solver import ProximalPoint
 
 if TYPE_CHECKING:
     from copter.solution import Solution

@@ -1,0 +1,73 @@
+"""Commands of domains, found through the entry-point group ``copter.commands``.
+
+An entry point names a function ``register(run, bench)`` that adds commands to the groups `copter run` and
+`copter bench`, as ``run.command("sia")(run_sia)``; see ``docs/extending.md``.  Domains are loaded when one of
+these groups is asked for its commands, so that `copter --help` and the other commands wait for none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, TypeAlias
+
+import typer
+from typer.core import TyperGroup
+
+from copter.cli.console import errors
+
+GROUP = "copter.commands"
+
+Register: TypeAlias = Callable[[typer.Typer, typer.Typer], None]
+"""Adds a domain's commands to the groups `run` and `bench`."""
+
+
+class DomainGroup(TyperGroup):
+    """A group whose commands are those of the domains that are installed."""
+
+    which: ClassVar[str]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, in order."""
+        return list(_commands()[self.which])
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of a name, if there is one."""
+        return _commands()[self.which].get(cmd_name)
+
+
+class RunGroup(DomainGroup):
+    """The group `copter run`."""
+
+    which = "run"
+
+
+class BenchGroup(DomainGroup):
+    """The group `copter bench`."""
+
+    which = "bench"
+
+
+@cache
+def _commands() -> dict[str, dict[str, Any]]:
+    """Return the commands of each group by name.
+
+    A domain that cannot be loaded is reported, and takes no other domain's commands away.
+    """
+    groups: dict[str, dict[str, Any]] = {"run": {}, "bench": {}}
+    for entry in entry_points(group=GROUP):
+        apps = {which: typer.Typer(rich_markup_mode=None) for which in groups}
+        try:
+            register: Any = entry.load()
+            register(apps["run"], apps["bench"])
+        except Exception as error:  # whatever somebody else's module raises
+            errors().print(
+                f"copter: no commands of {entry.name!r} ({entry.value}): {type(error).__name__}: {error}",
+                markup=False,
+                highlight=False,
+            )
+            continue
+        for which, app in apps.items():
+            groups[which] |= typer.main.get_group(app).commands
+    return {which: dict(sorted(commands.items())) for which, commands in groups.items()}

@@ -1,0 +1,1 @@
+"""What outlives a process: snapshots and the journal of rounds."""

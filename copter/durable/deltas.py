@@ -1,0 +1,137 @@
+"""Edits as bytes: a program that writes down each edit it is given, and their application to another.
+
+A delta is a verb and its arguments (:mod:`copter.durable.codec`), the handle of a template that the verb
+made among them.  It is made before the verb runs, so that what cannot be written changes nothing, and handed
+over after it, so that a rejected edit leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from copter.durable.codec import CodecError, encode, id_value
+from copter.errors import EditError
+from copter.program.guard import exclusive
+from copter.program.program import KEEP, VERBS, ContinualProgram, Template
+
+Delta = tuple[str, dict[str, Any]]
+
+TAKEN = "take_starts"
+"""No edit, but it changes what the next solve begins from."""
+RETURNED = "returned"
+"""Argument that stands for what ``add_template`` returned."""
+_PLAIN = frozenset((str, int, bool, bytes, type(None)))
+
+
+class WrittenProgram(ContinualProgram):
+    """A program that hands every edit, as bytes, to :meth:`_write`.
+
+    A copy of it is a plain :class:`ContinualProgram`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._inside = False
+
+    def _content(self) -> tuple[type[ContinualProgram], dict[str, Any]]:
+        return ContinualProgram, {name: vars(self)[name] for name in vars(ContinualProgram())}
+
+    def _write(self, delta: bytes) -> None:
+        """Take up an edit that was made."""
+        raise NotImplementedError
+
+    def _check_writable(self) -> None:
+        """Raise a CopterError if edits cannot be written (any more)."""
+
+
+def _written(verb: str) -> Callable[..., Any]:
+    original = getattr(ContinualProgram, verb)
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def run(self: WrittenProgram, *args: Any, **kwargs: Any) -> Any:
+        if self._inside:  # one verb in terms of another: the outer one is the delta
+            return original(self, *args, **kwargs)
+        arguments = dict(signature.bind(self, *args, **kwargs).arguments)
+        del arguments["self"]
+        self._check_writable()
+        delta = pack_delta(verb, arguments)
+        self._inside = True
+        try:
+            result = original(self, *args, **kwargs)
+        finally:
+            self._inside = False
+        self._write(delta if result is None else pack_delta(verb, arguments | {RETURNED: result}))
+        return result
+
+    return run
+
+
+for _verb in VERBS:
+    setattr(WrittenProgram, _verb, exclusive(_written(_verb)))  # until the delta is handed over
+
+
+def pack_delta(verb: str, arguments: Mapping[str, Any]) -> bytes:
+    """Bytes of a verb and its arguments.
+
+    Raises
+    ------
+    EditError
+        An argument cannot be written: names the request, the argument and the value.
+    """
+    given = {name: value for name, value in arguments.items() if value is not KEEP}
+    try:
+        for name in ("id", "ids"):
+            ids = [given[name]] if name == "id" and name in given else given.get(name, ())
+            if not set(map(type, ids)) <= _PLAIN:
+                for value in ids:
+                    id_value(value)
+        return encode((verb, given))
+    except CodecError as wrong:
+        raise _unwritable(verb, given, wrong) from None
+
+
+def _unwritable(verb: str, arguments: Mapping[str, Any], wrong: CodecError) -> EditError:
+    subject = arguments.get("id", verb)
+    for name, value in arguments.items():
+        ids = {"id": [value], "ids": value}.get(name, ())
+        for part in ids:
+            try:
+                id_value(part)
+            except CodecError as why:
+                return EditError(part, "id", part, str(why))
+        try:
+            encode(value)
+        except CodecError as why:
+            return EditError(subject, name, value, str(why))
+    return EditError(subject, verb, arguments, str(wrong))
+
+
+def apply_delta(program: ContinualProgram, delta: Delta) -> None:
+    """Make an edit again in a program whose templates have the handles that are in the delta.
+
+    Raises
+    ------
+    CodecError
+        There is no such verb.
+    """
+    verb, arguments = delta
+    if verb not in VERBS and verb != TAKEN:
+        raise CodecError(f"there is no verb {verb!r}")
+    template = arguments.pop(RETURNED, None)
+    getattr(ContinualProgram, verb)(program, **arguments)
+    if isinstance(template, Template):
+        if template.slot not in program._templates:
+            raise CodecError("a template lies elsewhere")
+        program._templates[template.slot] = template
+
+
+def known_delta(value: Any) -> Delta:
+    """A decoded value that is a delta; a CodecError if it is none."""
+    match value:
+        case (str() as verb, dict() as arguments) if all(isinstance(name, str) for name in arguments):
+            return verb, arguments
+    raise CodecError("an edit is none")

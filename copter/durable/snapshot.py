@@ -1,0 +1,254 @@
+"""Snapshots: a program, and what a solver remembers of it, in one file.
+
+The file has the store's pools and tables as they lie in memory (:mod:`copter.durable.blocks` is the format),
+free slots and slices and the clock included: the program that is read is the one that was written, in every
+slot, and so are its next answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from copter.durable.blocks import Blocks
+from copter.durable.codec import CodecError, decode, encode, id_value, make_term, term_classes, term_name
+from copter.durable.soundness import Unsound, check_program
+from copter.errors import EditError, FileError
+from copter.program.index import Index
+from copter.program.usage import Template
+from copter.store.slabs import Pool, Table
+from copter.store.term_table import Kind, TermTable
+from copter.terms.convex import ConvexTerm
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from copter.program.program import ContinualProgram
+    from copter.solvers.base import Solver
+
+MAGIC = b"\x89COPTER\n"
+_POOLS = ("costs", "uppers", "pointers", "entries", "overrides")
+_TABLES = ("rows", "usages", "requests")
+
+
+def save(program: ContinualProgram, path: str | PathLike[str], solver: Solver | None = None) -> None:
+    """Write a program to a file, whole or not at all; see :meth:`copter.ContinualProgram.save`."""
+    blocks = Blocks()
+    pack(program, blocks)
+    if solver is not None:
+        pack_solver(solver, program, blocks)
+    blocks.write(Path(path), MAGIC)
+
+
+def load(
+    path: str | PathLike[str],
+    program: ContinualProgram,
+    solver: Solver | None = None,
+    terms: Iterable[type[ConvexTerm]] = (),
+) -> None:
+    """Read a snapshot into an empty program; see :meth:`copter.ContinualProgram.load`."""
+    blocks = Blocks.read(Path(path), MAGIC, "snapshot of a program")
+    unpack(blocks, program, terms)
+    if solver is None:
+        return
+    kind, state = solver_state(blocks)
+    if kind is None:
+        raise FileError(path, "was saved without a solver: there is no state to load")
+    restore_solver(solver, program, kind, state, path)
+
+
+# ---- programs ----------------------------------------------------------------------------------------
+
+
+def pack(program: ContinualProgram, blocks: Blocks) -> None:
+    """Add a program to a file's blocks.
+
+    Raises
+    ------
+    EditError
+        An id is of a type that cannot be written, or two classes of terms have the same name.
+    """
+    store = program.store
+    blocks.facts |= {"clock": store.clock, "n_variables": store.n_variables}
+    for index in (program._requests, program._resources):
+        _pack_index(index, blocks)
+    for name in _POOLS:
+        _pack_pool(name, getattr(store, name), blocks)
+    for name in _TABLES:
+        table: Table = getattr(store, name)
+        blocks.facts[name] = table.size
+        for field in table._fields:
+            blocks.put(f"{name}.{field}", getattr(table, field)[: table.size])
+        blocks.put(f"{name}.free", np.array(table._free, np.int64))
+    blocks.put("dropped", np.array(store._dropped_rows, np.int64))
+    templates = [(t.slot, t.n_columns, t.birth, t.key) for t in program._templates.values()]
+    blocks.put("templates", np.array(templates, np.int64))
+    starts = program._starts.values()
+    blocks.put("starts.slot", np.array(list(program._starts), np.int64))
+    blocks.put("starts.count", np.array([columns.size for columns, _ in starts], np.int64))
+    blocks.put("starts.column", np.concatenate([np.empty(0, np.int64), *(columns for columns, _ in starts)]))
+    blocks.put("starts.value", np.concatenate([np.empty(0), *(values for _, values in starts)]))
+    _pack_terms(store.terms, blocks)
+
+
+def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[ConvexTerm]]) -> None:
+    """Fill an empty program from a file's blocks.
+
+    Raises
+    ------
+    FileError
+        They are of no program, or of one with a class of terms that is not among ``terms``; the program is
+        of no use then.
+    """
+    store = program.store
+    store.clock, store.n_variables = blocks.fact("clock", int), blocks.fact("n_variables", int)
+    try:
+        for name in _POOLS:
+            _unpack_pool(name, getattr(store, name), blocks)
+        for name in _TABLES:
+            _unpack_table(name, getattr(store, name), blocks)
+        store._dropped_rows = blocks.take("dropped", np.int64).tolist()
+        for index in (program._requests, program._resources):
+            _unpack_index(index, blocks)
+        for fields in blocks.take("templates", np.int64).reshape(-1, 4).tolist():
+            program._templates[fields[0]] = Template(*fields)
+        _unpack_starts(program, blocks)
+        _unpack_terms(store.terms, blocks, term_classes(terms))
+        check_program(program)
+    except (CodecError, Unsound) as wrong:
+        raise blocks.wrong(f"holds no sound program: {wrong}") from None
+    except (ValueError, IndexError, OverflowError, KeyError, TypeError) as wrong:
+        if isinstance(wrong, FileError):
+            raise
+        raise blocks.wrong("holds no sound program: its parts do not fit") from wrong
+
+
+def _pack_index(index: Index, blocks: Blocks) -> None:
+    ids: list[Any] = []
+    for id in index.ids:
+        try:
+            ids.append(id_value(id))
+        except CodecError as wrong:
+            raise EditError(id, "id", id, str(wrong)) from None
+    blocks.put(f"{index.kind}.ids", encode(ids))
+    blocks.put(f"{index.kind}.slots", index.all_slots)
+
+
+def _unpack_index(index: Index, blocks: Blocks) -> None:
+    ids: list[Hashable] = decode(blocks.raw(f"{index.kind}.ids").data)
+    slots = blocks.take(f"{index.kind}.slots", np.int64).tolist()
+    if len(ids) != len(slots) or len(set(ids)) != len(ids):
+        raise Unsound(f"ids of {index.kind}s")
+    index.add(ids, slots)
+
+
+def _pack_pool(name: str, pool: Pool, blocks: Blocks) -> None:
+    for part in pool.names:
+        blocks.put(f"{name}.{part}", getattr(pool, part)[: pool.used])
+    blocks.put(f"{name}.free", pool.freed())
+
+
+def _unpack_pool(name: str, pool: Pool, blocks: Blocks) -> None:
+    arrays = {part: blocks.take(f"{name}.{part}", getattr(pool, part).dtype) for part in pool.names}
+    if len({array.size for array in arrays.values()}) != 1:
+        raise Unsound(f"sizes of {name}")
+    free: dict[int, list[int]] = {}
+    freed = blocks.take(f"{name}.free", np.int64).reshape(-1, 2)
+    for length, start in freed.tolist():
+        free.setdefault(length, []).append(start)
+    pool.__setstate__({"arrays": arrays, "garbage": int(freed[:, 0].sum()), "free": free})
+
+
+def _unpack_table(name: str, table: Table, blocks: Blocks) -> None:
+    size = blocks.fact(name, int)
+    columns = {field: blocks.take(f"{name}.{field}", dtype) for field, (dtype, _) in table._fields.items()}
+    if any(column.size != size for column in columns.values()):
+        raise Unsound(f"sizes of {name}")
+    free = blocks.take(f"{name}.free", np.int64).tolist()
+    table.__setstate__({"fields": table._fields, "size": size, "columns": columns, "free": free})
+
+
+def _unpack_starts(program: ContinualProgram, blocks: Blocks) -> None:
+    slots, counts = (blocks.take(f"starts.{name}", np.int64) for name in ("slot", "count"))
+    column, value = blocks.take("starts.column", np.int64), blocks.take("starts.value", np.float64)
+    if slots.size != counts.size or not column.size == value.size == counts.sum() or (counts < 0).any():
+        raise Unsound("starts")
+    ends = np.cumsum(counts).tolist()
+    for slot, begin, end in zip(slots.tolist(), [0, *ends], ends, strict=False):
+        program._starts[slot] = column[begin:end], value[begin:end]
+
+
+def _pack_terms(terms: TermTable, blocks: Blocks) -> None:
+    names = [term_name(kind.type) for kind in terms.kinds]
+    for name in names:
+        if len({kind.type for kind in terms.kinds if term_name(kind.type) == name}) > 1:
+            raise EditError("save", "term", name, "is the name of several classes of terms")
+    blocks.facts["kinds"] = [[name, list(kind.names)] for name, kind in zip(names, terms.kinds, strict=True)]
+    blocks.put("terms.kind", terms._kind)
+    blocks.put("terms.start", terms._start)
+    blocks.put("terms.length", terms._length)
+    _pack_pool("terms", terms._data, blocks)
+    blocks.put("terms.given", np.array(list(terms), np.int64))
+    scalar = [np.ndim(terms._given[slot].image) == 0 for slot in terms]
+    blocks.put("terms.scalar", np.array(scalar, np.int8))
+
+
+def _unpack_terms(terms: TermTable, blocks: Blocks, classes: dict[str, type[ConvexTerm]]) -> None:
+    for name, names in blocks.fact("kinds", list):
+        if name not in classes:
+            raise blocks.wrong(f"has terms of the class {name}: name it in `terms`")
+        if not all(isinstance(each, str) for each in names):
+            raise Unsound("classes of terms")
+        terms.kinds.append(Kind(classes[name], tuple(names)))
+    terms._kind = blocks.take("terms.kind", np.int16)
+    terms._start, terms._length = (blocks.take(f"terms.{name}", np.int64) for name in ("start", "length"))
+    if not terms._kind.size == terms._start.size == terms._length.size:
+        raise Unsound("terms")
+    _unpack_pool("terms", terms._data, blocks)
+    given, scalar = blocks.take("terms.given", np.int64), blocks.take("terms.scalar", np.int8)
+    if not np.array_equal(np.sort(given), terms.slots()) or scalar.size != given.size:
+        raise Unsound("terms")
+    for slot, one in zip(given.tolist(), scalar.tolist(), strict=True):
+        kind, names = terms.kinds[int(terms._kind[slot])]
+        start, length = int(terms._start[slot]), int(terms._length[slot])
+        data = terms._data.data[start : start + length]
+        if start < 0 or data.size != length or length <= len(names):
+            raise Unsound("terms")
+        image = float(data[len(names)]) if one else data[len(names) :].copy()
+        parameters = dict(zip(names, data[: len(names)].tolist(), strict=True))
+        terms._given[slot] = make_term(kind, image, parameters)
+
+
+# ---- solvers -----------------------------------------------------------------------------------------
+
+
+def pack_solver(solver: Solver, program: ContinualProgram, blocks: Blocks) -> None:
+    """Add what a solver remembers of a program to a file's blocks."""
+    state = solver.save_state(program)
+    blocks.facts["solver"] = solver.kind
+    if state is not None:
+        blocks.put("solver", encode(state))
+
+
+def solver_state(blocks: Blocks) -> tuple[str | None, Any]:
+    """Kind of the solver that was saved, None without one, and its state, None if it was cold."""
+    if blocks.facts.get("solver") is None:
+        return None, None
+    try:
+        state = decode(blocks.raw("solver").data) if "solver" in blocks else None
+    except CodecError as wrong:
+        raise blocks.wrong(f"has a solver's state that is none: {wrong}") from None
+    return blocks.fact("solver", str), state
+
+
+def restore_solver(solver: Solver, program: ContinualProgram, kind: Any, state: Any, path: Any) -> None:
+    """Give a solver a state, of a solver of some kind, that was read from a file."""
+    if kind != solver.kind:
+        raise FileError(path, f"has the state of a solver of the kind {kind}, not {solver.kind}")
+    try:
+        solver.load_state(program, state)
+    except (ValueError, KeyError, TypeError, IndexError) as wrong:
+        raise FileError(path, f"has a state that is none of solver {solver.name!r}: {wrong}") from None

@@ -1,0 +1,148 @@
+"""Whether what a file says of a program fits together, so that no kernel reads or writes where it must not.
+
+Checksums find damage; this finds what was never right.  It looks at what points at what, not at whether the
+numbers make a sensible program: each of them was validated when it was given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.store.slabs import Pool, Table, spread
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+    from copter.store.store import ConstraintStore
+
+Whole = NDArray[np.int64]
+
+
+class Unsound(ValueError):
+    """What does not fit."""
+
+
+def _insist(holds: Any, what: str) -> None:
+    if not holds:
+        raise Unsound(what)
+
+
+def check_program(program: ContinualProgram) -> None:
+    """Raise :class:`Unsound` unless everything in a program points at something that is there."""
+    store = program.store
+    usages, requests, rows = store.usages, store.requests, store.rows
+    for table, name in ((usages, "usages"), (requests, "requests"), (rows, "rows")):
+        _check_free(table, name)
+    _check_usages(store)
+    _check_requests(store)
+    for slots, live, name in (
+        (program.request_slots, requests.n_columns[: requests.size] > 0, "requests"),
+        (program.resource_slots, rows.alive[: rows.size], "resources"),
+    ):
+        _insist(_within(slots, 0, live.size - 1), f"slots of {name}")
+        _insist(np.array_equal(np.sort(slots), np.flatnonzero(live)), f"ids of {name}")
+    dropped = np.array(store._dropped_rows, np.int64)
+    _insist(_within(dropped, 0, rows.size - 1) and not rows.alive[dropped].any(), "dropped rows")
+    _insist(np.unique(dropped).size == dropped.size, "dropped rows")
+    _insist(not np.isin(dropped, rows._free).any(), "dropped rows")
+    _check_terms(store)
+    for slot, template in program._templates.items():
+        there = slot == template.slot and 0 <= slot < usages.size and usages.shared[slot]
+        _insist(there and usages.n_columns[slot] == template.n_columns, "templates")
+    for slot, (columns, values) in program._starts.items():
+        _insist(0 <= slot < requests.size and columns.size == values.size, "starts")
+        _insist(_within(columns, 0, int(requests.n_columns[slot]) - 1), "starts")
+
+
+def _within(values: NDArray[Any], low: int, high: int) -> bool:
+    return not values.size or bool(values.min() >= low and values.max() <= high)
+
+
+def _check_free(table: Table, name: str) -> None:
+    free = np.array(table._free, np.int64)
+    _insist(_within(free, 0, table.size - 1), f"free slots of {name}")
+    _insist(np.unique(free).size == free.size, f"free slots of {name}")
+    used = table.alive if name == "rows" else table.n_columns
+    _insist(not used[free].any(), f"free slots of {name}")
+
+
+def check_slices(pool: Pool, starts: Whole, lengths: Whole, what: str) -> None:
+    """Live and free slices of a pool cover it, each entry once."""
+    length, start = pool.freed().T
+    _insist(_within(length, 1, pool.used) and _within(lengths, 0, pool.used), what)
+    _insist(pool.garbage == int(length.sum()), what)
+    starts, lengths = np.concatenate((starts, start)), np.concatenate((lengths, length))
+    starts, lengths = starts[lengths > 0], lengths[lengths > 0]
+    order = np.argsort(starts, kind="stable")
+    ends = np.cumsum(lengths[order])
+    _insist(np.array_equal(starts[order], ends - lengths[order]), what)
+    _insist((int(ends[-1]) if ends.size else 0) == pool.used, what)
+
+
+def _check_usages(store: ConstraintStore) -> None:
+    usages, entries = store.usages, store.entries
+    live = np.flatnonzero(usages.n_columns[: usages.size])
+    widths, nnz = usages.n_columns[live], usages.nnz[live]
+    _insist(_within(widths, 1, store.pointers.used) and _within(nnz, 0, entries.used), "sizes of usages")
+    check_slices(store.pointers, usages.pointer_start[live], widths + 1, "pointers of usages")
+    check_slices(entries, usages.entry_start[live], nnz, "entries of usages")
+    row, value = entries.row[: entries.used], entries.value[: entries.used]
+    pools = store.pointers.pointer, row, value
+    fits = _columns_fit(
+        *pools, usages.pointer_start[live], usages.entry_start[live], widths, nnz, store.rows.size
+    )
+    _insist(fits, "columns of usages")
+
+
+def _check_requests(store: ConstraintStore) -> None:
+    usages, requests = store.usages, store.requests
+    live = np.flatnonzero(requests.n_columns[: requests.size])
+    widths, usage = requests.n_columns[live], requests.usage[live]
+    _insist(_within(widths, 1, store.costs.used), "sizes of requests")
+    _insist(store.n_variables == int(widths.sum()), "number of columns")
+    check_slices(store.costs, requests.cost_start[live], widths, "costs")
+    own = requests.upper_start[live] >= 0
+    check_slices(store.uppers, requests.upper_start[live[own]], widths[own], "upper bounds")
+    _insist(_within(usage, 0, usages.size - 1), "usages of requests")
+    _insist(np.array_equal(usages.n_columns[usage], widths), "usages of requests")
+    counts = np.bincount(usage, minlength=usages.size)
+    _insist(np.array_equal(counts, usages.references[: usages.size]), "references to usages")
+    starts, lengths = requests.override_start[live], requests.override_length[live]
+    check_slices(store.overrides, starts, lengths, "overrides")
+    column = store.overrides.column[spread(starts, lengths)]
+    _insist(((column >= 0) & (column < np.repeat(widths, lengths))).all(), "columns of overrides")
+    relation = requests.relation[live]
+    _insist(_within(relation, 0, 2), "relations of requests")
+
+
+def _check_terms(store: ConstraintStore) -> None:
+    terms, requests = store.terms, store.requests
+    slots = terms.slots()
+    _insist(_within(slots, 0, requests.size - 1), "terms")
+    kind = terms.kind_of(slots)
+    _insist(_within(kind, 0, len(terms.kinds) - 1), "classes of terms")
+    lengths = terms._length[slots]
+    check_slices(terms._data, terms._start[slots], lengths, "parameters of terms")
+    counts = np.array([len(kind.names) for kind in terms.kinds], np.int64)
+    _insist(np.array_equal(lengths, requests.n_columns[slots] + (counts[kind] if slots.size else 0)), "terms")
+
+
+@kernel
+def _columns_fit(  # type: ignore[no-untyped-def]
+    pointers, rows, values, pointer_starts, entry_starts, widths, nnz, n_rows
+):
+    """Whether columns have ascending pointers from 0 to their number of entries, and rows that there are."""
+    wrong = 0
+    for k in range(widths.size):
+        begin, last = pointer_starts[k], 0
+        wrong += pointers[begin] != 0
+        for j in range(begin, begin + widths[k] + 1):
+            wrong += pointers[j] < last
+            last = pointers[j]
+        wrong += last != nnz[k]
+        for i in range(entry_starts[k], entry_starts[k] + nnz[k]):
+            wrong += (rows[i] < 0) | (rows[i] >= n_rows)
+    return wrong == 0

@@ -1,0 +1,1 @@
+"""Linear programs of other people: their form, and the files they come in."""

@@ -1,0 +1,97 @@
+"""A linear program in the usual form, and what must hold of its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import EditError
+from copter.program.validation import as_bounds
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+_WHOLE = 1e-9
+"""A bound this near to a whole number counts as that number."""
+
+
+@dataclass(frozen=True)
+class GeneralLP:
+    """A linear program in the usual form.
+
+    Attributes
+    ----------
+    c : (n,) ndarray
+    A : (m, n) sparse array
+    row_lower, row_upper : (m,) ndarrays
+    lower, upper : (n,) ndarrays
+    offset : float
+        Constant of the objective.
+    integral : (n,) bool ndarray
+    maximize : bool
+        Whether c and offset are those of the negated objective of a maximisation.
+    """
+
+    c: NDArray[np.float64]
+    A: csc_array
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    offset: float
+    integral: NDArray[np.bool_]
+    maximize: bool = False
+
+    def own_sense(self, cost: float) -> float:
+        """Objective in the sense that the program was given in, for a value of c'x + offset."""
+        return -cost if self.maximize else cost
+
+
+def checked(lp: GeneralLP) -> GeneralLP:
+    """The program with bounds of 1e20 and more made infinite, those of integral columns rounded inwards.
+
+    Entries of the matrix that are given twice are summed.
+
+    Raises
+    ------
+    EditError
+        A NaN, an infinite cost or coefficient, a lower bound above an upper one, an infinite bound that no
+        number reaches, or no whole number between those of an integral column: names row or column.
+    """
+    from scipy.sparse import csc_array
+
+    if not np.isfinite(lp.c).all():
+        where = int(np.argmin(np.isfinite(lp.c)))
+        raise EditError(f"c[{where}]", "c", float(lp.c[where]), "must be finite")
+    A = csc_array(lp.A, copy=True)
+    A.sum_duplicates()
+    if not np.isfinite(A.data).all():
+        where = int(np.argmin(np.isfinite(A.data)))
+        column = int(np.searchsorted(A.indptr, where, side="right")) - 1
+        subject = f"A: row {A.indices[where]}, column {column}"
+        raise EditError(subject, "A", float(A.data[where]), "must be finite")
+    row_lower, row_upper, lower, upper = map(as_bounds, (lp.row_lower, lp.row_upper, lp.lower, lp.upper))
+    for name, low, high in (("column", lower, upper), ("row", row_lower, row_upper)):
+        _check_bounds(name, low, high, "lower must be <= upper, not NaN, and either may be reached")
+    lower, upper = np.where(
+        lp.integral, (np.ceil(lower - _WHOLE), np.floor(upper + _WHOLE)), (lower, upper)
+    )
+    _check_bounds("column", lower, upper, "no whole number lies between the bounds")
+    return replace(lp, A=A, row_lower=row_lower, row_upper=row_upper, lower=lower, upper=upper)
+
+
+def crossed_column(lp: GeneralLP) -> int | None:
+    """First column that has no value within its bounds; None if all have one."""
+    lower, upper = np.ceil(lp.lower - _WHOLE), np.floor(lp.upper + _WHOLE)
+    bad = np.where(lp.integral, lower > upper, lp.lower > lp.upper)
+    return int(bad.argmax()) if bad.any() else None
+
+
+def _check_bounds(name: str, low: NDArray[np.float64], high: NDArray[np.float64], why: str) -> None:
+    bad = ~(low <= high) | (low == np.inf) | (high == -np.inf)
+    if bad.any():
+        where = int(bad.argmax())
+        raise EditError(f"{name} {where}", "bounds", (float(low[where]), float(high[where])), why)

@@ -1,0 +1,73 @@
+"""How a program is kept and multiplied: copies, and files to save it to and load it from."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self, cast
+
+from copter.program.resources import Resources
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from copter.program.program import ContinualProgram
+    from copter.solvers.base import Solver
+    from copter.terms.convex import ConvexTerm
+
+
+class Kept(Resources):
+    """What :class:`copter.program.program.ContinualProgram` is besides its edits: see docs/operations.md."""
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # half a copy would be edited along with the original
+
+    def save(self, path: str | PathLike[str], solver: Solver | None = None) -> None:
+        """Write the program to a file, which is then whole and on disk; an older one is replaced.
+
+        Parameters
+        ----------
+        path : path-like
+        solver : Solver, optional
+            One whose state is to be written too, so that the next round goes on from this one.
+
+        Raises
+        ------
+        EditError
+            An id cannot be written: names it.  Ids may be str, int, float, bool, bytes, None, numpy's
+            numbers (which come back as Python's), and tuples of these.
+        CopterError
+            The solver's state cannot be written; that of :class:`copter.ProximalPoint` can.
+        """
+        from copter.durable.snapshot import save
+
+        save(cast("ContinualProgram", self), path, solver)
+
+    @staticmethod
+    def load(
+        path: str | PathLike[str], solver: Solver | None = None, terms: Iterable[type[ConvexTerm]] = ()
+    ) -> ContinualProgram:
+        """Program from a file that :meth:`save` wrote: the same slots, clock and next answers.
+
+        Reading runs no code from the file.
+
+        Parameters
+        ----------
+        path : path-like
+        solver : Solver, optional
+            Is given the state of the solver that was saved, and no settings: make it with the same.
+        terms : iterable of classes
+            Classes of convex terms of your own that the program uses.
+
+        Raises
+        ------
+        FileError
+            The file is damaged, incomplete or none of copter's, needs a class of terms, or has no state for
+            this solver; names the file and what is wrong.
+        """
+        from copter.durable.snapshot import load
+        from copter.program.program import ContinualProgram
+
+        program = ContinualProgram()
+        load(path, program, solver, terms)
+        return program

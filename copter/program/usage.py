@@ -1,0 +1,100 @@
+"""What columns use of the resources, as users say it, brought into compressed columns.
+
+A usage is a mapping of resource id to coefficients, a sparse matrix of many requests' columns, or a
+:class:`Template`: the handle of columns that many requests share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import EditError
+from copter.program.validation import coefficients_of
+from copter.store.edits import compress, sound_columns
+from copter.store.slabs import plain
+
+if TYPE_CHECKING:
+    from copter.program.index import Index
+
+
+_NO_COLUMNS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
+
+
+@dataclass(frozen=True)
+class Template:
+    """Handle of columns that many requests share; made by ``ContinualProgram.add_template``.
+
+    It is good for the program that made it and for copies of that, saved ones too; ``key``, drawn at random,
+    tells it from another program's.
+    """
+
+    slot: int
+    n_columns: int
+    birth: int = field(default=-1, repr=False)
+    key: int = field(default=0, repr=False)
+
+
+Usage: TypeAlias = Template | Mapping[Any, Any]
+
+
+class Compressed(NamedTuple):
+    """Columns in compressed form: starts of the columns in the other two, rows, values."""
+
+    pointer: NDArray[Any]
+    row: NDArray[Any]
+    value: NDArray[Any]
+
+
+def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources: Index) -> Compressed:
+    """The n columns that a mapping of resource id to coefficients stands for; rows are slots."""
+    if not isinstance(usage, Mapping):
+        why = "needs a mapping of resource id to coefficients, or a template"
+        raise EditError(subject, "usage", usage, why)
+    rows, columns, values = [], [], []
+    for resource, coefficients in usage.items():
+        if resource not in resources:
+            raise EditError(subject, "usage", resource, "no resource of this id")
+        column, value = coefficients_of(subject, resource, coefficients, n)
+        rows.append(resources.slot(resource))
+        columns.append(column)
+        values.append(value)
+    counts = np.array([column.size for column in columns], np.int64)
+    flat = np.concatenate(columns or [_NO_COLUMNS]), np.concatenate(values or [_NO_VALUES])
+    nnz = flat[0].size
+    compressed = Compressed(np.zeros(n + 1, np.int32), np.empty(nnz, np.int32), np.empty(nnz))
+    compress(np.array(rows, np.int64), counts, *flat, *compressed)
+    return compressed
+
+
+def from_matrix(label: str, usage: Any, shape: tuple[int, int]) -> Compressed:
+    """The columns of a sparse matrix, without a copy if it is a CSC matrix whose columns are sorted."""
+    from scipy.sparse import csc_array, csc_matrix, issparse
+
+    if not issparse(usage) or usage.dtype.kind not in "iuf":
+        why = "needs a template or a sparse matrix of numbers, resources by columns"
+        raise EditError(label, "usage", usage if usage is None else type(usage).__name__, why)
+    matrix = usage if isinstance(usage, (csc_array, csc_matrix)) else csc_array(usage)
+    if matrix.shape != shape:
+        raise EditError(label, "usage", matrix.shape, f"needs the shape {shape}: resources, columns")
+    columns = _sound(label, matrix, shape[0])
+    if matrix.has_canonical_format:
+        return columns
+    matrix = csc_array(matrix, copy=True)
+    matrix.sum_duplicates()
+    return _sound(label, matrix, shape[0])
+
+
+def _sound(label: str, matrix: Any, n_rows: int) -> Compressed:
+    value = np.asarray(matrix.data, np.float64)
+    columns = Compressed(*(plain(part) for part in (matrix.indptr, matrix.indices, value)))
+    known, finite = sound_columns(*columns, n_rows)
+    if not known:
+        raise EditError(label, "usage", "indices", "row indices or column pointers are out of range")
+    if not finite:
+        raise EditError(label, "usage", "NaN or infinite", "coefficients must be finite")
+    return columns

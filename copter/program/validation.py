@@ -1,0 +1,423 @@
+"""Validation of what users hand to the program: clean values, or an EditError that names what is wrong."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.errors import EditError
+from copter.store.edits import all_within, first_outside, sound_entries, sound_overrides, sound_requests
+from copter.store.slabs import Table, plain
+from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
+from copter.store.term_table import TermTable
+from copter.terms.convex import ConvexTerm
+
+LARGEST_COST, LARGEST_SCALE = 1e150, 1e100
+RELATIONS: dict[str, int] = {"<=": AT_MOST, "==": EXACTLY}
+LARGEST = sys.float_info.max
+INFINITE = 1e20
+"""Bounds of this size and more are infinite, as they are for other solvers."""
+SMALLER = math.nextafter(INFINITE, 0.0)
+
+Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
+"""Ids, and how many entries of a flat array each has; None: one entry each."""
+
+_FEW, _MOST = 64, 2**31 - 1
+_FLAGS = (bool, np.bool_)
+_NO_NUMBERS = (*_FLAGS, str, bytes)
+"""What Python would make a number of, but nobody means to be one."""
+_NONE_GIVEN = np.empty(0)
+_WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float64)
+
+
+def number(subject: Hashable, field: str, value: Any) -> float:
+    """``value`` as a float that is not NaN."""
+    if isinstance(value, _NO_NUMBERS):
+        raise EditError(subject, field, value, "must be a number")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise EditError(subject, field, value, "must be a number") from None
+    if math.isnan(number):
+        raise EditError(subject, field, value, "must not be NaN")
+    return number
+
+
+def whole_number(subject: Hashable, field: str, value: Any) -> int:
+    """``value`` as an integer from 1 to 2^31 - 1, what the store's pointers can count."""
+    given = number(subject, field, value)
+    if not (1 <= given <= _MOST and given == math.floor(given)):
+        raise EditError(subject, field, value, f"must be a whole number from 1 to {_MOST}")
+    return int(given)
+
+
+def row_bounds(id: Hashable, lower: float, upper: float) -> tuple[float, float]:
+    """Bounds of a row, lower <= upper; infinite from 1e20 on."""
+    lower, upper = (_bound(number(id, *each)) for each in (("lower", lower), ("upper", upper)))
+    if lower > upper:
+        raise EditError(id, "lower", lower, f"is above the upper bound {upper}")
+    if lower == math.inf:
+        raise EditError(id, "lower", lower, "must be below infinity")
+    if upper == -math.inf:
+        raise EditError(id, "upper", upper, "must be above minus infinity")
+    return lower, upper
+
+
+def _bound(value: float) -> float:
+    return value if -INFINITE < value < INFINITE else math.copysign(math.inf, value)
+
+
+def as_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bounds of which those of 1e20 and more are infinite; the values themselves if none is as large."""
+    if within(values, -SMALLER, SMALLER):
+        return values
+    return np.where(abs(values) >= INFINITE, np.copysign(np.inf, values), values)
+
+
+def _numbers(subject: Hashable, field: str, values: Any) -> NDArray[np.float64]:
+    try:
+        given = np.asarray(values)
+        doubtful = given.dtype.kind in "OSUbc"
+        if doubtful and any(isinstance(each, (*_NO_NUMBERS, complex)) for each in given.flat):
+            raise TypeError
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise EditError(subject, field, values, "must be numbers") from None
+
+
+def _plain(values: Any, dtype: np.dtype[Any]) -> TypeGuard[NDArray[Any]]:
+    """Whether values are a vector that a kernel can check as it is, which is quicker than looking closely."""
+    return type(values) is np.ndarray and values.dtype is dtype and values.ndim == 1 and values.flags.carray
+
+
+def _columns(subject: Hashable, field: str, values: Any, n: int) -> NDArray[np.int64]:
+    """Column indices: whole numbers from 0 to n - 1."""
+    given = _numbers(subject, field, values)
+    wrong = ~((given >= 0) & (given < n) & (given == np.floor(given)))
+    if given.ndim != 1 or wrong.any():
+        value = given.shape if given.ndim != 1 else float(given[wrong][0])
+        raise EditError(subject, field, value, f"no such column (there are {n})")
+    return given.astype(np.int64)
+
+
+def within(values: NDArray[Any], low: float, high: float) -> bool:
+    """Whether all of ``low <= values <= high`` hold; not for a NaN."""
+    return all_within(values, float(low), float(high))
+
+
+def all_are(counts: NDArray[np.int64], count: int) -> bool:
+    """Whether all of some whole numbers are this one."""
+    if counts.size <= _FEW:
+        return counts.tolist().count(count) == counts.size
+    return within(counts, count, count)
+
+
+def _shaped(subject: Hashable, field: str, values: Any, length: int | None) -> NDArray[np.float64]:
+    """``values`` as a float vector of ``length`` entries, or of at least one."""
+    vector = _numbers(subject, field, values)
+    if vector.ndim != 1 or (length is not None and vector.size != length):
+        wanted = "n" if length is None else length
+        raise EditError(subject, field, vector.shape, f"needs the shape ({wanted},)")
+    if length is None and vector.size == 0:
+        raise EditError(subject, field, vector.shape, "needs at least one column")
+    return vector
+
+
+def vector(
+    subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: Owner | None = None
+) -> NDArray[np.float64]:
+    """``values`` as a finite float vector; ``owner`` says whose entry is a wrong one."""
+    vector = _shaped(subject, field, values, length)
+    if not within(vector, -LARGEST, LARGEST):
+        where = int(np.isfinite(vector).argmin())
+        why = f"entry {where} must be finite"
+        raise EditError(owner_of(subject, owner, where), field, float(vector[where]), why)
+    return vector
+
+
+def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int) -> NDArray[np.int64]:
+    """``values`` as integers."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "i" and values.shape == (length,):
+        return plain(np.asarray(values, np.int64))
+    given = vector(subject, field, values, length)
+    wrong = (given != np.floor(given)) | (abs(given) > _MOST)
+    if wrong.any():
+        why = f"must be a whole number, at most {_MOST}"
+        raise EditError(subject, field, float(given[wrong][0]), why)
+    return given.astype(np.int64)
+
+
+def flag(subject: Hashable, field: str, value: Any) -> bool:
+    """True or False."""
+    if value is False or value is True:
+        return value
+    if not isinstance(value, _FLAGS):
+        raise EditError(subject, field, value, "must be True or False")
+    return bool(value)
+
+
+def cost_vector(
+    subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: Owner | None = None
+) -> NDArray[np.float64]:
+    """Costs: finite, and so small that no scale makes them infinite."""
+    costs = _shaped(subject, field, values, length)
+    if not within(costs, -LARGEST_COST, LARGEST_COST):
+        vector(subject, field, costs, length, owner)
+        where = int(abs(costs).argmax())
+        why = f"must be at most {LARGEST_COST:g} in size"
+        raise EditError(owner_of(subject, owner, where), field, float(costs[where]), why)
+    return costs
+
+
+def owner_of(subject: Hashable, owner: Owner | None, entry: int) -> Hashable:
+    """Id of the request that a flat entry belongs to; the subject if nobody is named as owner."""
+    if owner is None:
+        return subject
+    ids, counts = owner
+    return ids[entry if counts is None else int(np.searchsorted(np.cumsum(counts), entry, side="right"))]
+
+
+def sum_row(subject: Hashable, total: float | None, relation: str) -> tuple[int, float]:
+    """(relation, total) of a sum row, as the store keeps it."""
+    kind = kind_of_row(subject, relation, total is not None)
+    if total is None:
+        return kind, math.inf
+    amount = number(subject, "total", total)
+    if not 0 <= amount < math.inf:
+        raise EditError(subject, "total", total, "must be finite and not negative")
+    return kind, amount
+
+
+def kind_of_row(subject: Hashable, relation: str, has_total: bool) -> int:
+    """Kind of sum row, as the store keeps it."""
+    kind = RELATIONS.get(relation)
+    if kind is None:
+        raise EditError(subject, "relation", relation, "must be '<=' or '=='")
+    if has_total:
+        return kind
+    if kind == EXACTLY:
+        raise EditError(subject, "relation", relation, "needs a total")
+    return NO_TOTAL
+
+
+def scale_factor(subject: Hashable, scale: float) -> float:
+    """A finite, positive scale."""
+    factor = number(subject, "scale", scale)
+    if not 0 < factor < math.inf:
+        raise EditError(subject, "scale", scale, "must be finite and positive")
+    if not 1.0 / LARGEST_SCALE <= factor <= LARGEST_SCALE:
+        raise EditError(subject, "scale", scale, f"must be between 1/{LARGEST_SCALE:g} and {LARGEST_SCALE:g}")
+    return factor
+
+
+def upper_bounds(
+    subject: Hashable, upper: float | ArrayLike, n: int, owner: Owner | None = None
+) -> float | NDArray[np.float64]:
+    """Upper bounds of n columns: a number for all, or one each."""
+    if isinstance(upper, float) and upper >= 0:
+        return _bound(upper)
+    bound = _numbers(subject, "upper", upper)
+    if bound.ndim and bound.shape != (n,):
+        raise EditError(subject, "upper", bound.shape, f"needs a number or the shape ({n},)")
+    wrong = ~(bound >= 0)
+    if wrong.any():
+        value = float(bound[wrong][0]) if bound.ndim else float(bound)
+        who = owner_of(subject, owner, int(wrong.argmax())) if bound.ndim else subject
+        raise EditError(who, "upper", value, "must not be negative or NaN")
+    return as_bounds(bound).copy() if bound.ndim else _bound(float(bound))
+
+
+def term_of(subject: Hashable, term: Any, n: int) -> tuple[ConvexTerm, NDArray[np.float64]]:
+    """A convex term and its image on n columns."""
+    if not isinstance(term, ConvexTerm):
+        raise EditError(subject, "term", term, "must be a copter.ConvexTerm, for example a LogTerm")
+    for name, value in term.parameters.items():
+        if not math.isfinite(number(subject, f"term.{name}", value)):
+            raise EditError(subject, f"term.{name}", value, "must be finite")
+    dense = _numbers(subject, "term.image", term.image)
+    image = vector(subject, "term.image", np.full(n, float(dense)) if dense.ndim == 0 else dense, n).copy()
+    if not within(image, 0.0, LARGEST_COST):
+        where = int((~((image >= 0) & (image <= LARGEST_COST))).argmax())
+        why = f"must be from 0 to {LARGEST_COST:g}"
+        raise EditError(subject, "term.image", float(image[where]), why)
+    _check_terms([subject], type(term), image.max(keepdims=True), term.parameters)
+    return term, image
+
+
+def parameters_of(
+    label: str,
+    ids: Sequence[Hashable],
+    given: Mapping[str, ArrayLike],
+    table: TermTable,
+    slots: NDArray[np.int64],
+) -> tuple[int, dict[str, NDArray[np.float64]]]:
+    """(kind, values) of new parameters for terms of one kind."""
+    kind = table.kind_of(slots)
+    first = int(kind[0])
+    wrong = kind < 0 if (kind < 0).any() else kind != first
+    if wrong.any():
+        where = int(wrong.argmax())
+        why = "the request has no convex term" if kind[where] < 0 else "its term is of another class"
+        raise EditError(ids[where], "terms", ", ".join(given), why)
+    cls, names = table.kinds[first]
+    for name in given:
+        if name not in names:
+            raise EditError(label, "terms", name, f"no such parameter; there are {', '.join(names)}")
+    values = {
+        name: vector(label, f"term.{name}", value, len(ids), owner=(ids, None))
+        for name, value in given.items()
+    }
+    now = dict(zip(names, table.parameters(slots, first), strict=True))
+    sizes, images = table.images(slots)
+    largest = np.maximum.reduceat(images, np.cumsum(sizes) - sizes)
+    _check_terms(ids, cls, largest, now | values)
+    return first, values
+
+
+def _check_terms(
+    ids: Sequence[Hashable],
+    cls: type[ConvexTerm],
+    largest: NDArray[np.float64],
+    parameters: Mapping[str, float | NDArray[np.float64]],
+) -> None:
+    columns = [np.asarray(value, np.float64).reshape(largest.shape) for value in parameters.values()]
+    wrong = cls.check(largest, *columns)
+    if wrong is not None:
+        field, where, why = wrong
+        shown = largest if field == "image" else columns[list(parameters).index(field)]
+        raise EditError(ids[where], f"term.{field}", float(shown[where]), why)
+
+
+def new_requests_of(
+    label: str, ids: Sequence[Hashable], sizes: ArrayLike, costs: ArrayLike, totals: ArrayLike | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64] | None]:
+    """Sizes, costs, flat, and totals of new requests."""
+    if _plain(sizes, _WHOLE) and sizes.size == len(ids) and _plain(costs, _REAL):
+        amounts = _NONE_GIVEN if totals is None else totals
+        if _plain(amounts, _REAL) and (totals is None or amounts.size == sizes.size):
+            if sound_requests(sizes, costs, amounts, LARGEST_COST):
+                return sizes, costs, None if totals is None else amounts
+    widths = whole_numbers(label, "sizes", sizes, len(ids))
+    if not within(widths, 1, math.inf):
+        raise EditError(ids[int(widths.argmin())], "sizes", int(widths.min()), "must be at least 1")
+    flat = cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths))
+    return widths, flat, None if totals is None else totals_of(label, ids, totals)
+
+
+def totals_of(label: str, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray[np.float64]:
+    """Totals of many requests: finite and not negative."""
+    amounts = _shaped(label, "totals", totals, len(ids))
+    if not within(amounts, 0.0, LARGEST):
+        vector(label, "totals", amounts, len(ids), owner=(ids, None))
+        worst = int(amounts.argmin())
+        raise EditError(ids[worst], "total", float(amounts[worst]), "must not be negative")
+    return amounts
+
+
+def scales_of(label: str, ids: Sequence[Hashable], scales: ArrayLike) -> NDArray[np.float64]:
+    """Scales of many requests: finite and positive."""
+    factors = _shaped(label, "scales", scales, len(ids))
+    if not within(factors, 1.0 / LARGEST_SCALE, LARGEST_SCALE):
+        vector(label, "scales", factors, len(ids), owner=(ids, None))
+        worst = int(factors.argmin() if factors.min() < 1.0 / LARGEST_SCALE else factors.argmax())
+        scale_factor(ids[worst], float(factors[worst]))
+    return factors
+
+
+def overrides_of(
+    label: str,
+    ids: Sequence[Hashable],
+    overrides: tuple[ArrayLike, ArrayLike, ArrayLike],
+    table: Table,
+    slots: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Overrides of the requests in some slots: counts, columns and costs, flat."""
+    counts = whole_numbers(label, "override counts", overrides[0], len(ids))
+    columns, values = overrides[1], overrides[2]
+    if _plain(columns, _WHOLE) and _plain(values, _REAL):
+        if sound_overrides(table.whole, slots, counts, columns, values, LARGEST_COST):
+            return counts, columns, values
+    widths = table.n_columns[slots]
+    if not within(counts, 0, math.inf):
+        worst = int(counts.argmin())
+        raise EditError(ids[worst], "override counts", int(counts[worst]), "must not be negative")
+    columns = whole_numbers(label, "override columns", overrides[1], int(counts.sum()))
+    values = cost_vector(label, "override costs", overrides[2], columns.size, owner=(ids, counts))
+    where = first_outside(columns, counts, widths)
+    if where >= 0:
+        who = owner_of(label, (ids, counts), where)
+        raise EditError(who, "override", int(columns[where]), "no such column")
+    if not within(counts, 0, 1):
+        n = int(columns.max()) + 1
+        key = np.repeat(np.arange(len(ids)), counts) * n + columns
+        key.sort()
+        twice = key[1:][key[1:] == key[:-1]]
+        if twice.size:
+            which, column = divmod(int(twice[0]), n)
+            raise EditError(ids[which], "override", column, "the column is overridden twice")
+    return counts, columns, values
+
+
+def row_bounds_of(
+    label: str,
+    ids: Sequence[Hashable],
+    bounds: tuple[ArrayLike | None, ArrayLike | None],
+    old: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower and upper bounds of many rows; None leaves the old ones."""
+    lower, upper = (
+        before if given is None else as_bounds(_shaped(label, field, given, len(ids)))
+        for field, given, before in zip(("lower", "upper"), bounds, old, strict=True)
+    )
+    wrong = ~(lower <= upper) | (lower == math.inf) | (upper == -math.inf)
+    if wrong.any():
+        where = int(wrong.argmax())
+        row_bounds(ids[where], float(lower[where]), float(upper[where]))
+    return lower, upper
+
+
+def sparse_entries(
+    subject: Hashable, field: str, entries: Mapping[int, float], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(columns, values) of a mapping from column to finite number."""
+    if not isinstance(entries, Mapping):
+        raise EditError(subject, field, entries, "needs a mapping of column to number, for example {0: -1.5}")
+    if len(entries) <= _FEW and all([_sound_entry(j, value, n) for j, value in entries.items()]):
+        return np.array(list(entries), np.int64), np.array(list(entries.values()), np.float64)
+    columns = _columns(subject, field, list(entries), n)
+    return columns, cost_vector(subject, field, list(entries.values()), len(entries))
+
+
+def _sound_entry(column: Any, value: Any, n: int) -> bool:
+    """Whether column and value are right, said as they most often are."""
+    return type(column) is int and 0 <= column < n and isinstance(value, float) and abs(value) <= LARGEST_COST
+
+
+def coefficients_of(
+    subject: Hashable, resource: Hashable, coefficients: Any, n: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Nonzero coefficients of one resource: different columns, and values."""
+    if isinstance(coefficients, tuple) and len(coefficients) == 2:
+        columns, values = coefficients
+        if _plain(columns, _WHOLE) and _plain(values, _REAL) and sound_entries(columns, values, n):
+            return columns, values
+    field = f"usage[{resource!r}]"
+    if isinstance(coefficients, tuple):
+        if len(coefficients) != 2:
+            raise EditError(subject, field, len(coefficients), "a pair (columns, values) is wanted")
+        columns = _columns(subject, field, coefficients[0], n)
+        values = vector(subject, field, coefficients[1], columns.size)
+        if np.unique(columns).size < columns.size:
+            raise EditError(subject, field, "columns", "a column is given twice")
+        keep = values != 0
+        return columns[keep], values[keep]
+    dense = _numbers(subject, field, coefficients)
+    values = np.full(n, float(dense)) if dense.ndim == 0 else dense
+    values = vector(subject, field, values, n)
+    columns = np.flatnonzero(values)
+    return columns, values[columns]

@@ -1,0 +1,198 @@
+"""Certificates: feasibility, bound and gap of an answer, recomputed from the program and nothing else.
+
+For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a lower one)
+
+    objective        c'x + sum_q phi_q(a_q'x_q)
+    bound            d(y) of :mod:`copter.proof.pricing`, <= the optimum of the LP and of the MILP
+    primal residual  the largest excess of a row, a sum row or a box, each relative to its own size
+    dual residual    the largest reduced cost that no bound can absorb, relative to |c_j| + |a_j|'|y|
+    gap              |objective - bound|, the sum of all losses at y, relative to what the objective is made
+                     up of without the costs that are forced
+
+:mod:`copter.proof.measure` has the sizes.  No figure depends on units, on a bound that nobody uses, or on a
+cost that a request's own sum row forces on it: multiplying a row, all costs or a column's unit by a constant
+changes none of them.  (PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of
+all bounds, so that a single large bound switches feasibility off.) Where next to nothing is paid, a
+thousandth of the least stake of any request takes the place of the objective: a unit of cost that the
+program itself names.
+
+Prices of the wrong sign (on a bound that is infinite) count as 0.  If the dual residual is 0 the bound is
+rigorous up to rounding, as it always is for programs whose columns are all bounded or held by a sum row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.proof.measure import LooseColumns, measure, row_excess, size_of_gap
+from copter.proof.pricing import Pricing, StoreView, dot, price, run_chunks, view_of
+from copter.proof.tangents import term_bound
+from copter.store.store import ConstraintStore
+from copter.terms.batch import TermBatch
+
+_CHUNK = 50_000
+"""Nonzeros whose usage is summed in one piece, about."""
+
+
+TRIFLE = 1e-9
+"""Of the objective: what a reduced cost adds with a unit of its column; times the tolerance it is noise."""
+
+
+class SparseX(NamedTuple):
+    """Nonzeros of an allocation: request slot, column, value; ascending by slot and column."""
+
+    slot: NDArray[np.int64]
+    column: NDArray[np.int64]
+    value: NDArray[np.float64]
+
+    def where(self, keep: NDArray[np.bool_]) -> SparseX:
+        """The part of it that a mask keeps."""
+        return SparseX(self.slot[keep], self.column[keep], self.value[keep])
+
+
+NOTHING = SparseX(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+"""The allocation that is 0."""
+
+
+def merged(first: SparseX, second: SparseX) -> SparseX:
+    """Union of allocations of different requests."""
+    slot = np.concatenate((first.slot, second.slot))
+    order = np.argsort(slot, kind="stable")  # merges two ascending runs
+    column, value = (np.concatenate(pair)[order] for pair in zip(first[1:], second[1:], strict=True))
+    return SparseX(slot[order], column, value)
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Primal residual, dual residual and gap.
+
+    Relative: the largest violation of a row, a sum row or a box, and of a reduced cost, each in its own
+    scale; absolute: the Euclidean norms of both.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Quality of an answer, recomputed from the program.
+
+    Attributes
+    ----------
+    objective, bound : float
+    size : float
+        What the gap is relative to.
+    relative, absolute : Residuals
+    """
+
+    objective: float
+    bound: float
+    size: float
+    relative: Residuals
+    absolute: Residuals
+
+    def within(self, tolerance: float) -> bool:
+        """Whether all relative residuals are at most ``tolerance``."""
+        relative = self.relative
+        return all(part <= tolerance for part in (relative.primal, relative.dual, relative.gap))  # NaN is not
+
+
+def certify(
+    store: ConstraintStore,
+    x: SparseX,
+    y: NDArray[np.float64],
+    pricing: Pricing | None = None,
+    *,
+    threads: int | None = None,
+) -> Certificate:
+    """Certificate of the allocation ``x`` at the prices ``y`` (one a row slot).
+
+    ``pricing`` may hand over a pass at the same prices that was made anyway.
+    """
+    signed = right_signs(store, y)
+    if pricing is None or not np.array_equal(signed, y):
+        pricing = price(store, signed, threads=threads)
+    rows = store.rows
+    paid = np.where(signed > 0, rows.upper[: rows.size], np.where(signed < 0, rows.lower[: rows.size], 0.0))
+    found = measure(store, x.slot, x.column, x.value, signed, pricing, threads)
+    objective, size = found.objective, found.size
+    bound = pricing.request_bound - dot(signed, paid)
+    gap = float(np.sum(found.loss)) + dot(signed, paid - np.where(signed == 0, 0.0, found.activity))
+    if store.terms:
+        curved, sizes = TermBatch.of(store).objective(x)
+        objective, size = objective + curved, size + sizes
+        gap += found.curved + curved - pricing.curved_bound
+    gap = abs(gap)
+    if gap > 0.0:
+        size = size_of_gap(store, size, gap)
+    dual = max(pricing.dual, pricing.curved_dual)
+    if dual > 0.0:
+        dual = _dual(store, signed, pricing, TRIFLE * size)
+    over, relative_over = row_excess(store, found.activity, found.weight)
+    known = bool(np.isfinite(objective) and np.isfinite(bound) and np.isfinite(gap))
+    absolute = Residuals(
+        float(np.sqrt(dot(over, over) + found.squares)), pricing.violation, gap if known else np.inf
+    )
+    relative = Residuals(
+        max(float(relative_over.max(initial=0.0)), found.local),
+        dual,
+        (gap / size if gap > 0.0 and size > 0.0 else np.inf if gap > 0.0 else 0.0) if known else np.inf,
+    )
+    return Certificate(objective, bound, size, relative, absolute)
+
+
+def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, little: float) -> float:
+    """The dual residual of a pass that has one, with what is little for a unit of a column as its floor."""
+    loose, dual = LooseColumns.of(store), 0.0
+    if pricing.dual > 0.0:
+        dual = loose.dual(store, y, little)
+    if pricing.curved_dual > 0.0:
+        batch = TermBatch.of(store)
+        dual = max(dual, term_bound(batch, view_of(store), y, loose.floors(*batch.columns, little))[1])
+    return dual
+
+
+def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Prices without those that pay for a bound that is infinite."""
+    rows = store.rows
+    free = np.where(y > 0, np.isinf(rows.upper[: y.size]), (y < 0) & np.isinf(rows.lower[: y.size]))
+    return np.where(free, 0.0, y)
+
+
+def row_activity(
+    store: ConstraintStore, x: SparseX, *, absolute: bool = False, threads: int | None = None
+) -> NDArray[np.float64]:
+    """A x, or |A| |x|, one entry a row slot (dropped rows: arbitrary)."""
+    view = view_of(store)
+    if absolute:
+        view = view._replace(value=abs(view.value))
+    value = abs(x.value) if absolute else x.value
+    bounds = np.linspace(0, x.slot.size, 2 + x.slot.size // _CHUNK).astype(np.int64)
+    n_rows = store.rows.size
+    parts = run_chunks(
+        lambda k: _activity(view, x.slot, x.column, value, bounds[k], bounds[k + 1], n_rows),
+        bounds.size - 1,
+        threads,
+    )
+    activity = np.zeros(n_rows)
+    for part in parts:
+        activity += part
+    return activity
+
+
+@kernel
+def _activity(view: StoreView, slot, column, value, begin, end, n_rows):  # type: ignore[no-untyped-def]
+    activity = np.zeros(n_rows)
+    for k in range(begin, end):
+        usage = view.usage[slot[k]]
+        pointer, entry = view.pointer_start[usage] + column[k], view.entry_start[usage]
+        for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + 1]):
+            activity[np.uint32(view.row[e])] += view.value[e] * value[k]
+    return activity

@@ -1,0 +1,466 @@
+"""One pass over the whole store at given prices: the certified bound, and the columns worth looking at.
+
+With p = c + A'y, the Lagrangian bound separates over requests (DESIGN of the certificate):
+
+    d(y) = -(sum_i u_i max(y_i, 0) + l_i min(y_i, 0)) + sum_q min { p_q'x : x in X_q }
+
+and min over X_q is a fractional knapsack: total * min(0, min_j p_j) for sum(x) <= total, total * min_j p_j
+for sum(x) == total, sum_j upper_j min(0, p_j) for a box.  The price at which the knapsack of request q is
+full, its marginal price m_q, says which columns matter: those with p_j <= m_q + slack.  All others are
+zero in every optimum whose prices are near y, so the solver works on the rest (column generation).
+
+A column that is unbounded, and that no sum row holds, adds no finite term when p_j < 0: that is a dual
+violation, judged against |c_j| + |a_j|'|y|, and left out of the bound.
+
+What a request costs in any case is no part of what is decided: with sum(x) == total and costs of one sign,
+total times the smallest of them.  The pass finds that forced price f_q on its way.
+
+Requests with a convex term are priced by :mod:`copter.proof.tangents`; all their columns are candidates.
+
+Work is split into a fixed number of chunks of requests whatever the number of threads, and reduced in
+order: the same input gives bitwise the same output.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.clock import current
+from copter.kernels import kernel, loose_kernel
+from copter.proof.tangents import term_bound
+from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
+from copter.terms.batch import TermBatch
+
+_CHUNKS = 32
+_CHUNK_WORK = 50_000
+_STRIP = 64
+KEEP_ALL = 8
+"""Requests of at most so many columns are never screened: all their columns are candidates."""
+
+
+class StoreView(NamedTuple):
+    """The store's arrays as kernels read them; no copies."""
+
+    cost: NDArray[np.float64]
+    cost_start: NDArray[np.int64]
+    n_columns: NDArray[np.int64]
+    scale: NDArray[np.float64]
+    relation: NDArray[np.int8]
+    total: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    upper_start: NDArray[np.int64]
+    uppers: NDArray[np.float64]
+    usage: NDArray[np.int64]
+    pointer_start: NDArray[np.int64]
+    entry_start: NDArray[np.int64]
+    pointer: NDArray[np.int32]
+    row: NDArray[np.int32]
+    value: NDArray[np.float64]
+
+
+def view_of(store: ConstraintStore) -> StoreView:
+    """View of a store's current arrays; valid until the next edit."""
+    requests, usages = store.requests, store.usages
+    return StoreView(
+        store.costs.cost,
+        requests.cost_start[: requests.size],
+        requests.n_columns[: requests.size],
+        requests.scale[: requests.size],
+        requests.relation[: requests.size],
+        requests.total[: requests.size],
+        requests.upper[: requests.size],
+        requests.upper_start[: requests.size],
+        store.uppers.upper,
+        requests.usage[: requests.size],
+        usages.pointer_start[: usages.size],
+        usages.entry_start[: usages.size],
+        store.pointers.pointer,
+        store.entries.row,
+        store.entries.value,
+    )
+
+
+class Pricing(NamedTuple):
+    """What a pass found.
+
+    Attributes
+    ----------
+    request_bound : float
+        sum_q min p_q'x (+ phi_q(a_q'x)) over X_q, unbounded columns with p < 0 left out; +inf if some
+        X_q is empty.
+    curved_bound : float
+        The part of it that requests with convex terms have.
+    violation : float
+        Euclidean norm of the negative p of unbounded columns.
+    dual, curved_dual : float
+        The largest of them relative to |c_j| + |a_j|'|y|; of requests without and with convex terms.
+    marginal : (request slots,) ndarray
+        Marginal price m_q; 0 where no sum row binds.
+    forced : (request slots,) ndarray
+        |f_q|: what a unit of the request's total costs in any case; 0 where that may be nothing.
+    slot, column : (k,) ndarrays
+        Candidate columns, ascending by slot and column.
+    slack : float
+        Slack of the candidates; nan if none were collected.
+    clock : int
+        The store's clock at the pass: an edit since then makes it stale.
+    """
+
+    request_bound: float
+    curved_bound: float
+    violation: float
+    dual: float
+    curved_dual: float
+    marginal: NDArray[np.float64]
+    forced: NDArray[np.float64]
+    slot: NDArray[np.int64]
+    column: NDArray[np.int64]
+    slack: float
+    clock: int
+
+
+def price(
+    store: ConstraintStore,
+    y: NDArray[np.float64],
+    *,
+    slack: float | None = None,
+    cost_factor: float = 1.0,
+    threads: int | None = None,
+) -> Pricing:
+    """Price every column of the store.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    y : (row slots,) ndarray
+        Price of each row slot; dropped rows must have 0.
+    slack : float, optional
+        Collect the columns with p_j <= m_q + slack; None collects nothing.
+    cost_factor : float
+        Factor on the costs: 0 prices the columns for a Farkas ray.
+    threads : int, optional
+        Default: all processors that this process may use.
+    """
+    view = view_of(store)
+    terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone
+    curved, curved_dual = (0.0, 0.0) if terms is None else term_bound(terms, view, y)
+    if terms is not None:  # the pass below leaves them out
+        n_columns = view.n_columns.copy()
+        n_columns[terms.slot] = 0
+        view = view._replace(n_columns=n_columns)
+    offset, shared = _template_prices(store, view, y)
+    size = view.n_columns.size
+    marginal, forced = np.zeros(size), np.zeros(size)
+    bounds = chunk_bounds(view.n_columns)
+    longest = int(view.n_columns.max(initial=0))
+    collect, reach = slack is not None, slack or 0.0
+    parts = run_chunks(
+        lambda k: _price_chunk(
+            view,
+            y,
+            offset,
+            shared,
+            cost_factor,
+            bounds[k],
+            bounds[k + 1],
+            longest,
+            collect,
+            reach,
+            marginal,
+            forced,
+        ),
+        bounds.size - 1,
+        threads,
+    )
+    bound, violation, dual = curved, 0.0, 0.0
+    for part in parts:
+        bound += part[0]
+        violation += part[1]
+        dual = max(dual, part[2])
+    slot = np.concatenate([part[3] for part in parts]) if collect else np.empty(0, np.int64)
+    column = np.concatenate([part[4] for part in parts]) if collect else np.empty(0, np.int64)
+    if terms is not None and collect:
+        slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
+        order = np.argsort(slot, kind="stable")
+        slot, column = slot[order], column[order]
+    used = np.nan if slack is None else slack
+    root = float(np.sqrt(violation))
+    return Pricing(bound, curved, root, dual, curved_dual, marginal, forced, slot, column, used, store.clock)
+
+
+def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bounds of chunks of about equal weight; their number depends on the weights alone."""
+    running = np.cumsum(weights)
+    total = int(running[-1]) if running.size else 0
+    chunks = min(_CHUNKS, 1 + total // _CHUNK_WORK)
+    targets = np.arange(1, chunks) * (total / chunks)
+    return np.concatenate(([0], np.searchsorted(running, targets), [weights.size]))
+
+
+def dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Inner product, summed in one fixed order; BLAS' depends on its threads, and they fight with ours."""
+    return float(np.sum(a * b))
+
+
+def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> list[Any]:
+    """Results of ``task(0) .. task(count - 1)``, in order; kernels release the GIL.
+
+    Between tasks the solve's clock is looked at (:mod:`copter.clock`).  No task is under way when this ends,
+    whatever ends it: what they read may change then.
+    """
+    clock = current()
+    workers = min(count, threads or available_threads())
+    results: list[Any] = [None] * count
+    ended = False
+
+    def work(worker: int) -> None:
+        for k in range(worker, count, workers):
+            if ended:
+                break
+            if clock is not None:
+                clock.check()
+            results[k] = task(k)
+
+    if workers == 1:
+        work(0)
+        return results
+    futures = [_pool(workers).submit(work, worker) for worker in range(workers)]
+    try:
+        for future in futures:
+            future.result()
+    finally:
+        ended = True
+        _wait_for(futures)
+    return results
+
+
+def _wait_for(futures: list[Future[None]]) -> None:
+    """Wait until all have ended; a Ctrl-C in between waits with us."""
+    interrupted = False
+    while not all(future.done() for future in futures):
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def available_threads() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="copter")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork: the child makes its own pool
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def _template_prices(
+    store: ConstraintStore, view: StoreView, y: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """A'y of every usage that several requests share; offset -1 where it must be computed on the fly."""
+    usages = store.usages
+    shared = usages.references[: usages.size] > 1
+    n_columns = usages.n_columns[: usages.size]
+    length = np.where(shared, n_columns, 0)
+    offset = np.where(shared, np.cumsum(length) - length, -1)
+    prices = np.empty(int(length.sum()))
+    _usage_prices(view, y, offset, n_columns, prices)
+    return offset, prices
+
+
+@kernel
+def _usage_prices(view, y, offset, n_columns, prices):  # type: ignore[no-untyped-def]
+    for usage in range(offset.size):
+        at = offset[usage]
+        if at < 0:
+            continue
+        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+        for j in range(n_columns[usage]):
+            total = 0.0
+            for k in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+                total += y[np.uint32(view.row[k])] * view.value[k]
+            prices[at + j] = total
+
+
+@loose_kernel
+def _fill_shared(factor, cost, start, prices, at, n, p, strip):  # type: ignore[no-untyped-def]
+    """p = factor * cost + A'y of a shared usage, and the minimum of each strip of columns.
+
+    Returns the minimum of all p, and the least and the largest cost.
+    """
+    low, least, most = np.inf, np.inf, -np.inf
+    for s in range((n + _STRIP - 1) // _STRIP):
+        smallest = np.inf
+        for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
+            c = factor * cost[start + j]
+            v = c + prices[at + j]
+            p[j] = v
+            smallest = min(smallest, v)
+            least = min(least, c)
+            most = max(most, c)
+        strip[s] = smallest
+        low = min(low, smallest)
+    return low, least, most
+
+
+@kernel
+def _fill_private(view, y, factor, q, n, p, strip):  # type: ignore[no-untyped-def]
+    """As `_fill_shared`, A'y summed from the usage's entries."""
+    start, usage = view.cost_start[q], view.usage[q]
+    pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+    low, least, most = np.inf, np.inf, -np.inf
+    for s in range((n + _STRIP - 1) // _STRIP):
+        smallest = np.inf
+        for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
+            c, along = factor * view.cost[start + j], 0.0
+            for k in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+                along += y[np.uint32(view.row[k])] * view.value[k]
+            v = c + along
+            p[j] = v
+            least, most = min(least, c), max(most, c)
+            if v < smallest:
+                smallest = v
+        strip[s] = smallest
+        if smallest < low:
+            low = smallest
+    return low, least, most
+
+
+@kernel
+def _knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
+    """(value, marginal price) of min p'x over 0 <= x <= upper, sum(x) <= total or == total.
+
+    Columns are taken in the order of their prices, found price by price: a column that cannot take all of
+    what is left is rare, so few prices are looked for.  What the bounds lack of a total but for rounding is
+    no contradiction.
+    """
+    left, value, last = total, 0.0, -np.inf
+    while left > 0.0:
+        level = np.inf
+        for j in range(n):
+            if p[j] > last and p[j] < level and upper[j] > 0.0:
+                level = p[j]
+        if level == np.inf or (relation == AT_MOST and level >= 0.0):
+            break
+        for j in range(n):
+            if p[j] == level:
+                take = min(left, upper[j])
+                value += level * take
+                left -= take
+        last = level
+    if relation == EXACTLY:
+        if left > LACKING * total:
+            return np.inf, np.inf
+        return value, (last if last > -np.inf else 0.0)
+    return value, (last if left <= 0.0 and last > -np.inf else 0.0)
+
+
+@kernel
+def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
+    """|f_q| of a request with sum(x) == total whose columns have bounds: its cheapest allocation's."""
+    least, most = np.inf, -np.inf
+    for j in range(n):
+        if upper[j] > 0.0:
+            least, most = min(least, factor * cost[j]), max(most, factor * cost[j])
+    if not (least > 0.0 or most < 0.0) or total <= 0.0:
+        return 0.0
+    sized = np.empty(n)
+    for j in range(n):
+        sized[j] = abs(factor * cost[j])
+    value, _ = _knapsack(sized, upper, n, EXACTLY, total)
+    return value / total if value < np.inf else 0.0
+
+
+@kernel
+def _longer(array, used, need):  # type: ignore[no-untyped-def]
+    longer = np.empty(need, np.int64)
+    for k in range(used):
+        longer[k] = array[k]
+    return longer
+
+
+@kernel
+def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-def]
+    """-p_j relative to |c_j| + |a_j|'|y|."""
+    usage = view.usage[q]
+    pointer, entry = view.pointer_start[usage] + j, view.entry_start[usage]
+    size = abs(factor * view.cost[view.cost_start[q] + j])
+    for k in range(entry + view.pointer[pointer], entry + view.pointer[pointer + 1]):
+        size += abs(y[np.uint32(view.row[k])] * view.value[k])
+    return -p / size
+
+
+@kernel
+def _price_chunk(  # type: ignore[no-untyped-def]
+    view, y, offset, shared, cost_factor, first, last, longest, collect, slack, marginal, forced
+):
+    p = np.empty(longest)
+    upper = np.empty(longest)
+    strip = np.empty((longest + _STRIP - 1) // _STRIP)
+    slots = np.empty(256 if collect else 0, np.int64)
+    columns = np.empty(256 if collect else 0, np.int64)
+    found = 0
+    bound, violation, dual = 0.0, 0.0, 0.0
+    for q in range(first, last):
+        n = view.n_columns[q]
+        if n == 0:
+            continue
+        factor = cost_factor * view.scale[q]
+        at = offset[view.usage[q]]
+        if at >= 0:
+            low, least, most = _fill_shared(factor, view.cost, view.cost_start[q], shared, at, n, p, strip)
+        else:
+            low, least, most = _fill_private(view, y, factor, q, n, p, strip)
+        relation, total = view.relation[q], view.total[q]
+        level = 0.0
+        if relation == NO_TOTAL:
+            for j in range(n):
+                if p[j] < 0.0:
+                    cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+                    if cap == np.inf:
+                        violation += p[j] * p[j]
+                        dual = max(dual, _relative_violation(view, y, q, j, factor, p[j]))
+                    elif cap > 0.0:
+                        bound += p[j] * cap
+        elif total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total):
+            level = low if relation == EXACTLY else min(0.0, low)
+            bound += total * level
+            if relation == EXACTLY:
+                forced[q] = max(0.0, least, -most)
+        else:
+            for j in range(n):
+                upper[j] = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+            value, level = _knapsack(p, upper, n, relation, total)
+            bound += value
+            if relation == EXACTLY:
+                start = view.cost_start[q]
+                forced[q] = _forced_price(view.cost[start : start + n], factor, upper, n, total)
+        marginal[q] = level
+        if not collect:
+            continue
+        everything = relation == NO_TOTAL or n <= KEEP_ALL
+        limit = np.inf if everything else level + slack
+        if found + n > slots.size:
+            slots = _longer(slots, found, 2 * slots.size + n)
+            columns = _longer(columns, found, slots.size)
+        for s in range((n + _STRIP - 1) // _STRIP):
+            if strip[s] <= limit:
+                for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
+                    if p[j] <= limit:
+                        slots[found] = q
+                        columns[found] = j
+                        found += 1
+    return bound, violation, dual, slots[:found], columns[:found]

@@ -1,0 +1,1 @@
+"""Where a program lies: flat arrays by slot, edited in place."""

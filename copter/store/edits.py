@@ -1,0 +1,312 @@
+"""Compiled halves of the store's edits: what a verb writes, for all its requests in one call.
+
+An edit of one request touches a dozen fields and some thousand numbers; said with numpy, the calls cost many
+times what they do.  Some kernels check (``sound_*``, ``all_within``) and change nothing: where they say no,
+the careful path finds what is wrong and names it.  The others only write, and say what to give back to the
+free lists, which are Python's.
+
+The tables come as their blocks (:class:`copter.store.slabs.Table`), whose rows are named here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from copter.kernels import kernel
+
+COST_START, N_COLUMNS, USAGE, UPPER_START, OVERRIDE_START, OVERRIDE_LENGTH = range(6)
+BIRTH, COST_STAMP, BOUND_STAMP = range(6, 9)
+SCALE, UPPER, TOTAL = range(3)
+RELATION, INTEGRAL = range(2)
+"""Rows of the blocks of ``ConstraintStore.requests``: whole, real, small."""
+
+POINTER_START, ENTRY_START, WIDTH, NNZ = range(4)
+"""Rows of the whole block of ``ConstraintStore.usages``."""
+
+NO_TOTAL, AT_MOST, EXACTLY = 0, 1, 2
+"""Kinds of a request's own sum row: none, sum(x) <= total, sum(x) == total."""
+
+Array = Any
+index: Any = np.uint64
+"""What long copies count with: an index that might be negative costs ten times as much."""
+
+
+@kernel
+def all_within(values: Array, low: float, high: float) -> bool:
+    """Whether all of ``low <= values <= high`` hold; not for a NaN."""
+    wrong = 0
+    for j in range(values.size):
+        wrong += not ((values[j] >= low) & (values[j] <= high))
+    return wrong == 0
+
+
+@kernel
+def sound_requests(sizes: Array, costs: Array, totals: Array, largest: float) -> bool:
+    """Whether new requests have columns, a cost not too large for each, and, if any, a total each."""
+    n, wrong = 0, 0
+    for k in range(sizes.size):
+        wrong += sizes[k] < 1
+        n += sizes[k]
+    wrong += totals.size != sizes.size and totals.size != 0
+    for j in range(costs.size):
+        wrong += not (abs(costs[j]) <= largest)
+    for k in range(totals.size):
+        wrong += not ((totals[k] >= 0.0) & (totals[k] < np.inf))
+    return wrong == 0 and n == costs.size
+
+
+@kernel
+def sound_overrides(
+    whole: Array, slots: Array, counts: Array, columns: Array, values: Array, largest: float
+) -> bool:
+    """Whether the overrides of requests, flat, name columns that there are, ascending, with right costs."""
+    if values.size != columns.size:
+        return False
+    at, wrong = 0, 0
+    for k in range(slots.size):
+        last, n, end = -1, whole[N_COLUMNS, slots[k]], at + counts[k]
+        if counts[k] < 0 or end > columns.size:
+            return False
+        for i in range(at, end):
+            wrong += columns[i] <= last or columns[i] >= n or not (abs(values[i]) <= largest)
+            last = columns[i]
+        at = end
+    return wrong == 0 and at == columns.size
+
+
+@kernel
+def first_outside(columns: Array, counts: Array, widths: Array) -> int:
+    """The first of flat columns, ``counts`` of each request, that its request does not have; -1: none."""
+    at = 0
+    for k in range(counts.size):
+        for i in range(at, at + counts[k]):
+            if columns[i] < 0 or columns[i] >= widths[k]:
+                return i
+        at += counts[k]
+    return -1
+
+
+@kernel
+def sound_entries(columns: Array, values: Array, n: int) -> bool:
+    """Whether entries name columns of n, ascending, and have finite values that are not 0."""
+    if columns.size != values.size:
+        return False
+    last, wrong = -1, 0
+    for i in range(columns.size):
+        wrong += columns[i] <= last or columns[i] >= n or not (0.0 < abs(values[i]) < np.inf)
+        last = columns[i]
+    return wrong == 0
+
+
+@kernel
+def compress(
+    rows: Array, counts: Array, columns: Array, values: Array, pointer: Array, row: Array, value: Array
+) -> None:
+    """Sort the entries of rows, ``counts`` of each, by columns; ``pointer`` comes as zeros."""
+    for i in range(columns.size):
+        pointer[columns[i] + 1] += 1
+    for j in range(pointer.size - 1):
+        pointer[j + 1] += pointer[j]
+    i = 0
+    for k in range(rows.size):
+        for _ in range(counts[k]):
+            at = pointer[columns[i]]
+            row[at], value[at] = rows[k], values[i]
+            pointer[columns[i]] = at + 1
+            i += 1
+    for j in range(pointer.size - 1, 0, -1):  # each is now the end of its column
+        pointer[j] = pointer[j - 1]
+    pointer[0] = 0
+
+
+@kernel
+def sound_columns(pointer: Array, row: Array, value: Array, n_rows: int) -> tuple[bool, bool]:
+    """Whether compressed columns have ascending pointers and known rows; whether their values are finite."""
+    wrong, infinite = 0, 0
+    for j in range(pointer.size - 1):
+        wrong += pointer[j] > pointer[j + 1]
+    if wrong or pointer[0] < 0 or pointer[-1] > min(row.size, value.size):
+        return False, True
+    for i in range(index(pointer[0]), index(pointer[-1])):
+        wrong += (row[i] < 0) | (row[i] >= n_rows)
+    for i in range(index(pointer[0]), index(pointer[-1])):
+        infinite += not (abs(value[i]) < np.inf)
+    return wrong == 0, infinite == 0
+
+
+@kernel
+def fill_slices(pool: Array, starts: Array, lengths: Array, flat: Array) -> None:
+    """Write flat values, slice after slice, to the slices of a pool."""
+    at = index(0)
+    for k in range(starts.size):
+        start, n = index(starts[k]), index(lengths[k])
+        for j in range(n):
+            pool[start + j] = flat[at + j]
+        at += n
+
+
+@kernel
+def fill_requests(
+    whole: Array,
+    real: Array,
+    small: Array,
+    references: Array,
+    pool: Array,
+    slots: Array,
+    starts: Array,
+    sizes: Array,
+    costs: Array,
+    usage: int,
+    usages: Array,
+    relation: int,
+    totals: Array,
+    clock: int,
+) -> None:
+    """New requests in blank slots, with one usage for all or, if that is negative, one each."""
+    at = index(0)
+    for k in range(slots.size):
+        q, start, n = slots[k], index(starts[k]), index(sizes[k])
+        points_at = usage if usage >= 0 else usages[k]
+        references[points_at] += 1
+        whole[COST_START, q], whole[N_COLUMNS, q], whole[USAGE, q] = starts[k], sizes[k], points_at
+        whole[BIRTH, q] = whole[COST_STAMP, q] = whole[BOUND_STAMP, q] = clock
+        if relation != NO_TOTAL:
+            small[RELATION, q], real[TOTAL, q] = relation, totals[k]
+        for j in range(n):
+            pool[start + j] = costs[at + j]
+        at += n
+
+
+@kernel
+def release_requests(
+    whole: Array,
+    real: Array,
+    small: Array,
+    references: Array,
+    shared: Array,
+    slots: Array,
+    left: Array,
+    blank: bool,
+) -> None:
+    """Take columns, upper bounds and overrides from requests, or ``blank`` their slots altogether.
+
+    What each leaves behind is written to ``left``, shape (6, k): start and number of the costs, start of the
+    upper bounds (negative: none), start and length of the override, the usage if nothing points at it any
+    more (else negative).
+    """
+    for k in range(slots.size):
+        q = slots[k]
+        usage = whole[USAGE, q]
+        references[usage] -= 1
+        left[0, k], left[1, k], left[2, k] = whole[COST_START, q], whole[N_COLUMNS, q], whole[UPPER_START, q]
+        left[3, k], left[4, k] = whole[OVERRIDE_START, q], whole[OVERRIDE_LENGTH, q]
+        left[5, k] = usage if references[usage] == 0 and not shared[usage] else -1
+        if not blank:
+            whole[UPPER_START, q], whole[OVERRIDE_START, q], whole[OVERRIDE_LENGTH, q] = -1, 0, 0
+            continue
+        for field in range(whole.shape[0]):
+            whole[field, q] = whole[field, whole.shape[1] - 1]
+        for field in range(real.shape[0]):
+            real[field, q] = real[field, real.shape[1] - 1]
+        for field in range(small.shape[0]):
+            small[field, q] = small[field, small.shape[1] - 1]
+
+
+@kernel
+def fill_usages(
+    whole: Array,
+    pointers: Array,
+    rows: Array,
+    values: Array,
+    slots: Array,
+    pointer_starts: Array,
+    entry_starts: Array,
+    sizes: Array,
+    pointer: Array,
+    row: Array,
+    value: Array,
+    row_slots: Array,
+) -> None:
+    """New usages in blank slots from compressed columns.
+
+    ``row`` names rows by their place in ``row_slots``, or, if that is empty, by their slots.  A usage has a
+    pointer more than it has columns; they count from the usage's first entry.
+    """
+    at = index(0)
+    for k in range(slots.size):
+        u, n, first = slots[k], index(sizes[k]), index(pointer[at])
+        begin, entry, nnz = index(pointer_starts[k]), index(entry_starts[k]), index(pointer[at + n]) - first
+        whole[POINTER_START, u], whole[ENTRY_START, u] = pointer_starts[k], entry_starts[k]
+        whole[WIDTH, u], whole[NNZ, u] = sizes[k], np.int64(nnz)
+        for j in range(n + index(1)):
+            pointers[begin + j] = pointer[at + j] - pointer[at]
+        for i in range(nnz):
+            named = row[first + i]
+            rows[entry + i] = row_slots[np.uint32(named)] if row_slots.size else named
+        for i in range(nnz):
+            values[entry + i] = value[first + i]
+        at += n
+
+
+@kernel
+def write_overrides(
+    whole: Array,
+    scale: Array,
+    pool: Array,
+    column: Array,
+    original: Array,
+    value: Array,
+    slots: Array,
+    lengths: Array,
+    columns: Array,
+    values: Array,
+    scales: Array,
+    clock: int,
+    restore: bool,
+) -> bool:
+    """Write overrides, flat, and, if given, scales; False, and nothing done, if an override's slice is too
+    short or too long for it.  ``restore``: the costs below the old overrides have not been put back yet.
+    """
+    for k in range(slots.size):
+        if whole[OVERRIDE_LENGTH, slots[k]] != lengths[k]:
+            return False
+    at = 0
+    for k in range(slots.size):
+        q = slots[k]
+        if scales.size:
+            scale[q] = scales[k]
+        start, begin = whole[COST_START, q], whole[OVERRIDE_START, q]
+        end = begin + lengths[k]
+        if restore:
+            for i in range(begin, end):
+                pool[start + column[i]] = original[i]
+        for i in range(begin, end):
+            j = start + columns[at]
+            column[i], value[i], original[i] = columns[at], values[at], pool[j]
+            pool[j] = values[at] / scale[q]
+            at += 1
+        whole[COST_STAMP, q] = clock
+    return True
+
+
+@kernel
+def write_scales(
+    whole: Array,
+    scale: Array,
+    pool: Array,
+    column: Array,
+    value: Array,
+    slots: Array,
+    scales: Array,
+    clock: int,
+) -> None:
+    """New scales of requests; their overrides keep their values."""
+    for k in range(slots.size):
+        q = slots[k]
+        scale[q] = scales[k]
+        start, begin = whole[COST_START, q], whole[OVERRIDE_START, q]
+        for i in range(begin, begin + whole[OVERRIDE_LENGTH, q]):
+            pool[start + column[i]] = value[i] / scales[k]
+        whole[COST_STAMP, q] = clock

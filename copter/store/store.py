@@ -1,0 +1,509 @@
+"""ConstraintStore: the program as lists of lists on growable slabs, edited in place.
+
+Adding, removing or changing a request costs time in proportion to its own nonzeros (amortised, see
+:mod:`copter.store.slabs`), a resource change is O(1), and kernels read the very arrays that the edits wrote:
+there is no compile step.
+
+Three tables describe what is stored:
+
+``requests``
+    one block of columns each: where its costs lie, which usage it has, its sum row, its upper bounds,
+    a scale on its costs.  A free slot has ``n_columns == 0``.  A convex term and its image, which few have,
+    are kept aside in ``terms``.
+``usages``
+    the coupling columns A_q in compressed form (pointers, rows, values).  Requests that share a column
+    template point at the same usage, and so store nothing but their costs.
+``rows``
+    one resource each: ``lower <= sum_q A_q x_q <= upper``.
+
+Effective cost of column j of request q: ``scale[q] * cost[start[q] + j]``.  An override of single columns
+is folded into the pool (the pool then holds value / scale), the original is kept aside, so that moving all
+costs of a request but a few takes O(few) time and kernels need not know.
+
+Stamps, taken from one clock, tell a solver that keeps state what changed since it last looked.
+This module checks nothing: :class:`copter.program.program.ContinualProgram` validates before it edits.
+
+Source: list-of-lists store of COpter, thesis section 4.3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.store.edits import (
+    AT_MOST,
+    EXACTLY,
+    NO_TOTAL,
+    fill_requests,
+    fill_usages,
+    release_requests,
+    write_overrides,
+    write_scales,
+)
+from copter.store.slabs import Pool, Table, places, plain, spread
+from copter.store.term_table import TermTable
+
+if TYPE_CHECKING:
+    from copter.terms.convex import ConvexTerm
+
+__all__ = ["AT_MOST", "EXACTLY", "LACKING", "NO_TOTAL", "ConstraintStore", "spread"]
+
+LACKING = 1e-9
+"""Upper bounds that fall short of a total by at most this share of it meet it: input is rounded, too."""
+
+_AS_NAMED = np.empty(0, np.int64)
+_AS_NAMED.setflags(write=False)  # as the slots of all resources are: a kernel compiles for one of the two
+"""Stands for the slots of rows that are named by their slots."""
+_NONE_GIVEN = np.empty(0)
+"""Stands for numbers that are not given."""
+
+
+class ConstraintStore:
+    """Rows, usages and requests on slabs; see the module's head for the layout."""
+
+    def __init__(self) -> None:
+        self.clock = 0
+        self.n_variables = 0
+        self.costs = Pool(cost=np.float64)
+        self.uppers = Pool(upper=np.float64)
+        self.pointers = Pool(pointer=np.int32)
+        self.entries = Pool(row=np.int32, value=np.float64)
+        self.overrides = Pool(column=np.int32, original=np.float64, value=np.float64)
+        self.rows = Table(
+            lower=(np.float64, -np.inf),
+            upper=(np.float64, np.inf),
+            alive=(np.bool_, False),
+            birth=(np.int64, -1),
+            stamp=(np.int64, -1),
+        )
+        self.usages = Table(
+            pointer_start=(np.int64, 0),
+            entry_start=(np.int64, 0),
+            n_columns=(np.int64, 0),
+            nnz=(np.int64, 0),
+            references=(np.int64, 0),
+            shared=(np.bool_, False),
+        )
+        self.requests = Table(
+            cost_start=(np.int64, 0),
+            n_columns=(np.int64, 0),
+            usage=(np.int64, -1),
+            scale=(np.float64, 1.0),
+            upper=(np.float64, np.inf),
+            upper_start=(np.int64, -1),
+            total=(np.float64, np.inf),
+            relation=(np.int8, NO_TOTAL),
+            integral=(np.bool_, False),
+            override_start=(np.int64, 0),
+            override_length=(np.int64, 0),
+            birth=(np.int64, -1),
+            cost_stamp=(np.int64, -1),
+            bound_stamp=(np.int64, -1),
+        )
+        self.terms = TermTable()
+        self.packed_terms: Any = None
+        self._dropped_rows: list[int] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"packed_terms": None}  # packed again when they are asked for
+
+    def tick(self) -> int:
+        """Next stamp of the clock."""
+        self.clock += 1
+        return self.clock
+
+    # ---- rows ----------------------------------------------------------------------------------
+
+    def add_row(self, lower: float, upper: float) -> int:
+        """A new resource row; returns its slot."""
+        slot = int(self.rows.allocate(1)[0])
+        self.clock += 1
+        self.rows.alive[slot] = True
+        self.rows.birth[slot] = self.rows.stamp[slot] = self.clock
+        self.rows.lower[slot], self.rows.upper[slot] = lower, upper
+        return slot
+
+    def set_row(self, slot: int, lower: float, upper: float) -> None:
+        """New bounds for a row."""
+        self.clock += 1
+        self.rows.stamp[slot] = self.clock
+        self.rows.lower[slot], self.rows.upper[slot] = lower, upper
+
+    def set_rows(
+        self, slots: NDArray[np.int64], lower: NDArray[np.float64], upper: NDArray[np.float64]
+    ) -> None:
+        """New bounds for many rows."""
+        self.clock += 1
+        where = places(slots)
+        self.rows.stamp[where] = self.clock
+        self.rows.lower[where], self.rows.upper[where] = lower, upper
+
+    def drop_row(self, slot: int) -> None:
+        """Forget a row: O(1), its entries go when enough rows have been dropped."""
+        self.clock += 1
+        self.rows.alive[slot] = False
+        self.rows.lower[slot], self.rows.upper[slot] = -np.inf, np.inf
+        self._dropped_rows.append(slot)
+        if len(self._dropped_rows) > 64 and 2 * len(self._dropped_rows) > self.rows.size:
+            self._purge_rows()
+
+    def _purge_rows(self) -> None:
+        """Take the entries of dropped rows out of every usage and make the row slots usable again."""
+        usages, entries = self.usages, self.entries
+        for slot in np.flatnonzero(usages.n_columns[: usages.size]).tolist():
+            start, nnz, n = int(usages.entry_start[slot]), int(usages.nnz[slot]), int(usages.n_columns[slot])
+            keep = self.rows.alive[entries.row[start : start + nnz]]
+            kept = int(keep.sum())
+            if kept == nnz:
+                continue
+            at = int(usages.pointer_start[slot])
+            pointer = self.pointers.pointer[at : at + n + 1]
+            pointer[:] = np.concatenate(([0], np.cumsum(keep)))[pointer]
+            for name in entries.names:
+                array = getattr(entries, name)
+                array[start : start + kept] = array[start : start + nnz][keep]
+            entries.free(start + kept, nnz - kept)
+            usages.nnz[slot] = kept
+        self.rows.free(np.array(self._dropped_rows, np.int64))
+        self._dropped_rows = []
+
+    # ---- usages --------------------------------------------------------------------------------
+
+    def add_usages(
+        self,
+        sizes: NDArray[np.int64],
+        pointer: NDArray[Any],
+        row: NDArray[Any],
+        value: NDArray[Any],
+        *,
+        row_slots: NDArray[np.int64] | None = None,
+        shared: bool = False,
+    ) -> NDArray[np.int64]:
+        """Store the columns of one usage or of many, given as one compressed-column matrix.
+
+        Parameters
+        ----------
+        sizes : (k,) columns of each usage
+        pointer : (sum(sizes) + 1,) starts of the columns in ``row`` and ``value``
+        row_slots : slots of the rows that ``row`` names; by default it names slots
+        shared : whether requests may point at it (a template)
+
+        Returns
+        -------
+        (k,) slots
+        """
+        table, pointer = self.usages, plain(pointer)
+        slots = table.allocate(sizes.size)
+        begin = self.pointers.allocate_all(sizes + 1)
+        ends = sizes.cumsum()
+        entry = self.entries.allocate_all((pointer[ends] - pointer[ends - sizes]).astype(np.int64))
+        pools = self.pointers.pointer, self.entries.row, self.entries.value
+        named = _AS_NAMED if row_slots is None else row_slots
+        fill_usages(table.whole, *pools, slots, begin, entry, sizes, pointer, plain(row), plain(value), named)
+        if shared:
+            table.shared[slots] = True
+        return slots
+
+    def free_usages(self, slots: list[int]) -> None:
+        """Forget usages that nothing points at."""
+        table = self.usages
+        gone = np.array(slots, np.int64)
+        self.pointers.free_all(table.pointer_start[gone].tolist(), (table.n_columns[gone] + 1).tolist())
+        self.entries.free_all(table.entry_start[gone].tolist(), table.nnz[gone].tolist())
+        table.free(gone)
+        if not (self.entries.wasteful or self.pointers.wasteful):
+            return
+        live = np.flatnonzero(table.n_columns[: table.size])
+        if self.entries.wasteful:
+            table.entry_start[live] = self.entries.compact(table.entry_start[live], table.nnz[live])
+        if self.pointers.wasteful:
+            lengths = table.n_columns[live] + 1
+            table.pointer_start[live] = self.pointers.compact(table.pointer_start[live], lengths)
+
+    # ---- requests ------------------------------------------------------------------------------
+
+    def add_requests(
+        self,
+        sizes: NDArray[np.int64],
+        usages: NDArray[np.int64] | int,
+        costs: NDArray[np.float64],
+        *,
+        relation: int = NO_TOTAL,
+        totals: NDArray[np.float64] | None = None,
+        scales: NDArray[np.float64] | float = 1.0,
+        upper: NDArray[np.float64] | float = np.inf,
+        integral: bool = False,
+    ) -> NDArray[np.int64]:
+        """New requests with ``sizes`` columns each; costs, and upper bounds if not one number, flat."""
+        table = self.requests
+        one, each = (-1, usages) if isinstance(usages, np.ndarray) else (usages, sizes)
+        slots, starts = table.allocate(sizes.size), self.costs.allocate_all(sizes)
+        self.clock += 1
+        fill_requests(
+            table.whole,
+            table.real,
+            table.small,
+            self.usages.references,
+            self.costs.cost,
+            slots,
+            starts,
+            sizes,
+            plain(costs),
+            one,
+            each,
+            relation,
+            _NONE_GIVEN if totals is None else plain(totals),
+            self.clock,
+        )
+        # What is left out here is what a blank slot says.
+        if integral:
+            table.integral[slots] = True
+        if isinstance(scales, np.ndarray) or scales != 1.0:
+            table.scale[places(slots)] = scales
+        if isinstance(upper, np.ndarray):
+            table.upper_start[slots] = self.uppers.put(sizes, upper=upper)
+        elif upper != np.inf:
+            table.upper[slots] = upper
+        self.n_variables += costs.size
+        return slots
+
+    def remove_requests(self, slots: NDArray[np.int64]) -> None:
+        """Forget requests, and the usages that nothing else points at."""
+        if not slots.size:
+            return
+        self.clock += 1
+        if self.terms:
+            self.terms.drop(slots.tolist())
+        self._release_columns(slots, blank=True)
+        self.requests.reuse(slots.tolist())
+        self._compact_columns()
+
+    def replace_columns(self, slot: int, usage: int, costs: NDArray[np.float64]) -> None:
+        """Give a request other columns; its scale, sum row and scalar bound stay."""
+        self._release_columns(np.array([slot]), blank=False)
+        table = self.requests
+        self.clock += 1
+        start = self.costs.allocate(costs.size)
+        self.costs.cost[start : start + costs.size] = costs
+        table.cost_start[slot], table.n_columns[slot], table.usage[slot] = start, costs.size, usage
+        table.birth[slot] = table.cost_stamp[slot] = table.bound_stamp[slot] = self.clock
+        self.usages.references[usage] += 1
+        self.n_variables += costs.size
+        self._compact_columns()
+
+    def set_term(self, slot: int, term: tuple[ConvexTerm, NDArray[np.float64]] | None) -> None:
+        """Give a request a convex term with its image, or take it away."""
+        self.clock += 1
+        self.requests.cost_stamp[slot] = self.clock
+        if term is None:
+            self.terms.drop([slot])
+        else:
+            self.terms.put(slot, *term)
+
+    def restate_terms(
+        self, slots: NDArray[np.int64], kind: int, parameters: Mapping[str, NDArray[np.float64]]
+    ) -> None:
+        """New parameters for terms of one kind; their images stay."""
+        self.clock += 1
+        self.requests.cost_stamp[slots] = self.clock
+        self.terms.restate(slots, kind, parameters)
+
+    def set_costs(self, slots: list[int], costs: list[NDArray[np.float64]]) -> None:
+        """New costs for all columns of some requests; their overrides keep their values."""
+        self.clock += 1
+        table, kept = self.requests, self.overrides
+        for slot, fresh in zip(slots, costs, strict=True):
+            start = int(table.cost_start[slot])
+            pool = self.costs.cost[start : start + fresh.size]
+            pool[:] = fresh
+            length = int(table.override_length[slot])
+            if length:
+                part = slice(int(table.override_start[slot]), int(table.override_start[slot]) + length)
+                columns = kept.column[part]
+                kept.original[part] = fresh[columns]
+                pool[columns] = kept.value[part] / table.scale[slot]
+            table.cost_stamp[slot] = self.clock
+
+    def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Columns and costs of a request's override."""
+        start, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
+        part = slice(start, start + length)
+        return self.overrides.column[part].astype(np.int64), self.overrides.value[part].copy()
+
+    def set_scales(self, slots: NDArray[np.int64], scales: NDArray[np.float64]) -> None:
+        """New scale for many requests; their overrides keep their values."""
+        self.clock += 1
+        table, kept = self.requests, self.overrides
+        pools = self.costs.cost, kept.column, kept.value
+        write_scales(table.whole, table.scale, *pools, slots, plain(scales), self.clock)
+
+    def set_overrides(
+        self,
+        slots: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        values: NDArray[np.float64],
+        scales: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Replace the overrides of many requests (``lengths`` columns each, flat) and, if given, scales."""
+        self.clock += 1
+        new = plain(columns), plain(values), _NONE_GIVEN if scales is None else plain(scales)
+        if not self._write_overrides(slots, lengths, new, restore=True):
+            self._resize_overrides(slots, lengths)
+            self._write_overrides(slots, lengths, new, restore=False)
+
+    def _write_overrides(
+        self,
+        slots: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        new: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]],
+        *,
+        restore: bool,
+    ) -> bool:
+        table, kept, cost = self.requests, self.overrides, self.costs.cost
+        pools = cost, kept.column, kept.original, kept.value
+        return write_overrides(table.whole, table.scale, *pools, slots, lengths, *new, self.clock, restore)
+
+    def _resize_overrides(self, slots: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+        """Take the overrides off, and give those that get another length room for it."""
+        table, kept = self.requests, self.overrides
+        old = table.override_length[slots]
+        if np.count_nonzero(old):
+            flat = spread(table.override_start[slots], old)
+            self.costs.cost[table.cost_start[slots].repeat(old) + kept.column[flat]] = kept.original[flat]
+        for slot, before, length in zip(slots.tolist(), old.tolist(), lengths.tolist(), strict=True):
+            if before != length:
+                kept.free(int(table.override_start[slot]), before)
+                table.override_start[slot], table.override_length[slot] = kept.allocate(length), length
+
+    def set_totals(self, slots: NDArray[np.int64], totals: NDArray[np.float64]) -> None:
+        """New totals for many requests that have a sum row."""
+        self.clock += 1
+        at = places(slots)
+        self.requests.total[at], self.requests.bound_stamp[at] = totals, self.clock
+
+    def set_bounds(self, slot: int, relation: int, total: float, upper: float | NDArray[np.float64]) -> None:
+        """New sum row and upper bounds (one for all columns, or one each) for a request."""
+        table = self.requests
+        self.clock += 1
+        table.bound_stamp[slot] = self.clock
+        table.relation[slot], table.total[slot] = relation, total
+        self._free_uppers(slot)
+        if isinstance(upper, np.ndarray):
+            start = self.uppers.allocate(upper.size)
+            self.uppers.upper[start : start + upper.size] = upper
+            table.upper_start[slot], table.upper[slot] = start, np.inf
+        else:
+            table.upper[slot] = upper
+
+    def set_uppers(self, slots: NDArray[np.int64], upper: float | NDArray[np.float64]) -> None:
+        """New upper bounds of all columns of many requests, one each or one for all."""
+        self.clock += 1
+        table, own = self.requests, isinstance(upper, np.ndarray)
+        for slot in slots[(table.upper_start[slots] < 0) == own].tolist():
+            if own:
+                table.upper_start[slot] = self.uppers.allocate(int(table.n_columns[slot]))
+            else:
+                self._free_uppers(slot)
+        if own:
+            self.uppers.upper[spread(table.upper_start[slots], table.n_columns[slots])] = upper
+        table.upper[slots], table.bound_stamp[slots] = np.inf if own else upper, self.clock
+
+    def column_costs(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Effective costs of single columns, each named by its request's slot and its place there."""
+        table = self.requests
+        costs: NDArray[np.float64] = self.costs.cost[table.cost_start[slot] + column]
+        costs *= table.scale[slot]
+        return costs
+
+    def column_uppers(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Upper bounds of single columns, each named by its request's slot and its place there."""
+        start = self.requests.upper_start[slot]
+        upper: NDArray[np.float64] = self.requests.upper[slot]
+        own = np.flatnonzero(start >= 0)
+        if own.size:
+            upper[own] = self.uppers.upper[start[own] + column[own]]
+        return upper
+
+    def effective_costs(self, slot: int) -> NDArray[np.float64]:
+        """Copy of a request's costs, scale and overrides applied."""
+        start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
+        costs: NDArray[np.float64] = self.requests.scale[slot] * self.costs.cost[start : start + n]
+        columns, values = self.get_override(slot)
+        costs[columns] = values
+        return costs
+
+    def priced_columns(
+        self, slot: int, y: NDArray[np.float64], cost_factor: float = 1.0
+    ) -> NDArray[np.float64]:
+        """cost_factor c + A'y of a request's columns."""
+        usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
+        at, start, nnz = (
+            int(getattr(self.usages, name)[usage]) for name in ("pointer_start", "entry_start", "nnz")
+        )
+        priced = y[self.entries.row[start : start + nnz]] * self.entries.value[start : start + nnz]
+        running = np.concatenate(([0.0], np.cumsum(priced)))
+        pointer = self.pointers.pointer[at : at + n + 1]
+        return cost_factor * self.effective_costs(slot) + running[pointer[1:]] - running[pointer[:-1]]
+
+    def upper_bounds(self, slot: int) -> NDArray[np.float64]:
+        """Copy of the upper bounds of a request's columns."""
+        n, start = int(self.requests.n_columns[slot]), int(self.requests.upper_start[slot])
+        if start < 0:
+            return np.full(n, self.requests.upper[slot])
+        copy: NDArray[np.float64] = self.uppers.upper[start : start + n].copy()
+        return copy
+
+    def live_requests(self) -> NDArray[np.int64]:
+        """Slots in use, ascending."""
+        return np.flatnonzero(self.requests.n_columns[: self.requests.size])
+
+    @property
+    def nnz(self) -> int:
+        """Nonzeros in the resource rows, every request counted, dropped rows not."""
+        usages = self.usages
+        nnz = usages.nnz[: usages.size].copy()
+        if self._dropped_rows:
+            for slot in np.flatnonzero(nnz).tolist():
+                start = int(usages.entry_start[slot])
+                nnz[slot] = self.rows.alive[self.entries.row[start : start + int(nnz[slot])]].sum()
+        return int(nnz @ usages.references[: usages.size])
+
+    def _release_columns(self, slots: NDArray[np.int64], *, blank: bool) -> None:
+        table, usages = self.requests, self.usages
+        left = np.empty((6, slots.size), np.int64)
+        blocks = table.whole, table.real, table.small
+        release_requests(*blocks, usages.references, usages.shared, slots, left, blank)
+        starts, sizes, uppers, override_starts, override_lengths, unused = left.tolist()
+        self.costs.free_all(starts, sizes)
+        self.n_variables -= sum(sizes)
+        if any(override_lengths):
+            self.overrides.free_all(override_starts, override_lengths)
+        if max(uppers) >= 0:
+            own = [k for k, start in enumerate(uppers) if start >= 0]
+            self.uppers.free_all([uppers[k] for k in own], [sizes[k] for k in own])
+        if max(unused) >= 0:
+            self.free_usages([usage for usage in unused if usage >= 0])
+
+    def _free_uppers(self, slot: int) -> None:
+        table = self.requests
+        if table.upper_start[slot] >= 0:
+            self.uppers.free(int(table.upper_start[slot]), int(table.n_columns[slot]))
+            table.upper_start[slot] = -1
+
+    def _compact_columns(self) -> None:
+        table = self.requests
+        if self.costs.wasteful:
+            live = self.live_requests()
+            table.cost_start[live] = self.costs.compact(table.cost_start[live], table.n_columns[live])
+        if self.uppers.wasteful:
+            live = np.flatnonzero(table.upper_start[: table.size] >= 0)
+            table.upper_start[live] = self.uppers.compact(table.upper_start[live], table.n_columns[live])
+        if self.overrides.wasteful:
+            live = np.flatnonzero(table.override_length[: table.size])
+            starts, lengths = table.override_start[live], table.override_length[live]
+            table.override_start[live] = self.overrides.compact(starts, lengths)

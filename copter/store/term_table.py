@@ -1,0 +1,119 @@
+"""The convex terms of a store by request slot: class, parameters and image, in flat arrays.
+
+The data of a term is one slice of a pool, its parameters first, then its image; so all terms are packed for
+evaluation, and their parameters changed, without a step of Python for each.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.store.slabs import Pool, spread
+from copter.terms.convex import ConvexTerm, Floats
+
+_NONE = -1
+
+
+class Kind(NamedTuple):
+    """A class of terms and the names of its parameters."""
+
+    type: type[ConvexTerm]
+    names: tuple[str, ...]
+
+
+class TermTable:
+    """Terms by request slot."""
+
+    def __init__(self) -> None:
+        self.kinds: list[Kind] = []
+        self._kind = np.full(0, _NONE, np.int16)
+        self._start = np.zeros(0, np.int64)
+        self._length = np.zeros(0, np.int64)
+        self._data = Pool(data=np.float64)
+        self._given: dict[int, ConvexTerm] = {}
+        self._restated: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __contains__(self, slot: int) -> bool:
+        return slot in self._given
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._given)
+
+    def get(self, slot: int) -> ConvexTerm | None:
+        """The term that was given, or, if its parameters have changed, a copy with those of now."""
+        term = self._given.get(slot)
+        if term is None or slot not in self._restated:
+            return term
+        term = copy.copy(term)
+        begin = int(self._start[slot])
+        values = self._data.data[begin : begin + len(term.parameters)].tolist()
+        term.parameters = dict(zip(term.parameters, values, strict=True))
+        return term
+
+    def put(self, slot: int, term: ConvexTerm, image: Floats) -> None:
+        """Give a request a term with its image."""
+        self.drop([slot])
+        kind = Kind(type(term), tuple(term.parameters))
+        if kind not in self.kinds:
+            self.kinds.append(kind)
+        if slot >= self._kind.size:
+            more = max(slot + 1, 64) + self._kind.size // 2 - self._kind.size
+            self._kind = np.concatenate((self._kind, np.full(more, _NONE, np.int16)))
+            self._start = np.concatenate((self._start, np.zeros(more, np.int64)))
+            self._length = np.concatenate((self._length, np.zeros(more, np.int64)))
+        count = len(kind.names)
+        length = count + image.size
+        begin = self._data.allocate(length)
+        self._data.data[begin : begin + count] = list(term.parameters.values())
+        self._data.data[begin + count : begin + length] = image
+        self._kind[slot], self._start[slot], self._length[slot] = self.kinds.index(kind), begin, length
+        self._given[slot] = term
+
+    def drop(self, slots: list[int]) -> None:
+        """Take the terms of requests away, of those that have one."""
+        for slot in slots:
+            if self._given.pop(slot, None) is not None:
+                self._data.free(int(self._start[slot]), int(self._length[slot]))
+                self._kind[slot], self._length[slot] = _NONE, 0
+                self._restated.discard(slot)
+        if self._data.wasteful:
+            live = self.slots()
+            self._start[live] = self._data.compact(self._start[live], self._length[live])
+
+    def slots(self) -> NDArray[np.int64]:
+        """Slots of the requests that have a term, ascending."""
+        return np.flatnonzero(self._kind >= 0)
+
+    def kind_of(self, slots: NDArray[np.int64]) -> NDArray[np.int16]:
+        """Place in ``kinds`` of the terms of requests; negative where there is none."""
+        kind = np.full(slots.size, _NONE, np.int16)
+        known = slots < self._kind.size
+        kind[known] = self._kind[slots[known]]
+        return kind
+
+    def parameters(self, slots: NDArray[np.int64], kind: int) -> tuple[Floats, ...]:
+        """Parameters of terms of one kind, an array each."""
+        starts = self._start[slots]
+        return tuple(self._data.data[starts + k] for k in range(len(self.kinds[kind].names)))
+
+    def images(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
+        """(number of columns, images one after the other) of the terms of requests."""
+        count = np.array([len(kind.names) for kind in self.kinds], np.int64)[self._kind[slots]]
+        sizes = self._length[slots] - count
+        return sizes, self._data.data[spread(self._start[slots] + count, sizes)]
+
+    def restate(self, slots: NDArray[np.int64], kind: int, parameters: Mapping[str, Floats]) -> None:
+        """New values for some parameters of terms of one kind."""
+        starts = self._start[slots]
+        for k, name in enumerate(self.kinds[kind].names):
+            if name in parameters:
+                self._data.data[starts + k] = parameters[name]
+        self._restated.update(slots.tolist())

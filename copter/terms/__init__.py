@@ -1,0 +1,1 @@
+"""Convex terms of requests, and all of a program's packed for evaluation."""

@@ -1,0 +1,326 @@
+"""SpreadShim: replicas of shards on servers, few of them new, within the memory and with balanced loads.
+
+For shard load balancing: every shard is served by one or more replicas, each carries a share of the shard's
+load, a replica needs as much memory as its shard is large, and a new one is a movement that costs its size.
+
+1. Carry: loads begin as they were last round, and the least flow along last round's replicas that brings all
+   servers into the band is applied.  If there is one, that is the placement: nothing moves.
+2. Memory: on a server that has too little, new replicas go first, then those with least load, if their shards
+   have others, which take over the load in proportion (the thesis' shim).
+3. New replicas are added across the border of what load can get to, those first that can carry most, and in
+   the end each of them that the others can stand in for is dropped again.
+4. If that makes more than the lower bound of a maximum flow
+   (:func:`copter.problems.load_balancing.spread_moves.lacking`), a second attempt starts from the replicas
+   to which the linear program gives load.  An answer, the more so one from inside the optimal face, has many
+   that carry little, so each goes if its load can flow along the others: those of cold shards for their size
+   first, for a hot shard's can carry more in rounds to come. What is left is chosen beforehand in another
+   run of steps 2 and 3; the better one counts.
+5. Replicas of last round keep a trickle, which costs nothing and may save a movement in rounds to come,
+   unless their memory or their load is needed; others without load are dropped.
+
+Memory is never exceeded and every shard is served, whatever the solution; the balance is kept as far as
+this finds a way.
+
+Source: thesis section 5.1.1 (step 2); flows along replicas are a maximum flow
+(:mod:`copter.problems.load_balancing.replicas`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import CopterError
+from copter.problems.load_balancing.replicas import DUST, Replicas, Search, balance, empty, fill, scratch
+from copter.problems.load_balancing.spread_moves import (
+    extend,
+    keep_memory,
+    lacking,
+    new_replicas,
+    prune,
+    revive,
+)
+
+MARGIN = 2e-3
+"""Of the tolerance, that a program's band is narrower."""
+_TRICKLE, _TRICKLE_SHARE = 1e-3, 1e-2
+"""Load that a replica keeps rather than be dropped: of a server's mean, and at most of its shard."""
+_EASE = 0.05
+"""Of the width of the band."""
+
+
+class PlacementError(CopterError):
+    """No place was found for a shard; `shard` is its index.
+
+    Attributes
+    ----------
+    shard : int
+    """
+
+    def __init__(self, shard: int) -> None:
+        self.shard = shard
+        super().__init__(f"no server has the memory for shard {shard}, however the others are placed")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Replicas and the shares of their shards' load that they carry; ascending by shard and server.
+
+    Attributes
+    ----------
+    shard, server : (m,) int ndarray
+    share : (m,) float ndarray
+        > 0; those of a shard add up to 1.
+    """
+
+    shard: NDArray[np.int64]
+    server: NDArray[np.int64]
+    share: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return self.shard.size
+
+    def keys(self, servers: int) -> NDArray[np.int64]:
+        """Return shard * servers + server of each replica, ascending."""
+        return self.shard * servers + self.server
+
+
+NOWHERE = Placement(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Shards and servers as a shim sees them.
+
+    Attributes
+    ----------
+    loads, sizes : (k,) ndarray
+        Of the shards; any unit of load.
+    memory : (n,) ndarray
+        Of the servers, in the unit of the sizes: any.
+    tolerance : float
+        The load of a server may be this much off the mean, relative to it.
+    """
+
+    loads: NDArray[np.float64]
+    sizes: NDArray[np.float64]
+    memory: NDArray[np.float64]
+    tolerance: float
+
+    @property
+    def mean(self) -> float:
+        """Mean load of a server."""
+        return float(self.loads.sum()) / self.memory.size
+
+    @property
+    def unit_size(self) -> float:
+        """Mean size of a shard; 1 if none has a size."""
+        return float(self.sizes.mean()) or 1.0
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """Least and most load of a server, in units of the mean.
+
+        1 -+ tolerance / (1 + tolerance), a little narrower than 1 -+ tolerance: so the most loaded server
+        has at most ``1 + 2 tolerance`` times the load of the least loaded one.
+        """
+        width = self.tolerance / (1.0 + self.tolerance)
+        return 1.0 - width, 1.0 + width
+
+    @property
+    def inner_band(self) -> tuple[float, float]:
+        """Band for a program: narrower by a little, so that what a solver is off does not cost a replica."""
+        margin = MARGIN * self.tolerance
+        return self.band[0] + margin, self.band[1] - margin
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What last round's replicas can do for this round's loads.
+
+    Attributes
+    ----------
+    placement : Placement
+        Of those replicas only, the balance as good as they allow (shards without any are not in it).
+    enough : bool
+        Whether that is a placement of all shards, within memory and balanced: no movement is needed.
+    needed : float
+        Lower bound on the size of the new replicas of any balanced placement.
+    """
+
+    placement: Placement
+    enough: bool
+    needed: float
+
+
+class SpreadShim:
+    """Turns a fractional answer into replicas."""
+
+    def carry(self, fleet: Fleet, last: Placement) -> Carried:
+        """Balance this round's loads along last round's replicas alone."""
+        n = fleet.memory.size
+        loads = fleet.loads / (fleet.mean or 1.0)
+        pool, search = _pool(fleet, loads, last.keys(n), last.keys(n), last.share * loads[last.shard])
+        bare = pool.copies == 0
+        if (pool.room < -pool.slack).any() or bare.any():
+            return Carried(_placement(pool, loads), False, float(fleet.sizes[bare].sum()))
+        if fleet.mean == 0:
+            return Carried(_placement(pool, loads), True, 0.0)
+        lower, upper = fleet.inner_band
+        enough = balance(pool, search, lower, upper) <= DUST * n
+        if not enough:
+            lower, upper = fleet.band
+            enough = balance(pool, search, lower, upper) <= DUST * n
+        needed = 0.0
+        if enough:
+            _keep(fleet, pool, search)
+        else:
+            pool.reserve[:] = 0.0
+            needed = lacking(pool, search, lower, upper) * float(fleet.sizes[loads > DUST].min())
+        return Carried(_placement(pool, loads), enough, needed)
+
+    def round(
+        self,
+        fleet: Fleet,
+        last: Placement,
+        shard: NDArray[np.int64],
+        server: NDArray[np.int64],
+        load: NDArray[np.float64],
+        carried: Carried | None = None,
+    ) -> Placement:
+        """Placement near a fractional answer.
+
+        Parameters
+        ----------
+        fleet : Fleet
+        last : Placement
+            Of the last round, without what is gone since.
+        shard, server, load : (m,) ndarray
+            The answer: load > 0 in units of the mean, each pair once.  A shard without any stays as it is.
+        carried : Carried, optional
+            What :meth:`carry` gave, if that was called before.
+
+        Raises
+        ------
+        PlacementError
+            The memory does not suffice.
+        """
+        carried = carried or self.carry(fleet, last)
+        if carried.enough:
+            return carried.placement
+        n = fleet.memory.size
+        loads = fleet.loads / (fleet.mean or 1.0)
+        old, answered = last.keys(n), shard * n + server
+        before = last.share * loads[last.shard]
+        plain = _settle(fleet, loads, old, before, np.empty(0, np.int64))
+        if _worth(fleet, plain) <= (0.0, carried.needed * (1.0 + 1e-9)):
+            return _placement(plain, loads)
+        try:
+            guided = _settle(fleet, loads, old, before, _chosen(fleet, loads, old, answered, load))
+        except PlacementError:  # replicas of the answer took the memory that others need
+            return _placement(plain, loads)
+        return _placement(min(plain, guided, key=lambda pool: _worth(fleet, pool)), loads)
+
+
+def _pool(
+    fleet: Fleet,
+    loads: NDArray[np.float64],
+    keys: NDArray[np.int64],
+    old: NDArray[np.int64],
+    value: NDArray[np.float64],
+) -> tuple[Replicas, Search]:
+    """Pool of the replicas `keys` (shard * n + server), their loads in proportion to `value`."""
+    k, n = fleet.loads.size, fleet.memory.size
+    shard, is_old = keys // n, np.isin(keys, old, assume_unique=True)
+    total = np.bincount(shard, value, k)
+    value = np.where((total <= DUST)[shard], loads[shard], value)
+    total = np.bincount(shard, value, k)
+    value = value * np.divide(loads, total, out=np.zeros(k), where=total > 0)[shard]
+    pool, search = empty(fleet.sizes, fleet.memory, keys.size + 2 * k + 16 * n), scratch(k, n)
+    pool.reserve[:] = np.minimum(_TRICKLE, _TRICKLE_SHARE * loads)
+    fill(pool, shard, keys % n, value, is_old)
+    return pool, search
+
+
+def _memory(pool: Replicas, loads: NDArray[np.float64]) -> None:
+    lost = keep_memory(pool, loads, np.argsort(-pool.size, kind="stable"))
+    if lost >= 0:
+        raise PlacementError(int(lost))
+
+
+def _chosen(
+    fleet: Fleet,
+    loads: NDArray[np.float64],
+    old: NDArray[np.int64],
+    answered: NDArray[np.int64],
+    load: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """New replicas of an answer that balance and memory leave of it, as keys (see :func:`_pool`)."""
+    keys = np.union1d(old, answered)
+    value = np.zeros(keys.size)
+    value[np.searchsorted(keys, answered)] = load
+    pool, search = _pool(fleet, loads, keys, old, value)
+    if fleet.mean > 0:
+        prune(pool, search, *fleet.band, new_replicas(pool))
+    _memory(pool, loads)
+    if fleet.mean > 0:
+        prune(pool, search, *fleet.band, new_replicas(pool))
+    new = np.flatnonzero(pool.alive & ~pool.old)
+    chosen: NDArray[np.int64] = pool.shard[new] * fleet.memory.size + pool.server[new]
+    return chosen
+
+
+def _settle(
+    fleet: Fleet,
+    loads: NDArray[np.float64],
+    old: NDArray[np.int64],
+    before: NDArray[np.float64],
+    chosen: NDArray[np.int64],
+) -> Replicas:
+    """Pool of old and chosen replicas, the old ones' loads as they were, brought into memory and balance."""
+    keys = np.union1d(old, chosen)
+    value = np.zeros(keys.size)
+    value[np.searchsorted(keys, old)] = before
+    pool, search = _pool(fleet, loads, keys, old, value)
+    _memory(pool, loads)
+    if fleet.mean > 0:
+        lower, upper = fleet.band
+        if balance(pool, search, lower, upper) > DUST:
+            reserve = pool.reserve.copy()
+            pool.reserve[:] = 0.0
+            extend(pool, search, lower, upper, reserve)
+            prune(pool, search, lower, upper, new_replicas(pool))
+            pool.reserve[:] = reserve
+        else:
+            prune(pool, search, lower, upper, new_replicas(pool))
+        _keep(fleet, pool, search)
+    return pool
+
+
+def _keep(fleet: Fleet, pool: Replicas, search: Search) -> None:
+    """Give last round's replicas their reserves; servers at the edge of the band move inwards for that."""
+    lower, upper = fleet.band
+    ease = _EASE * (upper - lower)
+    balance(pool, search, lower + ease, upper - ease, True)
+    revive(pool, *fleet.inner_band)
+
+
+def _worth(fleet: Fleet, pool: Replicas) -> tuple[float, float]:
+    """Less is better: load outside the band, and the size of the new replicas."""
+    lower, upper = fleet.band
+    off = float(np.maximum(pool.load_on - upper, lower - pool.load_on).clip(0.0).sum()) if fleet.mean else 0.0
+    new = pool.alive & ~pool.old & (pool.load > DUST)
+    return (round(off, 6), float(fleet.sizes[pool.shard[new]].sum()))
+
+
+def _placement(pool: Replicas, loads: NDArray[np.float64]) -> Placement:
+    """Replicas that carry load, or whose shard has none."""
+    k, n = loads.size, pool.load_on.size
+    idle = loads <= DUST
+    keep = np.flatnonzero(pool.alive & ((pool.load > DUST) | idle[pool.shard]))
+    keep = keep[np.argsort(pool.shard[keep] * n + pool.server[keep])]
+    shard = pool.shard[keep]
+    share = np.where(idle[shard], 1.0, pool.load[keep])
+    return Placement(shard, pool.server[keep], share / np.bincount(shard, share, k)[shard])

@@ -1,0 +1,196 @@
+"""Shockwave's plans for benchmarks: the same windows for every solver, each from scratch to a binary plan.
+
+The rounds are those of :func:`copter.problems.shockwave.instances.busy_rounds`: they do not depend on any
+plan.  Every solver gets the window of a round (`t_store`: predictions, weights, segments) and ends at a plan
+of whole rounds.
+
+- `copter`: the relaxation solved exactly by water-filling, then the plan shim.  `t_edit` is the window.
+- `cvxpy`: the same relaxation by Clarabel, then the same shim.  `t_edit` is what cvxpy needs to make
+  Clarabel's problem, `t_solve` what Clarabel reports.
+- `highs-milp`: the plan itself by branch and bound (:mod:`copter.problems.shockwave.milp`).  `t_edit` is
+  making the model, `t_shim` giving away what it leaves idle.
+
+The deadline is for all of a round: branch and bound may use it up, the shim's local improvement what the
+relaxation left of it.  Objectives are costs (the paper's, with the sign changed), so that bounds are lower
+bounds; gaps are relative to what the objective is made up of, which may cancel, HiGHS' own to the objective.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from copter.bench.course import Course, Figure, Play, Record, method_round
+from copter.problems.shockwave.instances import busy_rounds
+from copter.problems.shockwave.interface import Round
+from copter.problems.shockwave.milp import ExactPlan, solve_milp
+from copter.problems.shockwave.plan import PlanProblem, PlanShim
+from copter.problems.shockwave.relaxation import RelaxationSolver, solve_relaxation
+from copter.problems.shockwave.scheduler import Settings, make_plan, plan_problem, urgency
+from copter.problems.shockwave.waterfill import solve_waterfilling
+from copter.problems.shockwave.window import ROUNDS, Window, build_window
+
+if TYPE_CHECKING:
+    from copter.bench.rounds import Measured, SolverSettings
+
+RELAXATIONS: Mapping[str, RelaxationSolver] = {"copter": solve_waterfilling, "cvxpy": solve_relaxation}
+EXACT = "highs-milp"
+METHODS = (*RELAXATIONS, EXACT)
+
+
+@dataclass(frozen=True)
+class PlanCourse(Course):
+    """Windows of a cluster that stays as busy.
+
+    Attributes
+    ----------
+    jobs, gpus : int
+    rounds : int
+    seed : int
+    settings : Settings
+        Of the windows and, for the relaxations, of the shim.
+    """
+
+    jobs: int
+    gpus: int
+    rounds: int = 5
+    seed: int = 0
+    settings: Settings = Settings(rounds=ROUNDS)
+
+    figures: ClassVar[Sequence[Figure]] = (
+        Figure("best_gap", "gap to the best bound", "median", ".1e"),
+        Figure("best_gap", "gap to the best bound", "max", ".1e"),
+        Figure("shortfall", "below the best plan", "max", ".1e"),
+        Figure("idle", "GPU time idle", "mean", ".2%"),
+    )
+    takes_edits: ClassVar[bool] = False
+
+    def small(self) -> PlanCourse:
+        """Return two rounds with few jobs."""
+        return replace(self, jobs=min(self.jobs, 24), gpus=min(self.gpus, 8), rounds=2)
+
+    def play(self, settings: SolverSettings) -> Play:
+        """Begin the rounds with one of :data:`METHODS`."""
+        if settings.name == EXACT:
+            return Play(self._exact(settings), {"mip_rel_gap": settings.mip_gap})
+        return Play(self._relaxed(settings, RELAXATIONS[settings.name]))
+
+    def _windows(self) -> Iterator[tuple[int, Round, Window, float]]:
+        own = self.settings
+        rounds = islice(busy_rounds(self.jobs, self.gpus, seed=self.seed), self.rounds)
+        for number, now in enumerate(rounds):
+            begin = perf_counter()
+            window = build_window(
+                now, rounds=own.rounds, power=own.power, lam=own.lam, predictor=own.predictor
+            )
+            yield number, now, window, perf_counter() - begin
+
+    def _relaxed(self, settings: SolverSettings, solve: RelaxationSolver) -> Iterator[Record]:
+        for number, now, window, t_store in self._windows():
+            relaxation = solve(window)
+            ours = settings.name == "copter"
+            left = math.inf if settings.time_limit is None else settings.time_limit - relaxation.seconds
+            begin = perf_counter()
+            plan = make_plan(window, now, relaxation, max(0.0, min(self.settings.shim_seconds, left)))
+            t_shim = perf_counter() - begin
+            gap = _gap(relaxation.bound, relaxation.objective, relaxation.size)
+            yield method_round(
+                settings.name,
+                number,
+                t_edit=t_store if ours else relaxation.model_seconds,
+                t_solve=relaxation.seconds - relaxation.model_seconds,
+                t_shim=t_shim,
+                t_store=t_store,
+                n_variables=len(window.segment_rounds) + 1,
+                n_rows=len(window) + 2,
+                nnz=2 * len(window.segment_rounds) + len(window) + 1,
+                status="optimal" if gap <= settings.tolerance else "iteration_limit",
+                gap=gap,
+                objective=-relaxation.objective,
+                bound=-min(plan.bound, relaxation.bound),
+                integral_objective=-plan.objective,
+                integral_gap=plan.gap,
+                size=relaxation.size,
+                idle=_idle(plan.runs, window),
+            )
+
+    def _exact(self, settings: SolverSettings) -> Iterator[Record]:
+        for number, now, window, t_store in self._windows():
+            begin = perf_counter()
+            problem = plan_problem(window)
+            tables = perf_counter() - begin
+            exact = solve_milp(
+                problem, mip_gap=settings.mip_gap, deadline=settings.time_limit, threads=settings.threads
+            )
+            begin = perf_counter()
+            own = _completed(problem, exact, window, now)
+            t_shim = perf_counter() - begin
+            yield method_round(
+                settings.name,
+                number,
+                t_edit=tables + exact.build_seconds,
+                t_solve=exact.seconds,
+                t_shim=t_shim,
+                t_store=t_store,
+                n_variables=exact.columns,
+                n_rows=exact.rows,
+                nnz=exact.nnz,
+                status=str(exact.status),
+                gap=exact.gap,
+                bound=-exact.bound,
+                iterations=exact.nodes,
+                **own,
+            )
+
+    def compare(self, measured: Sequence[Measured]) -> None:
+        """Add gaps to the best bound of a round, and how far a plan is from its best one."""
+        records = [record for one in measured for record in one.records]
+        for number in {record["round"] for record in records}:
+            of_round = [record for record in records if record["round"] == number]
+            bound = _largest(record["bound"] for record in of_round)
+            best = -_largest(-record["integral_objective"] for record in of_round)
+            for record in of_round:
+                cost = record["integral_objective"]
+                record["best_gap"] = _gap(-bound, -cost, record["size"])
+                record["shortfall"] = _gap(-best, -cost, record["size"])
+
+
+def _largest(values: Iterable[float]) -> float:
+    return max(filter(math.isfinite, values), default=math.nan)
+
+
+def _gap(bound: float, objective: float, size: float) -> float:
+    """How far the bound is above the objective, relative to a size; NaN without one of them."""
+    if not (math.isfinite(bound) and math.isfinite(objective)):
+        return math.nan
+    return max(bound - objective, 0.0) / (max(size, abs(objective), abs(bound)) or 1.0)
+
+
+def _idle(runs: np.ndarray, window: Window) -> float:
+    """Share of the window's GPU time that nobody has."""
+    return 1.0 - float((window.gpus @ runs).sum()) / (window.capacity * window.rounds)
+
+
+def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: Round) -> Mapping[str, Any]:
+    """What the plan of branch and bound comes to, with what it leaves idle given away if that is better."""
+    if exact.runs is None:
+        return {"idle": math.nan, "size": math.nan}
+    counts = np.minimum(exact.runs.sum(axis=1), problem.most)
+    running = np.array([state.running for state in now.jobs], bool)
+    filled = PlanShim(0.0).plan(problem, counts.astype(float), urgency=urgency(window), running=running)
+    objective, runs = problem.objective(counts), exact.runs
+    if filled.objective > objective:
+        objective, runs = filled.objective, filled.runs
+    size = problem.size(np.minimum(runs.sum(axis=1), problem.rounds))
+    return {
+        "integral_objective": -objective,
+        "integral_gap": _gap(exact.bound, objective, size),
+        "size": size,
+        "idle": _idle(runs, window),
+    }

@@ -1,0 +1,236 @@
+"""What a traffic run leaves: rounds, links, figures and plots in its folder, and the table at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from copter.bench.course import Record
+from copter.bench.rounds import SolverSettings, warm_up
+from copter.cli.console import seconds, table
+from copter.cli.plots import over_time
+from copter.cli.runfolder import FolderRun, RowFile, RunFolder
+from copter.problems.traffic.course import Instance, TrafficCourse
+from copter.problems.traffic.state import TrafficState
+from copter.problems.traffic.topology import Topology
+
+_ROUND = {
+    "round": "counts from 0",
+    "t_edit": "seconds of bringing the solver's program up to date",
+    "t_solve": "seconds of the solver: of copter's with the certificate, of a baseline its own run",
+    "t_shim": "seconds of making the flow feasible",
+    "t_total": "seconds of the round: edit, solve and shim",
+    "t_parallel": "the same, had POP had a processor for each part",
+    "t_store": "seconds in which events became edits of copter's program",
+    "change": "what kind of change came before the round",
+    "status": "why the solver stopped",
+    "gap": "certified relative gap of the solver's answer",
+    "primal_residual": "relative primal residual of the solver's answer",
+    "objective": "cost of the solver's answer",
+    "bound": "certified lower bound on the cost of any flow",
+    "integral_objective": "cost of the feasible flow (max-flow: minus the flow)",
+    "integral_gap": "certified relative gap of the feasible flow",
+    "overload": "most that a link is over its capacity, as a share of it",
+    "n_variables": "columns of the program",
+    "n_rows": "rows of the program, demands included",
+    "nnz": "nonzeros in the link rows",
+    "iterations": "iterations of the solver",
+    "churn": "share of the nonzeros that changed against the last round",
+    "warm_started": "whether the solver started from the last round",
+}
+_MEASURES = {
+    "total_flow": "sum of all feasible flows",
+    "mlu": "largest share of a link's capacity that is used",
+}
+_LINK = {
+    "tail": "node where the link begins",
+    "head": "node where it ends",
+    "capacity": "in the last round; 0 if the link is down",
+    "load": "flow on it",
+    "utilisation": "load over capacity",
+}
+
+
+class TrafficRun(FolderRun):
+    """Rounds of a course with the folder that it writes into, if any.
+
+    Parameters
+    ----------
+    course : TrafficCourse
+    instance : Instance
+        What its rounds are about.
+    chosen : SolverSettings
+    path : Path, optional
+        Run folder; None writes nothing.
+    command : sequence of str
+        The command line, for config.json.
+    settings : mapping
+        Everything else for config.json.
+    """
+
+    def __init__(
+        self,
+        course: TrafficCourse,
+        instance: Instance,
+        chosen: SolverSettings,
+        path: Path | None,
+        command: Sequence[str],
+        settings: Mapping[str, Any],
+    ) -> None:
+        self.course = replace(course, on_loads=self._observe)
+        self.instance, self.chosen = instance, chosen
+        self.records: list[Record] = []
+        self.summary: dict[str, Any] = {}
+        self._begin = perf_counter()
+        self._last: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None = None
+        self._rows: RowFile | None = None
+        if path is not None:
+            network = instance.topology
+            title = (
+                f"Traffic engineering, {course.objective}: {network.name}, {instance.paths.n_pairs} demands."
+            )
+            config = {**settings, "nodes": network.n_nodes, "links": network.n_links}
+            self._folder = RunFolder.create(path, title, command, config)
+
+    def _observe(self, traffic: TrafficState, loads: NDArray[np.float64]) -> None:
+        self._last = traffic.effective_capacity, loads, traffic.utilisation(loads)
+
+    def warm_up(self) -> None:
+        """Compile everything first, so that it is in no round's time."""
+        warm_up(self.course, self.chosen)
+
+    def rounds(self) -> Iterator[Record]:
+        """Play the rounds; each is in rounds.csv before it is given."""
+        columns = _ROUND | {self.course.measure: _MEASURES[self.course.measure]}
+        for record in self.course.play(self.chosen).records:
+            self.records.append(record)
+            if self._folder is not None:
+                if self._rows is None:
+                    self._rows = self._folder.rows("rounds.csv", columns, "a row per round:")
+                self._rows.write({name: record[name] for name in columns})
+            yield record
+
+    def _of(self, name: str) -> NDArray[np.float64]:
+        return np.array([record[name] for record in self.records], float)
+
+    def finish(self) -> dict[str, Any]:
+        """Write what is known at the end; return the figures of the run."""
+        later = slice(1, None) if len(self.records) > 1 else slice(None)
+        measure, totals = self._of(self.course.measure), self._of("t_total")[later]
+        self.summary = {
+            "rounds": len(self.records),
+            f"mean_{self.course.measure}": float(measure.mean()),
+            f"last_{self.course.measure}": float(measure[-1]),
+            "first_round_s": float(self._of("t_total")[0]),
+            "round_p50_s": float(np.median(totals)),
+            "round_p99_s": float(np.percentile(totals, 99)),
+            "max_gap": float(self._of("gap").max()),
+            "max_integral_gap": float(self._of("integral_gap").max()),
+            "max_overload": float(self._of("overload").max()),
+            "not_optimal": sum(record["status"] not in ("optimal", "complete") for record in self.records),
+            "wall_seconds": perf_counter() - self._begin,
+        }
+        if self._folder is not None:
+            self._write(self._folder)
+        return self.summary
+
+    def _write(self, folder: RunFolder) -> None:
+        topology = self.instance.topology
+        if self._last is not None:
+            capacity, loads, shares = self._last
+            rows = (
+                {
+                    "tail": topology.nodes[topology.tail[link]],
+                    "head": topology.nodes[topology.head[link]],
+                    "capacity": capacity[link],
+                    "load": loads[link],
+                    "utilisation": shares[link],
+                }
+                for link in range(topology.n_links)
+            )
+            folder.write_rows("links.csv", _LINK, rows, "a row per link, after the last round:")
+            figure = draw_network(topology, shares, capacity <= 0, f"{topology.name} after the last round")
+            folder.save_figure("network.png", figure, "the network, links by the share of capacity used")
+        folder.write_json("summary.json", self.summary, "the figures of the table")
+        rounds, name = self._of("round"), self.course.measure
+        label = _MEASURES[name]
+        figure = over_time(rounds, {name: self._of(name)}, label, "What the rounds achieve", axis="round")
+        folder.save_figure(f"{name}.png", figure, f"{label}, by round")
+        times = {part: 1e3 * self._of(f"t_{part}") for part in ("edit", "solve", "shim")}
+        figure = over_time(rounds, times, "time (ms)", "Time of each round", logarithmic=True, axis="round")
+        folder.save_figure("solve_time.png", figure, "milliseconds of edit, solve and shim in each round")
+
+    def print_summary(self) -> None:
+        """Print the table at the end of a run."""
+        one, name = self.summary, self.course.measure
+        later = slice(1, None) if len(self.records) > 1 else slice(None)
+        times = [np.median(self._of(f"t_{part}")[later]) for part in ("edit", "solve", "shim")]
+        rows = [
+            (f"{_MEASURES[name]}, mean", f"{one[f'mean_{name}']:,.6g}"),
+            ("rounds", f"{one['rounds']}, {one['not_optimal']} of them cut off"),
+            ("first round", seconds(one["first_round_s"])),
+            ("round, p50 / p99", f"{seconds(one['round_p50_s'])} / {seconds(one['round_p99_s'])}"),
+            ("edit / solve / shim, p50", " / ".join(map(seconds, times))),
+            ("certified gap of the solver, largest", f"{one['max_gap']:.1e}"),
+            ("certified gap of the feasible flow, largest", f"{one['max_integral_gap']:.1e}"),
+            ("overload of a link, largest", f"{one['max_overload']:.1e}"),
+            ("run time", seconds(one["wall_seconds"])),
+        ]
+        title = f"{self.course.objective} on {self.instance.topology.name}"
+        table(
+            f"{title}, {self.instance.paths.n_pairs:,} demands, {self.chosen.name}", ("figure", "value"), rows
+        )
+
+
+def draw_network(
+    topology: Topology, utilisation: NDArray[np.float64], down: NDArray[np.bool_], title: str
+) -> Figure:
+    """Draw a network with its links by utilisation; of two directions the busier one shows.
+
+    Parameters
+    ----------
+    topology : Topology
+    utilisation : (links,) ndarray
+    down : (links,) ndarray of bool
+        Links without capacity, drawn dashed.
+    title : str
+    """
+    place = _places(topology)
+    order = np.argsort(utilisation, kind="stable")  # the busiest are drawn last, on top
+    ends = np.stack((place[topology.tail[order]], place[topology.head[order]]), axis=1)
+    figure = Figure(figsize=(9.0, 6.0), layout="constrained")
+    axes = figure.add_subplot()
+    dead = down[order]
+    share = np.minimum(np.where(np.isfinite(utilisation[order]), utilisation[order], 0.0), 1.0)
+    lines = LineCollection(
+        list(ends[~dead]), array=share[~dead], cmap="viridis_r", linewidths=0.5 + 2.0 * share[~dead]
+    )
+    lines.set_clim(0.0, 1.0)
+    axes.add_collection(lines)
+    failed = LineCollection(list(ends[dead]), colors="tab:red", linestyles="dashed", linewidths=1.2)
+    axes.add_collection(failed)
+    if dead.any():
+        failed.set_label("down")
+        axes.legend(loc="upper right", frameon=False)
+    axes.plot(place[:, 0], place[:, 1], "o", color="black", markersize=2.0)
+    figure.colorbar(lines, ax=axes, label="share of the link's capacity used", shrink=0.7)
+    axes.set_title(title, loc="left")
+    axes.set_axis_off()
+    return figure
+
+
+def _places(topology: Topology) -> NDArray[np.float64]:
+    if topology.position is not None:
+        return topology.position
+    import networkx as nx
+
+    found = nx.spring_layout(topology.to_networkx(), seed=0)
+    return np.array([found[node] for node in range(topology.n_nodes)])

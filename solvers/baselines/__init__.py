@@ -1,0 +1,1 @@
+"""Other people's solvers behind the same protocol."""

@@ -1,0 +1,146 @@
+"""HiGHS on a general LP: from nothing, or from where another solver came.
+
+A point and prices that are nearly optimal tell which columns and rows are basic: those that are further from
+their bounds than their reduced cost is from 0, both in their own scale.  Where optima tie or the point is not
+there yet that is no basis; HiGHS evens it out, and primal simplex goes on from it.
+
+From nothing it is dual simplex for small programs and interior point with crossover for larger ones; either
+ends at a vertex.  Measured on what presolve leaves, interior point against simplex: QAP12 2.7 s, 67 s;
+PILOT87 3.1 s, 10 s; QAP8 0.08 s, 0.5 s; but STOCFOR3 0.8 s, 0.2 s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.clock import Clock, Interrupted
+from copter.models.general_lp import GeneralLP
+from copter.solution import Status
+from copter.solvers.general.presolve import Vertex, pass_lp
+from copter.solvers.highs_model import engine, run_until, status_of
+
+LARGE = 4e6
+"""Rows times nonzeros from which on a program is large."""
+_NEAR = 1e-7
+LEAST = 1e-10
+"""HiGHS takes no smaller tolerance."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run of HiGHS gave: ``found`` where it has an answer, ``ray`` where it has one instead.
+
+    ``ray``: prices of an infeasible LP, (m,), in copter's sign, or the direction of an unbounded one, (n,).
+    """
+
+    status: Status
+    reason: str
+    found: Vertex | None
+    ray: NDArray[np.float64] | None
+    iterations: int
+
+
+def optimize(
+    lp: GeneralLP,
+    *,
+    start: Vertex | None = None,
+    by_simplex: bool = False,
+    seconds: float = np.inf,
+    tolerance: float = 1e-7,
+    threads: int | None = None,
+) -> Run:
+    """HiGHS without presolve, from a point if one is given.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    start : Vertex, optional
+        Its basis if it has one, or else what its point and prices say of one.
+    by_simplex : bool
+        Whether it has to be simplex, for a large program as well: only that gives rays.
+    seconds : float
+        Limit.
+    tolerance : float
+        Of feasibility; HiGHS' own 1e-7 at most.
+    """
+    clock = Clock(seconds)
+    feasibility = float(np.clip(tolerance, LEAST, 1e-7))
+    interior = start is None and not by_simplex and terms(lp) >= LARGE
+    highs = engine(
+        threads,
+        presolve="off",
+        solver="ipm" if interior else "simplex",
+        simplex_strategy=1 if start is None else 4,  # dual, primal
+        primal_feasibility_tolerance=feasibility,
+        dual_feasibility_tolerance=feasibility,
+    )
+    pass_lp(highs, lp)
+    if start is not None:
+        highs.setBasis(start.basis or likely_basis(lp, start.x, start.y))
+    try:
+        run_until(highs, clock)
+    except Interrupted:  # and HiGHS is lost, with all that it found
+        return Run(Status.DEADLINE, clock.why(), None, None, 0)
+    status, reason = status_of(highs)
+    solution, found, ray = highs.getSolution(), None, None
+    if status is Status.INFEASIBLE:
+        _, known, multipliers = highs.getDualRay()
+        ray = -np.array(multipliers) if known else None
+    elif status is Status.UNBOUNDED:
+        _, known, direction = highs.getPrimalRay()
+        ray = np.array(direction) if known else None
+    elif solution.value_valid and solution.dual_valid:
+        basis = highs.getBasis()
+        found = Vertex(
+            np.array(solution.col_value), -np.array(solution.row_dual), basis if basis.valid else None
+        )
+    info = highs.getInfo()
+    counts = (info.simplex_iteration_count, info.ipm_iteration_count, info.crossover_iteration_count)
+    return Run(status, reason, found, ray, sum(max(0, int(count)) for count in counts))
+
+
+def terms(lp: GeneralLP) -> float:
+    """Rows times nonzeros, which HiGHS' time goes by, in order of magnitude."""
+    return float(lp.A.shape[0]) * lp.A.nnz
+
+
+def likely_basis(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> highspy.HighsBasis:
+    """Basis near a point, (n,), and prices, (m,): it may have too few or too many basic entries."""
+    size = abs(lp.A)
+    nonzero = x[x != 0]
+    unit = float(np.sqrt(np.mean(nonzero**2))) if nonzero.size else 1.0
+    cost = abs(lp.c) + size.T @ abs(y)
+    reduced = np.divide(abs(lp.c + lp.A.T @ y), cost, out=np.zeros(x.size), where=cost > 0)
+    price = abs(y) / max(float(abs(y).max(initial=0.0)), np.finfo(float).tiny)
+    columns = _kinds(x, lp.lower, lp.upper, np.full(x.size, unit), reduced)
+    rows = _kinds(lp.A @ x, lp.row_lower, lp.row_upper, size @ abs(x), price)
+    kinds = [highspy.HighsBasisStatus(kind) for kind in range(4)]
+    basis = highspy.HighsBasis()
+    basis.col_status = [kinds[kind] for kind in columns.tolist()]
+    basis.row_status = [kinds[kind] for kind in rows.tolist()]
+    basis.valid = basis.alien = True  # alien: HiGHS checks it and evens it out
+    return basis
+
+
+def _kinds(
+    value: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    unit: NDArray[np.float64],
+    reduced: NDArray[np.float64],
+) -> NDArray[np.int64]:
+    """Basic where a value is further from its bounds, in its own scale, than its reduced cost is from 0."""
+    kind = highspy.HighsBasisStatus
+    room = []
+    for bound in (lower, upper):
+        finite = np.where(np.isfinite(bound), bound, 0.0)
+        scale = np.maximum(abs(finite), unit)
+        share = abs(value - finite) / np.where(scale > 0, scale, 1.0)
+        room.append(np.where(np.isfinite(bound), share, np.inf))
+    below, above = room
+    side = np.where(below <= above, int(kind.kLower), int(kind.kUpper))
+    return np.where(np.minimum(below, above) <= np.maximum(reduced, _NEAR), side, int(kind.kBasic))

@@ -1,0 +1,347 @@
+"""A general LP solved by parts: presolve, the own solver for a while, HiGHS from where that came.
+
+1. HiGHS' presolve (:mod:`copter.solvers.general.presolve`).
+2. The own solver on what it leaves, for a share of time that goes by its size (:func:`own_share`).  Small
+   programs have no share: HiGHS ends there sooner than a few of its steps.
+3. HiGHS (:mod:`copter.solvers.general.handover`), from the own point and prices if they are near an optimum.
+
+Whoever ends, the answer counts as optimal only if its point and prices prove it on the LP itself, in
+residuals and gap (:mod:`copter.solvers.general.proof`).  A claim that there is no optimum is looked at again
+on the LP without presolve: first its rows alone, then its costs, until a ray proves one or the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import SettingError
+from copter.models.general_lp import GeneralLP, checked
+from copter.solution import Solution, Status
+from copter.solvers.base import Solver, Stopwatch, make_solver
+from copter.solvers.general.handover import LEAST, Run, optimize, terms
+from copter.solvers.general.presolve import Presolved, Vertex
+from copter.solvers.general.program import GeneralProgram, to_program
+from copter.solvers.general.proof import LPRay, Proof, falling, infeasible_ray, quietest, unbounded_ray
+from copter.solvers.proximal.solver import ProximalPoint
+from copter.solvers.settings import Check, share, time_limit
+
+if TYPE_CHECKING:
+    import highspy
+
+T = TypeVar("T")
+
+AUTO = "auto"
+"""The name of all parts together."""
+_SECONDS_A_TERM = 5e-9
+"""What HiGHS takes for each row and nonzero, by order of magnitude (Netlib: 1e-9 to 1e-7)."""
+_LEAST_SHARE, _MOST_SHARE = 0.05, 2.0
+_LONGER = 10
+"""Times as long where rows are sums of blocks: there the own solver is at home."""
+_INSTANT = 1e-3
+"""The shortest deadline of a solver."""
+_SHARPER = 0.1
+"""Of the tolerance: what the own solver aims at, since postsolve and other scales cost some."""
+_START_BELOW = 1e-2
+"""Residuals and gap below which simplex goes on from a point; above, its own start is as good or better."""
+_FALLS = "from a feasible point the objective falls along a ray without end"
+_LARGEST_COST = 20
+"""Power of 2 to which the largest cost is raised at most."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a general LP in the end.
+
+    Attributes
+    ----------
+    status, reason : Status, str
+    x : (n,) ndarray, optional
+        None where no point is known.
+    y : (m,) ndarray, optional
+        Prices of the rows: positive where ``row_upper`` is paid for.
+    proof : Proof, optional
+        What x and y are worth on the LP.
+    ray : LPRay, optional
+        Proof that the LP is infeasible or unbounded; without it the status is only somebody's word.
+    finished_by : str
+        Who gave the answer: "presolve", "copter", "highs", or the name of the solver that was asked for;
+        "highs" too where it contradicts what one of the others claimed;
+        "bounds" where those of a column leave no value (``linprog``).
+    seconds : mapping of part to float
+        "presolve", "copter" (or the other solver's name), "highs", "check", as far as they ran.
+    iterations : int
+        Of the own solver and of simplex together.
+    basis : HighsBasis, optional
+        Where x is a vertex that simplex ended at.
+    solution : Solution, optional
+        The solver's answer for what presolve left, if one ran.
+    """
+
+    status: Status
+    reason: str
+    x: NDArray[np.float64] | None = None
+    y: NDArray[np.float64] | None = None
+    proof: Proof | None = None
+    ray: LPRay | None = None
+    finished_by: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    iterations: int = 0
+    basis: highspy.HighsBasis | None = None
+    solution: Solution | None = None
+
+
+def own_share(general: GeneralProgram) -> float:
+    """Seconds that the own solver has for a presolved LP before HiGHS takes over.
+
+    About as long as HiGHS will need, so that no more than half of the time is lost where it leads nowhere.
+    Measured: Netlib ends sooner with HiGHS throughout; an allocation of 100,000 columns in 2,000 blocks takes
+    1.5 s against 1.6 s of interior point, one of 300,000 in 5,000 blocks 2.8 s against 7 s.
+    """
+    lp = general.source
+    longer = _LONGER if general.sums.size else 1
+    return longer * min(_SECONDS_A_TERM * terms(lp), _MOST_SHARE)
+
+
+def solve_lp(
+    lp: GeneralLP,
+    *,
+    solver: str | Solver = AUTO,
+    tolerance: float = 1e-6,
+    deadline: float | None = None,
+    presolve: bool = True,
+    polish: bool = False,
+    threads: int | None = None,
+) -> Answer:
+    """Solve a general LP; integral columns count as continuous ones.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    solver : str or Solver
+        ``"auto"`` for all parts; a name of :data:`~copter.solvers.base.SOLVERS`, or a solver, for that one
+        alone, which has its own tolerance and deadline if it is no name.
+    tolerance : float
+        Relative residuals and gap that an optimal answer is within; a solver's own if that is larger.
+    deadline : float, optional
+        Seconds for everything; HiGHS' presolve, the way back from it and checks are not cut short.
+    presolve : bool
+        Whether to presolve first, also for a solver alone.
+    polish : bool
+        Whether the answer is to be a vertex.
+    threads : int, optional
+
+    Raises
+    ------
+    SettingError
+        Tolerance or deadline make no sense.
+    EditError
+        The LP has a number that cannot be (:func:`copter.models.general_lp.checked`).
+    UnknownSolverError
+        No solver has this name.
+    """
+    tolerance, deadline = _setting("tolerance", tolerance, share), _setting("deadline", deadline, time_limit)
+    if isinstance(solver, str) and solver != AUTO:
+        solver = make_solver(solver, tolerance=tolerance, threads=threads)
+        if isinstance(solver, ProximalPoint):
+            solver.hand_over = False  # alone means alone
+    return _Solve(checked(lp), solver, tolerance, deadline, polish, threads).run(presolve)
+
+
+def _setting(name: str, value: Any, check: Check[T]) -> T:
+    try:
+        return check(value)
+    except ValueError as error:
+        raise SettingError("solve_lp", name, value, str(error)) from None
+
+
+class _Solve:
+    """One call: what is left of its time, and who took how much."""
+
+    def __init__(
+        self,
+        lp: GeneralLP,
+        solver: str | Solver,
+        tolerance: float,
+        deadline: float | None,
+        polish: bool,
+        threads: int | None,
+    ) -> None:
+        self.lp = lp
+        self.solver = None if isinstance(solver, str) else solver
+        self.tolerance = max(tolerance, getattr(self.solver, "tolerance", tolerance))
+        self.limit = np.inf if deadline is None else deadline
+        self.polish = polish
+        self.threads = threads
+        self.watch = Stopwatch()
+        self.seconds: dict[str, float] = {}
+        self.iterations = 0
+        self.solution: Solution | None = None
+
+    def left(self) -> float:
+        return max(0.0, self.limit - self.watch())
+
+    def took(self, part: str, since: float) -> None:
+        self.seconds[part] = self.seconds.get(part, 0.0) + self.watch() - since
+
+    def run(self, presolve: bool) -> Answer:
+        answer = self._parts(presolve)
+        return replace(answer, seconds=self.seconds, iterations=self.iterations, solution=self.solution)
+
+    def _parts(self, presolve: bool) -> Answer:
+        rest = None
+        if presolve:
+            begin = self.watch()
+            rest = Presolved(self.lp, **({"time_limit": self.limit} if self.limit < np.inf else {}))
+            self.took("presolve", begin)
+            if rest.claim is not None:
+                return self._without_optimum(rest.claim, "presolve")
+            if rest.empty:
+                nothing = Vertex(np.empty(0), np.zeros(rest.lp.A.shape[0]))
+                found = self._judged(Status.OPTIMAL, "presolve solved it", rest.back(nothing), "presolve")
+                return found if self.solver is not None else self._sharper(found)
+        left = self.lp if rest is None else rest.lp
+        own = None
+        if self.solver is not None or _SECONDS_A_TERM * terms(left) >= _LEAST_SHARE:
+            own = self._own(left, rest)
+            done = own.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
+            if (done or self.solver is not None) and not (self.polish and own.status is Status.OPTIMAL):
+                return own
+        return self._highs(left, rest, own)
+
+    def _own(self, left: GeneralLP, rest: Presolved | None) -> Answer:
+        """The own solver's answer, or that of the one which was asked for, brought back and judged."""
+        begin = self.watch()
+        solver = self.solver or ProximalPoint(
+            tolerance=_SHARPER * self.tolerance, threads=self.threads, hand_over=False
+        )
+        general = to_program(left, blocks=True)
+        limit = self.left() if self.solver is not None else min(own_share(general), self.left() / 2)
+        limit = max(limit, _INSTANT)
+        solution = solver.solve(general.program, deadline=limit if np.isfinite(limit) else None)
+        self.took(solver.name, begin)
+        self.iterations += solution.iterations
+        self.solution = solution
+        if solution.status in (Status.INFEASIBLE, Status.UNBOUNDED):
+            return self._without_optimum(solution.status, solver.name, solution.reason)
+        if not solution.found:
+            return Answer(solution.status, solution.reason, finished_by=solver.name)
+        x = np.clip(general.point(solution), left.lower, left.upper)
+        self.reached = Vertex(x, general.prices(solution))
+        back = self.reached if rest is None else rest.back(self.reached)
+        return self._judged(solution.status, solution.reason, back, solver.name)
+
+    def _highs(self, left: GeneralLP, rest: Presolved | None, own: Answer | None) -> Answer:
+        """HiGHS' answer, from the own point if that is near enough."""
+        begin = self.watch()
+        near = own is not None and own.proof is not None and own.proof.worst <= _START_BELOW
+        found = self._optimize(left, start=self.reached if near else None)
+        if found.found is None and found.status is not Status.DEADLINE:
+            if found.status in (Status.INFEASIBLE, Status.UNBOUNDED):
+                self.took("highs", begin)
+                return self._without_optimum(found.status, "highs")
+            found = self._optimize(self.lp, by_simplex=True)
+            rest = None
+        back = found.found
+        if back is not None and rest is not None:
+            back = rest.back(back)
+        self.took("highs", begin)
+        answer = self._sharper(self._judged(found.status, found.reason, back, "highs"))
+        if own is not None and own.proof is not None and own.status is Status.OPTIMAL is not answer.status:
+            return replace(own, reason=f"{own.reason}; {answer.reason}")  # a polish that led nowhere
+        return answer
+
+    def _sharper(self, answer: Answer) -> Answer:
+        """The answer, or a better one from its basis by HiGHS at its least tolerance, if the proof failed.
+
+        HiGHS' tolerances are absolute, so small costs are enlarged.
+        """
+        lp, x, y = self.lp, answer.x, answer.y
+        if answer.status is not Status.NUMERICAL_ERROR or x is None or y is None or not self.left() > 0:
+            return answer
+        begin = self.watch()
+        larger = _enlargement(lp.c)
+        start = Vertex(x, larger * y, answer.basis)
+        run = self._optimize(replace(lp, c=larger * lp.c), start=start, tolerance=LEAST)
+        self.took("highs", begin)
+        along = run.ray if run.status is Status.UNBOUNDED and run.ray is not None else falling(lp)
+        ray = unbounded_ray(lp, along)
+        if ray is not None and answer.proof is not None and answer.proof.primal <= self.tolerance:
+            return Answer(Status.UNBOUNDED, _FALLS, ray=ray, finished_by="highs")
+        if run.found is None:
+            known = run.status in (Status.INFEASIBLE, Status.UNBOUNDED)
+            return self._without_optimum(run.status, "highs", run.reason) if known else answer
+        found = replace(run.found, y=run.found.y / larger)
+        again = self._judged(run.status, run.reason, found, "highs")
+        better = again.proof and answer.proof and again.proof.worst < answer.proof.worst
+        return again if better else answer
+
+    def _optimize(
+        self,
+        lp: GeneralLP,
+        start: Vertex | None = None,
+        *,
+        by_simplex: bool = False,
+        tolerance: float | None = None,
+    ) -> Run:
+        found = optimize(
+            lp,
+            start=start,
+            by_simplex=by_simplex,
+            seconds=self.left(),
+            tolerance=_SHARPER * self.tolerance if tolerance is None else tolerance,
+            threads=self.threads,
+        )
+        self.iterations += found.iterations
+        return found
+
+    def _judged(self, status: Status, reason: str, found: Vertex | None, by: str) -> Answer:
+        """Answer with a proof; optimal within the tolerance, whatever made the solver stop, and only then."""
+        if found is None:
+            return Answer(status, reason, finished_by=by)
+        begin = self.watch()
+        x = np.clip(found.x, self.lp.lower, self.lp.upper)
+        x, y, proof = quietest(self.lp, x, found.y, self.tolerance)
+        self.took("check", begin)
+        if status is not Status.OPTIMAL and proof.worst <= self.tolerance:
+            status, reason = Status.OPTIMAL, f"{reason}, with a point and prices that prove it optimal"
+        elif status is Status.OPTIMAL and not proof.worst <= self.tolerance:
+            status = Status.NUMERICAL_ERROR
+            reason = f"{reason}, but the LP itself has a residual or gap of {proof.worst:.1e}"
+        return Answer(status, reason, x, y, proof, finished_by=by, basis=found.basis)
+
+    def _without_optimum(self, claim: Status, by: str, reason: str = "") -> Answer:
+        """Infeasible or unbounded, with a ray if HiGHS finds one without presolve."""
+        begin = self.watch()
+        rows = self._optimize(replace(self.lp, c=np.zeros(self.lp.c.size)), by_simplex=True)
+        self.took("check", begin)
+        reason = reason or f"{by} says so"
+        if rows.status is Status.INFEASIBLE or (rows.found is None and claim is Status.INFEASIBLE):
+            ray = None if rows.ray is None else infeasible_ray(self.lp, rows.ray)
+            why = f"{reason}; no ray was found" if ray is None else "a ray proves the rows infeasible"
+            return Answer(Status.INFEASIBLE, why, ray=ray, finished_by=by)
+        begin = self.watch()
+        whole = self._optimize(self.lp, by_simplex=True)
+        self.took("check", begin)
+        if whole.status is Status.UNBOUNDED:
+            # HiGHS has no ray where there are no rows
+            ray = unbounded_ray(self.lp, falling(self.lp) if whole.ray is None else whole.ray)
+            why = f"{reason}; no ray was found" if ray is None else _FALLS
+            return Answer(Status.UNBOUNDED, why, ray=ray, finished_by=by)
+        if whole.found is None:
+            return Answer(claim, f"{reason}; no ray was found", finished_by=by)
+        why = f"{whole.reason} without presolve, though {reason}"
+        return self._judged(whole.status, why, whole.found, "highs")
+
+
+def _enlargement(c: NDArray[np.float64]) -> float:
+    """Power of 2 by which costs are multiplied so that the least is not below 1, if the largest lets it."""
+    size = abs(c[c != 0])
+    if not size.size:
+        return 1.0
+    least, largest = np.floor(np.log2([size.min(), size.max()]))
+    return float(2.0 ** max(0.0, min(-least, _LARGEST_COST - largest)))

@@ -1,0 +1,135 @@
+"""HiGHS' presolve of a general LP, and the way back from an answer of what it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.models.general_lp import GeneralLP
+from copter.solution import Status
+from copter.solvers.highs_model import check, engine
+
+_CLAIMS = {
+    highspy.HighsPresolveStatus.kInfeasible: Status.INFEASIBLE,
+    highspy.HighsPresolveStatus.kUnboundedOrInfeasible: Status.UNBOUNDED,
+}
+
+
+@dataclass(frozen=True)
+class Vertex:
+    """A point with prices, and the basis that makes it a vertex if there is one.
+
+    Attributes
+    ----------
+    x : (n,) ndarray
+    y : (m,) ndarray
+        Prices in copter's sign: positive where an upper bound is paid for.
+    basis : HighsBasis, optional
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    basis: highspy.HighsBasis | None = None
+
+
+def pass_lp(highs: highspy.Highs, lp: GeneralLP, kinds: NDArray[np.int32] | None = None) -> None:
+    """Give HiGHS the whole LP, all columns continuous or of the given kinds (its numbers, and scipy's)."""
+    m, n = lp.A.shape
+    status = highs.passModel(
+        n,
+        m,
+        lp.A.nnz,
+        int(highspy.MatrixFormat.kColwise),
+        int(highspy.ObjSense.kMinimize),
+        lp.offset,
+        lp.c,
+        lp.lower,
+        lp.upper,
+        lp.row_lower,
+        lp.row_upper,
+        lp.A.indptr.astype(np.int32),
+        lp.A.indices.astype(np.int32),
+        lp.A.data,
+        np.zeros(n, np.int32) if kinds is None else kinds,
+    )
+    check(status, "the model")
+
+
+def from_highs(lp: highspy.HighsLp) -> GeneralLP:
+    """The LP that HiGHS holds, as the minimisation of the negation if it is a maximisation."""
+    from scipy.sparse import csc_array, csr_array
+
+    matrix = lp.a_matrix_
+    shape = (lp.num_row_, lp.num_col_)
+    parts = (np.array(matrix.value_), np.array(matrix.index_), np.array(matrix.start_))
+    columnwise = matrix.format_ == highspy.MatrixFormat.kColwise
+    sparse = csc_array(parts, shape=shape) if columnwise else csc_array(csr_array(parts, shape=shape))
+    maximize = lp.sense_ == highspy.ObjSense.kMaximize
+    sign = -1.0 if maximize else 1.0
+    integral = np.array([kind != highspy.HighsVarType.kContinuous for kind in lp.integrality_], np.bool_)
+    return GeneralLP(
+        sign * np.array(lp.col_cost_, np.float64),
+        sparse,
+        np.array(lp.row_lower_, np.float64),
+        np.array(lp.row_upper_, np.float64),
+        np.array(lp.col_lower_, np.float64),
+        np.array(lp.col_upper_, np.float64),
+        sign * lp.offset_,
+        integral if integral.size else np.zeros(lp.num_col_, np.bool_),
+        maximize,
+    )
+
+
+class Presolved:
+    """What presolve leaves of an LP.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+        Its integral columns count as continuous.
+    **options
+        Of HiGHS.
+
+    Attributes
+    ----------
+    lp : GeneralLP
+        The rest; the LP itself where presolve found nothing to take away, and of no use after a claim.
+    claim : Status, optional
+        Infeasible, or unbounded, which means here that it may be infeasible as well.
+    """
+
+    def __init__(self, lp: GeneralLP, **options: Any) -> None:
+        self.highs = engine(None, **options)
+        pass_lp(self.highs, lp)
+        check(self.highs.presolve(), "presolve")
+        status = self.highs.getModelPresolveStatus()
+        self.claim = _CLAIMS.get(status)
+        kind = highspy.HighsPresolveStatus
+        self._reduced = status in (kind.kReduced, kind.kReducedToEmpty)
+        self.lp = from_highs(self.highs.getPresolvedLp()) if self._reduced else lp
+
+    @property
+    def empty(self) -> bool:
+        """Whether presolve solved the LP."""
+        return self._reduced and not self.lp.c.size
+
+    def back(self, found: Vertex) -> Vertex:
+        """A point of the LP from one of what presolve left; a vertex stays one."""
+        if not self._reduced:
+            return found
+        solution, basis = highspy.HighsSolution(), highspy.HighsBasis()
+        lp, (x, y, given) = self.lp, (found.x, found.y, found.basis)
+        solution.col_value, solution.row_value = x.tolist(), (lp.A @ x).tolist()
+        solution.col_dual, solution.row_dual = (lp.c + lp.A.T @ y).tolist(), (-y).tolist()
+        solution.value_valid = solution.dual_valid = True
+        if self.empty:
+            basis.valid = True
+        check(self.highs.postsolve(solution, given or basis), "postsolve")
+        whole, basis = self.highs.getSolution(), self.highs.getBasis()
+        return Vertex(
+            np.array(whole.col_value), -np.array(whole.row_dual), basis if basis.valid else None
+        )

@@ -1,0 +1,171 @@
+"""A general linear program as a program of copter, and the way back.
+
+Every column becomes a request of its own, shifted so that its lower bound is 0, or mirrored so that its upper
+one is, if the lower one is far away.  A free one becomes the difference of two, and so does one with bounds
+far away on both sides of 0: a shift by 1e9 would leave a row no more than seven digits.  Rows become
+resources.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.models.general_lp import GeneralLP, checked
+from copter.program.program import ContinualProgram
+from copter.proof.pricing import price
+from copter.solution import Solution
+from copter.solvers.general.blocks import find_blocks, no_blocks
+
+_FAR = 1e4
+"""A bound at least so far below 0 is not shifted to 0; if the other is as far above, the column is split."""
+
+
+@dataclass(frozen=True)
+class GeneralProgram:
+    """A general LP inside a ContinualProgram, and the way back.
+
+    Attributes
+    ----------
+    program : ContinualProgram
+        Resources are the rows that are no blocks, under their numbers; requests are numbered from 0.
+    source : GeneralLP
+    origin : (k,) ndarray
+        Column of the LP that each column of the program stands for, request after request.
+    sign : (k,) ndarray
+        +1, or -1 where the column was mirrored.
+    shift : (n,) ndarray
+        Value of each column of the LP at which its requests are 0.
+    constant : float
+        What the shifts add to the objective.
+    sums : (b,) ndarray
+        Rows that became the sum rows of the requests ``summed``, (b,), with coefficients ``factor``, (b,).
+    summed, factor : ndarrays
+    """
+
+    program: ContinualProgram
+    source: GeneralLP
+    origin: NDArray[np.int64]
+    sign: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    constant: float
+    sums: NDArray[np.int64]
+    summed: NDArray[np.int64]
+    factor: NDArray[np.float64]
+
+    def objective(self, solution: Solution) -> float:
+        """Objective of the LP, in its own sense."""
+        return self.own_sense(solution.objective)
+
+    def bound(self, solution: Solution) -> float:
+        """Certified bound on the LP's optimum: from below, or from above if it is a maximisation."""
+        return self.own_sense(solution.bound)
+
+    def own_sense(self, cost: float) -> float:
+        """Objective of the LP for a cost of the program."""
+        return self.source.own_sense(cost + self.constant)
+
+    def point(self, solution: Solution) -> NDArray[np.float64]:
+        """Values of the LP's columns, (n,); NaN if the solution has no allocation."""
+        if not solution.found:
+            return np.full(self.shift.size, np.nan)
+        table, slots = self.program.store.requests, self.program.request_slots
+        sizes = table.n_columns[slots]
+        start = np.zeros(table.size, np.int64)
+        start[slots] = np.cumsum(sizes) - sizes
+        which = start[solution.nonzeros.slot] + solution.nonzeros.column
+        x = self.shift.copy()
+        np.add.at(x, self.origin[which], self.sign[which] * solution.nonzeros.value)
+        return x
+
+    def prices(self, solution: Solution) -> NDArray[np.float64]:
+        """Prices of the LP's rows, (m,): those of blocks are what the sum row of the request is worth."""
+        y = np.zeros(self.source.row_lower.size)
+        known = np.fromiter(solution.price, np.int64, len(solution.price))
+        y[known] = np.fromiter(solution.price.values(), np.float64, known.size)
+        if self.sums.size:
+            marginal = price(self.program.store, solution.y).marginal
+            y[self.sums] = -marginal[self.program.request_slots[self.summed]] / self.factor
+        return y
+
+    def direction(self, solution: Solution) -> NDArray[np.float64]:
+        """Unbounded ray in the LP's columns, (n,)."""
+        if solution.ray is None or solution.ray.kind != "unbounded":
+            raise ValueError(f"a {solution.status} solution has no primal ray")
+        ray = np.zeros(self.shift.size)
+        values = np.concatenate([solution.ray.x[request] for request in self.program.request_ids])
+        np.add.at(ray, self.origin, self.sign * values)
+        return ray
+
+
+def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
+    """The LP as a ContinualProgram.
+
+    Bounds of integral columns are rounded inwards, so that whole numbers stay whole when a bound moves to 0.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    blocks : bool
+        Whether rows that are sums of columns become sum rows of requests
+        (:mod:`copter.solvers.general.blocks`), not resources; without it every column is a request of its
+        own.
+
+    Raises
+    ------
+    EditError
+        As :func:`copter.models.general_lp.checked`.
+    """
+    lp = checked(lp)
+    n, lower, upper = lp.c.size, lp.lower, lp.upper
+    split = (lower <= -_FAR) & (upper >= _FAR)
+    mirrored = ~split & (lower <= -_FAR) & (abs(upper) < abs(lower))
+    shift = np.where(split, 0.0, np.where(mirrored, upper, lower))
+    origin = np.concatenate((np.arange(n), np.flatnonzero(split)))
+    sign = np.concatenate((np.where(mirrored, -1.0, 1.0), -np.ones(int(split.sum()))))
+    width = np.concatenate((np.where(split, upper, upper - lower), -lower[split]))
+    moved = lp.A @ shift
+    row_lower, row_upper = lp.row_lower - moved, lp.row_upper - moved
+    A = lp.A[:, origin]
+    A.data = A.data * np.repeat(sign, np.diff(A.indptr))
+    integral = lp.integral[origin]
+    found = find_blocks(A.tocsr(), row_lower, row_upper, integral) if blocks else no_blocks(origin.size)
+    program = ContinualProgram()
+    rows = np.setdiff1d(np.arange(row_lower.size), found.row)
+    for i, high, low in zip(rows.tolist(), row_upper[rows].tolist(), row_lower[rows].tolist(), strict=True):
+        program.add_resource(i, high, low)
+    # one kind of request after the other, as bulk edits want them: integral last, blocks before the rest
+    single = found.member < 0
+    equation = (row_lower[found.row] == row_upper[found.row])[found.member] if found.row.size else single
+    kind = 3 * integral + np.where(single, 2, np.where(equation, 1, 0))
+    order = np.lexsort((found.member, kind))
+    origin, sign, width = origin[order], sign[order], width[order]
+    kind, member = kind[order], found.member[order]
+    A = A[:, order][rows]
+    request = np.full(found.row.size, -1)
+    for each in np.unique(kind).tolist():
+        part = np.flatnonzero(kind == each)
+        ends = member[part]
+        first = np.ones(part.size, np.bool_)
+        if each % 3 != 2:
+            first[1:] = ends[1:] != ends[:-1]
+        begin = np.flatnonzero(first)
+        ids = range(len(program), len(program) + begin.size)
+        totals = None
+        if each % 3 != 2:
+            request[ends[begin]] = ids
+            totals = (row_upper[found.row] / found.factor)[ends[begin]]
+        program.add_requests(
+            ids,
+            sign[part] * lp.c[origin[part]],
+            np.diff(np.append(begin, part.size)),
+            A[:, part],
+            totals=totals,
+            relation="==" if each % 3 == 1 else "<=",
+            upper=width[part],
+            integral=each >= 3,
+        )
+    constant = float(lp.c @ shift) + lp.offset
+    return GeneralProgram(program, lp, origin, sign, shift, constant, found.row, request, found.factor)

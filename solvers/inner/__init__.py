@@ -1,0 +1,1 @@
+"""The inner problem of a proximal step on a working set: Newton and coordinate descent."""

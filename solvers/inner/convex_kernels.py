@@ -1,0 +1,249 @@
+"""Kernels of the Newton method with convex terms: slopes of logarithms, and rank-one parts of the matrix.
+
+Terms are numbered as in their batch; ``block`` has the place of each in the working set ``w``, and ``first``
+where its columns begin in the arrays that hold columns of terms only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter.kernels import kernel
+from copter.solvers.inner.newton_kernels import multiplier
+from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
+
+SLOPE_STEPS = 60
+SLOPE_CLOSE = 1e-13
+EXPANSION = 8.0
+
+
+@kernel
+def term_centres(w, block, first, y, centre, sigma):  # type: ignore[no-untyped-def]
+    """centre - sigma (c + A'y) on the columns of terms."""
+    v = np.empty(first[-1])
+    for b in range(block.size):
+        begin = w.first[block[b]]
+        for i in range(first[b + 1] - first[b]):
+            p = w.cost[begin + i]
+            for k in range(w.pointer[begin + i], w.pointer[begin + i + 1]):
+                p += y[w.row[k]] * w.value[k]
+            v[first[b] + i] = centre[begin + i] - sigma * p
+    return v
+
+
+@kernel
+def _response(v, push, image, upper, relation, total, begin, end, x):  # type: ignore[no-untyped-def]
+    """Of Proj(v + push a): a'x, and the squared norm of P a for its free columns."""
+    top, mass = -np.inf, 0.0
+    for j in range(begin, end):
+        x[j] = v[j] + (push * image[j] if image[j] > 0.0 else 0.0)
+        top = max(top, x[j])
+        if x[j] > 0.0:
+            mass += min(x[j], upper[j])
+    tight = relation == EXACTLY or (relation == AT_MOST and mass > total)
+    tau = multiplier(x[begin:end], upper[begin:end], total, top - total) if tight else 0.0
+    at, mean, count = 0.0, 0.0, 0
+    for j in range(begin, end):
+        d = x[j] - tau
+        if d > 0.0 and upper[j] > 0.0:
+            at += image[j] * min(d, upper[j])
+            if d < upper[j]:
+                mean += image[j]
+                count += 1
+    mean = mean / count if tight and count > 0 else 0.0
+    curved = 0.0
+    if not (tight and count == 1):
+        for j in range(begin, end):
+            d = x[j] - tau
+            if d > 0.0 and d < upper[j]:
+                curved += (image[j] - mean) ** 2
+    return at, curved
+
+
+@kernel
+def respond(v, push, image, upper, relation, total, first, todo, reach, square):  # type: ignore[no-untyped-def]
+    """Of x = Proj(v + push a), term by term: a'x, and the squared norm of P a for its free columns."""
+    x = np.empty(v.size)
+    for b in range(todo.size):
+        if todo[b]:
+            reach[b], square[b] = _response(
+                v, push[b], image, upper, relation[b], total[b], first[b], first[b + 1], x
+            )
+
+
+@kernel
+def _solve_log(v, sigma, image, upper, relation, total, begin, end, w, beta, scale, guess, x):  # type: ignore[no-untyped-def]
+    """Root s of s = w / (beta + a'x(s)), x(s) = Proj(v + sigma s a), from a guess; a'x there."""
+    if end == begin + 1 and w > 0.0 and relation != EXACTLY and image[begin] > 0.0:  # no sum row to share
+        most, a = upper[begin] if relation == NO_TOTAL else min(upper[begin], total), image[begin]
+        far, gain = beta + a * v[begin], sigma * a * a * w
+        root = np.sqrt(far * far + 4.0 * gain)
+        far = 0.5 * (root + far) if far > 0.0 else 2.0 * gain / max(root - far, 1e-300)
+        at = a * min(max((far - beta) / a, 0.0), most)
+        return w / (far if at == far - beta else max(beta + at, 1e-300)), at
+    low, high, at = -np.inf, np.inf, 0.0
+    for _ in range(SLOPE_STEPS):
+        at, square = _response(v, sigma * guess, image, upper, relation, total, begin, end, x)
+        kappa = sigma * square
+        flat = w / max(beta + at, 1e-300)
+        if guess < flat:
+            low = guess
+        elif guess > flat:
+            high = guess
+        new = flat
+        if kappa > 0.0 and w > 0.0:  # by the proximal point of the logarithm, without cancellation
+            far = at - kappa * guess + beta
+            root = np.sqrt(far * far + 4.0 * kappa * w)
+            new = w / (0.5 * (root + far)) if far > 0.0 else (root - far) / (2.0 * kappa)
+        # far from the root the slope may be far too steep, or infinite
+        reach = EXPANSION * max(abs(guess), scale)
+        if high == np.inf:
+            new = min(new, guess + reach)
+        if low == -np.inf:
+            new = max(new, guess - reach)
+        if abs(new - guess) <= SLOPE_CLOSE * abs(guess) or guess == flat:
+            break  # before rounding leaves the bracket
+        if new > low and new < high:
+            guess = new
+        elif low == -np.inf:
+            guess = high - reach
+        elif high == np.inf:
+            guess = low + reach
+        elif low > 0.0 and high > EXPANSION * low:
+            guess = np.sqrt(low * high)
+        else:
+            guess = 0.5 * (low + high)
+    return guess, at
+
+
+@kernel
+def solve_logs(v, sigma, image, upper, relation, total, first, own, weight, offset, scale, s, t):  # type: ignore[no-untyped-def]
+    """Roots s of s = weight / (offset + a'x(s)) for all logarithms, from guesses; a'x there."""
+    x = np.empty(v.size)
+    for b in range(own.size):
+        if own[b]:
+            s[b], t[b] = _solve_log(
+                v,
+                sigma,
+                image,
+                upper,
+                relation[b],
+                total[b],
+                first[b],
+                first[b + 1],
+                weight[b],
+                offset[b],
+                scale[b],
+                s[b],
+                x,
+            )
+
+
+@kernel
+def step_to(v, sigma, image, upper, relation, total, begin, end, w, beta, scale, guess, x):  # type: ignore[no-untyped-def]
+    """Minimiser of |x - v|^2 / (2 sigma) - w log(beta + a'x) over X_q in ``x``; returns its slope s."""
+    s, _ = _solve_log(v, sigma, image, upper, relation, total, begin, end, w, beta, scale, guess, x)
+    top, mass = -np.inf, 0.0
+    for j in range(begin, end):
+        x[j] = v[j] + (sigma * s * image[j] if image[j] > 0.0 else 0.0)
+        top = max(top, x[j])
+        if x[j] > 0.0:
+            mass += min(x[j], upper[j])
+    tight = relation == EXACTLY or (relation == AT_MOST and mass > total)
+    tau = multiplier(x[begin:end], upper[begin:end], total, top - total) if tight else 0.0
+    for j in range(begin, end):
+        x[j] = min(max(x[j] - tau, 0.0), upper[j])
+    return s
+
+
+@kernel
+def tangent_parts(first, image, block, free, tight, start):  # type: ignore[no-untyped-def]
+    """v = P a of every term, P the projection onto its free columns (of sum 0 if ``tight``), and v'v."""
+    v, square = np.zeros(image.size), np.zeros(block.size)
+    for b in range(block.size):
+        shift = start[block[b]] - first[b]
+        mean, count = 0.0, 0
+        for j in range(first[b], first[b + 1]):
+            if free[j + shift]:
+                mean += image[j]
+                count += 1
+        if count == 0 or (tight[block[b]] and count == 1):
+            continue
+        mean = mean / count if tight[block[b]] else 0.0
+        for j in range(first[b], first[b + 1]):
+            if free[j + shift]:
+                v[j] = image[j] - mean
+                square[b] += v[j] * v[j]
+    return v, square
+
+
+@kernel
+def _row_sums(w, begin, v, first, last, index, total, touched, seen):  # type: ignore[no-untyped-def]
+    """A_q v_q on the rows that ``index`` numbers, in ``total``; how many rows, named in ``touched``."""
+    count = 0
+    for j in range(first, last):
+        if v[j] == 0.0:
+            continue
+        for k in range(w.pointer[begin + j - first], w.pointer[begin + j - first + 1]):
+            r = index[w.row[k]]
+            if r < 0:
+                continue
+            if not seen[r]:
+                seen[r] = True
+                touched[count] = r
+                count += 1
+            total[r] += v[j] * w.value[k]
+    return count
+
+
+@kernel
+def rank_one_hessian(w, block, first, v, rho, index, hessian):  # type: ignore[no-untyped-def]
+    """Subtract sum_q rho_q (A_q v_q)(A_q v_q)' from a matrix of the rows that ``index`` numbers."""
+    size = hessian.shape[0]
+    total, touched, seen = np.zeros(size), np.empty(size, np.int64), np.zeros(size, np.bool_)
+    for b in range(block.size):
+        if rho[b] == 0.0:
+            continue
+        begin = w.first[block[b]]
+        count = _row_sums(w, begin, v, first[b], first[b + 1], index, total, touched, seen)
+        for a in range(count):
+            part = rho[b] * total[touched[a]]
+            for c in range(count):
+                hessian[touched[a], touched[c]] -= part * total[touched[c]]
+        for a in range(count):
+            total[touched[a]], seen[touched[a]] = 0.0, False
+
+
+@kernel
+def rank_one_diagonal(w, block, first, v, rho):  # type: ignore[no-untyped-def]
+    """Diagonal of sum_q rho_q (A_q v_q)(A_q v_q)'."""
+    size = w.lower_row.size
+    total, touched, seen = np.zeros(size), np.empty(size, np.int64), np.zeros(size, np.bool_)
+    every, diagonal = np.arange(size), np.zeros(size)
+    for b in range(block.size):
+        if rho[b] == 0.0:
+            continue
+        begin = w.first[block[b]]
+        count = _row_sums(w, begin, v, first[b], first[b + 1], every, total, touched, seen)
+        for a in range(count):
+            diagonal[touched[a]] += rho[b] * total[touched[a]] ** 2
+            total[touched[a]], seen[touched[a]] = 0.0, False
+    return diagonal
+
+
+@kernel
+def rank_one_times(w, block, first, v, rho, d):  # type: ignore[no-untyped-def]
+    """sum_q rho_q (A_q v_q)(A_q v_q)' d"""
+    result = np.zeros(d.size)
+    for b in range(block.size):
+        if rho[b] == 0.0:
+            continue
+        begin, along = w.first[block[b]] - first[b], 0.0
+        for j in range(first[b], first[b + 1]):
+            for k in range(w.pointer[begin + j], w.pointer[begin + j + 1]):
+                along += v[j] * w.value[k] * d[w.row[k]]
+        along *= rho[b]
+        for j in range(first[b], first[b + 1]):
+            for k in range(w.pointer[begin + j], w.pointer[begin + j + 1]):
+                result[w.row[k]] += along * v[j] * w.value[k]
+    return result

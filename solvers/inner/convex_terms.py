@@ -1,0 +1,107 @@
+"""Convex terms on a working set: their images in its units, tangents, the gap, and a first step length."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter.proof.pricing import dot
+from copter.proof.tangents import tangent_bound
+from copter.solvers.inner.convex_kernels import term_centres
+from copter.solvers.inner.scaling import root_mean_square
+from copter.solvers.inner.working_set import WorkingSet
+from copter.store.slabs import spread
+from copter.store.store import NO_TOTAL
+from copter.terms.batch import TermBatch
+from copter.terms.convex import Floats
+
+_IDLE = 1e-3
+"""A term whose image is below this share of a fair one is taken to be at the fair one, for its scale."""
+
+
+class WorkingTerms:
+    """The terms of the requests of a working set, which holds all columns of these requests.
+
+    Parameters
+    ----------
+    working : WorkingSet
+    batch : TermBatch
+
+    Attributes
+    ----------
+    block : (k,) block of each term
+    first : (k + 1,) where the columns of each term begin, in the arrays below
+    columns : (n,) columns of the set that belong to terms, term after term
+    image : (n,) a in the units of the set's columns
+    owner : (n,) term of each of these columns
+    start : (k,) ``first`` without its last
+    upper : (n,) bounds of these columns
+    """
+
+    def __init__(self, working: WorkingSet, batch: TermBatch) -> None:
+        self.working, self.block = working, np.searchsorted(working.slot, batch.slot)
+        self.batch = batch.in_units(working.total[self.block], working.cost_scale)
+        self.first, sizes = batch.first, np.diff(batch.first)
+        self.columns = columns = spread(working.first[self.block], sizes)
+        self.image: Floats = batch.image * working.column_scale[columns]
+        self.owner = np.repeat(np.arange(sizes.size), sizes)
+        self.start = batch.first[:-1]
+        self.upper: Floats = working.upper[columns]
+        self._curved = np.zeros(working.slot.size, np.bool_)
+        self._curved[self.block] = True
+        self._nowhere = np.zeros(working.column.size)
+
+    @property
+    def logs(self) -> bool:
+        """Whether all terms are logarithms that kernels know."""
+        return bool(self.batch.logs.own.all())
+
+    def images(self, x: Floats) -> Floats:
+        """a'x of every term."""
+        result: Floats = np.add.reduceat(self.image * x[self.columns], self.start)
+        return result
+
+    def value(self, x: Floats) -> float:
+        """Sum of all phi(a'x)."""
+        return float(np.sum(self.batch.value(self.images(x))))
+
+    def tilted(self, slope: Floats) -> WorkingSet:
+        """The working set with costs c + slope a: what it is with tangents in place of the terms."""
+        cost = self.working.cost.copy()
+        cost[self.columns] += np.where(self.image > 0, slope[self.owner] * self.image, 0.0)
+        return self.working._replace(cost=cost)
+
+    def gap(self, x: Floats, y: Floats) -> tuple[float, float, float]:
+        """As :meth:`WorkingSet.gap`; the bound is exact for the terms, whose dual residual is left out."""
+        w, t = self.working, self.images(x)
+        with np.errstate(all="ignore"):
+            sizes = np.where(t > 0, abs(self.batch.slope(t) * t), 0.0)
+        size = dot(abs(w.cost), x) + float(np.sum(sizes))
+        p = term_centres(w, self.block, self.first, y, self._nowhere, -1.0)
+        curved, _ = tangent_bound(self.batch, p, abs(p), self.image, self.upper)
+        bound, dual = w.bound(x, y, self._curved, size)
+        objective = dot(w.cost, x) + float(np.sum(self.batch.value(t)))
+        return size, objective - curved - bound, dual
+
+    def fair(self) -> Floats:
+        """Roughly how large a column gets if all columns share rows, totals and bounds evenly."""
+        w = self.working
+        size = np.maximum(abs(w.lower_row), abs(w.upper_row))
+        column = np.repeat(np.arange(w.column.size), np.diff(w.pointer))
+        asked = np.bincount(w.row, abs(w.value), w.row_scale.size)
+        share = np.where(np.isfinite(size) & (size > 0), size, np.inf)[w.row] / asked[w.row]
+        x = np.full(w.column.size, np.inf)
+        np.minimum.at(x, column, share)
+        summed = w.relation != NO_TOTAL
+        even = np.where(summed, w.total, np.inf) / np.diff(w.first)
+        x = np.minimum(np.minimum(x, w.upper), even[w.block])
+        return np.where(np.isfinite(x), x, 1.0)
+
+    def reference(self, centre: Floats) -> tuple[Floats, float, float]:
+        """Slopes that are typical around a centre, and what a column typically gets and costs there."""
+        fair = self.fair()
+        t, even = self.images(centre), self.images(fair)
+        slope = self.batch.slope(np.where(t > _IDLE * even, t, even))
+        slope = np.maximum(slope, -1e100)
+        cost = self.tilted(slope).cost
+        # no fair share is above 0 where totals or bounds close all columns
+        return slope, root_mean_square(fair) or 1.0, root_mean_square(cost) or 1.0

@@ -1,0 +1,301 @@
+"""Coordinate descent on the augmented Lagrangian of the proximal subproblem.
+
+With prices y and a penalty eta the subproblem of the proximal-point method becomes
+
+    min over x_q in X_q   c'x + |x - z|^2 / (2 sigma) + (eta / 2) dist(A x + y / eta, [l, u])^2
+
+and, when that is solved, y <- eta (s - Proj_[l,u](s)) with s = A x + y / eta.  Its partial derivatives are
+g_j = c_j + (x_j - z_j) / sigma + a_j'w with w = eta (s - Proj(s)); s is kept up to date.  A request without
+a sum row takes exact single-coordinate steps; one with a sum row moves mass between the pair of columns
+that violates optimality most (for sum(x) <= total the unused rest is a column of cost 0), so its row holds
+at every moment.  Requests that are optimal are left out of the following epochs, until all are: then
+every request is looked at once more before the epoch counts as converged.  eta grows when a
+stationary point violates the rows not much less than the last one.
+
+Sources: Yen et al. (2015), "Sparse linear programming via primal and dual augmented coordinate descent";
+thesis section 4.3.2; the pairwise step is Platt's (1998), with working sets by maximal violation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
+from copter.store.store import AT_MOST, NO_TOTAL
+
+_EPOCHS = 100
+_EPOCHS_A_CALL = 20
+_PAIR_STEPS = 8
+_PENALTY = 1.0
+_PENALTY_GROWTH = 4.0
+_FIRST_GROWTH = 16.0
+_PENALTY_LIMIT = 1e4
+_ELASTIC_STEPS = 9
+_FAR = 1e6
+"""A row bound of more than this, in units of a typical request, says nothing of how large x is."""
+_SHRINK = 0.5
+
+
+class CoordinateDescent:
+    """Inner solver by coordinate descent; keeps its allocation between calls.
+
+    Parameters
+    ----------
+    working : WorkingSet
+    stop : callable
+        Asked before every multiplier step whether to give up, for deadlines.
+    """
+
+    def __init__(self, working: WorkingSet, stop: Callable[[], bool]) -> None:
+        self.working = working
+        self.stop = stop
+        column = np.repeat(np.arange(working.column.size), np.diff(working.pointer))
+        norms = np.bincount(column, working.value**2)
+        self._curvature = float(np.median(norms[norms > 0])) if norms.any() else 1.0
+        # a step of x this long is one of the whole allocation's size
+        bounds = np.minimum(abs(np.concatenate((working.lower_row, working.upper_row))), _FAR)
+        self._reach = 1.0 + float(np.linalg.norm(bounds[bounds < _FAR]))
+        self._first = _PENALTY
+        self._rows = RowTest(working)
+        self._x: NDArray[np.float64] | None = None
+
+    def solve(
+        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
+    ) -> InnerResult:
+        """Meet rows to a share ``closeness`` of their sizes; at most ``limit`` multiplier steps."""
+        w = self.working
+        tolerance = closeness * self._reach
+        most = _PENALTY_LIMIT / (sigma * self._curvature)
+        eta = self._first / sigma
+        x = centre.copy() if self._x is None else self._x.copy()
+        make_feasible(w, x)
+        far, last, iteration = runaway_price(w), np.inf, 0
+        for iteration in range(1, limit + 1):
+            shifted = row_activity(w, x) + y / eta
+            stationary = self._descend(w, x, shifted, centre, sigma, eta, tolerance)
+            y = eta * (shifted - np.clip(shifted, w.lower_row, w.upper_row))
+            violation = self._rows.worst(_complementarity(w, row_activity(w, x), y), x, closeness)
+            if violation <= 1.0 and stationary:
+                self._x = x
+                return InnerResult(x, y, True, iteration)
+            if violation > _SHRINK * last and stationary:
+                eta = min(_PENALTY_GROWTH * eta, most)
+            last = violation
+            if abs(y).max(initial=0.0) > far or self.stop():  # prices run away where rows cannot be met
+                break
+        self._x = x
+        self._first = min(_FIRST_GROWTH * self._first, _PENALTY_LIMIT / self._curvature)
+        return InnerResult(x, y, False, iteration)
+
+    def _descend(
+        self,
+        w: WorkingSet,
+        x: NDArray[np.float64],
+        shifted: NDArray[np.float64],
+        centre: NDArray[np.float64],
+        sigma: float,
+        eta: float,
+        tolerance: float,
+    ) -> bool:
+        """Epochs on x and ``shifted`` until x is stationary, the limit is reached, or it is time to stop."""
+        for _ in range(_EPOCHS // _EPOCHS_A_CALL):
+            if descend(w, x, shifted, centre, sigma, eta, tolerance, _EPOCHS_A_CALL):
+                return True
+            if self.stop():
+                break
+        return False
+
+    def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
+        """(Scaled) prices proportional to the least violation of the rows that the columns can reach.
+
+        At a minimiser x of dist(A x, [l, u])^2 / 2 over the boxes and sum rows, y = A x - Proj(A x) is a
+        Farkas ray if it is not 0: descent with zero costs, y = 0 and eta = 1, and a vanishing proximal term.
+        """
+        w = self.working._replace(cost=np.zeros_like(self.working.cost))
+        x, sigma, steps = centre.copy(), 1.0, 0
+        make_feasible(w, x)
+        while steps < min(_ELASTIC_STEPS, limit):
+            steps += 1
+            self._descend(w, x, row_activity(w, x), centre, sigma, 1.0, 1e-12)
+            centre = x.copy()
+            sigma *= 10.0
+            if self.stop():
+                break
+        activity: NDArray[np.float64] = row_activity(w, x)
+        return InnerResult(x, activity - np.clip(activity, w.lower_row, w.upper_row), False, steps)
+
+
+def _complementarity(
+    w: WorkingSet, activity: NDArray[np.float64], y: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The rows' violations, or the slack of those that have a price."""
+    excess = np.maximum(activity - w.upper_row, w.lower_row - activity)
+    idle = np.where(y > 0, w.upper_row - activity, np.where(y < 0, activity - w.lower_row, 0.0))
+    worst: NDArray[np.float64] = np.maximum(0.0, np.maximum(excess, idle))
+    return worst
+
+
+@kernel
+def row_activity(w, x):  # type: ignore[no-untyped-def]
+    """A x of a working set."""
+    activity = np.zeros(w.lower_row.size)
+    for j in range(x.size):
+        if x[j] != 0.0:
+            for k in range(w.pointer[j], w.pointer[j + 1]):
+                activity[w.row[k]] += w.value[k] * x[j]
+    return activity
+
+
+@kernel
+def make_feasible(w, x):  # type: ignore[no-untyped-def]
+    """Put every block into its box and sum row, by filling or emptying columns in order."""
+    for b in range(w.slot.size):
+        total = 0.0
+        for j in range(w.first[b], w.first[b + 1]):
+            x[j] = min(max(x[j], 0.0), w.upper[j])
+            total += x[j]
+        if w.relation[b] == NO_TOTAL:
+            continue
+        wrong = total - w.total[b]
+        for j in range(w.first[b], w.first[b + 1]):
+            if wrong > 0.0:
+                step = min(wrong, x[j])
+                x[j] -= step
+                wrong -= step
+            elif wrong < 0.0 and w.relation[b] != AT_MOST:
+                step = min(-wrong, w.upper[j] - x[j])
+                x[j] += step
+                wrong += step
+
+
+@kernel
+def _gradient(w, j, x, shifted, centre, sigma, eta):  # type: ignore[no-untyped-def]
+    slope = 0.0
+    for k in range(w.pointer[j], w.pointer[j + 1]):
+        r = w.row[k]
+        slope += w.value[k] * (shifted[r] - min(max(shifted[r], w.lower_row[r]), w.upper_row[r]))
+    return w.cost[j] + (x[j] - centre[j]) / sigma + eta * slope
+
+
+@kernel
+def _move(w, j, step, x, shifted):  # type: ignore[no-untyped-def]
+    x[j] += step
+    for k in range(w.pointer[j], w.pointer[j + 1]):
+        shifted[w.row[k]] += w.value[k] * step
+
+
+@kernel
+def _curvature(w, to, source, step, shifted, ray, eta):  # type: ignore[no-untyped-def]
+    """Curvature of the penalty along e_to - e_source, of rows violated now or after ``step``.
+
+    ``ray`` is scratch, zero on entry and on return.  A column of -1 is the unused rest of a sum row.
+    """
+    for j, sign in ((to, 1.0), (source, -1.0)):
+        if j >= 0:
+            for k in range(w.pointer[j], w.pointer[j + 1]):
+                ray[w.row[k]] += sign * w.value[k]
+    curvature = 0.0
+    for j in (to, source):
+        if j >= 0:
+            for k in range(w.pointer[j], w.pointer[j + 1]):
+                r = w.row[k]
+                there = shifted[r] + step * ray[r]
+                if (
+                    max(shifted[r], there) > w.upper_row[r]
+                    or min(shifted[r], there) < w.lower_row[r]
+                    or w.lower_row[r] == w.upper_row[r]
+                ):
+                    curvature += ray[r] * ray[r]
+                ray[r] = 0.0
+    return eta * curvature
+
+
+@kernel
+def _step(w, to, source, slope, room, shifted, ray, sigma, eta):  # type: ignore[no-untyped-def]
+    """Length of a step that surely descends: Newton's, counting every row that it would violate."""
+    prox = (1.0 if to >= 0 else 0.0) / sigma + (1.0 if source >= 0 else 0.0) / sigma
+    far = min(room, slope / (prox + _curvature(w, to, source, 0.0, shifted, ray, eta)))
+    return min(room, slope / (prox + _curvature(w, to, source, far, shifted, ray, eta)))
+
+
+@kernel
+def descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignore[no-untyped-def]
+    """Epochs until every request is stationary to ``tolerance``; returns whether they are."""
+    active = np.ones(w.slot.size, np.bool_)
+    ray = np.zeros(shifted.size)
+    everything = True
+    for _ in range(limit):
+        change = 0.0
+        for b in range(w.slot.size):
+            if active[b] or everything:
+                moved = visit(w, b, x, shifted, centre, ray, sigma, eta, tolerance)
+                active[b] = moved > tolerance
+                change = max(change, moved)
+        if change <= tolerance and everything:
+            return True
+        everything = change <= tolerance
+    return False
+
+
+@kernel
+def visit(w, b, x, shifted, centre, ray, sigma, eta, tolerance):  # type: ignore[no-untyped-def]
+    """Steps on block b; the largest violation of optimality, as the step of length sigma it allows."""
+    begin, end = w.first[b], w.first[b + 1]
+    largest = 0.0
+    unused = np.int64(-1)
+    if w.relation[b] == NO_TOTAL:
+        for j in range(begin, end):
+            gradient = _gradient(w, j, x, shifted, centre, sigma, eta)
+            if gradient < 0.0:
+                wrong = min(w.upper[j] - x[j], -sigma * gradient)
+                step = _step(w, j, unused, -gradient, w.upper[j] - x[j], shifted, ray, sigma, eta)
+            else:
+                wrong = min(x[j], sigma * gradient)
+                step = -_step(w, unused, j, gradient, x[j], shifted, ray, sigma, eta)
+            largest = max(largest, wrong)
+            if step != 0.0:
+                _move(w, j, step, x, shifted)
+        return largest
+    rest = 0.0
+    if w.relation[b] == AT_MOST:
+        rest = w.total[b]
+        for j in range(begin, end):
+            rest -= x[j]
+        rest = max(rest, 0.0)
+    for _ in range(min(2 + (end - begin) // 4, _PAIR_STEPS)):
+        to, source = unused - 1, unused - 1
+        low, high = np.inf, -np.inf
+        if w.relation[b] == AT_MOST:
+            to, low = unused, 0.0
+            if rest > 0.0:
+                source, high = unused, 0.0
+        for j in range(begin, end):
+            gradient = _gradient(w, j, x, shifted, centre, sigma, eta)
+            if gradient < low and x[j] < w.upper[j]:
+                to, low = np.int64(j), gradient
+            if gradient > high and x[j] > 0.0:
+                source, high = np.int64(j), gradient
+        if to == source or to < unused or source < unused or high <= low:
+            break
+        room = x[source] if source >= 0 else rest
+        if to >= 0:
+            room = min(room, w.upper[to] - x[to])
+        largest = max(largest, min(room, sigma * (high - low)))
+        if sigma * (high - low) <= tolerance:
+            break
+        step = _step(w, to, source, high - low, room, shifted, ray, sigma, eta)
+        if step <= 0.0:
+            break
+        if to >= 0:
+            _move(w, to, step, x, shifted)
+        else:
+            rest += step
+        if source >= 0:
+            _move(w, source, -step, x, shifted)
+        else:
+            rest -= step
+    return largest

@@ -1,0 +1,156 @@
+"""Block descent on a program with logarithms: each of their requests takes one exact step as a whole.
+
+What couples requests in the augmented Lagrangian of :mod:`copter.solvers.inner.descent`, the penalty on the
+rows, has on the columns of one request a curvature of at most eta |A_q'A_q|.  With that bound in its place
+the request's own problem is
+
+    min { g'x + phi(a'x) + |x - x_q|^2 L / 2 + |x - z_q|^2 / (2 sigma) : x in X_q },     L = eta |A_q'A_q|,
+
+which is a projection with a slope to be found, as in :mod:`copter.solvers.inner.convex_newton`: no model of
+phi, no line search, and no zigzag between columns that the curvature of phi ties together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from copter.kernels import kernel
+from copter.solvers.inner.convex_kernels import step_to
+from copter.solvers.inner.convex_terms import WorkingTerms
+from copter.solvers.inner.descent import CoordinateDescent, visit
+from copter.solvers.inner.working_set import WorkingSet
+from copter.terms.convex import Floats
+
+_CALLS, _EPOCHS_A_CALL = 10, 20
+
+
+class LogDescent(CoordinateDescent):
+    """Inner solver by block steps, for terms that are all logarithms.
+
+    Parameters
+    ----------
+    working : WorkingSet
+    terms : WorkingTerms
+    stop : callable
+    slopes : (k,) ndarray
+        Guess of phi'(a'x).
+    """
+
+    def __init__(
+        self, working: WorkingSet, terms: WorkingTerms, stop: Callable[[], bool], slopes: Floats
+    ) -> None:
+        super().__init__(working, stop)
+        self.terms = terms
+        self._term = np.full(working.slot.size, -1)
+        self._term[terms.block] = np.arange(terms.block.size)
+        self._pull, self._scale = -slopes, np.maximum(abs(slopes), 1e-300)
+        self._norms = _block_norms(working)
+
+    def _descend(
+        self,
+        w: WorkingSet,
+        x: Floats,
+        shifted: Floats,
+        centre: Floats,
+        sigma: float,
+        eta: float,
+        tolerance: float,
+    ) -> bool:
+        if w is not self.working:
+            return super()._descend(w, x, shifted, centre, sigma, eta, tolerance)
+        terms, batch = self.terms, self.terms.batch
+        packed = self._term, terms.first, terms.image, terms.upper, batch.logs.weight, batch.logs.offset
+        for _ in range(_CALLS):
+            if _epochs(
+                w,
+                (*packed, self._scale, self._norms),
+                self._pull,
+                x,
+                shifted,
+                centre,
+                sigma,
+                eta,
+                tolerance,
+                _EPOCHS_A_CALL,
+            ):
+                return True
+            if self.stop():
+                break
+        return False
+
+
+@kernel
+def _block_norms(w):  # type: ignore[no-untyped-def]
+    """Bounds on |A_q'A_q|: the largest sum of its columns, of sizes."""
+    norms, sums = np.zeros(w.slot.size), np.zeros(w.row_scale.size)
+    for b in range(w.slot.size):
+        for j in range(w.first[b], w.first[b + 1]):
+            for k in range(w.pointer[j], w.pointer[j + 1]):
+                sums[w.row[k]] += abs(w.value[k])
+        for j in range(w.first[b], w.first[b + 1]):
+            total = 0.0
+            for k in range(w.pointer[j], w.pointer[j + 1]):
+                total += abs(w.value[k]) * sums[w.row[k]]
+            norms[b] = max(norms[b], total)
+        for j in range(w.first[b], w.first[b + 1]):
+            for k in range(w.pointer[j], w.pointer[j + 1]):
+                sums[w.row[k]] = 0.0
+    return norms
+
+
+@kernel
+def _epochs(w, terms, pull, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignore[no-untyped-def]
+    """Epochs until every request is stationary to ``tolerance``; returns whether they are."""
+    term, first, image, upper, weight, offset, scale, norms = terms
+    ray = np.zeros(shifted.size)
+    v, new = np.empty(image.size), np.empty(image.size)
+    active, everything = np.ones(w.slot.size, np.bool_), True
+    for _ in range(limit):
+        change = 0.0
+        for b in range(w.slot.size):
+            if not (active[b] or everything):
+                continue
+            q = term[b]
+            if q < 0:
+                moved = visit(w, b, x, shifted, centre, ray, sigma, eta, tolerance)
+            else:
+                curvature = eta * norms[b]
+                step = 1.0 / (1.0 / sigma + curvature)
+                begin, end, shift = first[q], first[q + 1], w.first[b] - first[q]
+                for j in range(begin, end):
+                    g = w.cost[j + shift]
+                    for k in range(w.pointer[j + shift], w.pointer[j + shift + 1]):
+                        r = w.row[k]
+                        over = shifted[r] - min(max(shifted[r], w.lower_row[r]), w.upper_row[r])
+                        g += eta * w.value[k] * over
+                    v[j] = step * (centre[j + shift] / sigma + curvature * x[j + shift] - g)
+                pull[q] = step_to(
+                    v,
+                    step,
+                    image,
+                    upper,
+                    w.relation[b],
+                    w.total[b],
+                    begin,
+                    end,
+                    weight[q],
+                    offset[q],
+                    scale[q],
+                    pull[q],
+                    new,
+                )
+                moved = 0.0
+                for j in range(begin, end):
+                    d = new[j] - x[j + shift]
+                    moved = max(moved, abs(d) * sigma / step)
+                    x[j + shift] = new[j]
+                    for k in range(w.pointer[j + shift], w.pointer[j + shift + 1]):
+                        shifted[w.row[k]] += w.value[k] * d
+            active[b] = moved > tolerance
+            change = max(change, moved)
+        if change <= tolerance and everything:
+            return True
+        everything = change <= tolerance
+    return False

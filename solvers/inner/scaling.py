@@ -1,0 +1,174 @@
+"""Units in which typical figures of a working set are about 1, whatever the units of the program are.
+
+Entries are evened out by geometric means, which no unit of a row or a column can mislead; then, where columns
+are not tied by a sum row, by Ruiz' passes (Ruiz 2001), and by what is typical of the bounds of all that is
+connected.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.proof.measure import components, medians
+from copter.proof.pricing import dot
+from copter.store.store import EXACTLY
+
+_MEAN_PASSES, _RUIZ_PASSES = 4, 8
+_SAME_COST = 1e-14
+"""Costs of a request that differ by no more than this share of them are equal but for rounding."""
+
+
+@kernel
+def weights(pointer, row, value, first, total, decided, summed, m):  # type: ignore[no-untyped-def]
+    """How much of its rows each column uses compared with others, by geometric means: in no unit.
+
+    The columns of a sum row have the same weight, at values of its total; where all requests have the same
+    unit that is the total, up to a factor.  Columns that no sum row ties have one each, at values of 1.
+    """
+    size = np.zeros(value.size)  # logarithms of entries
+    for b in range(total.size):
+        for k in range(pointer[first[b]], pointer[first[b + 1]]):
+            if value[k] != 0.0:
+                size[k] = np.log(abs(value[k]) * (total[b] if summed[b] else 1.0))
+    weight = np.zeros(pointer.size - 1)
+    for _ in range(_MEAN_PASSES):
+        mean, count = np.zeros(m), np.zeros(m)
+        for b in range(total.size):
+            if not decided[b]:
+                for j in range(first[b], first[b + 1]):
+                    for k in range(pointer[j], pointer[j + 1]):
+                        if value[k] != 0.0:
+                            mean[row[k]] += size[k] - weight[j]
+                            count[row[k]] += 1.0
+        for r in range(m):
+            mean[r] /= max(1.0, count[r])
+        for b in range(total.size):
+            along, entries, begin = 0.0, 0, first[b]
+            for j in range(first[b], first[b + 1]):
+                for k in range(pointer[j], pointer[j + 1]):
+                    if value[k] != 0.0 and count[row[k]] > 0.0:
+                        along += size[k] - mean[row[k]]
+                        entries += 1
+                if not summed[b] or j + 1 == first[b + 1]:
+                    weight[begin : j + 1] = along / max(1, entries)
+                    along, entries, begin = 0.0, 0, j + 1
+    return np.exp(weight)
+
+
+def typical(weights: NDArray[np.float64]) -> float:
+    """Mean of weights, each weighted by itself; 1 where there are none."""
+    most = float(weights.max(initial=0.0))
+    if not most:
+        return 1.0
+    shares = weights / most
+    return most * dot(shares, shares) / float(shares.sum())
+
+
+class Levels(NamedTuple):
+    """What is typical of rows and of columns, and whether anything says so."""
+
+    rows: NDArray[np.float64]
+    columns: NDArray[np.float64]
+    known: bool
+
+
+def levels(
+    block: NDArray[np.int64],
+    single: NDArray[np.bool_],
+    pointer: NDArray[np.int64],
+    row: NDArray[np.uint32],
+    row_scale: NDArray[np.float64],
+    lower_row: NDArray[np.float64],
+    upper_row: NDArray[np.float64],
+    upper: NDArray[np.float64],
+) -> Levels:
+    """Typical values where no sum row tells: by bounds of rows, else of columns, of what is connected."""
+    m = row_scale.size
+    group = np.cumsum(single | (np.diff(block, prepend=-1) > 0)) - 1  # a sum row ties its columns
+    n = int(group[-1]) + 1
+    of_group, of_row, count = components(row, np.repeat(group, np.diff(pointer)), m, n)
+    of_column = of_group[group]
+    used = np.bincount(row, minlength=m) > 0
+    sides = np.where(used, abs(lower_row) * row_scale, 0.0), np.where(used, abs(upper_row) * row_scale, 0.0)
+    by_row = medians(np.tile(of_row, 2), np.concatenate(sides), count)
+    level = np.where(by_row > 0, by_row, medians(of_column, np.where(single, upper, 0.0), count))
+    known = bool((level > 0).any())
+    level[of_column[~single]] = 1.0
+    level[level == 0] = 1.0
+    return Levels(level[of_row], level[of_column], known)
+
+
+@kernel
+def without_forced(first, relation, cost, upper):  # type: ignore[no-untyped-def]
+    """Costs without what a request with sum(x) == total pays in any case."""
+    rest = cost.copy()
+    for b in range(relation.size):
+        if relation[b] != EXACTLY:
+            continue
+        least, most = np.inf, -np.inf
+        for j in range(first[b], first[b + 1]):
+            if upper[j] > 0.0:
+                least, most = min(least, cost[j]), max(most, cost[j])
+        forced = least if least > 0.0 else (most if most < 0.0 else 0.0)
+        for j in range(first[b], first[b + 1]):
+            rest[j] = cost[j] - forced
+            if abs(rest[j]) <= _SAME_COST * abs(forced):
+                rest[j] = 0.0
+    return rest
+
+
+def scales(
+    row: NDArray[np.uint32],
+    value: NDArray[np.float64],
+    pointer: NDArray[np.int64],
+    single: NDArray[np.bool_],
+    unit: NDArray[np.float64],
+    m: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Factors that give rows unit norm, and before that even out the columns that no sum row ties (Ruiz)."""
+    row_scale, column_scale = np.ones(m), unit.copy()
+    size = abs(value) * np.repeat(unit, np.diff(pointer))
+    if single.any() and size.size:
+        _even_out(pointer, row, size, single, row_scale, column_scale)
+    row_scale *= _inverse_root(np.asarray(np.bincount(row, size * size, m), np.float64))
+    return row_scale, column_scale
+
+
+@kernel
+def _even_out(pointer, row, size, single, row_scale, column_scale):  # type: ignore[no-untyped-def]
+    """Ruiz' passes: scales entries (in place), rows and columns by the roots of their largest entries.
+
+    Before that rows alone, by their largest entries: from then on no unit of a row matters.
+    """
+    for turn in range(_RUIZ_PASSES + 1):
+        largest = np.zeros(row_scale.size)
+        for k in range(size.size):
+            largest[row[k]] = max(largest[row[k]], size[k])
+        for r in range(largest.size):
+            if turn > 0:
+                largest[r] = np.sqrt(largest[r])
+            largest[r] = 1.0 / largest[r] if largest[r] > 0.0 else 1.0
+            row_scale[r] *= largest[r]
+        for j in range(single.size):
+            top = 0.0
+            for k in range(pointer[j], pointer[j + 1]):
+                top = max(top, size[k])
+            factor = 1.0 / np.sqrt(top) if single[j] and top > 0.0 and turn > 0 else 1.0
+            column_scale[j] *= factor
+            for k in range(pointer[j], pointer[j + 1]):
+                size[k] *= factor * largest[row[k]]
+
+
+def _inverse_root(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 / sqrt, and 1 where the value is 0."""
+    return 1.0 / np.sqrt(np.where(values > 0, values, 1.0))
+
+
+def root_mean_square(values: NDArray[np.float64]) -> float:
+    """Of the values that are not 0; 0 where there are none."""
+    return math.sqrt(dot(values, values) / max(1, int(np.count_nonzero(values))))

@@ -1,0 +1,1 @@
+"""The proximal point method: steps, working sets that grow, and when they end."""

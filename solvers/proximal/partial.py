@@ -1,0 +1,255 @@
+"""Steps in which only some requests of a large program move; the others keep their allocation.
+
+At prices y the gap of an allocation x is a sum of losses, one a request and one a row:
+
+    c'x - d(y) = sum_q { p_q'x_q - min p_q'z over z in X_q } + sum_i y_i (u_i - A_i x)      (y_i < 0: l_i)
+
+A round after small changes starts with few losses, however many requests share the optimum.  So only those
+with a loss of their own move, and of the requests that use a row with a loss, or a violated one, as many as
+it takes to make up for it, and some more: a share `need_i` of them,
+
+    need_i = patience * | what row i lacks, or has too much | / | A_i | |x|.
+
+Which ones is decided by a hash of their slot, so that the choice is the same for any number of threads.
+All others are held: their usage is taken off the rows.  Rows that are far from their bounds are left out
+too, unless they are all that bounds a column, and come in if the step would violate them.  The certificate
+is always that of the whole program, so a choice that was too narrow shows as a gap, and is widened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.proof.certificate import SparseX, merged, row_activity
+from copter.proof.pricing import Pricing, chunk_bounds, run_chunks, view_of
+from copter.solvers.inner.working_set import Held, gather, union
+from copter.solvers.proximal.steps import Budget, run_steps
+from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+
+_PATIENCE, _MORE_PATIENCE = 5.0, 8.0
+_LEAST_NEED = 0.01
+"""Share of the requests of a row with a price that may move even if the row lacks nothing."""
+_NEAR = 0.15
+"""A row is near its bound if less than this share of it is left."""
+_IGNORED = 0.2
+_MOST = 0.5
+_SHORT = 1e-2
+_ROW_PASSES = 4
+_FIRST_SIGMA = 20.0
+_GOAL_SHARE = 0.3
+
+
+class Moved(NamedTuple):
+    """Where a partial step ended: allocation, prices of row slots, columns that could move."""
+
+    x: SparseX
+    y: NDArray[np.float64]
+    columns: int
+
+
+class PartialSteps:
+    """Partial steps of one solve; the requests that move accumulate.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+    budget : Budget
+    """
+
+    def __init__(self, program: ContinualProgram, budget: Budget) -> None:
+        self.program, self.store, self.budget = program, program.store, budget
+        self._patience = _PATIENCE
+        self._last_y = np.zeros(self.store.rows.size)
+        self._moves = np.zeros(self.store.requests.size, np.bool_)
+        self._needed = _needed(view_of(self.store), self.store.rows.size)
+
+    def step(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, size: float) -> Moved | None:
+        """One step from (x, y) with a pass at y; None if this leads no further.
+
+        ``size`` is what the gap is relative to.  It leads no further if most requests would have to move, if
+        none moves that did not before, or if a ray shows that there is no optimum.
+        """
+        budget, store, moves = self.budget, self.store, self._moves
+        before = np.count_nonzero(moves)
+        activity, weight = self._choose(x, y, pricing, size)
+        self._patience *= _MORE_PATIENCE
+        if not before < np.count_nonzero(moves) <= _MOST * len(self.program):
+            return None
+        among, own = moves[pricing.slot], moves[x.slot]
+        moved, kept = x.where(own), x.where(~own)
+        slot, column = union(pricing.slot[among], pricing.column[among], moved.slot, moved.column)
+        usage = row_activity(store, kept, threads=budget.threads)
+        seen = (self._room(activity, weight) < _NEAR) | (y != 0) | self._needed
+        for _ in range(_ROW_PASSES):
+            working = gather(store, slot, column, Held(usage, seen))
+            steps = run_steps(
+                self.program,
+                working,
+                "newton",
+                budget,
+                moved,
+                y,
+                first=_FIRST_SIGMA,
+                goal=_GOAL_SHARE * budget.tolerance,
+            )
+            if steps.ray is not None:
+                return None
+            moved, y = steps.x, steps.y
+            room = self._room(usage + row_activity(store, moved, threads=budget.threads), weight)
+            if budget.late() or not (~seen & (room < -budget.tolerance)).any():
+                break
+            seen |= room < _NEAR
+        self._last_y = y
+        return Moved(merged(kept, moved), y, slot.size)
+
+    def _room(self, activity: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What is left of each row, relative to its bound, or to what flows through it if that is more."""
+        rows = self.store.rows
+        lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
+        room = np.full(rows.size, np.inf)
+        for left, bound in ((upper - activity, upper), (activity - lower, lower)):
+            bounded = np.isfinite(bound)
+            size = np.maximum(np.maximum(abs(bound[bounded]), weight[bounded]), 1e-300)
+            room[bounded] = np.minimum(room[bounded], left[bounded] / size)
+        return room
+
+    def _choose(
+        self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, size: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Let more requests move; returns A x and |A| |x|."""
+        store, budget = self.store, self.budget
+        view, rows = view_of(store), store.rows
+        first = np.concatenate(([0], np.cumsum(np.bincount(x.slot, minlength=view.n_columns.size))))
+        bounds = chunk_bounds(view.n_columns)
+        loss = np.zeros(view.n_columns.size)
+        parts = run_chunks(
+            lambda k: _losses(
+                view, y, pricing.marginal, first, x.column, x.value, bounds[k], bounds[k + 1], loss
+            ),
+            bounds.size - 1,
+            budget.threads,
+        )
+        activity, weight, reach = np.zeros(y.size), np.zeros(y.size), np.zeros(y.size)
+        for part in parts:
+            activity += part[0]
+            weight += part[1]
+            reach += part[2]
+        lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
+        # what a row is worth, in units of cost: prices of rows in different units do not compare
+        extent = np.maximum(np.minimum(abs(upper), abs(lower)), weight)
+        extent = np.where(np.isfinite(extent) & (extent > 0), extent, 1.0)
+        worth, last_worth = abs(y) * extent, abs(self._last_y) * extent
+        priced = worth > 1e-9 * worth.max(initial=0.0)
+        lack = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
+        lack = np.where(priced, abs(np.where(y > 0, upper, lower) - activity), lack)
+        movable = np.where((activity > upper) | (activity < lower), weight, reach)
+        lack = np.minimum(lack, 1e100)
+        need = self._patience * lack / np.maximum(movable, np.maximum(1e-9 * lack, 1e-100))
+        need = np.maximum(need, np.where(priced, self._patience * _LEAST_NEED, 0.0))
+        # rows that were short for what moved, but are not for all: others should make room on them
+        top = last_worth.max(initial=0.0)
+        blocking = (last_worth > _SHORT * top) & (worth <= _SHORT * top)
+        missing = extent * (float((abs(y) * lack)[priced].sum()) / top if top else 0.0)
+        room = np.minimum(1.0, self._patience * missing / np.maximum(weight, missing + 1e-300))
+        need = np.where(blocking, np.maximum(need, room), need)
+        limit = _threshold(loss, _IGNORED * budget.tolerance * size)
+        salt, moves = store.clock, self._moves
+        run_chunks(
+            lambda k: _choose(view, need, loss, limit, salt, bounds[k], bounds[k + 1], moves),
+            bounds.size - 1,
+            budget.threads,
+        )
+        return activity, weight
+
+
+def _threshold(loss: NDArray[np.float64], ignored: float) -> float:
+    """Loss such that the smaller ones add up to no more than ``ignored``."""
+    ascending = np.sort(loss[loss > 0])
+    within = int(np.searchsorted(np.cumsum(ascending), ignored, side="right"))
+    return float(ascending[within - 1]) if within else 0.0
+
+
+@kernel
+def _losses(view, y, marginal, first, column, value, begin, end, loss):  # type: ignore[no-untyped-def]
+    """Loss of requests [begin, end); A x and |A| |x| of their allocation."""
+    activity, weight, reach = np.zeros(y.size), np.zeros(y.size), np.zeros(y.size)
+    for q in range(begin, end):
+        n = view.n_columns[q]
+        if n == 0:
+            continue
+        usage, start = view.usage[q], view.cost_start[q]
+        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+        level, placed, lost = marginal[q], 0.0, 0.0
+        for k in range(first[q], first[q + 1]):
+            j, xj = column[k], value[k]
+            p = view.scale[q] * view.cost[start + j]
+            for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+                r, a = np.uint32(view.row[e]), view.value[e] * xj
+                p += y[r] * view.value[e]
+                activity[r] += a
+                weight[r] += abs(a)
+            lost += max(0.0, p - level) * xj
+            placed += xj
+        if view.relation[q] != NO_TOTAL:
+            for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + n]):
+                reach[np.uint32(view.row[e])] += abs(view.value[e]) * view.total[q]
+        if view.relation[q] == AT_MOST:
+            lost -= level * (view.total[q] - placed)
+        elif view.relation[q] == EXACTLY:
+            lost += abs((view.total[q] - placed) * level)
+            if abs(view.total[q] - placed) > 1e-9 * view.total[q]:
+                lost = np.inf  # it must move, whatever that costs
+        else:
+            lost = np.inf  # boxes: columns are independent, and their marginal price says nothing
+        loss[q] = lost
+    return activity, weight, reach
+
+
+@kernel
+def _needed(view, rows):  # type: ignore[no-untyped-def]
+    """Rows of the columns that nothing but rows may bound: without them a step could be endless."""
+    needed = np.zeros(rows, np.bool_)
+    for q in range(view.n_columns.size):
+        if view.relation[q] != NO_TOTAL:
+            continue
+        pointer, entry = view.pointer_start[view.usage[q]], view.entry_start[view.usage[q]]
+        for j in range(view.n_columns[q]):
+            cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+            if cap == np.inf:
+                for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+                    needed[np.uint32(view.row[e])] = True
+    return needed
+
+
+@kernel
+def _draw(slot, salt):  # type: ignore[no-untyped-def]
+    """A number in [0, 1) that looks random (splitmix64)."""
+    z = np.uint64(slot) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt) * np.uint64(0xD1342543DE82EF95)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return float((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def _choose(view, need, loss, limit, salt, begin, end, moves):  # type: ignore[no-untyped-def]
+    """Mark the requests of [begin, end) that move too."""
+    for q in range(begin, end):
+        n = view.n_columns[q]
+        if n == 0 or moves[q]:
+            continue
+        usage = view.usage[q]
+        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+        move = loss[q] > limit or view.relation[q] == NO_TOTAL
+        if not move:
+            share = 0.0
+            for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + n]):
+                share = max(share, need[np.uint32(view.row[e])])
+            move = share > 0.0 and _draw(q, salt) < share
+        moves[q] = move

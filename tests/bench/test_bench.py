@@ -1,0 +1,248 @@
+"""Benchmarks on tiny sizes: the documents have the fields they promise, and the figures belong together."""
+
+import json
+import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+from typer.testing import CliRunner
+
+from copter.bench.recording import Recorded
+from copter.bench.rounds import Measured, SolverSettings, measure, measure_isolated
+from copter.bench.rounds import warm_up as warm_up_solver
+from copter.bench.summary import ablation, keeps_edits, spread, summarise
+from copter.bench.updates import RATIOS, measure_updates
+from copter.cli.main import app
+from copter.problems.sia.course import WARM_UP, Size, record_sia
+from copter.proof.pricing import available_threads
+from copter.solvers.base import SOLVERS, make_solver
+
+RECORD = {
+    "solver",
+    "round",
+    "n_variables",
+    "n_rows",
+    "nnz",
+    "t_edit",
+    "t_solve",
+    "t_shim",
+    "t_total",
+    "status",
+}
+RECORD |= {
+    "primal_residual",
+    "gap",
+    "objective",
+    "bound",
+    "integral_objective",
+    "integral_gap",
+    "churn",
+    "iterations",
+}
+RECORD |= {"t_store", "t_certify"}
+ROUNDS = 3
+SMALL = Size(128, 12, 2)
+
+
+@pytest.fixture(autouse=True)
+def small_warm_up(monkeypatch):
+    """Commands under test warm up on a few jobs only."""
+    monkeypatch.setattr("copter.problems.sia.course.WARM_UP", SMALL)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory) -> Recorded:
+    folder = tmp_path_factory.mktemp("sia")
+    return record_sia(folder, gpus=128, jobs=20, rounds=ROUNDS, seed=0, warm_up=SMALL)
+
+
+@pytest.fixture(scope="module")
+def measured(recorded) -> list[Measured]:
+    return [measure(recorded, SolverSettings(name, tolerance=1e-6)) for name in ("copter", "highs-simplex")]
+
+
+def test_a_record_per_round_has_every_field(measured):
+    for one in measured:
+        assert [record["round"] for record in one.records] == list(range(ROUNDS))
+        for record in one.records:
+            assert set(record) >= RECORD
+            assert record["status"] == "optimal"
+            assert record["t_total"] == pytest.approx(record["t_edit"] + record["t_solve"] + record["t_shim"])
+
+
+def test_solvers_see_the_same_rounds_and_agree(measured):
+    for first, second in zip(measured[0].records, measured[1].records, strict=True):
+        assert first["n_variables"] == second["n_variables"] and first["nnz"] == second["nnz"]
+        assert first["objective"] == pytest.approx(second["objective"], rel=1e-5)
+        for record in (first, second):
+            assert record["bound"] <= record["integral_objective"] * (1 + 1e-9)
+
+
+def test_edits_of_the_store_are_copter_s_time_only(measured):
+    copter, highs = measured
+    assert all(record["t_edit"] >= record["t_store"] > 0 for record in copter.durable.records)
+    assert all(record["t_certify"] == pytest.approx(0.0, abs=1e-9) for record in copter.durable.records)
+    assert all(record["t_certify"] > 0 for record in highs.records)
+    assert SOLVERS["highs-simplex"] and not make_solver("highs-simplex").edits_in_place
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_solver_names_what_it_stops_at(name):
+    own = SolverSettings(name, tolerance=1e-4, mip_gap=0.01).make().stopping()
+    assert own and all(isinstance(value, float) for value in own.values())
+    if name in ("highs-hot", "highs-simplex"):
+        assert max(own.values()) <= 1e-7
+    if name == "highs-milp":
+        assert own == {"mip_rel_gap": 0.01}
+    if name.startswith("copter"):
+        assert own == {"tolerance": 1e-4}
+
+
+@pytest.mark.slow
+def test_nothing_is_compiled_or_loaded_after_the_warm_up(tmp_path):
+    """In a process of its own: no kernel gets a signature that it did not have before the timed rounds."""
+    recorded = record_sia(tmp_path, gpus=2048, jobs=200, rounds=2, seed=1, warm_up=WARM_UP)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        late, threads = pool.submit(_late_kernels, recorded).result()
+    assert late == []
+    assert threads or available_threads() == 1
+
+
+def _late_kernels(recorded):
+    settings = SolverSettings("copter", tolerance=1e-4)
+    warm_up_solver(recorded, settings)
+    threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("copter")]
+    before = _signatures()
+    measure(Recorded(recorded.rounds, recorded.rounds, recorded.shim), settings)
+    return sorted(name for name, count in _signatures().items() if count != before.get(name)), threads
+
+
+def _signatures():
+    """Number of loaded signatures of every kernel of the package."""
+    modules = [module for name, module in sorted(sys.modules.items()) if name.startswith("copter.")]
+    return {
+        f"{module.__name__}.{name}": len(value.signatures)
+        for module in modules
+        for name, value in vars(module).items()
+        if hasattr(value, "signatures") and hasattr(value, "py_func")
+    }
+
+
+def test_copter_starts_warm_after_the_first_round(measured):
+    assert [record["warm_started"] for record in measured[0].records] == [False, True, True]
+
+
+def test_an_isolated_replay_also_knows_its_peak_memory(recorded):
+    one = measure_isolated(recorded, SolverSettings("copter", tolerance=1e-6))
+    assert len(one.records) == ROUNDS
+    assert 50 < one.peak_memory_mb < 2000
+
+
+def record(number, seconds, status="optimal", gap=0.0):
+    times = {"t_edit": 0.0, "t_solve": seconds, "t_shim": 0.0, "t_total": seconds}
+    times |= {"t_store": 0.0, "t_certify": 0.0}
+    rest = dict.fromkeys(("primal_residual", "integral_gap", "churn", "iterations"), 0.0)
+    return times | rest | {"round": number, "status": status, "gap": gap, "warm_started": number > 0}
+
+
+def test_summary_has_medians_and_tails_of_the_rounds_after_the_first():
+    fast = Measured("copter", [record(0, 9.0), record(1, 1.0), record(2, 3.0)])
+    slow = Measured("highs-hot", [record(0, 9.0), record(1, 20.0), record(2, 40.0)], peak_memory_mb=7.0)
+    summary = summarise([fast, slow])
+    times = {"median": 2.0, "mean": 2.0, "p99": pytest.approx(2.98), "min": 1.0, "max": 3.0}
+    assert summary["copter"]["t_total"] == times | {"not_finite": 0, "at_least": []}
+    assert summary["copter"]["first_round"]["t_total"] == 9.0
+    assert summary["highs-hot"]["over_copter"] == 15.0
+    assert summary["highs-hot"]["peak_memory_mb"] == 7.0
+    assert summarise([slow])["highs-hot"]["over_copter"] is None
+
+
+def test_spread_ignores_nan_and_survives_nothing():
+    assert spread([1.0, float("nan"), 3.0])["median"] == 2.0
+    assert spread([])["median"] != spread([])["median"]
+
+
+def test_rounds_that_were_cut_off_are_counted_and_their_times_are_lower_bounds():
+    inf = float("inf")
+    seconds, cut = [5.0, 1.0, 3.0, 10.0, 10.0], [False, False, False, True, True]
+    late = [record(0, 9.0)] + [
+        record(k, s, "deadline" if c else "optimal", inf if c else 1e-5)
+        for k, (s, c) in enumerate(zip(seconds, cut, strict=True), 1)
+    ]
+    copter = Measured("copter", [record(0, 1.0), record(1, 1.0)])
+    one = summarise([copter, Measured("highs-milp", late)])["highs-milp"]
+    assert (one["not_optimal"], one["rounds_measured"]) == (2, 5)
+    assert one["gap"]["max"] == 1e-5 and one["gap"]["not_finite"] == 2
+    assert one["t_total"]["median"] == 5.0 and one["t_total"]["at_least"] == ["mean", "p99", "max"]
+    assert one["over_copter"] == 5.0 and not one["over_copter_at_least"]
+    late[1] = record(1, 2.0, "deadline")  # below the median, but it would have gone on
+    both = summarise([copter, Measured("highs-milp", late)])
+    assert "median" in both["highs-milp"]["t_solve"]["at_least"]
+    assert both["highs-milp"]["over_copter_at_least"]
+    rows = {row["solver"]: row for row in ablation(both)}
+    assert rows["highs-milp"]["at_least"] == ["t_solve", "t_total"]
+    assert rows["highs-milp"]["not_optimal"] == 3 and rows["highs-milp"]["gaps_not_finite"] == 2
+    slow = Measured("copter", [record(0, 1.0), record(1, 1.0, "iteration_limit")])
+    assert summarise([slow])["copter"]["over_copter"] is None
+
+
+def test_the_ablation_knows_every_solver_and_takes_any():
+    assert {name for name in SOLVERS if keeps_edits(name)} == {
+        "copter",
+        "copter-cd",
+        "copter-newton",
+        "copter-cold",
+        "highs-hot",
+    }
+    rows = ablation(summarise([Measured("mine", [record(0, 1.0), record(1, 1.0)])]))
+    assert (rows[0]["differential_edits"], rows[0]["warm_start"]) == (None, True)
+
+
+def test_updates_have_a_record_per_size():
+    records = measure_updates([20_000, 4000], seed=0)
+    assert [record["n_variables"] for record in records] == [4000, 20_000]
+    for record in records:
+        assert set(record) >= {"n_variables", "nnz", "churn", "t_edit", "t_csr_rebuild"}
+        assert record["nnz"] == 2 * record["n_variables"]
+        assert set(RATIOS) <= set(record)
+        assert record["csc_over_edit_own"] == pytest.approx(record["t_csr_from_csc"] / record["t_edit_own"])
+        assert record["rebuild_over_edit"] == pytest.approx(record["t_csr_rebuild"] / record["t_edit"])
+
+
+def test_the_commands_write_their_documents(tmp_path):
+    runner = CliRunner()
+    sia, updates = tmp_path / "new" / "sia.json", tmp_path / "updates.json"
+    size = ["--gpus", "64", "--jobs", "10", "--rounds", "2", "--no-isolate"]
+    result = runner.invoke(
+        app, ["bench", "sia", *size, "--solvers", "copter,highs-simplex", "--json", str(sia)]
+    )
+    assert result.exit_code == 0, result.output
+    document = json.loads(sia.read_text())
+    assert set(document) >= {"machine", "records", "summary"}
+    assert set(document["summary"]) == {"copter", "highs-simplex"}
+    assert len(document["records"]) == 4
+    assert "differential edits" in result.stdout and "primal_feasibility_tolerance" in result.stdout
+    assert document["settings"]["stopping"]["copter"] == {"tolerance": 1e-4}
+    assert document["settings"]["mip_gap"] == 1e-3
+
+    result = runner.invoke(app, ["bench", "updates", "--sizes", "4000", "--json", str(updates)])
+    assert result.exit_code == 0, result.output
+    assert len(json.loads(updates.read_text())["records"]) == 1
+
+
+def test_a_solver_that_fails_does_not_take_the_others_with_it(tmp_path, monkeypatch):
+    def make(name, **settings):
+        if name == "glop":
+            raise RuntimeError("no such library")
+        return make_solver(name, **settings)
+
+    monkeypatch.setattr("copter.bench.rounds.make_solver", make)
+    path = tmp_path / "sia.json"
+    size = ["--gpus", "64", "--jobs", "10", "--rounds", "2", "--no-isolate"]
+    result = CliRunner().invoke(app, ["bench", "sia", *size, "--solvers", "glop,copter", "--json", str(path)])
+    assert result.exit_code == 1
+    document = json.loads(path.read_text())
+    assert document["failures"] == {"glop": "RuntimeError: no such library"}
+    assert len(document["records"]) == 2

@@ -1,0 +1,708 @@
+"""Journals: the last completed round is found again, bit by bit; what is damaged is refused by name."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import pickle
+import random
+import shutil
+import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from strategies import snapshot
+from test_copies import edit, rich, same_answers
+from test_snapshot import Square
+
+import copter.durable.files
+import copter.durable.journal
+import copter.durable.records
+import copter.durable.snapshot
+import copter.program.index
+from copter import (
+    ContinualProgram,
+    CopterError,
+    EditError,
+    FileError,
+    Journal,
+    LogTerm,
+    ProximalPoint,
+    make_solver,
+)
+from copter.durable.codec import encode
+from copter.durable.deltas import pack_delta
+from copter.errors import ConcurrentUseError
+
+JOBS = 12
+
+
+def make_round(program: ContinualProgram, number: int) -> None:
+    """Edits of a round, drawn from its number alone."""
+    rng = np.random.default_rng(number)
+    if number == 0:
+        for name in ("a", "b", "c"):
+            program.add_resource(name, 8.0)
+        program.add_template({"a": [1.0, 2.0, 4.0], "b": [0.0, 1.0, 1.0]}, 3)
+    ids = program.request_ids
+    if len(ids) >= JOBS:
+        program.remove_requests([ids[k] for k in rng.choice(len(ids), 3, replace=False)])
+    fresh = [("job", number, k) for k in range(3)]
+    program.add_requests(fresh, -rng.random(9), [3, 3, 3], program.templates[0], totals=np.ones(3))
+    usage = {"c": rng.random(2), "a": ([1], [1.5])}
+    program.add_request(f"own {number}", -rng.random(2), usage, total=1, upper=[1, 0.5], start={1: 0.25})
+    program.update_requests(program.request_ids, scales=0.5 + rng.random(len(program)))
+    program.set_capacity("b", upper=4 + 4 * rng.random())
+
+
+def open_journal(path, **options) -> Journal:
+    return Journal(path, ProximalPoint(), **options)
+
+
+def run(path, rounds: range) -> list:
+    """Rounds of a journal; the answers."""
+    with open_journal(path) as journal:
+        answers = []
+        for number in rounds:
+            make_round(journal, number)
+            answers.append(essence(journal.solve()))
+        return answers
+
+
+def essence(solution) -> tuple:
+    arrays = [array.tobytes() for array in (*solution.nonzeros, solution.y)]
+    return (
+        *arrays,
+        solution.objective,
+        solution.bound,
+        solution.iterations,
+        solution.churn,
+        solution.warm_reason,
+    )
+
+
+def undisturbed(rounds: int) -> tuple[ContinualProgram, list]:
+    """The same rounds on a plain program."""
+    program, solver, answers = ContinualProgram(), ProximalPoint(), []
+    for number in range(rounds):
+        make_round(program, number)
+        answers.append(essence(solver.solve(program)))
+    return program, answers
+
+
+@pytest.mark.parametrize("compact_from", [0, 10**9])
+def test_a_journal_opened_again_every_round_answers_as_one_process_does(tmp_path, monkeypatch, compact_from):
+    monkeypatch.setattr(copter.durable.journal, "COMPACT_FROM", compact_from)
+    program, expected = undisturbed(8)
+    assert [answer for number in range(8) for answer in run(tmp_path, range(number, number + 1))] == expected
+    with open_journal(tmp_path) as journal:
+        assert snapshot(journal) == snapshot(program)
+        assert journal.round == 8
+        assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_every_verb_is_made_again(tmp_path):
+    with Journal(tmp_path) as journal:
+        shared = journal.add_template({}, 2)
+        journal.add_resource("a", upper=5.0)
+        journal.add_resource("b")
+        journal.set_capacities(["a", "b"], upper=np.array([6.0, 7.0]), lower=[0, 0])
+        journal.add_resources("a", 2)
+        journal.remove_resources("b", np.int64(1))
+        journal.add_requests(range(3), [1.0] * 6, [2] * 3, shared, totals=[1, 1, 1])
+        journal.drop_template(shared)
+        journal.add_request("log", [0.0], {"a": 1.0}, term=LogTerm(1.0, image=2), start={0: 1})
+        journal.update_request("log", total=None, term=LogTerm(3.0))
+        journal.update_requests(["log"], terms={"weight": [2.0]})
+        journal.update_requests((0, 2), totals=[2.0, 3.0], overrides=([1, 0], [1], [9.0]))
+        journal.add_template({"a": 1.0}, 1)
+        journal.drop_resource("b")
+        journal.remove_request(1)
+        journal.take_starts()
+        journal.commit()
+        with Journal(tmp_path / "other") as other:
+            other.add_resource("not here")
+        expected, templates = snapshot(journal), journal.templates
+    with Journal(tmp_path) as journal:
+        assert snapshot(journal) == expected
+        assert journal.templates == templates
+        assert journal.term("log").parameters == {"weight": 2.0, "offset": 0.0}
+
+
+def test_starts_that_a_solve_gave_back_are_there_for_the_next(tmp_path):
+    with Journal(tmp_path) as journal:
+        journal.add_resource("a", 1.0)
+        journal.add_request("q", [1.0], {"a": 1.0}, start={0: 0.5})
+        journal.return_starts(journal.take_starts())
+        journal.commit()
+    with Journal(tmp_path) as journal:
+        ((columns, values),) = journal.take_starts().values()
+        assert (columns.tolist(), values.tolist()) == ([0], [0.5])
+
+
+def test_edits_without_a_completed_round_and_rejected_ones_are_not_in_it(tmp_path):
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        for wrong in (
+            lambda: journal.remove_request("nobody"),
+            lambda: journal.add_request("x", [np.nan], {}),
+        ):
+            with pytest.raises(EditError):
+                wrong()
+        journal.commit()
+        expected = snapshot(journal)
+        journal.add_resource("later")
+    with open_journal(tmp_path) as journal:
+        assert snapshot(journal) == expected
+        assert journal.round == 1
+
+
+def test_what_cannot_be_written_is_named_and_changes_nothing(tmp_path):
+    with Journal(tmp_path) as journal:
+        journal.add_resource("a")
+        before, strange = snapshot(journal), object()
+        with pytest.raises(EditError) as caught:
+            journal.add_request(strange, [1.0], {"a": 1.0})
+        assert caught.value.subject is strange and caught.value.field == "id"
+        with pytest.raises(EditError) as caught:
+            journal.add_requests(["x", strange], [1.0, 2.0], [1, 1], journal.add_template({}, 1))
+        assert caught.value.subject is strange
+        with pytest.raises(EditError) as caught:
+            journal.add_request("x", [1.0], {"a": strange})
+        assert (caught.value.subject, caught.value.field) == ("x", "usage")
+        journal.drop_template(journal.templates[0])
+        assert journal.request_ids == [] and snapshot(journal)[4] == before[4]
+
+
+def test_a_journal_begins_with_a_program_and_leaves_it_alone(tmp_path):
+    program, solver = rich(), ProximalPoint()
+    solver.solve(program)
+    before = snapshot(program)
+    with Journal(tmp_path, solver, program=program) as journal:
+        assert snapshot(journal) == before
+        edit(journal)
+        assert journal.solve().warm_reason == "last round's x and prices"
+        assert snapshot(program) == before
+    with pytest.raises(CopterError, match="there is a journal already"):
+        Journal(tmp_path, program=program)
+
+
+def test_a_solver_may_come_later_and_must_be_of_the_same_kind(tmp_path):
+    with Journal(tmp_path) as journal:
+        journal.add_resource("a", 1.0)
+        journal.add_request("x", [-1.0], {"a": 1.0})
+        journal.commit()
+        with pytest.raises(CopterError, match="without a solver"):
+            journal.solve()
+    with pytest.raises(CopterError, match="highs-hot"):
+        Journal(tmp_path, make_solver("highs-hot"))
+    with open_journal(tmp_path) as journal:
+        assert journal.solve().warm_reason == "no earlier round"
+    with pytest.raises(FileError, match="not HighsHot"):
+        Journal(tmp_path, make_solver("highs-hot"))
+    with pytest.raises(CopterError, match="highs-hot"):
+        Journal(tmp_path / "new", make_solver("highs-hot"))
+
+
+def test_terms_of_the_users_own(tmp_path):
+    with Journal(tmp_path, terms=[Square]) as journal:
+        journal.add_request("x", [1.0], {}, upper=1.0, term=Square(2.0))
+        journal.commit()
+    with pytest.raises(FileError, match="class Square"):
+        Journal(tmp_path)
+    with Journal(tmp_path, terms=[Square]) as journal:
+        assert journal.term("x").parameters == {"weight": 2.0}
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))])
+def test_a_copy_of_a_journal_is_a_plain_program(tmp_path, way):
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        journal.solve()
+        twin = way(journal)
+        assert type(twin) is ContinualProgram
+        assert snapshot(twin) == snapshot(journal)
+        pair = copy.deepcopy((journal, journal.solver))
+        make_round(pair[0], 1)
+        make_round(journal, 1)
+        same_answers((journal, journal.solver), pair)
+
+
+def test_only_one_has_it_open(tmp_path):
+    with Journal(tmp_path) as journal:
+        with pytest.raises(CopterError, match="open already"):
+            Journal(tmp_path)
+        journal.add_resource("a")
+    with pytest.raises(CopterError, match="closed"):
+        journal.add_resource("b")
+    with pytest.raises(CopterError, match="closed"):
+        journal.commit()
+    Journal(tmp_path).close()
+
+
+def test_a_journal_that_was_dropped_is_closed(tmp_path):
+    def drop():
+        journal = open_journal(tmp_path)
+        journal.add_request("x", [-1.0], {}, upper=1.0)
+        journal.solve()  # the solver remembers the journal: a cycle
+
+    drop()
+    gc.collect()
+    journal = open_journal(tmp_path)
+    assert journal.round == 1
+    journal.close()
+    others = [os.open(os.devnull, os.O_RDONLY) for _ in range(3)]  # may have the numbers of its handles
+    journal.close()
+    del journal
+    gc.collect()
+    for other in others:
+        os.close(other)
+
+
+def test_a_forked_child_neither_writes_nor_holds_the_lock(tmp_path):
+    journal = Journal(tmp_path)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            journal.commit()
+        except CopterError as refused:
+            os.write(writer, str(refused).encode())
+        signal.pause()
+    assert b"process that forked" in os.read(reader, 1000)
+    journal.close()
+    with Journal(tmp_path) as again:  # though the child lives
+        again.add_resource("a")
+        again.commit()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def test_a_round_that_could_not_be_written_can_be_tried_again(tmp_path, monkeypatch):
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        with monkeypatch.context() as failing:
+            failing.setattr(
+                copter.durable.records, "_sync", lambda handle: (_ for _ in ()).throw(OSError("disk"))
+            )
+            with pytest.raises(OSError, match="disk"):
+                journal.commit()
+        assert journal.round == 0
+        journal.commit()
+        expected = snapshot(journal)
+    with open_journal(tmp_path) as journal:
+        assert snapshot(journal) == expected and journal.round == 1
+
+
+@pytest.mark.parametrize("sync", [1, 2])
+@pytest.mark.parametrize("removed", [True, False])
+def test_an_interrupted_round_leaves_nothing_behind_a_shorter_one(tmp_path, monkeypatch, sync, removed):
+    path, calls = tmp_path / "rounds", iter(range(1, 9))
+    copter.durable.records.create_records(path, 7, 0)
+    file = copter.durable.records.RecordFile(path, 7, 0)
+
+    def interrupt(*arguments):
+        if next(calls) >= sync:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as failing:
+        failing.setattr(copter.durable.records, "_sync", interrupt)
+        if not removed:  # a second Ctrl-C
+            failing.setattr(os, "ftruncate", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            file.append(bytes(range(200)))
+    assert path.stat().st_size == 64 or not removed
+    file.append(b"short")
+    file.close()
+    again = copter.durable.records.RecordFile(path, 7, 0)
+    assert list(again.records()) == [(1, b"short")]
+    again.close()
+
+
+def fail(*arguments, **options):
+    raise OSError("disk")
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_rounds_after_a_snapshot_that_failed_late_are_kept(tmp_path, monkeypatch, error):
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        journal.commit()
+        with monkeypatch.context() as failing:
+            folders = iter([None, error("disk")])  # of the file of rounds, and of the snapshot, now in place
+
+            def sync(folder):
+                if (wrong := next(folders, None)) is not None:
+                    raise wrong
+
+            failing.setattr(copter.durable.files, "sync_folder", sync)
+            with pytest.raises(error):
+                journal.compact()
+        make_round(journal, 1)
+        journal.commit()
+        expected, number = snapshot(journal), journal.round
+    with open_journal(tmp_path) as journal:
+        assert (snapshot(journal), journal.round) == (expected, number)
+
+
+def test_a_snapshot_that_cannot_be_taken_back_ends_the_journal(tmp_path, monkeypatch):
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        expected = snapshot(journal)
+        with monkeypatch.context() as failing:
+            failing.setattr(copter.durable.journal, "RecordFile", fail)
+            failing.setattr(Path, "unlink", fail)
+            with pytest.raises(OSError, match="disk"):
+                journal.compact()
+        with pytest.raises(CopterError, match="open it again"):
+            journal.add_resource("lost")
+        with pytest.raises(CopterError, match="open it again"):
+            journal.commit()
+    with open_journal(tmp_path) as journal:
+        assert (snapshot(journal), journal.round) == (expected, 1)
+
+
+def test_a_round_is_complete_though_no_snapshot_could_be_taken(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(copter.durable.journal, "COMPACT_FROM", 0)
+    with open_journal(tmp_path) as journal:
+        with monkeypatch.context() as failing:
+            failing.setattr(copter.durable.journal.Blocks, "write", fail)
+            for number in range(2):
+                make_round(journal, number)
+                assert journal.commit() == number + 1
+        assert "snapshot" in caplog.text and "disk" in caplog.text
+        assert sorted(path.name for path in tmp_path.iterdir())[1:] == [
+            "rounds-000000000000.copter",
+            "snapshot-000000000000.copter",
+        ]
+        make_round(journal, 2)
+        journal.commit()  # tries again
+        assert (tmp_path / "snapshot-000000000003.copter").exists()
+        expected = snapshot(journal)
+    with open_journal(tmp_path) as journal:
+        assert (snapshot(journal), journal.round) == (expected, 3)
+
+
+def refused_elsewhere(*uses) -> None:
+    """Each use, in another thread, raises ConcurrentUseError."""
+    with ThreadPoolExecutor(1) as pool:
+        for use in uses:
+            with pytest.raises(ConcurrentUseError, match="another thread"):
+                pool.submit(use).result(30)
+
+
+def test_nobody_edits_or_copies_while_a_round_is_completed(tmp_path, monkeypatch):
+    with open_journal(tmp_path / "j") as journal:
+        make_round(journal, 0)
+        write, tried = copter.durable.records.RecordFile.append, []
+
+        def append(self, content):
+            tried.append(True)
+            refused_elsewhere(
+                lambda: journal.add_resource("x"),
+                journal.commit,
+                journal.compact,
+                lambda: journal.save(tmp_path / "s"),
+                lambda: copy.copy(journal),
+                lambda: pickle.dumps(journal),
+            )
+            write(self, content)
+
+        monkeypatch.setattr(copter.durable.records.RecordFile, "append", append)
+        journal.commit()
+        journal.compact()
+        assert len(tried) == 2
+        expected = snapshot(journal)
+        journal.save(tmp_path / "s")
+    with open_journal(tmp_path / "j") as journal:
+        assert snapshot(journal) == expected == snapshot(ContinualProgram.load(tmp_path / "s"))
+
+
+def test_nobody_edits_while_a_program_is_copied_or_saved(tmp_path, monkeypatch):
+    program, deep, packed, tried = (
+        rich(),
+        copter.program.index.Index.__deepcopy__,
+        copter.durable.snapshot.pack,
+        [],
+    )
+
+    def edit_elsewhere():
+        tried.append(True)
+        refused_elsewhere(lambda: program.add_resource("x"))
+
+    def deepcopy(self, memo):
+        edit_elsewhere()
+        return deep(self, memo)
+
+    def pack(program, blocks):
+        edit_elsewhere()
+        packed(program, blocks)
+
+    monkeypatch.setattr(copter.program.index.Index, "__deepcopy__", deepcopy)
+    monkeypatch.setattr(copter.durable.snapshot, "pack", pack)
+    for use in (
+        copy.copy,
+        copy.deepcopy,
+        lambda program: pickle.loads(pickle.dumps(program)),
+        lambda program: (program.save(tmp_path / "s"), ContinualProgram.load(tmp_path / "s"))[1],
+    ):
+        tried.clear()
+        assert snapshot(use(program)) == snapshot(program)
+        assert tried
+
+
+def test_a_callback_cannot_complete_the_round(tmp_path):
+    with open_journal(tmp_path) as journal:
+        make_round(journal, 0)
+        refused = []
+
+        def callback(iterations, certificate):
+            for use in (journal.commit, journal.compact):
+                with pytest.raises(ConcurrentUseError, match="being solved"):
+                    use()
+                refused.append(use)
+
+        journal.solver.callback = callback
+        journal.solve()
+        assert refused and journal.round == 1
+
+
+def test_an_edit_between_the_steps_of_another_is_refused(tmp_path, monkeypatch):
+    with Journal(tmp_path) as journal:
+        check = copter.program.index.Index.add
+
+        def add(self, *arguments):
+            refused_elsewhere(lambda: journal.add_resource("elsewhere"))
+            return check(self, *arguments)
+
+        with monkeypatch.context() as between:
+            between.setattr(copter.program.index.Index, "add", add)
+            journal.add_resource("here")
+        write = journal._write
+
+        def late(delta):  # the verb is done, its delta is not written
+            refused_elsewhere(lambda: journal.add_resource("late"))
+            write(delta)
+
+        monkeypatch.setattr(journal, "_write", late)
+        journal.add_resource("there")
+        journal.commit()
+    with Journal(tmp_path) as journal:
+        assert journal.resource_ids == ["here", "there"]
+
+
+# ---- crashes -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A journal of three rounds, its file of rounds, and where each of them ends."""
+    ends, states = [64], []
+    with open_journal(tmp_path / "j") as journal:
+        file = next((tmp_path / "j").glob("rounds-*"))
+        for number in range(3):
+            states.append(snapshot(journal))
+            journal.add_request(number, [-1.0], {})
+            journal.commit()
+            ends.append(file.stat().st_size)
+        states.append(snapshot(journal))
+    return file, ends, states
+
+
+def test_a_write_that_was_cut_off_is_no_round(written):
+    file, ends, states = written
+    content = file.read_bytes()
+    for length in range(64, len(content) + 1, 7):
+        file.write_bytes(content[:length])
+        complete = sum(end <= length for end in ends[1:])
+        with open_journal(file.parent) as journal:
+            assert journal.round == complete
+            assert snapshot(journal) == states[complete]
+            journal.add_request("next", [1.0], {})
+            journal.commit()
+        with open_journal(file.parent) as journal:
+            assert journal.round == complete + 1 and "next" in journal
+
+
+def test_a_record_without_its_mark_or_of_zeros_is_no_round(written):
+    file, ends, states = written
+    content = file.read_bytes()
+    unmarked = bytearray(content)
+    unmarked[ends[2] + 56 : ends[2] + 64] = bytes(8)
+    for left in (bytes(unmarked), bytes(unmarked[: ends[2]]) + bytes(500)):
+        file.write_bytes(left)
+        with open_journal(file.parent) as journal:
+            assert snapshot(journal) == states[2]
+
+
+def test_a_record_whose_head_alone_was_not_written_is_no_round(written):
+    file, ends, states = written
+    content = file.read_bytes()
+    for length in (len(content), len(content) - 64):
+        left = bytearray(content[:length])
+        left[ends[2] : ends[2] + 64] = bytes(64)
+        file.write_bytes(left)
+        with open_journal(file.parent) as journal:
+            assert snapshot(journal) == states[2]
+        assert file.stat().st_size == ends[2]
+    file.write_bytes(content[: ends[1]] + bytes(64) + content[ends[1] + 64 :])
+    with pytest.raises(FileError, match="round 2 is missing"):  # the third was completed, and so the second
+        open_journal(file.parent)
+
+
+def test_a_wrong_byte_anywhere_is_refused_by_name(written):
+    folder = written[0].parent
+    for file in folder.glob("*.copter"):
+        content = file.read_bytes()
+        for at in range(0, len(content), 11):
+            wrong = bytearray(content)
+            wrong[at] ^= 0xA5
+            file.write_bytes(wrong)
+            with pytest.raises(FileError, match=file.name):
+                open_journal(folder)
+        file.write_bytes(content)
+    open_journal(folder).close()
+
+
+def test_what_is_lost_or_exchanged_is_named(written, tmp_path):
+    file, ends, _ = written
+    folder, content = file.parent, file.read_bytes()
+    file.write_bytes(content[: ends[1]] + content[ends[2] :])
+    with pytest.raises(FileError, match="round 2 is missing"):
+        open_journal(folder)
+    file.write_bytes(content[: ends[1]] + bytes(ends[2] - ends[1]) + content[ends[2] :])
+    with pytest.raises(FileError, match="round 2 is missing"):
+        open_journal(folder)
+    file.unlink()
+    with pytest.raises(FileError, match=f"{file.name}: is missing"):
+        open_journal(folder)
+    open_journal(tmp_path / "other").close()
+    shutil.copy(tmp_path / "other" / file.name, file)
+    with pytest.raises(FileError, match="another journal"):
+        open_journal(folder)
+    file.write_bytes(content)
+    next(folder.glob("snapshot-*")).unlink()
+    with pytest.raises(FileError, match="snapshot that they follow is missing"):
+        open_journal(folder)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pack_delta("add_template", {"usage": {"a": 1.0}, "n_columns": 2**40}),
+        pack_delta("no_such_verb", {}),
+        pack_delta("remove_request", {"id": "nobody"}),
+        encode(("add_resource", {"id": ["no", "id"]})),
+        pack_delta("add_resource", {"nothing": 1}),
+        encode(["add_resource"]),
+        b"",
+    ],
+)
+def test_a_round_that_was_never_made_is_refused_by_name(tmp_path, edit):
+    with Journal(tmp_path) as journal:
+        journal.add_resource("a")
+        journal.commit()
+        journal._rounds.append(encode((None, None, [edit])))
+    with pytest.raises(FileError, match=r"rounds-0+\.copter: round 2 cannot be made again"):
+        Journal(tmp_path)
+
+
+@pytest.mark.parametrize("moment", ["create_records", "write", "RecordFile", "_tidy"])
+def test_a_crash_while_a_snapshot_is_taken_loses_nothing(tmp_path, monkeypatch, moment):
+    program, expected = undisturbed(4)
+    answers = run(tmp_path, range(3))
+
+    def crash(*arguments):
+        raise KeyboardInterrupt
+
+    with open_journal(tmp_path) as journal, monkeypatch.context() as failing:
+        owner = {"write": copter.durable.journal.Blocks, "_tidy": Journal}.get(moment, copter.durable.journal)
+        failing.setattr(owner, moment, crash)
+        with pytest.raises(KeyboardInterrupt):
+            journal.compact()
+    with open_journal(tmp_path) as journal:
+        assert journal.round == 4  # compact() completes a round of its own
+        assert len(list(tmp_path.iterdir())) == 3
+        make_round(journal, 3)
+        assert [*answers, essence(journal.solve())] == expected
+        assert snapshot(journal) == snapshot(program)
+
+
+def write_until_killed(path: Path, said: int) -> None:
+    """Rounds without end, in a process of its own; says each number when the round is complete."""
+    with open_journal(path) as journal:
+        os.write(said, b"open\n")
+        while True:
+            make_round(journal, journal.round)
+            journal.solve()
+            os.write(said, b"%d\n" % journal.round)
+
+
+def kill_one(path: Path, seconds: float) -> list[str]:
+    """Kill a writer so many seconds after it opened the journal; what it had said."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            write_until_killed(path, writer)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    with open(reader) as lines:
+        first = lines.readline()
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        assert os.WIFSIGNALED(status), "the writer ended by itself"
+        return [first, *lines]
+
+
+def kill_and_recover(path: Path, kills: int, rng: random.Random) -> tuple[int, list[str]]:
+    """Kill a process that writes a journal again and again; (rounds at last, what was wrong)."""
+    truth, wrong, done = (ContinualProgram(), ProximalPoint()), [], 0
+    for kill in range(kills):
+        lines = kill_one(path, rng.random() * 0.4)
+        said = int(lines[-1]) if len(lines) > 1 else done
+        with open_journal(path) as journal:
+            if not said <= journal.round <= said + 1:
+                wrong.append(f"kill {kill}: said {said}, found {journal.round}")
+            for number in range(done, journal.round):
+                make_round(truth[0], number)
+                truth[1].solve(truth[0])
+            done = journal.round
+            if snapshot(journal) != snapshot(truth[0]):
+                wrong.append(f"kill {kill}: another program after round {done}")
+            answers = []
+            for program, solver in (copy.deepcopy((journal, journal.solver)), copy.deepcopy(truth)):
+                make_round(program, done)
+                answers.append(essence(solver.solve(program)))
+            if answers[0] != answers[1]:
+                wrong.append(f"kill {kill}: another answer after round {done}")
+    return done, wrong
+
+
+@pytest.mark.parametrize("compact_from", [0, 10**9])
+def test_a_killed_process_loses_no_completed_round(tmp_path, monkeypatch, compact_from):
+    monkeypatch.setattr(copter.durable.journal, "COMPACT_FROM", compact_from)
+    rounds, wrong = kill_and_recover(tmp_path, 4, random.Random(5))
+    assert wrong == []
+    assert rounds > 0
+
+
+if (
+    __name__ == "__main__"
+):  # python tests/durable/test_journal.py <folder> <kills>: many kills, half of them amid snapshots
+    for name, start in (("often", 0), ("seldom", 10**9)):
+        copter.durable.journal.COMPACT_FROM = start
+        kills = int(sys.argv[2]) // 2
+        print(
+            name,
+            kills,
+            "kills: rounds, wrong =",
+            kill_and_recover(Path(sys.argv[1]) / name, kills, random.Random(1)),
+        )

@@ -1,0 +1,334 @@
+"""Snapshots: what is read is what was written, and what was not written by copter is refused by name."""
+
+from __future__ import annotations
+
+import random
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import random_plain, snapshot
+from test_copies import edit, rich, same_answers
+
+from copter import ContinualProgram, ConvexTerm, CopterError, EditError, FileError, ProximalPoint, make_solver
+
+
+class Square(ConvexTerm):
+    """weight t^2: a term that copter does not know."""
+
+    def __init__(self, weight):
+        super().__init__(1.0, weight=weight)
+
+    @staticmethod
+    def value(t, weight):
+        return weight * t * t
+
+    @staticmethod
+    def slope(t, weight):
+        return 2 * weight * t
+
+    @staticmethod
+    def curvature(t, weight):
+        return 2 * weight + 0 * t
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "program.copter"
+
+
+def test_a_loaded_program_is_the_same_and_answers_the_same(path):
+    program, solver, again = rich(), ProximalPoint(), ProximalPoint()
+    solver.solve(program)
+    program.update_request("own", start={0: 1.0})
+    program.save(path, solver)
+    loaded = ContinualProgram.load(path, again)
+    assert snapshot(loaded) == snapshot(program)
+    assert loaded.templates == program.templates
+    for one in (program, loaded):
+        edit(one)
+    assert snapshot(loaded) == snapshot(program)
+    same_answers((program, solver), (loaded, again), rounds=2)
+    assert loaded.term("log").parameters == {"weight": 2.5, "offset": 0.1}
+    assert loaded.term("log").image.tolist() == [1.0, 3.0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(["packing", "mixed", "boxes", "wide"]),
+    warm=st.booleans(),
+)
+def test_random_programs_go_on_from_their_files(tmp_path_factory, seed, kind, warm):
+    path = tmp_path_factory.mktemp("random") / "p"
+    rng = np.random.default_rng(seed)
+    program, solver, again = random_plain(rng, kind).build(), ProximalPoint(), ProximalPoint()
+    if warm:
+        solver.solve(program)
+    for _ in range(2):
+        program.save(path, solver)
+        loaded = ContinualProgram.load(path, again)
+        assert snapshot(loaded) == snapshot(program)
+        id = rng.choice(program.request_ids)
+        scale = float(rng.random() + 0.5)
+        for one in (program, loaded):
+            one.update_request(id, scale=scale)
+            one.add_request(f"again {scale}", [0.5, 0.25], {program.resource_ids[0]: 0.1}, total=1.0)
+        same_answers((program, solver), (loaded, again))
+
+
+def test_an_empty_program_and_a_cold_solver(path):
+    ContinualProgram().save(path, ProximalPoint())
+    solver = ProximalPoint()
+    loaded = ContinualProgram.load(path, solver)
+    assert snapshot(loaded) == snapshot(ContinualProgram())
+    loaded.add_resource("a", 1.0)
+    loaded.add_request("x", [-1.0], {"a": 1.0})
+    assert solver.solve(loaded).warm_reason == "no earlier round"
+
+
+IDS = ["job", "", "ä\ud800", "\ud83d\ude00", 0, -1, 2**80, -(2**63), 1.5, float("inf"), None, b"\x00\xff"]
+IDS += [(), ("rack", (1, None, 2.5)), True, np.int64(77), np.float32(0.1), np.str_("numpy")]
+
+
+def test_ids_come_back_equal(path):
+    program = ContinualProgram()
+    for k, id in enumerate(IDS):
+        program.add_resource(id, float(k))
+        program.add_request(id, [float(k)], {id: 1.0})
+    program.save(path)
+    loaded = ContinualProgram.load(path)
+    assert loaded.request_ids == IDS
+    assert loaded.resource_ids == IDS
+    assert [loaded.costs(id).tolist() for id in IDS] == [[float(k)] for k in range(len(IDS))]
+
+
+@pytest.mark.parametrize(
+    "id",
+    [object(), frozenset([1]), ("a", object()), float("nan"), 1j, range(3)],
+    ids=lambda id: type(id).__name__,
+)
+@pytest.mark.parametrize("verb", ["resource", "request"])
+def test_an_id_that_cannot_be_written_is_named_and_nothing_is_written(path, id, verb):
+    program = ContinualProgram()
+    if verb == "resource":
+        program.add_resource(id)
+    else:
+        program.add_request(id, [1.0], {})
+    with pytest.raises(EditError) as caught:
+        program.save(path)
+    assert caught.value.subject is id
+    assert list(path.parent.iterdir()) == []
+
+
+def test_an_id_nested_too_deep_is_refused(path):
+    program, id = ContinualProgram(), ()
+    for _ in range(30):
+        id = (id,)
+    program.add_resource(id)
+    with pytest.raises(EditError, match="deep") as caught:
+        program.save(path)
+    assert caught.value.field == "id"
+
+
+def test_terms_of_a_class_of_the_users_own_need_the_class(path):
+    program = ContinualProgram()
+    program.add_resource("a", 1.0)
+    program.add_request("x", [-1.0], {"a": 1.0}, term=Square(2.0))
+    program.save(path)
+    with pytest.raises(FileError, match="class Square: name it in `terms`"):
+        ContinualProgram.load(path)
+    loaded = ContinualProgram.load(path, terms=[Square])
+    assert type(loaded.term("x")) is Square
+    same_answers((program, ProximalPoint()), (loaded, ProximalPoint()))
+
+
+def test_two_classes_of_terms_of_one_name_cannot_be_told_apart(path):
+    program = ContinualProgram()
+    program.add_request("x", [-1.0], {}, term=Square(2.0))
+    program.add_request("y", [-1.0], {}, term=type("Square", (Square,), {})(1.0))
+    with pytest.raises(EditError, match="Square"):
+        program.save(path)
+
+
+def test_a_solver_must_be_of_the_kind_that_was_saved(path):
+    program = rich()
+    program.save(path)
+    with pytest.raises(FileError, match="without a solver"):
+        ContinualProgram.load(path, ProximalPoint())
+    with pytest.raises(CopterError, match="highs-hot"):
+        program.save(path, make_solver("highs-hot"))
+    program.save(path, ProximalPoint())
+    with pytest.raises(FileError, match="ProximalPoint, not HighsRebuild"):
+        ContinualProgram.load(path, make_solver("highs-simplex"))
+
+
+def test_saving_again_replaces_the_file_or_leaves_it(path):
+    program = rich()
+    program.save(path)
+    program.add_resource("later", 1.0)
+    program.save(path)
+    assert "later" in ContinualProgram.load(path).resource_ids
+    program.add_request(object(), [1.0], {})
+    with pytest.raises(EditError):
+        program.save(path)
+    assert "later" in ContinualProgram.load(path).resource_ids
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+# ---- what is no snapshot -----------------------------------------------------------------------------
+
+
+def refused(path, content) -> str:
+    path.write_bytes(content)
+    with pytest.raises(FileError) as caught:
+        ContinualProgram.load(path, ProximalPoint())
+    assert str(path) in str(caught.value)
+    return caught.value.why
+
+
+@pytest.fixture
+def content(path):
+    program, solver = ContinualProgram(), ProximalPoint()
+    program.add_resource("a", 1.0)
+    program.add_request("x", [-1.0, -2.0], {"a": 1.0}, total=1.0)
+    solver.solve(program)
+    program.save(path, solver)
+    return path.read_bytes()
+
+
+def test_a_file_cut_at_any_length_is_refused(path, content):
+    for length in range(0, len(content), 3):
+        refused(path, content[:length])
+    assert refused(path, content[:-1]) == "is longer or shorter than its header says"
+    assert refused(path, b"") == "is no snapshot of a program"
+
+
+def test_a_file_with_any_wrong_byte_is_refused(path, content):
+    random_bytes = random.Random(1)
+    for at in range(0, len(content), 5):
+        wrong = bytearray(content)
+        wrong[at] ^= random_bytes.randrange(1, 256)
+        refused(path, bytes(wrong))
+
+
+@pytest.mark.parametrize(
+    "foreign", [b"PK\x03\x04" * 50, b"\x80\x05cos\nsystem\n", b"{}", b"\x89PNG\r\n" * 9, b"\0" * 999]
+)
+def test_a_foreign_file_is_refused(path, foreign):
+    assert refused(path, foreign) == "is no snapshot of a program"
+
+
+def test_more_bytes_behind_and_wild_lengths_are_refused(path, content):
+    refused(path, content + b"\0")
+    head = bytearray(content)
+    head[12:20] = struct.pack("<Q", 2**62)
+    assert refused(path, bytes(head)) == "ends early"
+
+
+def rewritten(content: bytes, change) -> bytes:
+    """The file with another header, its checksum right."""
+    length = struct.unpack_from("<Q", content, 12)[0]
+    header = change(content[24 : 24 + length])
+    head = content[:12] + struct.pack("<Q", len(header))
+    check = struct.pack("<I", zlib.crc32(header, zlib.crc32(head)))
+    return head + check + header + content[24 + length :]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: b"[]",
+        lambda header: b"[" * 100_000,
+        lambda header: b"\xff",
+        lambda header: header.replace(b'"clock": 2', b'"clock": "2"'),
+        lambda header: header.replace(b"requests.total", b"requests.tutti"),
+        lambda header: header.replace(b'"n_variables": 2', b'"n_variables": 3'),
+        lambda header: header.replace(b'"requests": 1', b'"requests": 2'),
+        lambda header: header.replace(b'"requests": 1', b'"requests": -1'),
+    ],
+)
+def test_a_header_that_makes_no_sense_is_refused(path, content, change):
+    wrong = rewritten(content, change)
+    assert wrong != content
+    refused(path, wrong)
+
+
+def test_a_later_version_is_named(path, content):
+    later = bytearray(content)
+    later[8:12] = struct.pack("<I", 9)
+    assert refused(path, rewritten(bytes(later), lambda header: header)) == (
+        "is of version 9 of the format; this copter reads 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "value"),
+    [
+        ("requests", "usage", 5),
+        ("requests", "cost_start", 10**9),
+        ("requests", "n_columns", -2),
+        ("requests", "upper_start", 0),
+        ("usages", "entry_start", -8),
+        ("usages", "nnz", 2**62),
+        ("usages", "references", 3),
+        ("entries", "row", 7),
+        ("pointers", "pointer", 2**30),
+    ],
+)
+def test_what_points_nowhere_is_refused(path, part, field, value):
+    program = rich()
+    getattr(getattr(program.store, part), field)[0] = value
+    program.save(path)
+    with pytest.raises(FileError, match="holds no sound program"):
+        ContinualProgram.load(path)
+
+
+def test_a_state_that_points_nowhere_is_refused(path):
+    program, solver = rich(), ProximalPoint()
+    solver.solve(program)
+    solver._state.last.x.column[0] = 10**9
+    program.save(path, solver)
+    with pytest.raises(FileError, match="no such column"):
+        ContinualProgram.load(path, ProximalPoint())
+    assert snapshot(ContinualProgram.load(path)) == snapshot(program)
+
+
+@pytest.mark.slow
+def test_a_thousand_damaged_files_are_refused(path):
+    program, solver, rng = rich(), ProximalPoint(), random.Random(7)
+    solver.solve(program)
+    program.save(path, solver)
+    content = path.read_bytes()
+    for _ in range(1000):
+        wrong = bytearray(content)
+        for _ in range(rng.randrange(1, 4)):
+            begin = rng.randrange(len(wrong))
+            end = min(len(wrong), begin + rng.choice([1, 1, 8, 512]))
+            what = rng.randrange(4)
+            if what == 0:
+                wrong[begin:end] = rng.randbytes(end - begin)
+            elif what == 1:
+                wrong[begin:end] = bytes(end - begin)
+            elif what == 2:
+                del wrong[begin:end]
+            else:
+                wrong[begin:begin] = rng.randbytes(end - begin)
+        if wrong != content:
+            refused(path, bytes(wrong))
+
+
+def test_every_attribute_is_in_the_file_or_found_again():
+    """What is new here must be saved by copter/durable/snapshot.py, or be one that can be forgotten."""
+    program, solver = rich(), ProximalPoint()
+    solver.solve(program)
+    saved = {"store", "_resources", "_requests", "_templates", "_starts"}
+    assert set(vars(program)) == saved | {"guard"}  # nobody uses a program that is loaded
+    tables = {"rows", "usages", "requests", "costs", "uppers", "pointers", "entries", "overrides", "terms"}
+    assert set(vars(program.store)) == tables | {"clock", "n_variables", "_dropped_rows", "packed_terms"}
+    assert set(vars(solver._state)) == {"answer", "last", "y", "slack"}
+    assert set(vars(solver._state.last)) == {"program", "x", "births", "totals", "paused"}
+    assert set(vars(solver._state.y)) == {"program", "y", "births"}

@@ -1,0 +1,384 @@
+"""LoadBalancer: its program against the relaxation in shares, its placements against branch and bound."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from copter.problems.load_balancing import (
+    LoadBalancer,
+    LoadBalancingError,
+    Pop,
+    greedy,
+    imbalance,
+    solve_exact,
+)
+from copter.problems.load_balancing.packing import pack
+from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.load_balancing.spread import Fleet, Placement
+from copter.solvers.base import make_solver
+
+
+@st.composite
+def instances(draw, most_shards=7, most_servers=4):
+    """Fleet with room to spare, and a placement of each shard on one server that keeps the memory."""
+    k, n = draw(st.integers(2, most_shards)), draw(st.integers(2, most_servers))
+    loads = np.array(draw(st.lists(st.integers(1, 60), min_size=k, max_size=k)), float)
+    sizes = np.array(draw(st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=k, max_size=k)))
+    server = np.array(draw(st.lists(st.integers(0, n - 1), min_size=k, max_size=k)))
+    spare = draw(st.sampled_from([2.0, 4.0, 20.0]))
+    memory = np.bincount(server, sizes, n) + spare
+    fleet = Fleet(loads, sizes, memory, draw(st.sampled_from([0.05, 0.2])))
+    return fleet, Placement(np.arange(k), server, np.ones(k))
+
+
+def balancer_of(fleet, last):
+    balancer = LoadBalancer(fleet.tolerance)
+    for server, memory in enumerate(fleet.memory):
+        balancer.add_server(f"server {server}", memory)
+    for shard, server in zip(last.shard, last.server, strict=True):
+        balancer.add_shard(shard, fleet.loads[shard], fleet.sizes[shard], f"server {server}")
+    return balancer
+
+
+def relaxation(fleet, last):
+    """Optimal cost of the relaxation in shares R, as the thesis writes it but for the memory, by scipy."""
+    k, n = fleet.loads.size, fleet.memory.size
+    costs = np.repeat(fleet.sizes, n)
+    costs[last.shard * n + last.server] = 0.0
+    on = np.kron(np.ones((1, k)), np.eye(n))
+    load = on * np.repeat(fleet.loads / fleet.mean, n)
+    lower, upper = fleet.inner_band
+    above, limits = [load, -load], [np.full(n, upper), np.full(n, -lower)]
+    return linprog(
+        costs,
+        A_ub=np.vstack(above),
+        b_ub=np.concatenate(limits),
+        A_eq=np.kron(np.eye(k), np.ones((1, n))),
+        b_eq=np.ones(k),
+    )
+
+
+def check(fleet, placement):
+    """Every shard is served whole, and no server exceeds its memory."""
+    total = np.bincount(placement.shard, placement.share, fleet.loads.size)
+    assert abs(total - 1).max() < 1e-9 and (placement.share > 0).all()
+    used = np.bincount(placement.server, fleet.sizes[placement.shard], fleet.memory.size)
+    assert (used <= fleet.memory + 1e-9).all()
+    keys = placement.keys(fleet.memory.size)
+    assert (np.diff(keys) > 0).all()
+
+
+@given(instances())
+@settings(max_examples=40, deadline=None)
+def test_the_program_is_the_relaxation_without_memory(instance):
+    fleet, last = instance
+    balancer = balancer_of(fleet, last)
+    balancer.prepare()
+    unit = fleet.sizes.mean()
+    expected = relaxation(fleet, last)
+    for name in ("copter", "highs-simplex"):
+        solution = make_solver(name, tolerance=1e-7).solve(balancer.program)
+        assert solution.objective * unit == pytest.approx(expected.fun, abs=2e-5 * fleet.sizes.sum())
+        assert solution.bound * unit <= expected.fun + 1e-6
+
+
+@given(instances(most_shards=5, most_servers=3))
+@settings(max_examples=25, deadline=None)
+def test_no_placement_is_below_the_bound_and_ours_is_no_better_than_exact(instance):
+    fleet, last = instance
+    exact = solve_exact(fleet, last, mip_gap=0.0, threads=1)
+    balancer = balancer_of(fleet, last)
+    done = balancer.round(make_solver("copter", tolerance=1e-6))
+    check(fleet, done.placement)
+    assert done.gap == pytest.approx((done.cost - done.bound) / max(fleet.sizes.mean(), done.cost))
+    if exact.placement is None:
+        return
+    cost = balancer_of(fleet, last).take(exact.placement).cost
+    assert done.bound <= cost + 1e-6
+    if done.imbalance <= 2 * fleet.tolerance + 1e-9:
+        assert done.cost >= cost - 1e-6
+
+
+@given(instances(most_shards=3, most_servers=2))
+@settings(max_examples=25, deadline=None)
+def test_branch_and_bound_against_all_sets_of_replicas(instance):
+    fleet, last = instance
+    k, n = fleet.loads.size, fleet.memory.size
+    lower, upper = fleet.inner_band
+    best = np.inf
+    for replicas in itertools.product(*[[c for c in itertools.product((0, 1), repeat=n) if any(c)]] * k):
+        there = np.array(replicas, bool)
+        if (fleet.sizes @ there > fleet.memory + 1e-9).any():
+            continue
+        fresh = there.copy()
+        fresh[last.shard, last.server] = False
+        cost = (fleet.sizes @ fresh).sum()
+        if cost >= best:
+            continue
+        on = np.kron(np.ones((1, k)), np.eye(n)) * np.repeat(fleet.loads / fleet.mean, n)
+        answer = linprog(
+            np.zeros(k * n),
+            A_ub=np.vstack((on, -on)),
+            b_ub=np.repeat([upper, -lower], n),
+            A_eq=np.kron(np.eye(k), np.ones((1, n))),
+            b_eq=np.ones(k),
+            bounds=[(0, float(free)) for free in there.ravel()],
+        )
+        best = cost if answer.status == 0 else best
+    exact = solve_exact(fleet, last, mip_gap=0.0, threads=1)
+    if not np.isfinite(best):
+        assert exact.placement is None and exact.status == "infeasible"
+        return
+    check(fleet, exact.placement)
+    assert imbalance(fleet, exact.placement) <= 2 * fleet.tolerance + 1e-5
+    assert balancer_of(fleet, last).take(exact.placement).cost == pytest.approx(best, abs=1e-6)
+
+
+def test_a_zipf_day_is_balanced_within_memory_and_moves_less_than_the_heuristic():
+    scenario = Scenario(shards=96, servers=12, rounds=12, seed=3)
+    balancer, moved = scenario.balancer(), []
+    solver = make_solver("copter", tolerance=1e-4)
+    for loads in scenario.loads():
+        balancer.set_loads(loads)
+        done = balancer.round(solver)
+        check(balancer.fleet(), done.placement)
+        assert done.imbalance <= 0.1 + 1e-9 and done.memory <= 1
+        moved.append(done.movements)
+    other, greedily = scenario.balancer(), []
+    for loads in scenario.loads():
+        other.set_loads(loads)
+        greedily.append(other.take(greedy(other.fleet(), other.placement())).movements)
+    assert sum(moved[3:]) < sum(greedily[3:])
+
+
+def test_shards_and_servers_come_and_go():
+    rng = np.random.default_rng(5)
+    balancer, solver = Scenario(shards=40, servers=5, rounds=1).balancer(), make_solver("copter")
+    balancer.set_loads(rng.integers(1, 50, 40).astype(float))
+    balancer.round(solver)
+    balancer.add_server("new", 16)
+    balancer.add_server("newer", 16)
+    balancer.add_shard("extra", 200, 2)
+    done = balancer.round(solver)
+    assert done.imbalance <= 0.1 + 1e-9
+    assert sum(balancer.shares("extra").values()) == pytest.approx(1)
+    balancer.remove_server("new")
+    balancer.remove_server(2)
+    balancer.remove_shard(7)
+    balancer.remove_shard("extra")
+    balancer.set_load(8, 120)
+    balancer.set_size(8, 1.5)
+    balancer.tolerance = 0.1
+    done = balancer.round(solver)
+    check(balancer.fleet(), done.placement)
+    assert done.imbalance <= 0.2 + 1e-9
+    assert balancer.servers == [0, 1, 3, 4, "newer"] and 7 not in balancer.shards
+    balancer.add_server("back", 16)  # takes the column of one that left
+    columns = balancer.program.n_variables
+    done = balancer.round(solver)
+    assert balancer.program.n_variables == columns
+    check(balancer.fleet(), done.placement)
+    fresh = LoadBalancer(0.1)
+    for server, memory in zip(balancer.servers, balancer.fleet().memory, strict=True):
+        fresh.add_server(server, memory)
+    last, fleet = done.placement, balancer.fleet()
+    homes = {int(j): balancer.servers[i] for j, i in zip(last.shard, last.server, strict=True)}
+    for k, shard in enumerate(balancer.shards):
+        fresh.add_shard(shard, fleet.loads[k], fleet.sizes[k], homes[k])
+    assert fresh.round(solver).imbalance <= 0.2 + 1e-9
+
+
+def test_a_shard_without_load_stays_where_it_is_and_no_load_at_all_is_balanced():
+    balancer = LoadBalancer()
+    balancer.add_server("a", 4)
+    balancer.add_server("b", 4)
+    balancer.add_shards(["x", "y"], [0.0, 0.0], servers=["a", "a"])
+    balancer.add_shard("z", 0.0)
+    done = balancer.round(make_solver("copter"))
+    assert (done.movements, done.imbalance) == (1, 0.0)
+    balancer.set_loads({"x": 10.0, "y": 10.0})
+    assert balancer.round(make_solver("copter")).imbalance <= 0.1 + 1e-9
+    assert sum(balancer.shares("z").values()) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (lambda b: b.add_shard("x", -1), "shard 'x': load = -1"),
+        (lambda b: b.add_shard("x", float("nan")), "shard 'x': load = nan"),
+        (lambda b: b.add_shard("x", 1, size=float("inf")), "shard 'x': size = inf"),
+        (lambda b: b.add_shard("s", 1), "shard 's' exists already"),
+        (lambda b: b.add_shard("x", 1, server="nowhere"), "no server 'nowhere'"),
+        (lambda b: b.add_server("a", 1), "server 'a' exists already"),
+        (lambda b: b.add_server("x", "much"), "must be a number"),
+        (lambda b: b.remove_server("nowhere"), "no server 'nowhere'"),
+        (lambda b: b.remove_shard("t"), "no shard 't'"),
+        (lambda b: b.set_load("t", 1), "no shard 't'"),
+        (lambda b: b.set_loads({"s": 1, "t": 1}), "no shard 't'"),
+        (lambda b: b.set_loads([1.0]), r"there are 2 shards"),
+        (lambda b: b.set_loads([1.0, float("nan")]), "shard 'r': load = nan"),
+        (lambda b: b.set_memory("a", -2), "server 'a': memory = -2"),
+        (lambda b: setattr(b, "tolerance", 0.0), "tolerance = 0.0"),
+    ],
+)
+def test_bad_events_are_named_and_change_nothing(event, words):
+    balancer = LoadBalancer()
+    balancer.add_server("a", 3)
+    balancer.add_server("b", 3)
+    balancer.add_shards(["s", "r"], [1.0, 2.0], servers=["a", "b"])
+    with pytest.raises(LoadBalancingError, match=words):
+        event(balancer)
+    fleet = balancer.fleet()
+    assert (balancer.shards, balancer.servers) == (["s", "r"], ["a", "b"])
+    assert fleet.loads.tolist() == [1, 2] and fleet.memory.tolist() == [3, 3] and fleet.tolerance == 0.05
+
+
+def test_what_the_memory_cannot_hold_is_named():
+    solver = make_solver("copter")
+    balancer = LoadBalancer()
+    with pytest.raises(LoadBalancingError, match="a server and a shard"):
+        balancer.round(solver)
+    balancer.add_server("a", 3)
+    balancer.add_server("b", 3)
+    balancer.add_shard("large", 1, size=4)
+    with pytest.raises(LoadBalancingError, match="shard 'large' has size 4, and no server has more than 3"):
+        balancer.round(solver)
+    balancer.set_size("large", 2)
+    balancer.add_shards(["x", "y", "z"], 1.0, 2.0)
+    with pytest.raises(LoadBalancingError, match="the shards need 8 of memory, and all servers have 6"):
+        balancer.round(solver)
+    balancer.remove_shard("z")  # 6 of 6, but three shards of 2 do not fit on two servers of 3
+    with pytest.raises(
+        LoadBalancingError, match="no place for it.*proven by branch and bound.*need 6 of mem"
+    ):
+        balancer.round(solver)
+    assert balancer.number == 0
+
+
+def test_memory_that_only_a_packing_finds_is_used():
+    """Sizes 3, 3, 2, 2, 2 on two servers of 6: largest first puts 3 + 2 on each, and the last 2 nowhere."""
+    balancer = LoadBalancer(tolerance=0.4)
+    for server in ("a", "b"):
+        balancer.add_server(server, 6)
+    balancer.add_shards(range(5), [3.0, 3.0, 2.0, 2.0, 2.0], [3.0, 3.0, 2.0, 2.0, 2.0])
+    done = balancer.round(make_solver("copter"))
+    check(balancer.fleet(), done.placement)
+    assert done.memory == 1.0
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=6), st.lists(st.integers(0, 9), min_size=1, max_size=3)
+)
+@settings(max_examples=40, deadline=None)
+def test_packings_against_all_assignments(sizes, memory):
+    k, n = len(sizes), len(memory)
+    fleet = Fleet(np.ones(k), np.array(sizes, float), np.array(memory, float), 0.05)
+    home = np.arange(k) % n
+    ways = [
+        way
+        for way in itertools.product(range(n), repeat=k)
+        if (np.bincount(way, fleet.sizes, n) <= fleet.memory).all()
+    ]
+    found, impossible = pack(fleet, Placement(np.arange(k), home, np.ones(k)))
+    assert impossible == (not ways) and (found is None) == (not ways)
+    if found is not None:
+        check(fleet, found)
+        moved = min(fleet.sizes[np.array(way) != home].sum() for way in ways)
+        assert fleet.sizes[found.server != home].sum() <= 1.2 * moved + 1e-9
+
+
+def test_a_round_that_last_round_s_replicas_can_do_is_certified_in_the_first_pass():
+    scenario = Scenario(shards=96, servers=12, rounds=2, seed=3)
+    balancer, solver = scenario.balancer(), make_solver("copter", tolerance=1e-6)
+    loads = next(scenario.loads())
+    for scale in (1.0, 3.0):  # the same loads in another unit
+        balancer.set_loads(loads * scale)
+        done = balancer.round(solver)
+    assert (done.movements, done.cost, done.gap) == (0, 0.0, pytest.approx(0.0, abs=1e-6))
+    assert done.solution.status == "optimal" and done.solution.iterations == 0
+
+
+def test_replicas_are_kept_for_loads_that_come_back():
+    rng = np.random.default_rng(4)
+    balancer, solver = Scenario(shards=40, servers=5, rounds=1, memory=40.0).balancer(), make_solver("copter")
+    days = [rng.integers(1, 50, 40) ** 2.0 for _ in range(3)]
+    first = [balancer.round(solver).movements for loads in days if balancer.set_loads(loads) is None]
+    again = [balancer.round(solver).movements for loads in days if balancer.set_loads(loads) is None]
+    assert sum(first) > 0 and again == [0, 0, 0]
+
+
+def test_bounds_of_a_zipf_day_are_those_of_branch_and_bound():
+    scenario = Scenario(shards=24, servers=6, rounds=6, seed=1)
+    balancer, solver, met = scenario.balancer(), make_solver("copter", tolerance=1e-4), 0
+    for loads in scenario.loads():
+        balancer.set_loads(loads)
+        exact = solve_exact(balancer.fleet(), balancer.placement(), mip_gap=0.0, deadline=20)
+        done = balancer.round(solver)
+        if exact.status == "optimal":
+            least = round(exact.bound)
+            assert done.bound <= least + 1e-6 and done.movements >= least
+            met += done.movements == least
+    assert met >= 3
+
+
+def test_a_placement_that_breaks_a_promise_is_refused():
+    balancer = LoadBalancer()
+    balancer.add_server("a", 1)
+    balancer.add_shards(["x", "y"], 1.0, servers=["a", "a"])
+    one = np.zeros(1, int)
+    with pytest.raises(LoadBalancingError, match="shard 'y': 0.0% of it is served"):
+        balancer.take(Placement(one, one, np.ones(1)))
+    with pytest.raises(LoadBalancingError, match="server 'a': 2 of its 1 of memory"):
+        balancer.take(Placement(np.arange(2), np.zeros(2, int), np.ones(2)))
+    assert balancer.number == 0
+
+
+@given(instances(most_shards=12, most_servers=4), st.integers(1, 3), st.integers(0, 5))
+@settings(max_examples=15, deadline=None)
+def test_pop_serves_every_shard_within_memory_and_loads_of_parts_add_up(instance, parts, seed):
+    fleet, last = instance
+    parts = min(parts, fleet.memory.size)
+    fleet = Fleet(fleet.loads, fleet.sizes, fleet.memory + fleet.sizes.sum(), fleet.tolerance)
+    pop = Pop(fleet, parts, seed)
+    for _ in range(2):
+        found = pop.solve(fleet, last, mip_gap=0.01)
+        check(fleet, found.placement)
+        last = found.placement
+    if parts == 1:
+        exact = solve_exact(fleet, last, mip_gap=0.01)
+        assert (exact.placement is None) == bool(found.unanswered)
+
+
+def test_the_heuristic_moves_the_hottest_that_fits_from_most_to_least_loaded():
+    fleet = Fleet(np.array([50.0, 30.0, 15.0, 5.0]), np.ones(4), np.full(2, 4.0), 0.05)
+    last = Placement(np.arange(4), np.zeros(4, int), np.ones(4))
+    placement = greedy(fleet, last)
+    assert placement.server.tolist() == [1, 0, 0, 0]
+    assert imbalance(fleet, placement) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"loads": [1.0, 2.0, 3.0]}, r"loads of shape \(3,\): there are 2 shards"),
+        ({"loads": 1.0, "sizes": [1.0]}, r"sizes of shape \(1,\): there are 2 shards"),
+        ({"loads": 1.0, "servers": ["a"]}, "1 servers given: there are 2 shards"),
+        ({"loads": [1.0, float("nan")]}, "shard 'y': load = nan"),
+        ({"loads": 1.0, "sizes": [1.0, -1.0]}, "shard 'y': size = -1"),
+        ({"loads": 1.0, "servers": ["a", "b"]}, "no server 'b'"),
+        ({"loads": 1.0, "shards": ["x", "x"]}, "shard 'x' is given twice"),
+        ({"loads": 1.0, "shards": ["x", "there"]}, "shard 'there' exists already"),
+    ],
+)
+def test_shards_in_bulk_are_added_all_or_none(wrong, message):
+    balancer = LoadBalancer()
+    balancer.add_server("a", memory=4)
+    balancer.add_shard("there", 1.0, server="a")
+    with pytest.raises(LoadBalancingError, match=message):
+        balancer.add_shards(**({"shards": ["x", "y"]} | wrong))
+    assert balancer.shards == ["there"] and balancer.fleet().loads.tolist() == [1.0]
+    assert balancer.shares("there") == {"a": 1.0}

@@ -1,0 +1,177 @@
+"""Load balancing from loads in a file to run folder and benchmark document."""
+
+import csv
+import json
+import pickle
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from copter.bench.rounds import SolverSettings, measure
+from copter.cli.main import app
+from copter.problems.load_balancing import (
+    LoadBalancingError,
+    LoadTable,
+    WorkloadError,
+    read_loads,
+    write_loads,
+    zipf_loads,
+)
+from copter.problems.load_balancing.course import BURN_IN, Balancing
+from copter.problems.load_balancing.scenario import Scenario
+
+BENCH = ["bench", "load-balancing", "--shards", "32", "--servers", "4", "--rounds", "3", "--no-isolate"]
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+@pytest.fixture(autouse=True)
+def small_warm_up(monkeypatch):
+    monkeypatch.setattr(
+        "copter.problems.load_balancing.course._WARM_UP", {"shards": 16, "servers": 4, "rounds": 2}
+    )
+
+
+def test_zipf_loads_are_those_of_the_authors():
+    for mode in ("stateless", "stateful"):
+        rounds = np.array(list(zipf_loads(100, 200, mode, seed=1)))
+        assert (rounds[:, 0] == 1e6).all() and (np.diff(rounds, axis=1) <= 0).all()
+        z = -np.log(rounds[:, 99] / 1e6) / np.log(100)
+        assert z.min() >= 0.25 - 1e-4 and z.max() <= 0.75 + 1e-4
+        step = z[1:] / z[:-1]
+        inside = (z[1:] > 0.26) & (z[1:] < 0.74)
+        steady = np.isclose(step, 1.1, atol=1e-3) | np.isclose(step, 0.9, atol=1e-3)
+        assert steady[inside].all() == (mode == "stateful")
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.data())
+@settings(max_examples=30, deadline=None)
+def test_loads_come_back_from_their_file(tmp_path_factory, rounds, shards, data):
+    load = st.floats(0, 1e12, allow_nan=False)
+    values = data.draw(st.lists(load, min_size=rounds * shards, max_size=rounds * shards))
+    names = tuple(f'shard "{k}", hot' for k in range(shards))
+    table = LoadTable(names, np.array(values).reshape(rounds, shards))
+    path = tmp_path_factory.mktemp("loads") / "loads.csv"
+    write_loads(path, table)
+    back = read_loads(path)
+    assert back.shards == names and (back.loads == table.loads).all()
+
+
+def test_a_shard_keeps_its_load_and_has_none_before_its_first(tmp_path):
+    path = tmp_path / "loads.csv"
+    path.write_text("round,shard,load\n7,a,5\n3,b,1\n\n3,a,2\n9,c,4\n")
+    table = read_loads(path)
+    assert table.shards == ("a", "b", "c")
+    assert table.loads.tolist() == [[2, 1, 0], [5, 1, 0], [5, 1, 4]]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "line 1: the header must be round,shard,load"),
+        ("round,load,shard\n", "line 1: the header"),
+        ("round,shard,load\n", "no loads"),
+        ("round,shard,load\n0,a,1\n0,b\n", "line 3: 2 fields"),
+        ("round,shard,load\n0.5,a,1\n", "line 2: round '0.5'"),
+        ("round,shard,load\n0,,1\n", "line 2: the shard has no name"),
+        ("round,shard,load\n0,a,much\n", "line 2: load 'much'"),
+        ("round,shard,load\n0,a,nan\n", "line 2: load nan"),
+        ("round,shard,load\n0,a,-1\n", "line 2: load -1"),
+        ("round,shard,load\n0,a,1\n0,a,2\n", "line 3: shard 'a' is given a load twice in round 0"),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_line(tmp_path, text, words):
+    path = tmp_path / "loads.csv"
+    path.write_text(text)
+    with pytest.raises(WorkloadError, match=words):
+        read_loads(path)
+
+
+@pytest.mark.parametrize("name", ["copter", "highs-hot", "heuristic", "pop-2", "highs-milp"])
+def test_each_solver_drives_a_balancer_of_its_own(name):
+    course = pickle.loads(pickle.dumps(Balancing(Scenario(24, 4, 3))))
+    measured = measure(course, SolverSettings(name, tolerance=1e-4, mip_gap=0.01))
+    assert [record["round"] for record in measured.records] == [0, 1, 2]
+    for record in measured.records:
+        assert record["solver"] == name
+        assert record["t_total"] == pytest.approx(record["t_edit"] + record["t_solve"] + record["t_shim"])
+        assert record["movements"] == record["integral_objective"] and record["memory"] <= 1
+        assert record["balanced"] == (record["imbalance"] <= 0.1 + 1e-9)
+        if name not in ("heuristic", "pop-2"):
+            assert record["status"] == "optimal" and record["balanced"]
+            assert record["integral_gap"] >= -1e-9
+    assert (Balancing(Scenario(24, 4, 3)).left_out, Balancing(Scenario(24, 4, 99)).left_out) == (1, BURN_IN)
+
+
+def test_the_benchmark_writes_movements_and_imbalance(tmp_path):
+    path = tmp_path / "lb.json"
+    result = invoke(*BENCH, "--solvers", "copter,heuristic,pop-2", "--json", path)
+    assert result.exit_code == 0, result.output
+    document = json.loads(path.read_text())
+    assert set(document["summary"]) == {"copter", "heuristic", "pop-2"} and len(document["records"]) == 9
+    for one in document["summary"].values():
+        assert {"median", "mean", "min", "max"} <= set(one["movements"]) & set(one["imbalance"])
+    later = [r["movements"] for r in document["records"] if r["solver"] == "copter"][1:]
+    assert document["summary"]["copter"]["movements"]["mean"] == pytest.approx(sum(later) / len(later))
+    assert document["settings"]["mode"] == "stateless" and "imbalance, max" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("bench", "load-balancing", "--solvers", "pop-0"), "no solver is called 'pop-0'"),
+        (("bench", "load-balancing", "--solvers", "heuristics"), "did you mean heuristic?"),
+        (("bench", "sia", "--solvers", "heuristic"), "no solver is called 'heuristic'"),
+        (("bench", "load-balancing", "--servers", "4", "--solvers", "pop-8"), "pop-8 needs as many servers"),
+        (("bench", "load-balancing", "--memory", "0.5"), "must be at least 1"),
+        (("run", "load-balancing", "--workload", "none.csv"), "none.csv is no file"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, words):
+    result = invoke(*arguments)
+    assert result.exit_code == 2 and words in " ".join(result.output.split())
+
+
+def test_a_run_of_one_s_own_loads_fills_its_folder(tmp_path):
+    loads = tmp_path / "loads.csv"
+    table = LoadTable(tuple("abcdefgh"), np.random.default_rng(0).integers(1, 50, (4, 8)).astype(float))
+    write_loads(loads, table)
+    out = tmp_path / "run"
+    result = invoke("run", "load-balancing", "--workload", loads, "--servers", 2, "--out", out)
+    assert result.exit_code == 0, result.output
+    names = {"config.json", "versions.json", "rounds.csv", "summary.json", "README.txt"}
+    assert names | {"movements.png", "imbalance.png", "time.png"} <= {path.name for path in out.iterdir()}
+    with (out / "rounds.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 4 and all(float(row["imbalance"]) <= 0.1 + 1e-9 for row in rows)
+    assert "movements a round" in result.stdout
+
+
+def test_a_run_prints_one_json_object():
+    arguments = ("run", "load-balancing", "--shards", 32, "--rounds", 2, "--solver", "heuristic", "--json")
+    result = invoke(*arguments)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["rounds"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((*BENCH, "--memory", "4"), "the shards need 32 of memory, and all servers have 16"),
+        (
+            (*BENCH[:3], "33", *BENCH[4:], "--memory", "8.9"),
+            "33 shards of size 1 do not fit: 4 servers .* 8 each",
+        ),
+        (("run", "load-balancing", "--shards", "9", "--servers", "2", "--memory", "4.9"), "do not fit"),
+    ],
+)
+def test_memory_that_is_too_small_is_one_error_before_anything_runs(arguments, words, tmp_path):
+    result = invoke(*arguments, *(("--out", tmp_path / "out") if arguments[0] == "run" else ()))
+    assert isinstance(result.exception, LoadBalancingError) and re.search(words, str(result.exception))
+    assert result.output == "" and not (tmp_path / "out").exists()

@@ -1,0 +1,176 @@
+"""The spread shim: what it promises whatever the answer, and that its flows are maximum flows."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from copter.problems.load_balancing import imbalance
+from copter.problems.load_balancing.replicas import balance, empty, fill, scratch
+from copter.problems.load_balancing.spread import NOWHERE, Fleet, Placement, PlacementError, SpreadShim
+
+
+@st.composite
+def answers(draw):
+    """Fleet, last placement of some shards, and any proposal at all: near, far, empty, over the memory."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    k, n = draw(st.integers(1, 30)), draw(st.integers(1, 8))
+    sizes = rng.choice([0.0, 1.0, 1.0, 3.0], k)
+    memory = np.full(n, sizes.max() + sizes.sum() / n * draw(st.sampled_from([1.0, 1.2, 3.0])))
+    loads = np.round(1e3 / (1 + np.arange(k)) ** draw(st.sampled_from([0.0, 0.7, 2.0])))
+    loads[rng.random(k) < draw(st.sampled_from([0.0, 0.2, 1.0]))] = 0.0
+    fleet = Fleet(loads, sizes, memory, 0.05)
+    old = rng.random((k, n)) < draw(st.sampled_from([0.0, 0.2, 0.6]))
+    for i in range(n):  # the last placement kept the memory
+        over = np.flatnonzero(old[:, i])[np.cumsum(sizes[old[:, i]]) > memory[i]]
+        old[over, i] = False
+    share = rng.random((k, n)) * old
+    shard, server = np.nonzero(share)
+    last = Placement(shard, server, share[shard, server] / share.sum(1)[shard])
+    x = rng.random((k, n)) * (rng.random((k, n)) < draw(st.sampled_from([0.0, 0.3, 1.0])))
+    x *= (loads / (fleet.mean or 1.0) / np.maximum(x.sum(1), 1e-9))[:, None]
+    shard, server = np.nonzero(x > 1e-12)
+    return fleet, last, shard, server, x[shard, server]
+
+
+@given(answers())
+@settings(max_examples=150, deadline=None)
+def test_memory_is_kept_and_every_shard_served_whatever_the_answer(answer):
+    fleet, last, *x = answer
+    try:
+        placement = SpreadShim().round(fleet, last, *x)
+    except PlacementError as error:
+        assert fleet.memory.sum() < 2 * fleet.sizes.sum() + fleet.sizes[error.shard] * fleet.memory.size
+        return
+    used = np.bincount(placement.server, fleet.sizes[placement.shard], fleet.memory.size)
+    assert (used <= fleet.memory + 1e-6).all()
+    total = np.bincount(placement.shard, placement.share, fleet.loads.size)
+    assert total == pytest.approx(np.ones(fleet.loads.size))
+    assert (placement.share > 0).all() and (np.diff(placement.keys(fleet.memory.size)) > 0).all()
+
+
+def test_an_answer_that_takes_the_memory_of_others_is_not_followed():
+    """Both shards on the only server that has room for the large one: the small one has to go elsewhere."""
+    fleet = Fleet(np.array([2.0, 6.0]), np.array([4.0, 1.0]), np.array([2.0, 4.0]), 0.05)
+    placement = SpreadShim().round(fleet, NOWHERE, np.array([0, 1]), np.array([1, 1]), np.array([0.5, 1.5]))
+    assert placement.keys(2).tolist() == [1, 2] and placement.share.tolist() == [1.0, 1.0]
+
+
+@given(answers())
+@settings(max_examples=100, deadline=None)
+def test_with_memory_for_everything_it_is_balanced(answer):
+    fleet, last, *x = answer
+    roomy = Fleet(
+        fleet.loads, fleet.sizes, np.full(fleet.memory.size, fleet.sizes.sum() + 1), fleet.tolerance
+    )
+    placement = SpreadShim().round(roomy, last, *x)
+    assert imbalance(roomy, placement) <= 2 * fleet.tolerance + 1e-6
+
+
+@given(answers())
+@settings(max_examples=100, deadline=None)
+def test_what_replicas_can_do_is_what_a_maximum_flow_says(answer):
+    """It moves nothing if and only if that is possible, and else says that something must move."""
+    fleet, last, *_ = answer
+    k, n = fleet.loads.size, fleet.memory.size
+    if not len(last) or not fleet.loads.any():
+        return
+    carried = SpreadShim().carry(fleet, last)
+    keys = carried.placement.keys(n)
+    assert np.isin(keys, last.keys(n)).all()
+    served = np.bincount(last.shard, minlength=k) > 0
+    if not served.all():
+        assert not carried.enough and carried.needed == fleet.sizes[~served].sum()
+        return
+    load = last.share * fleet.loads[last.shard] / fleet.mean
+    possible = _flow(last.shard, last.server, load, k, n, *fleet.band) >= load.sum() - 1e-6
+    assert carried.enough == possible
+    if possible:
+        assert imbalance(fleet, carried.placement) <= 2 * fleet.tolerance + 1e-6 and carried.needed == 0
+    else:
+        assert carried.needed > 0 or fleet.sizes[fleet.loads > 0].min() == 0
+
+
+@given(answers())
+@settings(max_examples=50, deadline=None)
+def test_a_second_round_with_the_same_loads_moves_nothing(answer):
+    fleet, last, *x = answer
+    try:
+        first = SpreadShim().round(fleet, last, *x)
+    except PlacementError:
+        return
+    if imbalance(fleet, first) > 2 * fleet.tolerance:
+        return
+    load = first.share * fleet.loads[first.shard] / (fleet.mean or 1.0)
+    second = SpreadShim().round(fleet, first, first.shard, first.server, load)
+    assert np.isin(second.keys(fleet.memory.size), first.keys(fleet.memory.size)).all()
+
+
+@given(answers())
+@settings(max_examples=80, deadline=None)
+def test_flows_along_replicas_balance_as_much_as_a_maximum_flow_does(answer):
+    fleet, last, shard, server, load = answer
+    if not shard.size:
+        return
+    k, n = fleet.loads.size, fleet.memory.size
+    pool, search = empty(np.zeros(k), fleet.memory, shard.size), scratch(k, n)
+    fill(pool, shard, server, load, np.zeros(shard.size, bool))
+    lower, upper = fleet.band
+    outside = balance(pool, search, lower, upper)
+    assert outside == pytest.approx(np.maximum(pool.load_on - upper, lower - pool.load_on).clip(0).sum())
+    assert (pool.load >= -1e-9).all()
+    assert np.bincount(shard, pool.load, k) == pytest.approx(np.bincount(shard, load, k))
+    enough = load.sum() >= lower * n - 1e-6  # shards without an answer bring nothing
+    possible = enough and _flow(shard, server, load, k, n, lower, upper) >= load.sum() - 1e-6
+    assert (outside <= 1e-6) == possible
+
+
+def _flow(shard, server, load, k, n, lower, upper):
+    """Load that networkx can bring to servers between the bounds; a lower bound is a forced flow."""
+    graph = nx.DiGraph()
+    total = np.bincount(shard, load, k)
+    for j in np.flatnonzero(total):
+        graph.add_edge("loads", ("shard", j), capacity=total[j])
+    for j, i in zip(shard, server, strict=True):
+        graph.add_edge(("shard", j), ("server", i))
+    for i in range(n):
+        graph.add_edge(("server", i), "must", capacity=lower)
+        graph.add_edge(("server", i), "may", capacity=upper - lower)
+    graph.add_edge("must", "end", capacity=lower * n)
+    graph.add_edge("may", "end", capacity=max(0.0, total.sum() - lower * n))
+    return nx.maximum_flow_value(graph, "loads", "end")
+
+
+def test_small_shares_are_consolidated():
+    """An answer from inside the optimal face: each hot shard's excess in ten shares, where one or two do."""
+    k, n = 60, 20
+    loads = np.concatenate((np.full(10, 20.0), np.full(50, 4.0)))
+    fleet = Fleet(loads, np.ones(k), np.full(n, 10.0), 0.05)
+    home = np.arange(k) % n
+    last = Placement(np.arange(k), home, np.ones(k))
+    x = np.zeros((k, n))
+    x[np.arange(k), home] = loads / fleet.mean
+    x[:10] = 0.0
+    x[np.arange(10), home[:10]] = 8.0 / fleet.mean
+    x[:10, 10:] = 1.2 / fleet.mean
+    shard, server = np.nonzero(x)
+    placement = SpreadShim().round(fleet, last, shard, server, x[shard, server])
+    new = ~np.isin(placement.keys(n), last.keys(n))
+    assert (x[:10, 10:] > 0).sum() == 100 and 10 <= new.sum() <= 20
+    assert imbalance(fleet, placement) <= 0.1 + 1e-9
+
+
+def test_nothing_placed_and_no_answer_still_gives_a_placement():
+    fleet = Fleet(np.array([6.0, 3.0, 1.0]), np.ones(3), np.full(2, 3.0), 0.05)
+    nothing = np.empty(0, int)
+    placement = SpreadShim().round(fleet, NOWHERE, nothing, nothing, np.empty(0))
+    assert imbalance(fleet, placement) <= 0.1 + 1e-9
+
+
+def test_a_shard_that_fits_nowhere_is_named():
+    fleet = Fleet(np.ones(3), np.full(3, 2.0), np.full(2, 3.0), 0.05)
+    nothing = np.empty(0, int)
+    with pytest.raises(PlacementError) as raised:
+        SpreadShim().round(fleet, NOWHERE, nothing, nothing, np.empty(0))
+    assert raised.value.shard in range(3)

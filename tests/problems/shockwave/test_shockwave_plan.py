@@ -1,0 +1,161 @@
+"""The plan shim: feasibility of every plan, and gaps against brute force."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shockwave_cases import now, state, static, windows
+
+from copter.problems.shockwave import build_window, plan_problem, snapshot, solve_waterfilling
+from copter.problems.shockwave.plan import PlanProblem, PlanShim
+
+
+def planned(window, deadline=5.0, **arguments):
+    relaxed = solve_waterfilling(window)
+    prices = (relaxed.capacity_price, relaxed.work_price, relaxed.job_prices)
+    problem = plan_problem(window)
+    plan = PlanShim(deadline).plan(problem, relaxed.rounds, bound=relaxed.bound, prices=prices, **arguments)
+    return problem, plan
+
+
+def check(problem, plan):
+    used = plan.runs.T @ problem.gpus
+    assert (used <= problem.capacity).all()
+    counts = plan.runs.sum(axis=1)
+    assert (counts <= problem.most).all()
+    assert problem.objective(counts) == pytest.approx(plan.objective)
+    assert plan.bound >= plan.objective - 1e-12 * max(1.0, abs(plan.objective))
+    assert plan.gap == pytest.approx(
+        max(plan.bound - plan.objective, 0) / max(abs(plan.objective), 1e-300), abs=1e-9
+    )
+    before = np.zeros(len(problem.gpus), int)
+    for t in range(problem.rounds):
+        ready = ~plan.runs[:, t] & (before < problem.most)
+        assert not (ready & (problem.gpus <= problem.capacity - used[t])).any(), "a GPU idles"
+        before += plan.runs[:, t]
+
+
+def brute_force(problem):
+    """Best objective over all plans, round by round, as counts of each job."""
+    reached = {(0,) * len(problem.gpus)}
+    sets = [
+        chosen
+        for chosen in product((0, 1), repeat=len(problem.gpus))
+        if np.dot(chosen, problem.gpus) <= problem.capacity
+    ]
+    for _ in range(problem.rounds):
+        reached = {tuple(np.minimum(np.add(c, s), problem.most)) for c in reached for s in sets}
+    return max(problem.objective(np.array(counts)) for counts in reached)
+
+
+@given(window=windows(most=4, rounds=3, capacity=3))
+@settings(deadline=None, max_examples=60)
+def test_small_plans_against_brute_force(window):
+    problem, plan = planned(window)
+    check(problem, plan)
+    best = brute_force(problem)
+    scale = max(abs(best), 1e-6)
+    assert plan.objective <= best + 1e-9 * scale <= plan.bound + 2e-9 * scale
+
+
+@given(window=windows(most=12, rounds=7, capacity=9), seed=st.integers(0, 99))
+@settings(deadline=None, max_examples=60)
+def test_plans_are_feasible_and_work_conserving(window, seed):
+    rng = np.random.default_rng(seed)
+    urgency, running = rng.random(len(window)), rng.random(len(window)) < 0.5
+    for deadline in (0.0, 5.0):
+        check(*planned(window, deadline, urgency=urgency, running=running))
+
+
+@given(seed=st.integers(0, 50))
+@settings(deadline=None, max_examples=20)
+def test_improvement_never_hurts(seed):
+    window = build_window(snapshot(30, 8, seed=seed), rounds=8)
+    objectives = [planned(window, deadline)[1].objective for deadline in (0.0, 5.0)]
+    assert objectives[1] >= objectives[0] - 1e-15
+
+
+@pytest.mark.parametrize(("jobs", "gap"), [(500, 0.0003), (1000, 0.0011), (2000, 0.0044)])
+def test_gaps_are_below_those_that_gurobi_reached(jobs, gap):
+    """Section 8.9: 0.03, 0.11 and 0.44% after 15 s on 256 GPUs."""
+    problem, plan = planned(build_window(snapshot(jobs, 256, seed=jobs)), deadline=0.0)
+    check(problem, plan)
+    assert plan.gap <= gap
+
+
+def test_urgent_jobs_run_first_and_running_ones_stay():
+    jobs = [static(f"j{k}", 600.0) for k in range(4)]
+    window = build_window(now([state(job) for job in jobs], 2), rounds=10)
+    _, plan = planned(window, urgency=np.array([1.0, 5.0, 2.0, 0.5]))
+    assert plan.runs[:, 0].tolist() == [False, True, True, False]
+    _, plan = planned(window, urgency=np.ones(4), running=np.array([0, 0, 0, 1], bool))
+    assert plan.runs[3, :5].all()
+
+
+@pytest.mark.parametrize(("lam", "first"), [(10.0, True), (0.0, False)])
+def test_jobs_that_the_makespan_hangs_on_do_not_wait(lam, first):
+    """The long job needs 50 of 60 rounds and could wait for 10; the short ones are more urgent."""
+    jobs = [static("long", 6000.0), *(static(f"j{k}", 600.0) for k in range(4))]
+    window = build_window(now([state(job) for job in jobs], 1), rounds=100, lam=lam)
+    _, patient = planned(window, urgency=np.array([1.0, 5.0, 5.0, 5.0, 5.0]))
+    assert not patient.runs[0, :20].any()
+    # H is what all of them take, 8,400 s: within half of it is the long one, but only if H matters.
+    problem, plan = planned(window, urgency=np.array([1.0, 5.0, 5.0, 5.0, 5.0]), critical=0.5)
+    check(problem, plan)
+    assert plan.runs[0, :20].all() == first
+    assert plan.runs.sum(axis=1).tolist() == patient.runs.sum(axis=1).tolist()
+
+
+@given(seed=st.integers(0, 200))
+@settings(deadline=None, max_examples=25)
+def test_a_plan_is_no_worse_than_the_one_it_starts_from(seed):
+    """On jobs of one GPU any counts fit, so that nothing of an improved plan is lost."""
+    window = build_window(snapshot(30, 8, seed=seed), rounds=8, lam=3.0)
+    window = replace(window, gpus=np.ones(30, np.int64))
+    _, improved = planned(window)
+    problem, again = planned(window, 0.0, last=improved.runs.sum(axis=1))
+    check(problem, again)
+    assert again.objective >= improved.objective - 1e-12 * abs(improved.objective)
+    # Counts that do not fit are no start.
+    check(*planned(window, 0.0, last=np.full(30, 8)))
+
+
+def test_one_job_and_none():
+    problem, plan = planned(build_window(now([state(static("a", 300.0, gpus=4))], 4)))
+    check(problem, plan)
+    assert plan.runs.sum() == 3 and plan.runs[0, :3].all()
+    problem, plan = planned(build_window(now([], 4)))
+    assert plan.runs.shape == (0, 20) and plan.gap == 0.0
+
+
+def test_a_job_larger_than_the_cluster_is_never_planned():
+    jobs = [static("big", 900.0, gpus=9), static("a", 9000.0)]
+    problem, plan = planned(build_window(now([state(job) for job in jobs], 4)))
+    check(problem, plan)
+    assert plan.runs.sum(axis=1).tolist() == [0, 20]
+    assert plan.gap == pytest.approx(0.0, abs=1e-9)
+
+
+def test_budgets_of_zero_still_leave_no_gpu_idle():
+    window = build_window(now([state(static(f"j{k}", 900.0)) for k in range(3)], 2))
+    weightless = PlanProblem(
+        np.zeros((3, 21)), plan_problem(window).remaining, window.gpus, window.capacity, 0.0
+    )
+    plan = PlanShim().plan(weightless, np.zeros(3))
+    check(weightless, plan)
+    assert plan.runs.sum(axis=1).tolist() == [8, 8, 8]
+
+
+def test_impossible_problems_are_refused():
+    with pytest.raises(ValueError, match="T \\+ 1"):
+        PlanProblem(np.zeros((2, 3)), np.zeros((2, 4)), np.ones(2, np.int64), 2, 0.0)
+    with pytest.raises(ValueError, match="gpus"):
+        PlanProblem(np.zeros((2, 3)), np.zeros((2, 3)), np.array([1, 0]), 2, 0.0)
+    with pytest.raises(ValueError, match="deadline"):
+        PlanShim(-1.0)
+    one = PlanProblem(np.zeros((1, 3)), np.zeros((1, 3)), np.ones(1, np.int64), 2, 0.0)
+    with pytest.raises(ValueError, match="critical"):
+        PlanShim().plan(one, np.zeros(1), critical=1.5)

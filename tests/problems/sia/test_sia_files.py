@@ -1,0 +1,198 @@
+"""Reader of the authors' profiles: a small folder of each kind, what its errors name, and the real files."""
+
+import json
+
+import numpy as np
+import pytest
+from real_data import DATA
+
+from copter.problems.sia import (
+    Cluster,
+    Configuration,
+    GpuType,
+    ProfileError,
+    read_cluster,
+    read_profiles,
+    read_scenario,
+)
+from copter.problems.sia.files import HARDWARE_CLASSES
+
+PAI = DATA / "cluster" / "suhasjs_continuous-scheduling"
+needs_data = pytest.mark.skipif(
+    not PAI.is_dir(),
+    reason=f"the authors' workloads are not in {PAI}; set COPTER_DATA to the folder of the data",
+)
+
+CONSTANTS = {
+    "cluster_nnodes": {"azure": 2, "aws": 1},
+    "cluster_ngpus_per_node": {"azure": 2, "aws": 4},
+    "restart_seconds": {"bert": 120},
+    "calibration_factors": {"bert": 1.2},
+}
+BATCH = {
+    "resnet": {
+        "num_iters": 1000,
+        "sim_speedup": 2,
+        "gpu_profiles": {
+            "azure": {"min_gpus": 2, "throughput": 5},
+            "quadro": {"min_gpus": 1, "throughput": 3},
+        },
+    }
+}
+BERT = {
+    "progress": np.array([5.0, 10.0]),
+    "goodput": np.array([[1.0, 2.0], [3.0, 4.0]], np.float32),
+    "gpu_type": np.array(["azure", "azure"]),
+    "num_nodes": np.array([1, 1]),
+    "num_gpus": np.array([1, 2]),
+}
+SYNTHETIC = {"max_progress": np.array(100), "num_gpus": np.array([1.0, 2.0])} | {
+    hardware: np.array([1.0, 2.0]) for hardware in HARDWARE_CLASSES.values()
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "simulator_constants.json").write_text(json.dumps(CONSTANTS))
+    (tmp_path / "batch_inference.json").write_text(json.dumps(BATCH))
+    np.savez(tmp_path / "bert.npz", **BERT)
+    np.savez(tmp_path / "synthetic.npz", **SYNTHETIC)
+    return tmp_path
+
+
+def test_each_kind_of_file(folder):
+    profiles = read_profiles(folder)
+    assert sorted(profiles) == ["bert", "resnet", "synthetic"]
+    cluster = read_cluster(folder)
+    assert cluster == Cluster([GpuType("azure", 2, 2), GpuType("aws", 4, 1)])
+    found = cluster.configurations  # azure 1, 2, 4; aws 1, 2, 4
+    bert = profiles["bert"]
+    assert bert.goodput(found, 1).tolist() == [3.0, 4.0, 0.0, 0.0, 0.0, 0.0]
+    assert (bert.restart_seconds, bert.calibration, bert.work) == (120.0, 1.2, 10.0)
+    assert profiles["resnet"].goodput(found, 0).tolist() == [0.0, 10.0, 20.0, 0.0, 0.0, 0.0]
+    assert profiles["synthetic"].goodput(found, 0).tolist() == [1.0, 2.0, 0.0, 1.0, 2.0, 0.0]
+    quad = Cluster([GpuType("quad", 4, 1)]).configurations
+    assert profiles["resnet"].goodput(quad, 0).tolist() == [6.0, 12.0, 24.0]
+
+
+def test_the_parent_of_the_profiles_will_do(folder):
+    names, cluster, files = sorted(read_profiles(folder)), read_cluster(folder), list(folder.iterdir())
+    inside = folder / "derived_npz"
+    inside.mkdir()
+    for path in files:
+        path.rename(inside / path.name)
+    assert sorted(read_profiles(folder)) == sorted(read_profiles(inside)) == names
+    assert read_cluster(folder) == read_cluster(inside) == cluster
+
+
+def test_a_scaled_cluster(folder):
+    assert read_cluster(folder, 3).capacity == {"azure": 12, "aws": 12}
+
+
+def changed(record, *path, to=None):
+    copy = json.loads(json.dumps(record))
+    inner = copy
+    for key in path[:-1]:
+        inner = inner[key]
+    if to is None:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = to
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "field"),
+    [
+        ("simulator_constants.json", None, "file"),
+        ("simulator_constants.json", "[1", "file"),
+        ("simulator_constants.json", "[]", "file"),
+        ("simulator_constants.json", changed(CONSTANTS, "restart_seconds"), "restart_seconds"),
+        ("simulator_constants.json", changed(CONSTANTS, "restart_seconds", "bert"), "restart_seconds.bert"),
+        (
+            "simulator_constants.json",
+            changed(CONSTANTS, "restart_seconds", "bert", to=-1),
+            "restart_seconds.bert",
+        ),
+        (
+            "simulator_constants.json",
+            changed(CONSTANTS, "calibration_factors", "bert", to="x"),
+            "calibration_factors.bert",
+        ),
+        ("batch_inference.json", changed(BATCH, "resnet", "num_iters"), "resnet.num_iters"),
+        (
+            "batch_inference.json",
+            changed(BATCH, "resnet", "gpu_profiles", "azure", "min_gpus"),
+            "resnet.gpu_profiles.azure.min_gpus",
+        ),
+        ("batch_inference.json", changed(BATCH, "resnet", to=[1]), "resnet"),
+        ("bert.npz", {key: value for key, value in BERT.items() if key != "progress"}, "progress"),
+        ("bert.npz", BERT | {"num_gpus": np.array([1, 2, 3])}, "num_gpus"),
+        ("bert.npz", BERT | {"gpu_type": np.array([1, 2])}, "gpu_type"),
+        ("bert.npz", BERT | {"goodput": np.array([[1.0, np.nan], [1.0, 1.0]])}, "goodput"),
+        ("bert.npz", BERT | {"progress": np.array([5.0, 4.0])}, "goodput"),
+        ("bert.npz", "no archive", "file"),
+        ("synthetic.npz", {key: value for key, value in SYNTHETIC.items() if key != "T4-16GB"}, "T4-16GB"),
+        ("synthetic.npz", SYNTHETIC | {"num_gpus": np.array([1.0, 1.5])}, "num_gpus"),
+    ],
+)
+def test_errors_name_file_and_field(folder, name, content, field):
+    path = folder / name
+    path.unlink()
+    if isinstance(content, str):
+        path.write_text(content)
+    elif content is not None and path.suffix == ".json":
+        path.write_text(json.dumps(content))
+    elif content is not None:
+        np.savez(path, **content)
+    with pytest.raises(ProfileError) as caught:
+        read_profiles(folder)
+    assert caught.value.path == path
+    assert caught.value.field == field
+    assert str(path) in str(caught.value)
+
+
+def test_a_folder_that_is_not_there_or_empty(tmp_path):
+    with pytest.raises(ProfileError, match="no such folder"):
+        read_profiles(tmp_path / "nowhere")
+    (tmp_path / "simulator_constants.json").write_text(json.dumps(CONSTANTS))
+    with pytest.raises(ProfileError, match="no profile in this folder"):
+        read_profiles(tmp_path)
+
+
+def test_a_cluster_without_the_size_of_a_node(folder):
+    (folder / "simulator_constants.json").write_text(
+        json.dumps(changed(CONSTANTS, "cluster_ngpus_per_node", "aws"))
+    )
+    with pytest.raises(ProfileError, match=r"cluster_ngpus_per_node\.aws"):
+        read_cluster(folder)
+
+
+@needs_data
+@pytest.mark.data
+def test_real_profiles():
+    profiles = read_profiles(PAI / "derived_npz")
+    cluster = read_cluster(PAI / "derived_npz", 2)
+    assert cluster.gpus == 512
+    assert len(profiles) == 15
+    found = cluster.configurations
+    for name in ("bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3"):
+        runs = profiles[name].goodput(found, 0) > 0
+        types = {found[k].type for k in np.flatnonzero(runs)}
+        assert types == {"aws", "azure", "dgx-ext", "quad", "rtx"}
+    with np.load(PAI / "derived_npz" / "bert.npz") as file:
+        column = found.index(Configuration(2, 8, "aws"))
+        at = (file["num_nodes"] == 2) & (file["num_gpus"] == 8) & (file["gpu_type"] == "aws")
+        assert profiles["bert"].rates(found, column) == pytest.approx(file["goodput"][:, at].ravel())
+
+
+@needs_data
+@pytest.mark.data
+@pytest.mark.parametrize("family", ["2k", "10k", "40k"])
+def test_real_workloads(family):
+    path = PAI / "simulator" / "workloads" / f"{family}jobs_24hrs_pai" / "workload-1.csv"
+    scenario = read_scenario(path, PAI / "derived_npz")
+    jobs = int(family[:-1]) * 1000
+    assert len(scenario.jobs) == jobs
+    assert scenario.cluster.gpus == {2000: 512, 10000: 2560, 40000: 10240}[jobs]
+    assert 0 <= scenario.jobs[0].time <= scenario.jobs[-1].time < 25 * 3600

@@ -1,0 +1,274 @@
+"""`copter run traffic` and `copter bench traffic` on a small network: documents, folders, errors."""
+
+import csv
+import itertools
+import json
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from networks import best_flow, line
+from typer.testing import CliRunner
+
+from copter.bench import traffic as bench
+from copter.bench.rounds import SolverSettings, measure
+from copter.cli import traffic as cli
+from copter.cli.main import app
+from copter.problems.traffic import MODELS, load_topology, make_matrix
+from copter.problems.traffic.course import Event, Instance, events_of, make_instance, prepare
+from copter.problems.traffic.report import draw_network
+
+NODES = 7
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def words(result):
+    return " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def topology_file(tmp_path_factory):
+    """A ring with two chords, with places for its nodes."""
+    graph = nx.cycle_graph(NODES)
+    graph.add_edges_from([(0, 3), (2, 5)])
+    for node in graph:
+        graph.nodes[node].update(Longitude=float(np.cos(node)), Latitude=float(np.sin(node)))
+    path = tmp_path_factory.mktemp("network") / "ring.graphml"
+    nx.write_graphml(graph, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def matrices_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("demands") / "three.npy"
+    np.save(path, np.random.default_rng(1).uniform(0.0, 300.0, (3, NODES, NODES)))
+    return path
+
+
+@pytest.fixture
+def instance(topology_file):
+    topology = load_topology(topology_file)
+    return make_instance(topology, make_matrix("gravity", topology, seed=2))
+
+
+def played(instance, tmp_path, objective, names, **options):
+    chosen = {"rounds": 3, "changes": ["source"], "seed": 4, "split": 0.5} | options
+    course = prepare(tmp_path, instance, objective, **chosen)
+    measured = [measure(course, SolverSettings(name, tolerance=1e-6)) for name in names]
+    course.compare(measured)
+    return {one.solver: one.records for one in measured}
+
+
+NAMES = ("copter", "highs-hot", "highs-simplex", "lp-top", "pop-2", "shortest")
+
+
+@pytest.mark.parametrize(("objective", "measure_name"), [("max-flow", "total_flow"), ("min-mlu", "mlu")])
+def test_all_solvers_see_the_same_rounds(instance, tmp_path, objective, measure_name):
+    records = played(instance, tmp_path, objective, NAMES)
+    for rounds in zip(*records.values(), strict=True):
+        exact = [
+            record[measure_name] for record in rounds if record["solver"] in ("highs-hot", "highs-simplex")
+        ]
+        assert exact[0] == pytest.approx(exact[1], rel=1e-6)
+        for record in rounds:
+            assert record["optimality"] <= 1.0 + 1e-9
+            assert record["overload"] <= 1e-9
+            assert record["t_parallel"] <= record["t_total"] + 1e-12
+        ours = next(record for record in rounds if record["solver"] == "copter")
+        assert ours["optimality"] >= 1 - 1e-5 and ours["status"] == "optimal"
+        assert ours[measure_name] == pytest.approx(exact[0], rel=1e-4)
+
+
+def test_the_flow_of_every_round_is_scipy_s(instance, tmp_path):
+    options = {"changes": ["failures", "source"], "rounds": 4}
+    records = played(instance, tmp_path, "max-flow", ["highs-hot"], **options)["highs-hot"]
+    assert [record["change"] for record in records] == ["first"] + 3 * ["failures"] + 3 * ["source"]
+    capacity, volume = instance.topology.capacity.copy(), instance.volumes[0]
+    events = [*itertools.islice(events_of(instance, "failures", 4), 3)]
+    events += itertools.islice(events_of(instance, "source", 4), 3)
+    for number, record in enumerate(records):
+        event = events[number - 1] if number else Event()
+        if record["change"] == "source":
+            capacity, volume = instance.topology.capacity, event.volumes
+        else:
+            capacity[event.restored] = instance.topology.capacity[event.restored]
+            capacity[event.failed] = 0.0
+        wanted = best_flow(instance.topology, instance.paths, volume, capacity)
+        assert record["total_flow"] == pytest.approx(wanted, rel=1e-7)
+
+
+def test_optimality_is_against_the_best_bound_and_without_one_the_best_flow():
+    course = bench.TrafficCourse(None, None)
+
+    class Stand:
+        def __init__(self, solver, *records):
+            self.records = [
+                dict(zip(("round", "bound", "integral_objective"), r, strict=True)) for r in records
+            ]
+
+    one = Stand("a", (0, -10.0, -8.0), (1, math.nan, -3.0), (2, math.nan, math.nan))
+    two = Stand("b", (0, -9.0, -9.0), (1, math.nan, -4.0), (2, math.nan, math.nan))
+    course.compare([one, two])
+    assert [record["optimality"] for record in one.records[:2]] == pytest.approx([8 / 9, 0.75])
+    assert [record["optimality"] for record in two.records[:2]] == pytest.approx([1.0, 1.0])
+    assert math.isnan(one.records[2]["optimality"])
+    course = bench.UtilisationCourse(None, None)
+    one, two = Stand("a", (0, 0.4, 0.5)), Stand("b", (0, 0.3, 0.8))
+    course.compare([one, two])
+    assert [record["optimality"] for record in one.records + two.records] == pytest.approx([0.8, 0.5])
+
+
+def test_an_instance_survives_its_file(instance, tmp_path):
+    path = tmp_path / "instance.npz"
+    instance.save(path)
+    again = Instance.load(path)
+    assert again.topology.nodes == instance.topology.nodes and again.topology.name == instance.topology.name
+    for name in ("tail", "head", "capacity", "position"):
+        assert (getattr(again.topology, name) == getattr(instance.topology, name)).all()
+    for name in ("source", "target", "first", "pointer", "link"):
+        assert (getattr(again.paths, name) == getattr(instance.paths, name)).all()
+    assert (again.volumes == instance.volumes).all()
+
+
+@pytest.mark.parametrize("kind", ["edge-disjoint", "shortest"])
+def test_drawn_demands_share_the_volume_of_all(topology_file, kind):
+    topology = load_topology(topology_file)
+    matrix = make_matrix("gravity", topology, seed=2)
+    few = make_instance(topology, matrix, demands=5, seed=1, kind=kind, k=2)
+    every = make_instance(topology, matrix, kind=kind, k=2)
+    assert few.paths.n_pairs == 5 and every.paths.n_pairs == NODES * (NODES - 1)
+    assert few.volumes.sum() == pytest.approx(every.volumes.sum()) == pytest.approx(matrix.sum())
+    assert every.volumes[0] == pytest.approx(matrix[every.paths.source, every.paths.target])
+    assert few.paths.counts.max() <= 2
+    assert every.sample(3, 0).volumes.sum() == pytest.approx(matrix.sum())
+
+
+def test_a_sequence_takes_the_matrices_of_a_file_in_turn(topology_file, matrices_file):
+    topology = load_topology(topology_file)
+    stack = np.load(matrices_file)
+    instance = make_instance(topology, stack)
+    for number, event in zip(range(5), events_of(instance, "sequence", 0), strict=False):
+        wanted = stack[(number + 1) % 3][instance.paths.source, instance.paths.target]
+        assert event.volumes == pytest.approx(wanted)
+    with pytest.raises(ValueError, match="independent, source, global"):
+        next(events_of(instance, "sideways", 0))
+
+
+def test_run_folder_holds_rounds_links_and_plots(topology_file, tmp_path):
+    folder = tmp_path / "run"
+    result = invoke(
+        "run", "traffic", "--topology", topology_file, "--rounds", 3, "--change", "failures", "--out", folder
+    )
+    assert result.exit_code == 0, result.output
+    assert "max-flow on ring, 42 demands, copter" in words(result)
+    with (folder / "rounds.csv").open() as file:
+        rounds = list(csv.DictReader(file))
+    assert [row["round"] for row in rounds] == ["0", "1", "2"]
+    with (folder / "links.csv").open() as file:
+        links = list(csv.DictReader(file))
+    assert len(links) == 18 and sum(float(row["capacity"]) == 0 for row in links) == 2
+    for row in links:
+        assert float(row["load"]) <= float(row["capacity"]) * (1 + 1e-9)
+        if float(row["capacity"]):
+            share = float(row["load"]) / float(row["capacity"])
+            assert float(row["utilisation"]) == pytest.approx(share)
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["last_total_flow"] == pytest.approx(float(rounds[-1]["total_flow"]))
+    for name in ("network.png", "total_flow.png", "solve_time.png"):
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
+    about = (folder / "README.txt").read_text()
+    assert all(path.name in about for path in folder.iterdir() if path.name != "README.txt")
+
+
+@pytest.mark.parametrize("solver", ["copter", "shortest", "pop-2"])
+def test_run_prints_one_json_object(topology_file, matrices_file, solver, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = f"--matrix {matrices_file} --objective min-mlu --rounds 3 --solver {solver} --json".split()
+    result = invoke("run", "traffic", "--topology", topology_file, *options)
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    assert summary["rounds"] == 3 and summary["solver"] == solver and summary["mean_mlu"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bench_writes_the_document(topology_file, tmp_path):
+    path = tmp_path / "bench.json"
+    options = (
+        "--matrix poisson-flat --scale 4e3 --rounds 3 --path-kind shortest --paths 2 --no-isolate".split()
+    )
+    options += ["--solvers", "copter,lp-top,pop-2", "--json", str(path)]
+    result = invoke("bench", "traffic", "--topology", topology_file, *options)
+    assert result.exit_code == 0, result.output
+    found = json.loads(path.read_text())
+    assert {record["solver"] for record in found["records"]} == {"copter", "lp-top", "pop-2"}
+    assert all(0 < record["optimality"] <= 1 + 1e-9 for record in found["records"])
+    assert found["summary"]["copter"]["optimality"]["min"] >= 0.999
+    assert found["settings"]["change"] == "independent" and found["settings"]["paths"] == 2
+    assert "max-flow: ring, 42 demands, poisson-flat, independent" in words(result)
+    assert "kinds" not in found
+
+
+def test_bench_summarises_each_kind_of_change(topology_file, tmp_path):
+    path = tmp_path / "bench.json"
+    options = "--change global,failures --rounds 4 --no-isolate --solvers copter,shortest --json".split()
+    result = invoke("bench", "traffic", "--topology", topology_file, *options, path)
+    assert result.exit_code == 0, result.output
+    found = json.loads(path.read_text())
+    assert [record["change"] for record in found["records"][:7]] == ["first"] + 3 * ["global"] + 3 * [
+        "failures"
+    ]
+    assert list(found["kinds"]) == ["global", "failures"]
+    for kind, summary in found["kinds"].items():
+        flows = [
+            record["total_flow"]
+            for record in found["records"]
+            if (record["solver"], record["change"]) == ("copter", kind)
+        ]
+        assert summary["copter"]["rounds"] == summary["copter"]["rounds_measured"] == 3
+        assert summary["copter"]["total_flow"]["median"] == np.median(flows)
+        assert summary["shortest"]["over_copter"] > 0
+    assert "Each kind of round for itself" in words(result)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--matrix", "fog"], "neither one of gravity"),
+        (["--demands", "0"], "neither all nor a number"),
+        (["--demands", "some"], "neither all nor a number"),
+        (["--objective", "max-fun"], "not one of max-flow, min-mlu"),
+        (["--path-kind", "scenic"], "not one of edge-disjoint, shortest"),
+        (["--change", "all"], "not one of independent, source"),
+        (["--change", "source,all"], "'all' is not one of independent, source"),
+        (["--change", "sequence"], "several matrices"),
+        (["--capacity", "-1"], "must be greater than 0"),
+        (["--paths", "0"], "--paths"),
+        (["--solver", "pop-0"], "no solver is called"),
+        (["--solver", "lptop"], "did you mean"),
+    ],
+)
+def test_wrong_arguments_exit_with_2_and_say_what_to_do(topology_file, options, said):
+    result = invoke("run", "traffic", "--topology", topology_file, *options)
+    assert result.exit_code == 2
+    assert said in words(result)
+
+
+def test_a_topology_that_is_none_is_named(tmp_path):
+    result = invoke("run", "traffic", "--topology", tmp_path / "nowhere.graphml")
+    assert "nowhere.graphml: no such file" in str(result.exception)
+
+
+def test_the_command_knows_the_names_of_the_code():
+    assert cli.METHODS == bench.METHODS and cli.CHANGES == bench.CHANGES
+    assert {name.replace("poisson-flat", "flat-poisson") for name in cli.MODELS} == set(MODELS)
+
+
+def test_a_network_without_places_is_drawn_all_the_same():
+    topology, _ = line()
+    figure = draw_network(topology, np.linspace(0.0, 1.2, 4), np.array([True, False, False, False]), "line")
+    lines = figure.axes[0].collections
+    assert len(lines[0].get_segments()) == 3 and len(lines[1].get_segments()) == 1

@@ -1,0 +1,345 @@
+"""Traffic engineering as a program: against scipy, and after events one built from scratch; bad input."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from networks import best_flow, incidence, least_mlu, line, membership, networks, volumes_for
+
+from copter import ContinualProgram, EditError, make_solver
+from copter.problems.traffic.model import TrafficEngineering
+from copter.shims.flow import THETA
+from copter.solution import Status
+from copter.store.compiled import compile_program
+
+HIGHS = {"tolerance": 1e-9}
+
+
+@st.composite
+def histories(draw):
+    """A network and a list of events: volumes, capacities, failures, repairs, removals."""
+    topology, paths = draw(networks())
+    pair, link = st.integers(0, paths.n_pairs - 1), st.integers(0, topology.n_links - 1)
+    some_pairs = st.lists(pair, max_size=paths.n_pairs, unique=True)
+    some_links = st.lists(link, min_size=1, max_size=5, unique=True)
+    amount = st.sampled_from([0.0, 0.3, 1.0, 4.0, 7.5])
+    events = st.one_of(
+        st.tuples(st.just("volumes"), some_pairs, amount),
+        st.tuples(st.just("capacities"), some_links, amount),
+        st.tuples(st.just("fail"), some_links, st.just(0.0)),
+        st.tuples(st.just("restore"), some_links, st.just(0.0)),
+        st.tuples(st.just("remove"), some_pairs, st.just(0.0)),
+    )
+    return topology, paths, draw(volumes_for(paths)), draw(st.lists(events, max_size=8))
+
+
+def play(traffic, volume, events):
+    """Apply events to a model, and to a plain copy of what they mean."""
+    traffic.set_volumes(volume)
+    capacity, up = traffic.topology.capacity.copy(), np.ones(traffic.topology.n_links, bool)
+    volume = volume.copy()
+    for kind, which, amount in events:
+        if kind == "volumes":
+            traffic.set_volumes(amount, which)
+            volume[which] = amount
+        elif kind == "capacities":
+            traffic.set_capacities(amount, which)
+            capacity[which] = amount
+        elif kind == "remove":
+            there = [pair for pair in which if pair in traffic.demands]
+            traffic.remove_demands(there)
+            volume[there] = 0.0
+        else:
+            (traffic.fail_links if kind == "fail" else traffic.restore_links)(which)
+            up[which] = kind == "restore"
+    return volume, np.where(up, capacity, 0.0)
+
+
+def servable(topology, paths, capacity):
+    """Whether a pair has a path of links with capacity."""
+    dead = incidence(topology, paths).T @ (capacity <= 0)
+    return membership(paths) @ (dead == 0) > 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(histories())
+def test_after_any_events_the_program_is_the_one_built_from_scratch(case):
+    topology, paths, volume, events = case
+    traffic = TrafficEngineering(topology, paths)
+    volume, capacity = play(traffic, volume, events)
+    compiled = compile_program(traffic.program)
+    pairs = np.array(compiled.request_ids, int)
+    assert sorted(pairs) == traffic.demands.tolist() and set(np.flatnonzero(volume)) <= set(pairs)
+    columns = [path for pair in pairs for path in range(paths.first[pair], paths.first[pair + 1])]
+    links = compiled.A[: topology.n_links].toarray()
+    assert (links == incidence(topology, paths).toarray()[:, columns]).all()
+    sums = compiled.A[topology.n_links :].toarray()
+    assert (sums == membership(paths).toarray()[pairs][:, columns]).all()
+    assert (compiled.row_upper == np.concatenate((capacity, volume[pairs]))).all()
+    assert (compiled.row_lower == -np.inf).all()
+    assert (compiled.c == -1.0).all()
+    assert (traffic.effective_capacity == capacity).all() and (traffic.volume == volume).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories())
+def test_max_flow_is_scipy_s_after_any_events(case):
+    topology, paths, volume, events = case
+    traffic = TrafficEngineering(topology, paths)
+    volume, capacity = play(traffic, volume, events)
+    done = traffic.round(make_solver("highs-simplex", **HIGHS))
+    flows = traffic.path_flows(done.flows)
+    wanted = best_flow(topology, paths, volume, capacity)
+    assert done.flows.extras["total_flow"] == pytest.approx(wanted, abs=1e-6)
+    check = traffic.check(flows)
+    assert check.total_flow == pytest.approx(wanted, abs=1e-6)
+    assert check.overload <= 1e-9 and check.excess <= 1e-9
+    assert check.lack == pytest.approx(volume.sum() - wanted, abs=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories())
+def test_min_mlu_is_scipy_s_after_any_events(case):
+    topology, paths, volume, events = case
+    traffic = TrafficEngineering(topology, paths, "min-mlu")
+    volume, capacity = play(traffic, volume, events)
+    able = servable(topology, paths, capacity)
+    assert traffic.cut.tolist() == np.flatnonzero(~able & (volume > 0)).tolist()
+    done = traffic.round(make_solver("highs-simplex", **HIGHS))
+    assert done.solution.status is Status.OPTIMAL
+    wanted = least_mlu(topology, paths, np.where(able, volume, 0.0), capacity)
+    assert done.flows.extras["mlu"] == pytest.approx(wanted, abs=1e-6)
+    assert done.solution.bound == pytest.approx(wanted, abs=1e-6)
+    flows = traffic.path_flows(done.flows)
+    assert membership(paths) @ flows == pytest.approx(np.where(able, volume, 0.0), abs=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(histories(), st.sampled_from(["max-flow", "min-mlu"]))
+def test_copter_agrees_with_highs_warm_from_round_to_round(case, objective):
+    topology, paths, volume, events = case
+    ours, theirs = (TrafficEngineering(topology, paths, objective) for _ in range(2))
+    solver = make_solver("copter", tolerance=1e-6)
+    for traffic in (ours, theirs):
+        traffic.set_volumes(volume)
+    for k in range(len(events) + 1):
+        if k:
+            for traffic in (ours, theirs):
+                play_one(traffic, events[k - 1])
+        first, second = ours.round(solver), theirs.round(make_solver("highs-simplex", **HIGHS))
+        assert first.solution.status is Status.OPTIMAL
+        assert first.flows.objective == pytest.approx(second.flows.objective, rel=1e-5, abs=1e-5)
+
+
+def test_last_round_s_flows_are_taken_where_they_are_good_enough():
+    topology, paths = line(10.0)
+    traffic, solver = TrafficEngineering(topology, paths), make_solver("copter", tolerance=1e-3)
+    ab, bc, ac = traffic.pairs([0, 1, 0], [1, 2, 2]).tolist()
+    traffic.set_volumes([7.0, 6.0, 8.0], [ab, bc, ac])
+    assert traffic.round(solver).flows.extras["total_flow"] == pytest.approx(16.0, rel=1e-3)
+    traffic.set_volumes([7.5, 5.5, 8.5], [ab, bc, ac])
+    done = traffic.round(solver)
+    assert (done.solution.iterations, done.solution.status) == (0, Status.OPTIMAL)
+    assert done.flows.extras["total_flow"] == pytest.approx(15.5, rel=1e-3)
+    assert done.solution.churn > 0  # against the last answer, not against what was offered
+    traffic.set_volumes([1.0, 1.0, 20.0], [ab, bc, ac])  # other prices: now there is something to solve
+    done = traffic.round(solver)
+    assert done.flows.extras["total_flow"] == pytest.approx(11.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["copter", "copter-cold", "highs-simplex"])
+def test_an_offer_is_for_solvers_that_start_warm(name, monkeypatch):
+    topology, paths = line(10.0)
+    traffic, solver = TrafficEngineering(topology, paths), make_solver(name)
+    traffic.set_volumes(3.0)
+    offers, near = [], traffic.shim.near
+    monkeypatch.setattr(
+        traffic.shim, "near", lambda program, *given: offers.append(given) or near(program, *given)
+    )
+    for _ in range(3):
+        traffic.offer(solver)
+        solver.solve(traffic.program)
+    assert len(offers) == (2 if name == "copter" else 0)
+    if name == "copter":
+        solver.reset()
+        traffic.offer(solver)
+        assert len(offers) == 2  # a solver that forgot begins cold
+        solver.solve(TrafficEngineering(topology, paths).program)
+        traffic.offer(solver)
+        assert len(offers) == 2  # and so does one that was with another program
+
+
+def test_what_was_solved_between_rounds_is_not_lost():
+    topology, paths = line(10.0)
+    traffic, solver = TrafficEngineering(topology, paths), make_solver("copter")
+    ab, bc, ac = traffic.pairs([0, 1, 0], [1, 2, 2]).tolist()
+    traffic.set_volumes([1.0, 1.0, 1.0], [ab, bc, ac])
+    traffic.round(solver)
+    traffic.set_volumes([7.0, 6.0, 8.0], [ab, bc, ac])
+    solution = solver.solve(traffic.program)
+    done = traffic.round(solver)
+    assert done.solution.iterations == 0
+    assert done.solution.y.tolist() == solution.y.tolist()
+
+
+def play_one(traffic, event):
+    kind, which, amount = event
+    if kind == "volumes":
+        traffic.set_volumes(amount, which)
+    elif kind == "capacities":
+        traffic.set_capacities(amount, which)
+    elif kind == "remove":
+        traffic.remove_demands([pair for pair in which if pair in traffic.demands])
+    else:
+        (traffic.fail_links if kind == "fail" else traffic.restore_links)(which)
+
+
+def test_two_demands_share_a_link():
+    topology, paths = line(10.0)
+    traffic = TrafficEngineering(topology, paths)
+    ab, ac = traffic.pairs([0, 0], [1, 2]).tolist()
+    traffic.set_volumes([7.0, 8.0], [ab, ac])
+    done = traffic.round(make_solver("highs-simplex", **HIGHS))
+    assert done.flows.extras["total_flow"] == pytest.approx(10.0)
+    loads = traffic.link_loads(done.flows)
+    assert loads[topology.links[0, 1]] == pytest.approx(10.0)
+    assert traffic.utilisation(loads).max() == pytest.approx(1.0)
+    assert traffic.loads_of(traffic.path_flows(done.flows)) == pytest.approx(loads)
+
+
+def test_a_failed_link_carries_nothing_and_comes_back():
+    topology, paths = line(10.0)
+    for objective, name, values in (("max-flow", "total_flow", (6.0, 2.0)), ("min-mlu", "mlu", (0.6, 0.2))):
+        traffic = TrafficEngineering(topology, paths, objective)
+        ab, bc = traffic.pairs([0, 1], [1, 2]).tolist()
+        traffic.set_volumes([4.0, 2.0] if objective == "max-flow" else [6.0, 2.0], [ab, bc])
+        solver = make_solver("highs-simplex", **HIGHS)
+        assert traffic.round(solver).flows.extras[name] == pytest.approx(values[0])
+        traffic.fail_links([topology.links[0, 1]])
+        done = traffic.round(solver)
+        assert done.flows.extras[name] == pytest.approx(values[1])
+        assert traffic.link_loads(done.flows)[topology.links[0, 1]] == 0.0
+        assert traffic.cut.tolist() == ([ab] if objective == "min-mlu" else [])
+        traffic.restore_links([topology.links[0, 1]])
+        assert traffic.round(solver).flows.extras[name] == pytest.approx(values[0])
+        assert not traffic.cut.size
+
+
+def test_a_demand_that_vanishes_keeps_its_columns_and_one_that_is_removed_does_not():
+    topology, paths = line()
+    traffic = TrafficEngineering(topology, paths)
+    traffic.set_volumes(1.0)
+    columns = traffic.program.n_variables
+    traffic.set_volumes(0.0, [0, 1])
+    assert traffic.program.n_variables == columns and 0 in traffic.program
+    assert traffic.round(make_solver("highs-simplex")).flows.extras["total_flow"] == pytest.approx(4.0)
+    traffic.remove_demands([0])
+    assert traffic.program.n_variables == columns - 1 and 0 not in traffic.program
+    traffic.set_volumes(3.0, [0])
+    flows = traffic.path_flows(traffic.round(make_solver("highs-simplex")).flows)
+    assert flows[paths.first[0]] == pytest.approx(3.0)
+
+
+def test_volumes_that_do_not_change_edit_nothing():
+    topology, paths = line()
+    traffic = TrafficEngineering(topology, paths)
+    traffic.set_volumes(2.0)
+    clock = traffic.program.store.clock
+    traffic.set_volumes(2.0)
+    traffic.restore_links([0, 1])
+    assert traffic.program.store.clock == clock
+
+
+def test_added_in_several_calls_is_added_all_the_same(monkeypatch):
+    topology, paths = line()
+    whole = TrafficEngineering(topology, paths)
+    whole.set_volumes(1.0)
+    monkeypatch.setattr("copter.problems.traffic.model._PAIRS_AT_ONCE", 4)
+    parts = TrafficEngineering(topology, paths)
+    parts.set_volumes(1.0)
+    first, second = compile_program(whole.program), compile_program(parts.program)
+    assert (first.A != second.A).nnz == 0 and (first.row_upper == second.row_upper).all()
+
+
+def make(objective="max-flow"):
+    topology, paths = line()
+    traffic = TrafficEngineering(topology, paths, objective)
+    traffic.set_volumes(1.0)
+    return traffic
+
+
+@pytest.mark.parametrize("objective", ["max-flow", "min-mlu"])
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda t: t.set_volumes([1.0, -2.0], [0, 1]), ["a -> c", "volume", "-2.0", "not negative"]),
+        (lambda t: t.set_volumes(np.nan, [2]), ["b -> a", "volume", "nan"]),
+        (lambda t: t.set_volumes(np.inf, [2]), ["b -> a", "volume", "inf"]),
+        (lambda t: t.set_volumes("much", [2]), ["volumes", "numbers"]),
+        (lambda t: t.set_volumes([1.0, 2.0]), ["volumes", "shape (6,)"]),
+        (lambda t: t.set_volumes(1.0, [99]), ["99", "no pair of this number", "6"]),
+        (lambda t: t.set_volumes(1.0, [-1]), ["-1", "no pair of this number"]),
+        (lambda t: t.set_volumes(1.0, [3, 3]), ["3", "given twice"]),
+        (lambda t: t.set_volumes(1.0, [0.5]), ["numbers of pairs"]),
+        (lambda t: t.pairs([0], [0]), ["(0, 0)", "no such pair"]),
+        (lambda t: t.pairs([0, 7], [1, 1]), ["(7, 1)", "no such pair"]),
+        (lambda t: t.pairs([0], [3]), ["(0, 3)", "no such pair"]),
+        (lambda t: t.set_capacities(np.nan, [1]), ["->", "capacity", "nan"]),
+        (lambda t: t.set_capacities([1.0, -1.0], [0, 1]), ["capacity", "-1.0", "not negative"]),
+        (lambda t: t.set_capacities(1.0, [77]), ["77", "no link of this number"]),
+        (lambda t: t.fail_links([4]), ["4", "no link of this number"]),
+        (lambda t: t.fail_links([-1]), ["-1", "no link of this number"]),
+        (lambda t: t.remove_demands([9]), ["9", "no pair of this number"]),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_changes(objective, edit, said):
+    traffic = make(objective)
+    clock, volume, capacity = traffic.program.store.clock, traffic.volume.copy(), traffic.effective_capacity
+    with pytest.raises(EditError) as caught:
+        edit(traffic)
+    assert all(word in str(caught.value) for word in said), str(caught.value)
+    assert traffic.program.store.clock == clock
+    assert (traffic.volume == volume).all() and (traffic.effective_capacity == capacity).all()
+
+
+def test_a_demand_of_a_pair_without_a_path_is_named():
+    topology, paths = line()
+    empty = paths.take([0, 1])
+    empty = type(paths)(
+        paths.source[:2], paths.target[:2], np.array([0, 0, 1]), empty.pointer[1:] - empty.pointer[1],
+        empty.link[empty.pointer[1] :],
+    )  # fmt: skip
+    traffic = TrafficEngineering(topology, empty)
+    with pytest.raises(EditError, match="a -> b.*no path"):
+        traffic.set_volumes(1.0)
+    traffic.set_volumes([0.0, 1.0])
+    assert traffic.demands.tolist() == [1]
+
+
+def test_removing_a_demand_that_is_not_there_is_named():
+    traffic = make()
+    traffic.remove_demands([2])
+    with pytest.raises(EditError, match="b -> a.*no demand"):
+        traffic.remove_demands([2])
+
+
+def test_models_that_cannot_be_are_refused():
+    topology, paths = line()
+    with pytest.raises(EditError, match="max-flow, min-mlu"):
+        TrafficEngineering(topology, paths, "fast")
+    with pytest.raises(EditError, match="must be empty"):
+        TrafficEngineering(topology, paths, program=make().program)
+    shorter, _ = line()
+    other = type(paths)(paths.source, paths.target, paths.first, paths.pointer, paths.link + 90)
+    with pytest.raises(EditError, match="no such link in topology 'line'"):
+        TrafficEngineering(shorter, other)
+
+
+def test_theta_is_bounded_by_what_no_optimum_exceeds():
+    """So that its price, right or not, leaves the dual bound a bound."""
+    program = ContinualProgram()
+    topology, paths = line(2.0)
+    traffic = TrafficEngineering(topology, paths, "min-mlu", program=program)
+    traffic.set_volumes(5.0)
+    bound = program.store.requests.upper[program.slot_of[THETA]] * program.costs(THETA)[0]
+    assert bound >= least_mlu(topology, paths, traffic.volume, topology.capacity)

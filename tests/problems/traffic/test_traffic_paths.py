@@ -1,0 +1,336 @@
+"""Path sets against networkx, for any number of threads; path sets of one's own; the cache and its damage."""
+
+from itertools import islice
+
+import networkx as nx
+import numpy as np
+import pytest
+import real_data
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from copter.problems.traffic import (
+    PathError,
+    PathSet,
+    Topology,
+    edge_disjoint_paths,
+    gravity,
+    k_shortest_paths,
+    load_topology,
+    search,
+)
+from copter.problems.traffic.cache import cache_folder
+
+DATA = real_data.DATA / "wan"
+needs_data = pytest.mark.skipif(
+    not DATA.is_dir(), reason=f"no real topologies in {DATA}; set COPTER_DATA to the folder of the data"
+)
+ARRAYS = ("source", "target", "first", "pointer", "link")
+
+
+@st.composite
+def topologies(draw):
+    """A strongly connected network of two to nine nodes, links of several capacities."""
+    n = draw(st.integers(2, 9))
+    node = st.integers(0, n - 1)
+    links = draw(st.lists(st.tuples(node, node), min_size=2, max_size=40))
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(n))
+    for tail, head in links:
+        graph.add_edge(tail, head, capacity=draw(st.sampled_from([1.0, 3.0, 10.0])))
+    topology = Topology.from_networkx(graph)
+    assume(topology.n_nodes >= 2)
+    return topology
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    line = Topology.from_networkx(nx.path_graph(2))
+    edge_disjoint_paths(line, cache=False)
+    k_shortest_paths(line, cache=False)
+
+
+@pytest.fixture
+def ring():
+    return Topology.from_networkx(nx.cycle_graph(5), name="ring")
+
+
+def lists(paths, topology):
+    """Nodes of every path, by pair."""
+    return [
+        [paths.nodes(topology, path) for path in range(paths.first[pair], paths.first[pair + 1])]
+        for pair in range(paths.n_pairs)
+    ]
+
+
+def assert_valid(paths, topology):
+    for pair, own in enumerate(lists(paths, topology)):
+        assert own
+        for path, nodes in zip(range(paths.first[pair], paths.first[pair + 1]), own, strict=True):
+            links = paths.link[paths.pointer[path] : paths.pointer[path + 1]]
+            assert topology.tail[links[1:]].tolist() == topology.head[links[:-1]].tolist()
+            assert (nodes[0], nodes[-1]) == (paths.source[pair], paths.target[pair])
+            assert len(set(nodes)) == len(nodes)
+
+
+def assert_same(one, other):
+    for name in ARRAYS:
+        mine, theirs = getattr(one, name), getattr(other, name)
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@given(topologies(), st.integers(1, 5))
+def test_disjoint_paths_are_as_many_as_a_maximum_flow(topology, k):
+    paths = edge_disjoint_paths(topology, k=k, cache=False)
+    assert_valid(paths, topology)
+    graph = topology.to_networkx()
+    for pair in range(paths.n_pairs):
+        ends = int(paths.source[pair]), int(paths.target[pair])
+        assert paths.counts[pair] == min(k, nx.edge_connectivity(graph, *ends))
+        own = slice(paths.first[pair], paths.first[pair + 1])
+        links = paths.link[paths.pointer[own.start] : paths.pointer[own.stop]]
+        assert np.unique(links).size == links.size
+        assert (np.diff(paths.hops[own]) >= 0).all()
+        assert paths.hops[own.start] >= nx.shortest_path_length(graph, *ends)
+        if paths.counts[pair] == 1 == nx.edge_connectivity(graph, *ends):
+            assert paths.hops[own.start] == nx.shortest_path_length(graph, *ends)
+
+
+@given(topologies(), st.integers(1, 12), st.sampled_from(["hops", "inverse-capacity"]))
+def test_shortest_paths_are_as_long_as_those_of_networkx(topology, k, weight):
+    paths = k_shortest_paths(topology, k=k, weight=weight, cache=False)
+    assert_valid(paths, topology)
+    graph = topology.to_networkx()
+    for *_, data in graph.edges(data=True):
+        data["length"] = 1.0 if weight == "hops" else 1 / data["capacity"]
+    for pair, own in enumerate(lists(paths, topology)):
+        assert len({tuple(nodes) for nodes in own}) == len(own)
+        ends = int(paths.source[pair]), int(paths.target[pair])
+        reference = list(islice(nx.shortest_simple_paths(graph, *ends, weight="length"), k))
+        expected = [nx.path_weight(graph, nodes, "length") for nodes in reference]
+        assert [nx.path_weight(graph, nodes, "length") for nodes in own] == pytest.approx(expected)
+
+
+@given(topologies(), st.data())
+def test_the_same_for_any_threads_and_any_choice_of_pairs(topology, data):
+    n = topology.n_nodes
+    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda pair: pair[0] != pair[1])
+    chosen = np.array(data.draw(st.lists(pairs, max_size=12)), int).reshape(-1, 2)
+    for find in (edge_disjoint_paths, k_shortest_paths):
+        everything = find(topology, k=3, threads=1, cache=False)
+        assert_same(everything, find(topology, k=3, threads=3, cache=False))
+        at = {pair: k for k, pair in enumerate(zip(everything.source, everything.target, strict=True))}
+        expected = everything.take(np.array([at[tuple(pair)] for pair in chosen], int))
+        assert_same(expected, find(topology, (chosen[:, 0], chosen[:, 1]), 3, threads=2, cache=False))
+
+
+@given(topologies())
+def test_incidence_and_pairs(topology):
+    paths = k_shortest_paths(topology, k=2, cache=False)
+    matrix = paths.incidence(topology.n_links).toarray()
+    for path in range(paths.n_paths):
+        links = paths.link[paths.pointer[path] : paths.pointer[path + 1]]
+        assert np.flatnonzero(matrix[:, path]).tolist() == sorted(links)
+        assert paths.first[paths.pair[path]] <= path < paths.first[paths.pair[path] + 1]
+    assert matrix.sum() == paths.hops.sum() == paths.link.size
+    flags = paths.source == 0
+    assert_same(paths.take(flags), paths.take(np.flatnonzero(flags)))
+
+
+def test_an_unreachable_pair_is_named():
+    """A topology made by hand can be one that a reader would have cut down."""
+    one_way = Topology("one way", ["a", "b"], np.array([0]), np.array([1]), np.ones(1))
+    for find in (edge_disjoint_paths, k_shortest_paths):
+        assert find(one_way, ([0], [1]), cache=False).n_paths == 1
+        with pytest.raises(PathError, match="no path leads from 'b' to 'a'"):
+            find(one_way, cache=False)
+    closed = Topology("closed", ["a", "b"], np.array([0, 1]), np.array([1, 0]), np.array([1.0, 0.0]))
+    assert k_shortest_paths(closed, cache=False).n_paths == 2
+    with pytest.raises(PathError, match="no path leads from 'b' to 'a'"):
+        k_shortest_paths(closed, weight="inverse-capacity", cache=False)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [
+        (([0, 1], [1]), "two lists of one length"),
+        (([0, 5], [1, 1]), "pair 1: 5 is no node's number"),
+        (([0, -1], [1, 1]), "pair 1: -1 is no node's number"),
+        (([0, 0.5], [1, 1]), "pair 1: 0.5 is no node's number"),
+        (([0, 2], [1, 2]), "pair 1: leads from '2' to itself"),
+    ],
+)
+def test_wrong_pairs_are_named(ring, pairs, words):
+    with pytest.raises(PathError, match=words):
+        edge_disjoint_paths(ring, pairs, cache=False)
+
+
+def test_no_paths_are_no_path_set(ring):
+    with pytest.raises(ValueError, match="k = 0"):
+        edge_disjoint_paths(ring, k=0, cache=False)
+    with pytest.raises(ValueError, match="weight = 'miles'"):
+        k_shortest_paths(ring, weight="miles", cache=False)
+
+
+def test_progress_counts_pairs_up_to_all(ring):
+    told = []
+    edge_disjoint_paths(ring, cache=False, progress=lambda *done: told.append(done))
+    assert told[-1] == (20, 20) and told == sorted(told)
+
+
+def test_own_paths_by_name_or_number(ring):
+    paths = PathSet.from_lists(ring, {("0", "2"): [["0", "1", "2"], [0, 4, 3, 2]], (3, 4): [["3", 4]]})
+    assert lists(paths, ring) == [[[0, 1, 2], [0, 4, 3, 2]], [[3, 4]]]
+    assert_valid(paths, ring)
+
+
+@given(topologies())
+def test_own_paths_are_those_found(topology):
+    paths = k_shortest_paths(topology, k=3, cache=False)
+    pairs = zip(paths.source.tolist(), paths.target.tolist(), strict=True)
+    assert_same(paths, PathSet.from_lists(topology, dict(zip(pairs, lists(paths, topology), strict=True))))
+
+
+@pytest.mark.parametrize(
+    ("paths", "words"),
+    [
+        ({("0", "2"): [["0", "2"]]}, r"pair \('0', '2'\): path \['0', '2'\]: there is no link 0 -> 2"),
+        ({("0", "2"): [["0", "1"]]}, r"path \['0', '1'\]: does not lead from the source to the target"),
+        ({("0", "2"): [["1", "2"]]}, r"path \['1', '2'\]: does not lead from"),
+        ({("0", "1"): [["0"]]}, r"path \['0'\]: does not lead from"),
+        ({("0", "1"): [["0", "4", "0", "1"]]}, "visits '0' twice"),
+        ({("0", "1"): [["0", "x", "1"]]}, "'x' is no node of 'ring'"),
+        ({(0, 7): [[0, 7]]}, r"pair \(0, 7\): 7 is no node of 'ring'"),
+        ({("0", "1"): []}, r"pair \('0', '1'\): has no path"),
+        ({("0", "0"): [["0"]]}, r"pair \('0', '0'\): source and target are the same"),
+    ],
+)
+def test_an_own_path_that_is_none_is_named(ring, paths, words):
+    with pytest.raises(PathError, match=words):
+        PathSet.from_lists(ring, paths)
+
+
+def test_arrays_that_are_no_path_set(ring):
+    arrays = {name: getattr(edge_disjoint_paths(ring, cache=False), name) for name in ARRAYS}
+    with pytest.raises(PathError, match="wrong lengths"):
+        PathSet(**arrays | {"target": arrays["target"][1:]})
+    with pytest.raises(PathError, match="wrong starts"):
+        PathSet(**arrays | {"link": arrays["link"][1:]})
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """How often paths were really searched for."""
+    made = []
+    real = search._search
+    monkeypatch.setattr(search, "_search", lambda *args: made.append(1) or real(*args))
+    return made
+
+
+def test_the_cache_is_by_content(ring, tmp_path, searches):
+    first = edge_disjoint_paths(ring, folder=tmp_path)
+    assert_same(first, edge_disjoint_paths(ring.with_capacity(5.0), folder=tmp_path))
+    assert len(searches) == 1, "capacities do not matter for disjoint paths"
+    k_shortest_paths(ring, folder=tmp_path)
+    k_shortest_paths(ring, k=3, folder=tmp_path)
+    k_shortest_paths(ring, ([0], [2]), folder=tmp_path)
+    k_shortest_paths(ring, weight="inverse-capacity", folder=tmp_path)
+    k_shortest_paths(ring.with_capacity(np.arange(1, 11)), weight="inverse-capacity", folder=tmp_path)
+    assert len(searches) == 6 == len(list(tmp_path.iterdir()))
+
+
+@settings(max_examples=10)
+@given(topologies())
+def test_paths_from_the_cache_are_those_found(tmp_path_factory, topology):
+    folder = tmp_path_factory.mktemp("cache")
+    for find in (edge_disjoint_paths, k_shortest_paths):
+        found = find(topology, folder=folder)
+        assert_same(found, find(topology, folder=folder))
+        assert_same(found, find(topology, cache=False))
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "text", "other pairs", "other links"])
+def test_a_damaged_file_is_made_again(ring, tmp_path, searches, caplog, damage):
+    found = edge_disjoint_paths(ring, folder=tmp_path)
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    arrays = {name: getattr(found, name) for name in ARRAYS}
+    if damage == "empty":
+        file.write_bytes(b"")
+    elif damage == "cut":
+        file.write_bytes(whole[: len(whole) // 2])
+    elif damage == "flipped":
+        at = whole.index(found.link.tobytes())
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    elif damage == "text":
+        file.write_text("paths")
+    elif damage == "other pairs":
+        np.savez(file, **arrays | {"source": arrays["target"]})
+    else:
+        np.savez(file, **arrays | {"link": arrays["link"] + 1})
+    assert_same(found, edge_disjoint_paths(ring, folder=tmp_path))
+    assert len(searches) == 2 and "made again" in caplog.text
+    assert_same(found, edge_disjoint_paths(ring, folder=tmp_path))
+    assert len(searches) == 2
+
+
+def test_an_interrupted_search_or_write_leaves_nothing_behind(ring, tmp_path, monkeypatch):
+    def stop(done, pairs):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        edge_disjoint_paths(ring, folder=tmp_path, progress=stop)
+
+    def half(file, **arrays):
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez", half)
+    with pytest.raises(KeyboardInterrupt):
+        edge_disjoint_paths(ring, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(ring, tmp_path, caplog):
+    (tmp_path / "file").write_text("")
+    assert edge_disjoint_paths(ring, folder=tmp_path / "file" / "cache").n_pairs == 20
+    assert "not kept" in caplog.text
+
+
+def test_the_folder_of_the_cache(ring, tmp_path, monkeypatch):
+    monkeypatch.setenv("COPTER_CACHE", str(tmp_path / "named"))
+    edge_disjoint_paths(ring)
+    assert len(list((tmp_path / "named").iterdir())) == 1
+    monkeypatch.delenv("COPTER_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr("sys.platform", "linux")
+    assert cache_folder() == tmp_path / "xdg" / "copter"
+
+
+@needs_data
+@pytest.mark.data
+def test_real_counts_are_those_of_minimum_cuts():
+    """Links go both ways, so a Gomory-Hu tree has the minimum cuts of all pairs."""
+    topology = load_topology(DATA / "stanford-futuredata_POP" / "Uninett2010.graphml")
+    paths = edge_disjoint_paths(topology, cache=False)
+    graph = nx.Graph(topology.to_networkx())
+    nx.set_edge_attributes(graph, 1, "capacity")
+    tree = nx.gomory_hu_tree(graph)
+    for pair in range(0, paths.n_pairs, 7):
+        way = nx.shortest_path(tree, int(paths.source[pair]), int(paths.target[pair]))
+        cut = min(tree[u][v]["weight"] for u, v in zip(way, way[1:], strict=False))
+        assert paths.counts[pair] == min(4, cut)
+
+
+@needs_data
+@pytest.mark.data
+@pytest.mark.slow
+def test_full_mesh_of_kdl():
+    """The counts that DESIGN publishes: paths a pair, hops a path."""
+    topology = load_topology(DATA / "stanford-futuredata_POP" / "Kdl.graphml")
+    everything = edge_disjoint_paths(topology, cache=False)
+    paths = everything.take(gravity(topology, 1710674203)[everything.source, everything.target] > 0)
+    assert paths.n_pairs == 567_745
+    assert paths.n_paths / paths.n_pairs == pytest.approx(1.87, abs=0.005)
+    assert paths.hops.mean() == pytest.approx(27.9, abs=0.1)

@@ -1,0 +1,209 @@
+"""Topologies: what becomes of a graph, the readers of files, what errors name, and the real files."""
+
+import json
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+import real_data
+from hypothesis import given
+from hypothesis import strategies as st
+
+from copter.problems.traffic import MissingPackageError, Topology, TopologyError, load_topology
+
+DATA = real_data.DATA / "wan"
+needs_data = pytest.mark.skipif(
+    not DATA.is_dir(), reason=f"no real topologies in {DATA}; set COPTER_DATA to the folder of the data"
+)
+
+
+@st.composite
+def graphs(draw, kinds=(nx.Graph, nx.MultiGraph, nx.DiGraph, nx.MultiDiGraph)):
+    """A graph of any kind with some links from a node to itself and, if its kind has them, parallel links."""
+    graph = draw(st.sampled_from(kinds))()
+    n = draw(st.integers(1, 7))
+    graph.add_nodes_from(range(n))
+    node = st.integers(0, n - 1)
+    graph.add_edges_from(draw(st.lists(st.tuples(node, node), max_size=20)))
+    return graph
+
+
+def named_links(topology):
+    return {(topology.nodes[u], topology.nodes[v]) for u, v in topology.links}
+
+
+def expected(graph):
+    """Nodes and links as the authors of POP make them from a graph."""
+    simple = nx.DiGraph(graph.to_directed())
+    simple.remove_edges_from(nx.selfloop_edges(simple))
+    sizes = [len(part) for part in nx.strongly_connected_components(simple)]
+    return simple, max(sizes)
+
+
+@given(graphs())
+def test_the_largest_component_in_both_directions(graph):
+    topology = Topology.from_networkx(graph)
+    simple, size = expected(graph)
+    assert topology.n_nodes == size
+    kept = [int(name) for name in topology.nodes]
+    assert kept == [node for node in graph if node in kept]
+    assert nx.is_strongly_connected(simple.subgraph(kept))
+    assert named_links(topology) == {(str(u), str(v)) for u, v in simple.subgraph(kept).edges}
+    assert (topology.capacity == 1000.0).all()
+
+
+@given(graphs())
+def test_a_graph_made_of_a_topology_gives_it_back(graph):
+    topology = Topology.from_networkx(graph)
+    topology = topology.with_capacity(np.arange(topology.n_links) + 0.5)
+    again = Topology.from_networkx(topology.to_networkx(), name=topology.name)
+    assert again.n_nodes == topology.n_nodes
+    assert dict(zip(again.links, again.capacity, strict=True)) == dict(
+        zip(topology.links, topology.capacity, strict=True)
+    )
+
+
+def test_capacities_as_given_added_up_or_replaced():
+    graph = nx.MultiGraph()
+    graph.add_edge("a", "b", capacity=3)
+    graph.add_edge("b", "a", capacity=4.5)
+    graph.add_edge("b", "c")
+    graph.add_edge("b", "c")
+    topology = Topology.from_networkx(graph)
+    by_name = {topology.link_name(link): topology.capacity[link] for link in range(topology.n_links)}
+    assert by_name == {"a -> b": 7.5, "b -> a": 7.5, "b -> c": 1000.0, "c -> b": 1000.0}
+    assert (Topology.from_networkx(graph, capacity=20).capacity == 20).all()
+    assert (load_topology(graph).capacity == topology.capacity).all()
+
+
+@pytest.mark.parametrize("capacity", [-1, float("nan"), float("inf"), "wide"])
+def test_a_wrong_capacity_names_the_link(capacity):
+    graph = nx.DiGraph([("a", "b"), ("b", "a")])
+    graph["b"]["a"]["capacity"] = capacity
+    with pytest.raises(TopologyError, match="link b -> a: capacity"):
+        Topology.from_networkx(graph)
+    if capacity != "wide":
+        good = Topology.from_networkx(graph, capacity=1.0)
+        with pytest.raises(TopologyError, match="link b -> a: capacity"):
+            good.with_capacity([1.0, capacity])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "tail", "head", "words"),
+    [
+        (["a", "a"], [0, 1], [1, 0], "two nodes are named 'a'"),
+        (["a", "b"], [0, 1], [1], "differ in length"),
+        (["a", "b"], [0, 1], [1, 2], "2 is no node's number"),
+        (["a", "b"], [0, 1], [1, 1], "b -> b leads nowhere"),
+        (["a", "b"], [0, 0], [1, 1], "two links between"),
+    ],
+)
+def test_arrays_that_are_no_network(nodes, tail, head, words):
+    with pytest.raises(TopologyError, match=words):
+        Topology("net", nodes, np.array(tail), np.array(head), np.ones(len(tail)))
+
+
+def test_an_empty_graph_is_none():
+    with pytest.raises(TopologyError, match="no nodes"):
+        Topology.from_networkx(nx.Graph())
+
+
+@given(graphs())
+def test_graphml_is_read_back(tmp_path_factory, graph):
+    path = tmp_path_factory.mktemp("topology") / "net.graphml"
+    nx.write_graphml(graph, path)
+    read = load_topology(path)
+    assert read.name == "net"
+    assert read.nodes == Topology.from_networkx(graph).nodes
+    assert named_links(read) == named_links(Topology.from_networkx(graph))
+
+
+@given(graphs(), st.randoms(use_true_random=False))
+def test_node_link_json_is_read_back_by_node_number(tmp_path_factory, graph, random):
+    """Teal's files list nodes in any order; rows of matrices are by number."""
+    data = {
+        "directed": graph.is_directed(),
+        "multigraph": graph.is_multigraph(),
+        "graph": {},
+        "nodes": [{"id": node} for node in random.sample(list(graph), len(graph))],
+        "links": [{"source": u, "target": v, "capacity": 2.0 + u} for u, v in graph.edges()],
+    }
+    path = tmp_path_factory.mktemp("topology") / "net.json"
+    path.write_text(json.dumps(data))
+    nx.set_edge_attributes(graph, {edge: 2.0 + edge[0] for edge in graph.edges}, "capacity")
+    read, direct = load_topology(path), Topology.from_networkx(graph)
+    assert sorted(map(int, read.nodes)) == list(map(int, read.nodes))
+    assert read.n_nodes == direct.n_nodes
+    if read.nodes == direct.nodes:  # of components of one size either may stay
+        assert dict(zip(read.links, read.capacity, strict=True)) == dict(
+            zip(direct.links, direct.capacity, strict=True)
+        )
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("a.graphml", "<graphml", "is not GraphML"),
+        ("a.json", "{", "is not a graph in node-link format"),
+        ("a.json", "[]", "is not a graph in node-link format"),
+        ("a.json", '{"nodes": [{"id": 0}]}', "is not a graph in node-link format"),
+        ("a.json", '{"nodes": [{"id": 0}], "links": [{"source": 0, "target": 7}]}', "7 is no node"),
+        ("a.txt", "", "ends in .graphml or .json"),
+    ],
+)
+def test_a_file_that_is_no_topology_is_named(tmp_path, file, text, words):
+    path = tmp_path / file
+    path.write_text(text)
+    with pytest.raises(TopologyError, match=words) as raised:
+        load_topology(path)
+    assert str(path) in str(raised.value)
+
+
+def test_a_file_that_does_not_exist_is_named(tmp_path):
+    with pytest.raises(TopologyError, match="nowhere.graphml: no such file"):
+        load_topology(tmp_path / "nowhere.graphml")
+
+
+def test_nodes_without_coordinates_lie_amid_their_neighbours():
+    graph = nx.path_graph(4)
+    for node, place in ((0, (0.0, 0.0)), (2, (2.0, 4.0))):
+        graph.nodes[node].update(Longitude=place[0], Latitude=place[1])
+    assert Topology.from_networkx(graph).position.tolist() == [[0, 0], [1, 2], [2, 4], [2, 4]]
+    assert Topology.from_networkx(nx.path_graph(4)).position is None
+
+
+def test_topohub_by_name():
+    topology = load_topology("topozoo/Abilene", capacity=10)
+    assert (topology.name, topology.n_nodes, topology.n_links) == ("topozoo/Abilene", 11, 28)
+    assert (topology.capacity == 10).all() and topology.position.shape == (11, 2)
+    with pytest.raises(TopologyError, match="'topozoo/Nowhere' is neither a file nor a topology"):
+        load_topology("topozoo/Nowhere")
+
+
+def test_without_topohub_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "topohub", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'copter-opt\[wan\]'"):
+        load_topology("topozoo/Abilene")
+
+
+@needs_data
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("file", "nodes", "links"),
+    [
+        ("stanford-futuredata_POP/Kdl.graphml", 754, 1790),
+        ("harvard-cns_teal/Kdl.json", 754, 1790),
+        ("harvard-cns_teal/ASN2k.json", 1739, 8558),
+    ],
+)
+def test_real_sizes(file, nodes, links):
+    topology = load_topology(DATA / file)
+    assert (topology.n_nodes, topology.n_links) == (nodes, links)
+    if file.endswith("graphml"):
+        assert (topology.capacity == 1000.0).all() and np.isfinite(topology.position).all()
+    else:
+        given = {
+            (x["source"], x["target"]): x["capacity"] for x in json.loads((DATA / file).read_text())["links"]
+        }
+        assert dict(zip(topology.links, topology.capacity, strict=True)) == given

@@ -1,0 +1,364 @@
+"""ContinualProgram: what each verb does, one at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array, csc_array, csr_array, random_array
+
+from copter import ContinualProgram, EditError
+from copter.solvers import proximal
+from copter.store.compiled import compile_program
+
+INF = np.inf
+
+
+@pytest.fixture
+def program() -> ContinualProgram:
+    program = ContinualProgram()
+    program.add_resource("cpu", 8.0)
+    program.add_resource("link", 5.0, lower=1.0)
+    return program
+
+
+def rows(program: ContinualProgram) -> np.ndarray:
+    """Coupling rows, dense."""
+    return compile_program(program).A[: len(program.resource_ids)].toarray()
+
+
+def test_the_three_forms_of_coefficients(program):
+    program.add_request("q", [1.0, 2.0, 3.0], {"cpu": 4.0, "link": ([2, 0], [7.0, 5.0])})
+    program.add_request("p", [0.0, 0.0], {"cpu": np.array([0.0, 6.0])})
+    assert rows(program).tolist() == [[4, 4, 4, 0, 6], [5, 0, 7, 0, 0]]
+    assert program.nnz == 6  # zeros are not stored
+
+
+def test_a_request_may_use_nothing(program):
+    program.add_request("q", [1.0], {})
+    assert rows(program).tolist() == [[0.0], [0.0]]
+
+
+def test_ids_are_any_hashable_and_keep_their_order():
+    program = ContinualProgram()
+    for id in ("a", 1, (2, "b"), None, frozenset({3})):
+        program.add_resource(id, 1.0)
+        program.add_request(id, [1.0], {id: 1.0})
+    program.remove_request(1)
+    program.add_request(1, [1.0], {})
+    assert program.request_ids == ["a", (2, "b"), None, frozenset({3}), 1]
+    assert program.resource_ids == ["a", 1, (2, "b"), None, frozenset({3})]
+    assert len(program) == 5 and None in program and "z" not in program
+
+
+def test_capacities(program):
+    program.add_resources("cpu", 2)
+    assert program.capacity("cpu") == (-INF, 10.0)
+    program.remove_resources("cpu", 10)
+    assert program.capacity("cpu") == (-INF, 0.0)
+    program.set_capacity("link", lower=-2.0)
+    assert program.capacity("link") == (-2.0, 5.0)
+    program.set_capacity("link", upper=INF, lower=-INF)
+    assert program.capacity("link") == (-INF, INF)
+    program.remove_resources("link", 3)
+    assert program.capacity("link") == (-INF, INF)
+    program.add_resource("free")
+    assert program.capacity("free") == (-INF, INF)
+    program.add_resource("debt", -3.0)  # a capacity may be negative from the start, and fall further
+    program.remove_resources("debt", 1)
+    assert program.capacity("debt") == (-INF, -4.0)
+
+
+def test_dropping_a_resource_keeps_its_columns(program):
+    program.add_request("q", [1.0, 2.0], {"cpu": 1.0, "link": 2.0})
+    program.drop_resource("cpu")
+    assert program.resource_ids == ["link"]
+    assert rows(program).tolist() == [[2.0, 2.0]]
+    assert (program.nnz, program.n_rows) == (2, 1)
+
+
+def test_rows_count_resources_and_sum_rows(program):
+    program.add_request("a", [1.0], {}, total=1)
+    program.add_request("b", [1.0], {})
+    assert program.n_rows == 3
+    program.update_request("b", total=0.0, relation="==")
+    assert (program.n_rows, program.total("b")) == (4, 0.0)
+    program.update_request("a", total=None)
+    assert (program.n_rows, program.total("a")) == (3, None)
+
+
+def test_update_leaves_what_it_is_not_given(program):
+    program.add_request(
+        "q", [1.0, 2.0], {"cpu": 1.0}, total=3.0, relation="==", upper=2.5, scale=2.0, override={1: 9.0}
+    )
+    program.update_request("q")
+    built = compile_program(program)
+    assert built.c.tolist() == [2.0, 9.0]
+    assert built.upper.tolist() == [2.5, 2.5]
+    assert (built.row_lower[-1], built.row_upper[-1]) == (3.0, 3.0)
+    program.update_request("q", total=4.0)
+    assert compile_program(program).row_lower[-1] == 4.0  # still ==
+    program.update_request("q", relation="<=")
+    assert (compile_program(program).row_lower[-1], program.total("q")) == (-INF, 4.0)
+    program.update_request("q", upper=[1.0, INF])
+    program.update_request("q", total=None)
+    assert compile_program(program).upper.tolist() == [1.0, INF]
+
+
+def test_one_bound_for_many_takes_the_place_of_bounds_per_column(program):
+    program.add_request("own", [1.0, 2.0], {"cpu": 1.0}, upper=[1.0, INF])
+    program.add_request("one", [1.0], {"cpu": 1.0}, upper=4.0)
+    program.update_requests(["one", "own"], upper=3.0)
+    assert compile_program(program).upper.tolist() == [3.0] * 3
+    program.update_request("own", costs=[1.0, 2.0, 3.0], usage={"cpu": 1.0})  # a scalar bound stays
+    program.update_requests(["one", "own"], upper=[9.0, 5.0, 6.0, 7.0])
+    assert compile_program(program).upper.tolist() == [5.0, 6.0, 7.0, 9.0]
+
+
+def test_new_columns_keep_scale_total_and_scalar_bound(program):
+    program.add_request("q", [1.0, 2.0], {"cpu": 1.0}, total=3.0, upper=2.5, scale=2.0, override={1: 9.0})
+    program.update_request("q", costs=[5.0, 6.0, 7.0], usage={"link": 1.0})
+    built = compile_program(program)
+    assert built.c.tolist() == [10.0, 12.0, 14.0]
+    assert built.upper.tolist() == [2.5] * 3
+    assert rows(program).tolist() == [[0.0] * 3, [1.0] * 3]
+    assert program.total("q") == 3.0
+
+
+def test_an_update_of_everything_at_once(program):
+    program.add_request("q", [1.0], {"cpu": 1.0})
+    program.update_request(
+        "q",
+        costs=[1.0, 2.0],
+        usage={"link": [3.0, 4.0]},
+        scale=0.5,
+        override={0: -1.0},
+        total=2.0,
+        relation="==",
+        upper=[1.0, 2.0],
+    )
+    built = compile_program(program)
+    assert built.c.tolist() == [-1.0, 1.0]
+    assert built.upper.tolist() == [1.0, 2.0]
+    assert (built.row_lower[-1], built.row_upper[-1]) == (2.0, 2.0)
+
+
+def test_templates_follow_their_rows_and_outlive_their_handles(program):
+    template = program.add_template({"cpu": [1.0, 2.0], "link": 3.0}, 2)
+    program.add_request("a", [1.0, 1.0], template)
+    program.add_requests(["b", "c"], [1.0] * 4, [2, 2], template, totals=[1, 1])
+    program.drop_resource("link")
+    program.drop_template(template)
+    assert rows(program).tolist() == [[1, 2, 1, 2, 1, 2]]
+    program.update_request("a", costs=[0.0], usage={"cpu": 9.0})
+    program.remove_request("b")
+    assert rows(program).tolist() == [[9, 1, 2]]
+
+
+@pytest.mark.parametrize("form", [csc_array, csr_array, coo_array])
+def test_bulk_equals_one_by_one(form):
+    rng = np.random.default_rng(5)
+    sizes = [3, 1, 4]
+    matrix = random_array((2, 8), density=0.6, rng=rng, data_sampler=rng.random)
+    costs, upper = rng.random(8), rng.random(8)
+    bulk, single = ContinualProgram(), ContinualProgram()
+    for program in (bulk, single):
+        program.add_resource("old", 1.0)
+        program.add_resource("r", 1.0)
+        program.add_resource("s", 2.0)
+        program.drop_resource("old")  # rows of the matrix are places in resource_ids, not slots
+    options = {"relation": "==", "integral": True}
+    bulk.add_requests(
+        "abc", costs, sizes, form(matrix), totals=[1, 2, 3], upper=upper, scales=[1, 2, 3], **options
+    )
+    dense, begin = matrix.toarray(), 0
+    for k, (id, n) in enumerate(zip("abc", sizes, strict=True)):
+        part = slice(begin, begin + n)
+        usage = {"r": dense[0, part], "s": dense[1, part]}
+        single.add_request(id, costs[part], usage, total=k + 1, upper=upper[part], scale=k + 1.0, **options)
+        begin += n
+    one, other = compile_program(bulk), compile_program(single)
+    for name in ("c", "upper", "row_lower", "row_upper", "integrality", "column_start"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert (one.A != other.A).nnz == 0
+
+
+def test_bulk_does_not_touch_the_matrix_that_it_is_given():
+    program = ContinualProgram()
+    program.add_resource("r", 1.0)
+    program.add_resource("s", 1.0)
+    matrix = csc_array((np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(2, 1))
+    program.add_requests(["q"], [1.0], [1], matrix)
+    assert rows(program).tolist() == [[2.0], [4.0]]
+    assert matrix.data.tolist() == [1.0, 2.0, 3.0]
+    assert matrix.indices.tolist() == [1, 0, 1]
+
+
+def test_an_empty_bulk_edit_is_no_edit(program):
+    clock = program.store.clock
+    program.add_requests([], [], [], csc_array((2, 0)))
+    program.remove_requests([])
+    program.update_requests([])
+    assert (len(program), program.store.clock) == (0, clock)
+
+
+def test_bulk_scales_and_overrides(program):
+    template = program.add_template({"cpu": 1.0}, 3)
+    program.add_requests(["a", "b", "c"], np.arange(1.0, 10.0), [3, 3, 3], template)
+    program.update_requests(["c", "a"], scales=[10.0, 2.0], overrides=([1, 2], [2, 0, 1], [-1.0, -2.0, -3.0]))
+    assert program.costs("a").tolist() == [-2.0, -3.0, 6.0]
+    assert program.costs("b").tolist() == [4.0, 5.0, 6.0]
+    assert program.costs("c").tolist() == [70.0, 80.0, -1.0]
+    program.update_requests(["a", "b"], costs=[[1.0, 1.0, 1.0], [5.0, 5.0, 5.0]], scales=[4.0, 1.0])
+    assert program.costs("a").tolist() == [-2.0, -3.0, 4.0]  # overrides stay
+    assert program.costs("b").tolist() == [5.0, 5.0, 5.0]
+    program.update_requests(["a"], overrides=([0], [], []))
+    assert program.costs("a").tolist() == [4.0, 4.0, 4.0]
+
+
+def test_starts_are_handed_to_the_next_solve_and_die_with_their_request(program):
+    program.add_request("q", [-1.0, -1.0], {"cpu": 1.0}, start={1: 0.5})
+    program.add_request("gone", [-1.0], {}, start={0: 1.0})
+    program.remove_request("gone")
+    program.add_request("replaced", [-1.0], {}, start={0: 1.0})
+    program.update_request("replaced", costs=[1.0, 1.0], usage={})
+    starts = program.take_starts()
+    assert list(starts) == [program.request_slots[0]]
+    assert [part.tolist() for part in starts[program.request_slots[0]]] == [[1], [0.5]]
+    assert program.take_starts() == {}
+
+
+def test_a_start_decides_between_equal_optima():
+    answers = []
+    for column in (0, 1):
+        program = ContinualProgram()
+        program.add_request("q", [-1.0, -1.0], {}, total=1.0, start={column: 1.0})
+        answers.append(proximal.ProximalPoint().solve(program).x["q"])
+    np.testing.assert_allclose(answers, [[1.0, 0.0], [0.0, 1.0]], atol=1e-6)
+
+
+def test_a_start_on_a_request_that_was_solved_before_replaces_its_values():
+    program = ContinualProgram()
+    program.add_request("q", [-1.0, -1.0], {}, total=1.0, start={0: 1.0})
+    solver = proximal.ProximalPoint()
+    assert solver.solve(program).x["q"].tolist() == pytest.approx([1.0, 0.0], abs=1e-6)
+    program.update_request("q", start={1: 1.0})
+    solution = solver.solve(program)
+    assert solution.objective == pytest.approx(program.costs("q") @ solution.x["q"], abs=1e-9)
+    assert solution.x["q"].tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
+
+
+def test_columns_with_an_error_leave_the_ids_free(program):
+    with pytest.raises(EditError):
+        program.add_request("q", [1.0], {"nowhere": 1.0})
+    program.add_request("q", [1.0], {"cpu": 1.0})
+    assert "q" in program
+
+
+def test_a_start_counts_once(program):
+    program.add_request("q", [-1.0, -1.0], {}, total=1.0, start={0: 1.0})
+    solver = proximal.ProximalPoint()
+    solver.solve(program)
+    program.update_request("q", start={0: 0.25})
+    solver.iteration_limit = 0
+    solution = solver.solve(program)
+    assert solution.objective == pytest.approx(program.costs("q") @ solution.x["q"], abs=1e-9)
+
+
+# ---- bulk totals and capacities ----------------------------------------------------------------------
+
+
+def test_new_totals_of_many_requests_keep_their_relation(program):
+    for id, relation in (("a", "<="), ("b", "=="), ("c", "<=")):
+        program.add_request(id, [1.0], {"cpu": 1.0}, total=1.0, relation=relation)
+    before = compile_program(program)
+    program.update_requests(["c", "b"], totals=[0.0, 7.5], scales=[2.0, 3.0])
+    after = compile_program(program)
+    assert [program.total(id) for id in "abc"] == [1.0, 7.5, 0.0]
+    assert after.row_upper[2:].tolist() == [1.0, 7.5, 0.0]
+    assert after.row_lower[2:].tolist() == [-INF, 7.5, -INF]
+    assert after.c.tolist() == [1.0, 3.0, 2.0]
+    assert (after.A != before.A).nnz == 0
+
+
+def test_new_bounds_of_many_resources(program):
+    program.set_capacities(("link", "cpu"), upper=[INF, 3.0])
+    assert [program.capacity(id) for id in ("cpu", "link")] == [(-INF, 3.0), (1.0, INF)]
+    program.set_capacities(["cpu"], lower=np.array([2.0]))
+    program.set_capacities(["link", "cpu"], upper=[-1.0, 2.0], lower=[-INF, -4.0])
+    assert [program.capacity(id) for id in ("cpu", "link")] == [(-4.0, 2.0), (-INF, -1.0)]
+    program.set_capacities(["link"])
+    program.set_capacities([], upper=[])
+    assert program.capacity("link") == (-INF, -1.0)
+
+
+def test_bulk_verbs_of_nothing(program):
+    program.update_requests([], totals=[], scales=[], overrides=([], [], []), costs=[])
+    program.remove_requests([])
+    program.add_requests([], [], [], csc_array((2, 0)), totals=[])
+    assert len(program) == 0
+
+
+@pytest.mark.parametrize("kind", [list, tuple, range, np.array], ids=["list", "tuple", "range", "array"])
+def test_ids_that_were_mapped_before_follow_the_requests(kind):
+    n = 3000  # many, so that they are remembered
+    program = ContinualProgram()
+    program.add_requests(range(n), np.ones(n), np.ones(n, int), csc_array((0, n)), totals=np.ones(n))
+    every = range(n) if kind is range else kind(range(n))
+    for totals in (np.arange(n), np.arange(n) + 1):
+        program.update_requests(every, totals=totals)
+        assert [program.total(k) for k in range(n)] == totals.tolist()
+    program.remove_requests([0, 1, 2])
+    with pytest.raises(EditError, match="no request of this id"):
+        program.update_requests(every, totals=np.ones(n))
+    # the three come back in another order, and so in other slots
+    program.add_requests([2, 0, 1], np.ones(3), np.ones(3, int), csc_array((0, 3)), totals=np.ones(3))
+    program.update_requests(every, totals=np.arange(n) + 2)
+    assert [program.total(k) for k in range(n)] == list(range(2, n + 2))
+
+
+def test_a_list_of_ids_that_the_caller_changes_is_mapped_again():
+    n = 2000
+    program = ContinualProgram()
+    program.add_requests(range(n), np.ones(n), np.ones(n, int), csc_array((0, n)), totals=np.ones(n))
+    ids = list(range(n - 1))
+    program.update_requests(ids, totals=np.full(n - 1, 2.0))
+    ids[0] = n - 1
+    program.update_requests(ids, totals=np.full(n - 1, 3.0))
+    assert (program.total(0), program.total(n - 1)) == (2.0, 3.0)
+    ids[1] = 2
+    with pytest.raises(EditError, match="is given twice"):
+        program.update_requests(ids, totals=np.full(n - 1, 4.0))
+
+
+def test_slots_that_were_handed_out_stay_as_they_were(program):
+    program.add_request("a", [1.0], {}, total=1)
+    slots, by_id = program.request_slots, program.slot_of
+    program.add_request("b", [1.0], {}, total=1)
+    assert (slots.size, list(by_id), list(program.slot_of)) == (1, ["a"], ["a", "b"])
+    assert program.request_slots.tolist() == list(program.slot_of.values())
+    program.remove_request("a")
+    assert list(program.slot_of) == ["b"] and program.request_slots.size == 1
+    with pytest.raises(ValueError, match="read-only"):
+        program.request_slots[0] = 7
+
+
+def test_a_matrix_that_is_given_stays_as_it_was_and_may_be_anything_sparse(program):
+    program.add_resource("gone", 1.0)
+    program.add_resource("disk", 1.0)
+    program.drop_resource("gone")  # rows are no longer their slots
+    dense = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 4.0], [5.0, 6.0, 0.0]])
+    sorted_columns = csc_array(dense)
+    doubled = csc_array(
+        (
+            np.array([5.0, 0.5, 0.5, 6.0, 3.0, 4.0, 2.0]),
+            np.array([2, 0, 0, 2, 1, 1, 0]),
+            np.array([0, 3, 5, 7]),
+        ),
+        shape=(3, 3),
+    )
+    data, indices = doubled.data.copy(), doubled.indices.copy()
+    for k, matrix in enumerate((sorted_columns, doubled, csr_array(dense), coo_array(dense))):
+        program.add_requests([(k, 0), (k, 1)], np.zeros(3), [1, 2], matrix)
+    assert rows(program).tolist() == np.tile(dense, 4).tolist()
+    assert (doubled.data.tolist(), doubled.indices.tolist()) == (data.tolist(), indices.tolist())
+    assert program.nnz == 24

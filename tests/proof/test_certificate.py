@@ -1,0 +1,222 @@
+"""Certificates: recomputed with numpy from the model alone, held against HiGHS and all integral points."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy_twins import INF, certificate, reference
+from strategies import KINDS, PlainProgram, PlainRequest, random_plain
+
+from copter import ContinualProgram, ProximalPoint, Status
+from copter.proof.certificate import SparseX, certify, row_activity
+from copter.solution import CHURN_THRESHOLD, Solution, churn, dense_to_sparse
+
+NOTHING = SparseX(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+def sparse(program: ContinualProgram, x: np.ndarray) -> SparseX:
+    slots = program.request_slots
+    return dense_to_sparse(slots, program.store.requests.n_columns[slots], x)
+
+
+def by_slot(program: ContinualProgram, y: np.ndarray) -> np.ndarray:
+    spread = np.zeros(program.store.rows.size)
+    spread[program.resource_slots] = y
+    return spread
+
+
+def shuffled(plain: PlainProgram, rng: np.random.Generator) -> ContinualProgram:
+    """The program, built through removals and drops, so that slots are in no order."""
+    program = ContinualProgram()
+    for k in range(5):
+        program.add_resource(("old", k), 1.0)
+        program.add_request(("old", k), [1.0] * 4, {("old", k): 1.0}, total=1)
+    for k in rng.permutation(5).tolist():
+        program.remove_request(("old", k))
+        program.drop_resource(("old", k))
+    for id, (lower, upper) in plain.resources.items():
+        program.add_resource(id, upper, lower)
+    for id, r in plain.requests.items():
+        usage = {i: (list(e), list(e.values())) for i, e in r.usage.items()}
+        program.add_request(id, r.costs, usage, total=r.total, relation=r.relation, upper=r.upper)
+    return program
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(6))
+def test_any_point_and_any_prices(kind, seed):
+    """Also infeasible points, and prices of either sign on bounds that do not exist."""
+    rng = np.random.default_rng([seed, 11])
+    plain = random_plain(rng, kind)
+    program, model = shuffled(plain, rng), plain.model()
+    optimum = reference(model).objective
+    for scale in (0.0, 1.0, 100.0):
+        x = scale * rng.normal(size=model.c.size) * (rng.random(model.c.size) < 0.6)
+        y = scale * rng.normal(size=model.row_lower.size)
+        found, wanted = (
+            certify(program.store, sparse(program, x), by_slot(program, y)),
+            certificate(model, x, y),
+        )
+        near = {"rel": 1e-10, "abs": 1e-9 * (1 + scale)}
+        assert found.objective == pytest.approx(wanted.objective, **near)
+        assert found.bound == pytest.approx(wanted.bound, **near)
+        assert found.absolute.primal == pytest.approx(wanted.primal, **near)
+        assert found.absolute.dual == pytest.approx(wanted.dual, **near)
+        assert found.absolute.gap == pytest.approx(abs(wanted.objective - wanted.bound), **near)
+        if wanted.dual == 0:
+            assert found.bound <= optimum + 1e-7 * (1 + abs(optimum))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_optimal_prices_of_highs_certify_its_optimum(kind):
+    """The sign convention of prices is the usual one: p = c + A'y, y > 0 on a binding upper bound."""
+    from scipy.optimize import linprog
+
+    rng = np.random.default_rng(17)
+    plain = random_plain(rng, kind)
+    model = plain.model()
+    sums, low, high = model.sum_rows()
+    equal, above = np.flatnonzero(low == high), np.flatnonzero(low != high)
+    below = np.flatnonzero(np.isfinite(model.row_upper))
+    over = np.flatnonzero(np.isfinite(model.row_lower))
+    dense, inner = model.A.toarray(), sums.toarray()
+    result = linprog(
+        model.c,
+        A_ub=np.vstack((dense[below], -dense[over], inner[above])),
+        b_ub=np.concatenate((model.row_upper[below], -model.row_lower[over], high[above])),
+        A_eq=inner[equal],
+        b_eq=high[equal],
+        bounds=np.column_stack((np.zeros(model.c.size), model.upper)),
+    )
+    y = np.zeros(model.row_lower.size)
+    y[below] -= result.ineqlin.marginals[: below.size]
+    y[over] += result.ineqlin.marginals[below.size : below.size + over.size]
+    program = plain.build()
+    found = certify(program.store, sparse(program, result.x), by_slot(program, y))
+    assert found.within(1e-7)
+    assert found.bound == pytest.approx(result.fun, abs=1e-6 * (1 + abs(result.fun)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_bound_holds_for_every_integral_point(seed):
+    rng = np.random.default_rng([seed, 5])
+    plain = PlainProgram()
+    for i in range(2):
+        plain.resources[i] = (-INF, float(rng.integers(2, 6)))
+    for q in range(4):
+        usage = {i: {j: float(rng.integers(1, 4)) for j in range(3)} for i in range(2)}
+        relation = str(rng.choice(["<=", "=="]))
+        plain.requests[q] = PlainRequest([*(-rng.random(2)), 0.0], usage, 1.0, relation, integral=True)
+        if relation == "==":  # a way out, so that it stays feasible
+            for i in range(2):
+                usage[i].pop(2)
+    model = plain.model()
+    best = INF
+    for choice in itertools.product(range(4), repeat=4):  # column 3: none
+        x = np.zeros(12)
+        x[[3 * q + j for q, j in enumerate(choice) if j < 3]] = 1.0
+        if certificate(model, x, np.zeros(2)).primal == 0:
+            best = min(best, float(model.c @ x))
+    assert best == pytest.approx(reference(model, integral=True).objective)
+    program = plain.build()
+    solution = ProximalPoint(tolerance=1e-7).solve(program)
+    assert solution.status is Status.OPTIMAL
+    assert solution.bound <= best + 1e-9
+    for y in rng.normal(size=(20, 2)):
+        assert certify(program.store, NOTHING, by_slot(program, abs(y))).bound <= best + 1e-9
+
+
+def test_a_price_of_the_wrong_sign_counts_as_none():
+    program = ContinualProgram()
+    program.add_resource("only below", INF, lower=1.0)
+    program.add_request("q", [1.0], {"only below": 1.0}, upper=4.0)
+    x = sparse(program, np.array([1.0]))
+    right, wrong = certify(program.store, x, np.array([-1.0])), certify(program.store, x, np.array([0.5]))
+    assert (right.bound, right.absolute.dual, right.within(1e-9)) == (1.0, 0.0, True)
+    assert (wrong.bound, wrong.absolute.dual, wrong.relative.gap) == (0.0, 0.0, 1.0)
+
+
+def test_an_unbounded_column_with_a_negative_price_is_dual_residual():
+    program = ContinualProgram()
+    program.add_request("q", [3.0, -4.0, 0.0], {})
+    found = certify(program.store, NOTHING, np.zeros(0))
+    assert (found.objective, found.bound, found.absolute.dual) == (0.0, 0.0, 4.0)
+    assert found.relative.dual == 1.0
+    assert not found.within(0.5)
+
+
+def test_nothing_within_a_tolerance_is_nan():
+    program = ContinualProgram()
+    program.add_request("q", [1.0], {}, total=1.0, relation="==", upper=0.5)
+    found = certify(program.store, NOTHING, np.zeros(0))
+    assert found.bound == INF
+    assert not found.within(0.999)
+
+
+def test_row_activity():
+    rng = np.random.default_rng(2)
+    plain = random_plain(rng, "mixed")
+    program, model = shuffled(plain, rng), plain.model()
+    x = rng.normal(size=model.c.size)
+    activity = row_activity(program.store, sparse(program, x))
+    np.testing.assert_allclose(activity[program.resource_slots], model.A @ x, atol=1e-12)
+
+
+# ---- solutions ---------------------------------------------------------------------------------------
+
+
+def test_sparse_x_ascends_by_slot_and_column():
+    x = dense_to_sparse(np.array([7, 2, 4]), np.array([2, 3, 1]), np.array([0.0, 5.0, 1.0, 0.0, 3.0, 0.0]))
+    assert [part.tolist() for part in x] == [[2, 2, 7], [0, 2, 1], [1.0, 3.0, 5.0]]
+
+
+def solved() -> tuple[ContinualProgram, Solution]:
+    program = ContinualProgram()
+    program.add_resource("cpu", 3.0)
+    program.add_request("b", [-1.0, -2.0], {"cpu": [1.0, 3.0]}, total=1.0)
+    program.add_request("a", [-1.5], {"cpu": 1.0}, upper=1.0)
+    return program, ProximalPoint(tolerance=1e-8).solve(program)
+
+
+def test_a_solution_speaks_in_ids():
+    program, solution = solved()
+    assert list(solution.x) == ["b", "a"]
+    np.testing.assert_allclose(solution.x["b"], [0.5, 0.5], atol=1e-6)
+    np.testing.assert_allclose(solution.x["a"], [1.0], atol=1e-6)
+    assert solution.price["cpu"] == pytest.approx(0.5)
+    columns, values = solution.x.nonzeros("b")
+    assert columns.tolist() == [0, 1] and values.tolist() == solution.x["b"].tolist()
+    assert len(solution.x) == 2 and "z" not in solution.x
+    assert solution.is_optimal(1e-8) and not solution.is_optimal(-1.0)
+    with pytest.raises(KeyError):
+        solution.x["z"]
+
+
+def test_a_solution_stays_what_it_was_when_the_program_moves_on():
+    program, solution = solved()
+    before = {id: x.copy() for id, x in solution.x.items()}, dict(solution.price), solution.objective
+    program.remove_request("b")
+    program.add_request("c", [1.0] * 7, {})
+    program.drop_resource("cpu")
+    program.add_resource("gpu", 1.0)
+    after = dict(solution.x), dict(solution.price), solution.objective
+    assert before[0].keys() == after[0].keys()
+    assert all((before[0][id] == after[0][id]).all() for id in before[0])
+    assert before[1:] == after[1:]
+
+
+def test_churn_counts_entries_that_moved():
+    def at(*entries):
+        slot, column, value = zip(*entries, strict=True)
+        return SparseX(np.array(slot), np.array(column), np.array(value, float))
+
+    old = at((0, 0, 1.0), (0, 3, 0.5), (2, 1, 1.0))
+    assert churn(None, old) == 1.0 and churn(None, NOTHING) == 0.0 == churn(NOTHING, NOTHING)
+    assert churn(old, old) == 0.0
+    assert churn(old, NOTHING) == churn(NOTHING, old) == 1.0
+    small = CHURN_THRESHOLD / 2
+    assert churn(old, at((0, 0, 1.0 - small), (0, 3, 0.5), (2, 1, 1.0))) == 0.0
+    assert churn(old, at((0, 0, 1.0), (0, 4, 0.5), (2, 1, 1.0))) == pytest.approx(2 / 4)
+    assert churn(at((-1, 0, 1.0)), at((0, 0, 1.0))) == 1.0  # a slot that another request has now

@@ -1,0 +1,225 @@
+"""The flow shims: what they guarantee for any allocation whatever, and figures worked out by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from networks import best_flow, incidence, line, membership, networks, volumes_for
+
+from copter import ContinualProgram, CopterError, make_solver
+from copter.problems.traffic.model import TrafficEngineering
+from copter.proof.certificate import SparseX
+from copter.shims.flow import FlowShim, UtilisationShim
+from copter.solution import Status, Timings, make_solution
+
+
+def claimed(traffic, path_flows, y=None):
+    """A solution that claims these flows, whatever they are."""
+    program = traffic.program
+    slots = program.slot_of if hasattr(program, "slot_of") else program._requests
+    paths, entries = traffic.paths, []
+    for pair in traffic.demands.tolist():
+        for path in range(paths.first[pair], paths.first[pair + 1]):
+            if path_flows[path] != 0.0:
+                entries.append((slots[pair], path - paths.first[pair], path_flows[path]))
+    entries.sort()
+    slot, column, value = (np.array([e[k] for e in entries]) for k in range(3))
+    x = SparseX(slot.astype(np.int64), column.astype(np.int64), value.astype(float))
+    return make_solution(
+        program,
+        x,
+        np.zeros(program.store.rows.size) if y is None else y,
+        status=Status.DEADLINE,
+        reason="claimed",
+        iterations=0,
+        timings=Timings(),
+        warm=(False, ""),
+    )
+
+
+@st.composite
+def cases(draw):
+    """A model with demands, and flows on its paths that may break every rule."""
+    topology, paths = draw(networks())
+    volume = draw(volumes_for(paths))
+    amounts = st.one_of(st.just(0.0), st.floats(-1.0, 12.0))
+    flows = np.array(draw(st.lists(amounts, min_size=paths.n_paths, max_size=paths.n_paths)))
+    prices = draw(st.lists(st.floats(0.0, 2.0), min_size=topology.n_links, max_size=topology.n_links))
+    return topology, paths, volume, flows, np.array(prices)
+
+
+def repaired(topology, paths, volume, flows, prices):
+    traffic = TrafficEngineering(topology, paths)
+    traffic.set_volumes(volume)
+    y = np.zeros(traffic.program.store.rows.size)
+    y[traffic.program.resource_slots] = prices
+    solution = claimed(traffic, flows, y)
+    rounded = traffic.shim.round(traffic.program, solution)
+    return traffic, solution, rounded, traffic.path_flows(rounded)
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_links_and_demands_hold_and_no_flow_is_negative(case):
+    topology, paths, volume, flows, prices = case
+    _, _, rounded, x = repaired(*case)
+    assert (x >= 0).all()
+    assert (incidence(topology, paths) @ x <= topology.capacity + 1e-9).all()
+    assert (membership(paths) @ x <= volume + 1e-9).all()
+    assert rounded.extras["total_flow"] == pytest.approx(x.sum(), abs=1e-9)
+    assert rounded.objective == pytest.approx(-x.sum(), abs=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_never_worse_than_scaling_everything_by_the_worst_link(case):
+    topology, paths, volume, flows, prices = case
+    x = repaired(*case)[3]
+    taken = np.maximum(flows, 0.0)
+    sums = membership(paths) @ taken
+    taken *= membership(paths).T @ np.minimum(1.0, volume / np.maximum(sums, 1e-300))
+    load = incidence(topology, paths) @ taken
+    used = load > 0
+    with np.errstate(over="ignore"):
+        worst = min(1.0, (topology.capacity[used] / load[used]).min(initial=1.0))
+    assert x.sum() >= worst * taken.sum() - 1e-9
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_every_path_is_blocked_afterwards(case):
+    """By a link that is full, or because its demand is served."""
+    topology, paths, volume, *_ = case
+    x = repaired(*case)[3]
+    left = topology.capacity - incidence(topology, paths) @ x
+    lack = volume - membership(paths) @ x
+    for path in range(paths.n_paths):
+        links = paths.link[paths.pointer[path] : paths.pointer[path + 1]]
+        assert min(left[links].min(), lack[paths.pair[path]]) <= 1e-6 * max(1.0, volume.mean())
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases())
+def test_the_gap_is_the_one_to_the_certified_bound_and_holds(case):
+    topology, paths, volume, *_ = case
+    _, solution, rounded, x = repaired(*case)
+    largest = max(x.sum(), -solution.bound) or 1.0
+    assert rounded.gap == pytest.approx((rounded.objective - solution.bound) / largest)
+    optimum = best_flow(topology, paths, volume, topology.capacity)
+    assert x.sum() <= optimum + 1e-7
+    assert optimum - x.sum() <= rounded.gap * largest + 1e-7
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_an_optimal_flow_stays_as_it_is(case):
+    topology, paths, volume, *_ = case
+    traffic = TrafficEngineering(topology, paths)
+    traffic.set_volumes(volume)
+    done = traffic.round(make_solver("highs-simplex", tolerance=1e-9))
+    assert done.flows.extras["total_flow"] == pytest.approx(
+        best_flow(topology, paths, volume, topology.capacity), abs=1e-6
+    )
+    assert done.flows.gap <= 1e-6
+
+
+def test_the_flow_that_uses_most_of_what_is_scarce_is_cut():
+    """a -> c takes both links; cut it, and both others keep all of theirs."""
+    topology, paths = line(10.0)
+    traffic = TrafficEngineering(topology, paths)
+    ab, bc, ac = traffic.pairs([0, 1, 0], [1, 2, 2]).tolist()
+    volume = np.zeros(paths.n_pairs)
+    volume[[ab, bc, ac]] = 10.0, 10.0, 4.0
+    x = np.zeros(paths.n_paths)
+    x[paths.first[[ab, bc, ac]]] = 10.0, 10.0, 4.0
+    y = np.ones(topology.n_links)
+    flows = repaired(topology, paths, volume, x, y)[3]
+    assert flows[paths.first[[ab, bc, ac]]] == pytest.approx([10.0, 10.0, 0.0])
+
+
+def test_a_slight_overload_is_cut_and_costs_no_more_than_itself():
+    topology, paths = line(10.0)
+    traffic = TrafficEngineering(topology, paths)
+    ab, bc, ac = traffic.pairs([0, 1, 0], [1, 2, 2]).tolist()
+    volume = np.zeros(paths.n_pairs)
+    volume[[ab, bc, ac]] = 10.0, 10.0, 4.0
+    x = np.zeros(paths.n_paths)
+    x[paths.first[[ab, bc, ac]]] = 9.0 + 1e-7, 9.0, 1.0
+    flows = repaired(topology, paths, volume, x, np.ones(topology.n_links))[3]
+    assert (incidence(topology, paths) @ flows <= 10.0 + 1e-12).all()
+    assert flows.sum() >= x.sum() - 2e-7
+
+
+def test_only_as_much_is_cut_as_a_link_needs():
+    topology, paths = line(10.0)
+    traffic = TrafficEngineering(topology, paths)
+    ab, ac = traffic.pairs([0, 0], [1, 2]).tolist()
+    volume = np.zeros(paths.n_pairs)
+    volume[[ab, ac]] = 10.0, 4.0
+    x = np.zeros(paths.n_paths)
+    x[paths.first[[ab, ac]]] = 7.0, 4.0
+    flows = repaired(topology, paths, volume, x, np.zeros(topology.n_links))[3]
+    assert flows.sum() == pytest.approx(10.0)
+    assert sorted(flows[flows > 0]) == pytest.approx([3.0, 7.0])
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases())
+def test_every_demand_is_served_exactly_at_the_reported_utilisation(case):
+    topology, paths, volume, flows, prices = case
+    traffic = TrafficEngineering(topology, paths, "min-mlu")
+    traffic.set_volumes(volume)
+    rounded = traffic.shim.round(traffic.program, claimed(traffic, flows))
+    x = traffic.path_flows(rounded)
+    served = volume.copy()
+    served[traffic.cut] = 0.0
+    assert (x >= 0).all()
+    assert membership(paths) @ x == pytest.approx(served, abs=1e-9)
+    load = incidence(topology, paths) @ x
+    dead = topology.capacity == 0
+    assert (load[dead] == 0).all()
+    share = load[~dead] / topology.capacity[~dead]
+    assert rounded.extras["mlu"] == pytest.approx(share.max(initial=0.0))
+    assert traffic.check(x).mlu == pytest.approx(rounded.objective)
+
+
+def test_a_demand_without_any_live_path_makes_the_utilisation_infinite():
+    """The model cuts such demands; a program made by hand may hold one."""
+    program = ContinualProgram()
+    program.add_resource("link", 0.0)
+    program.add_request("theta", [1.0], {})
+    program.add_request("demand", [0.0], {"link": 1.0}, total=1.0, relation="==")
+    x = SparseX(np.array([1]), np.array([0]), np.array([1.0]))
+    solution = make_solution(
+        program, x, np.zeros(64)[: program.store.rows.size], status=Status.DEADLINE, reason="",
+        iterations=0, timings=Timings(), warm=(False, ""),
+    )  # fmt: skip
+    assert UtilisationShim().round(program, solution).extras["mlu"] == np.inf
+
+
+def test_a_solution_of_before_an_edit_is_refused():
+    topology, paths = line()
+    traffic = TrafficEngineering(topology, paths)
+    traffic.set_volumes(1.0)
+    solution = make_solver("highs-simplex").solve(traffic.program)
+    traffic.set_volumes(2.0)
+    with pytest.raises(CopterError, match="edited after this solution"):
+        traffic.shim.round(traffic.program, solution)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda p: p.set_capacity("link", lower=1.0), "resource 'link'"),
+        (lambda p: p.add_request("free", [-1.0], {"link": 1.0}, upper=1.0), "request 'free'"),
+        (lambda p: p.add_request("odd", [-1.0], {"link": -1.0}, total=1.0), "negative coefficient"),
+    ],
+)
+def test_programs_that_are_no_flow_problems_are_refused(change, said):
+    program = ContinualProgram()
+    program.add_resource("link", 5.0)
+    program.add_request("demand", [-1.0], {"link": 1.0}, total=2.0)
+    change(program)
+    solution = make_solver("highs-simplex").solve(program)
+    with pytest.raises(CopterError, match=said):
+        FlowShim().round(program, solution)

@@ -1,0 +1,363 @@
+"""Baselines against scipy, brute force and themselves; statuses and rays."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from copter.program.program import ContinualProgram
+from copter.solution import Status
+from copter.solvers.base import make_solver
+from copter.store.compiled import compile_program
+
+EXACT = ["highs-hot", "highs-simplex", "glop"]
+LP = [*EXACT, "highs-ipm", "highs-pdlp", "pdlp"]
+
+
+def random_request(program, rng, id):
+    n = int(rng.integers(1, 6))
+    usage = {
+        resource: rng.integers(0, 4, n).astype(float)
+        for resource in program.resource_ids
+        if rng.random() < 0.6
+    }
+    total = float(rng.integers(1, 4))
+    kind = rng.integers(4)
+    box = [np.inf, 2.0, rng.uniform(1, 3, n)][rng.integers(3)]
+    relation = "==" if kind == 2 and np.sum(np.broadcast_to(box, n)) >= total else "<="
+    program.add_request(
+        id,
+        rng.normal(size=n),
+        usage,
+        total=None if kind == 3 else total,
+        relation=relation,
+        upper=2.0 if kind == 3 else box,
+        scale=rng.uniform(0.5, 2.0),
+        override={0: float(rng.normal())} if rng.random() < 0.3 else None,
+    )
+
+
+def random_program(seed, requests=12):
+    rng = np.random.default_rng(seed)
+    program = ContinualProgram()
+    for k in range(4):
+        program.add_resource(f"r{k}", 100.0 if k == 3 else float(rng.integers(15, 30)), [-np.inf, 0.0][k % 2])
+    for q in range(requests):
+        random_request(program, rng, q)
+    return program
+
+
+def random_edits(program, rng, fresh):
+    """A round of edits of every kind, keeping the program feasible."""
+    for id in program.request_ids:
+        kind = rng.integers(8)
+        n = program.costs(id).size
+        if kind == 0:
+            program.remove_request(id)
+        elif kind == 1:
+            program.update_request(id, scale=float(rng.uniform(0.5, 2)))
+        elif kind == 2:
+            program.update_request(id, costs=rng.normal(size=n), override={n - 1: float(rng.normal())})
+        elif kind == 3:
+            program.update_request(id, total=float(rng.integers(2, 5)), relation="<=")
+        elif kind == 4:
+            program.update_request(id, total=None, upper=rng.uniform(0.5, 2.0, n), relation="<=")
+        elif kind == 5:
+            width = int(rng.integers(1, 5))
+            usage = {r: rng.integers(1, 4, width).astype(float) for r in program.resource_ids[:2]}
+            program.update_request(id, costs=rng.normal(size=width), usage=usage, upper=1.5)
+            if program.total(id) is not None:
+                program.update_request(id, relation="<=")
+    for _ in range(int(rng.integers(0, 5))):
+        random_request(program, rng, next(fresh))
+    program.set_capacity("r0", upper=float(rng.integers(15, 30)))
+    if "r2" in program.resource_ids:
+        if rng.random() < 0.3:
+            program.drop_resource("r2")
+    else:
+        program.add_resource("r2", upper=20.0)
+
+
+def optimum(program):
+    """Status code and objective by scipy, on the arrays built from scratch."""
+    compiled = compile_program(program)
+    finite_upper, finite_lower = np.isfinite(compiled.row_upper), np.isfinite(compiled.row_lower)
+    dense = compiled.A.toarray()
+    result = linprog(
+        compiled.c,
+        A_ub=np.vstack((dense[finite_upper], -dense[finite_lower])),
+        b_ub=np.concatenate((compiled.row_upper[finite_upper], -compiled.row_lower[finite_lower])),
+        bounds=np.column_stack((compiled.lower, compiled.upper)),
+    )
+    return result.status, result.fun
+
+
+def check_against_scipy(program, solution, tolerance):
+    status, best = optimum(program)
+    if status == 2:
+        assert solution.status is Status.INFEASIBLE, solution.reason
+        return
+    assert status == 0
+    assert solution.status is Status.OPTIMAL, solution.reason
+    assert solution.objective == pytest.approx(best, abs=tolerance * max(1.0, abs(best)))
+    assert solution.bound <= best + 1e-7 * max(1.0, abs(best))
+    assert solution.is_optimal(tolerance), (solution.relative, solution.reason)
+
+
+def test_compiled_program_is_what_the_verbs_said():
+    program = ContinualProgram()
+    program.add_resource("a", 8.0)
+    program.add_resource("b", 5.0, 1.0)
+    program.add_resource("gone", 1.0)
+    template = program.add_template({"a": [1.0, 2.0], "gone": 1.0}, 2)
+    program.add_request("p", [-1.0, -2.0], template, total=1.0, scale=3.0, override={1: -7.0}, integral=True)
+    program.add_request("q", [4.0], {"b": 2.5, "gone": 1.0}, upper=6.0)
+    program.add_request("r", [1.0, 2.0], template, total=2.0, relation="==", upper=[1.0, 2.0])
+    program.drop_resource("gone")
+    compiled = compile_program(program)
+    assert compiled.resource_ids == ["a", "b"] and compiled.request_ids == ["p", "q", "r"]
+    np.testing.assert_allclose(compiled.c, [-3.0, -7.0, 4.0, 1.0, 2.0])
+    np.testing.assert_array_equal(compiled.upper, [np.inf, np.inf, 6.0, 1.0, 2.0])
+    np.testing.assert_array_equal(compiled.column_start, [0, 2, 3, 5])
+    np.testing.assert_array_equal(compiled.sum_row, [2, -1, 3])
+    np.testing.assert_array_equal(compiled.integrality, [True, True, False, False, False])
+    expected = [[1, 2, 0, 1, 2], [0, 0, 2.5, 0, 0], [1, 1, 0, 0, 0], [0, 0, 0, 1, 1]]
+    np.testing.assert_array_equal(compiled.A.toarray(), expected)
+    np.testing.assert_array_equal(compiled.row_lower, [-np.inf, 1.0, -np.inf, 2.0])
+    np.testing.assert_array_equal(compiled.row_upper, [8.0, 5.0, 1.0, 2.0])
+
+
+def test_empty_program_compiles():
+    program = ContinualProgram()
+    program.add_resource("a", 1.0)
+    assert compile_program(program).A.shape == (1, 0)
+
+
+@pytest.mark.parametrize("name", LP)
+@pytest.mark.parametrize("seed", range(4))
+def test_baselines_agree_with_scipy(name, seed):
+    program = random_program(seed)
+    tolerance = 1e-6 if name in EXACT else 1e-5
+    check_against_scipy(program, make_solver(name, tolerance=tolerance).solve(program), tolerance)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_hot_equals_rebuild_after_any_edits(seed):
+    program = random_program(seed, requests=8)
+    rng = np.random.default_rng(seed)
+    fresh = itertools.count(1000)
+    hot = make_solver("highs-hot")
+    cleared = make_solver("highs-hot", keep_basis=False)
+    for _ in range(4):
+        rebuilt = make_solver("highs-simplex").solve(program)
+        for solver in (hot, cleared):
+            solution = solver.solve(program)
+            assert solution.status is rebuilt.status
+            if rebuilt.status is Status.OPTIMAL:
+                assert solution.objective == pytest.approx(rebuilt.objective, abs=1e-6)
+                assert solution.is_optimal(1e-6)
+        random_edits(program, rng, fresh)
+
+
+@pytest.mark.parametrize("name", ["highs-hot", "pdlp"])
+def test_warm_baselines_follow_edits(name):
+    program = random_program(7)
+    rng, fresh = np.random.default_rng(7), itertools.count(1000)
+    solver = make_solver(name, tolerance=1e-5)
+    assert not solver.solve(program).warm_started
+    for _ in range(5):
+        random_edits(program, rng, fresh)
+        solution = solver.solve(program)
+        assert solution.warm_started
+        check_against_scipy(program, solution, 1e-5)
+
+
+def test_hot_starts_from_the_kept_basis():
+    program = random_program(3, requests=60)
+    hot = make_solver("highs-hot")
+    cold = hot.solve(program)
+    again = hot.solve(program)
+    assert cold.iterations > 10 and again.iterations == 0 and again.churn == 0.0
+    program.remove_requests([5, 17])
+    random_request(program, np.random.default_rng(0), "new")
+    warm = hot.solve(program)
+    assert warm.warm_started and warm.iterations < cold.iterations / 2
+    assert not make_solver("highs-hot", keep_basis=False).solve(program).warm_started
+
+
+@pytest.mark.parametrize("name", ["copter", "copter-rebuild", "highs-hot", "highs-simplex"])
+def test_a_slot_used_again_is_no_allocation_kept(name):
+    program = ContinualProgram()
+    program.add_resource("a", 10.0)
+    for q in range(4):
+        program.add_request(q, [-1.0], {"a": 1.0}, total=1.0)
+    solver = make_solver(name)
+    assert solver.solve(program).churn == 1.0
+    assert solver.solve(program).churn == 0.0
+    program.remove_request(2)
+    program.add_request("new", [-1.0], {"a": 1.0}, total=1.0)  # in the slot of 2
+    assert program.store.requests.size == 4
+    assert solver.solve(program).churn == pytest.approx(2 / 5)
+    program.update_request(0, costs=[-1.0], usage={"a": 1.0})  # other columns in the same slot
+    assert solver.solve(program).churn == pytest.approx(2 / 5)
+    assert solver.solve(random_program(1)).churn == 1.0
+
+
+def test_hot_takes_up_another_program():
+    hot = make_solver("highs-hot")
+    for seed in (1, 2):
+        program = random_program(seed)
+        solution = hot.solve(program)
+        assert not solution.warm_started
+        check_against_scipy(program, solution, 1e-6)
+
+
+def test_instances_of_different_thread_counts_live_together():
+    program = random_program(4)
+    solvers = [make_solver("highs-hot", threads=threads) for threads in (1, 2, None)]
+    for _ in range(2):
+        assert len({round(solver.solve(program).objective, 9) for solver in solvers}) == 1
+
+
+def test_pdlp_accepts_its_own_answer():
+    program = random_program(11)
+    pdlp = make_solver("pdlp", tolerance=1e-5)
+    cold = pdlp.solve(program)
+    assert pdlp.solve(program).iterations < cold.iterations / 2
+    pdlp.reset()
+    assert pdlp.solve(program).iterations == cold.iterations
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_milp_against_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    program = ContinualProgram()
+    program.add_resource("a", 7.0)
+    program.add_resource("b", 5.0)
+    blocks = [(rng.normal(size=3) - 1.0, rng.integers(1, 4, (2, 3))) for _ in range(5)]
+    for q, (costs, use) in enumerate(blocks):
+        program.add_request(q, costs, {"a": use[0], "b": use[1]}, total=1.0, integral=True)
+    best = 0.0
+    for choice in itertools.product(range(-1, 3), repeat=5):
+        taken = [(costs[j], use[:, j]) for (costs, use), j in zip(blocks, choice, strict=True) if j >= 0]
+        if taken and (sum(use for _, use in taken) <= [7, 5]).all():
+            best = min(best, sum(cost for cost, _ in taken))
+    solution = make_solver("highs-milp", mip_gap=0.0).solve(program)
+    assert solution.status is Status.OPTIMAL
+    assert solution.objective == pytest.approx(best, abs=1e-9)
+    assert all(np.isin(x, [0.0, 1.0]).all() for x in solution.x.values())
+    assert solution.bound == pytest.approx(make_solver("highs-simplex").solve(program).objective, abs=1e-6)
+    assert solution.primal_residual <= 1e-9
+
+
+def infeasible_program():
+    program = ContinualProgram()
+    program.add_resource("a", 3.0)
+    program.add_resource("b", 9.0, 6.0)
+    for q in range(3):
+        program.add_request(q, [1.0, -1.0], {"a": 1.0, "b": [1.0, 1.5]}, total=2.0)
+    return program
+
+
+def unbounded_program():
+    program = ContinualProgram()
+    program.add_resource("a", 3.0)
+    program.add_request("p", [-1.0, -1.0, 0.5], {"a": [1.0, 1.0, -2.0]})
+    program.add_request("q", [-5.0], {"a": 1.0}, total=1.0)
+    return program
+
+
+@pytest.mark.parametrize("name", [*LP, "highs-milp"])
+def test_infeasible_with_ray(name):
+    program = infeasible_program()
+    solution = make_solver(name).solve(program)
+    assert solution.status is Status.INFEASIBLE and solution.ray.kind == "infeasible"
+    compiled = compile_program(program)
+    y = np.array([solution.ray.y[id] for id in compiled.resource_ids])
+    slope = (compiled.A[: y.size].T @ y).reshape(3, 2)
+    least = 2.0 * np.minimum(slope.min(axis=1), 0.0).sum()  # over all x that the requests allow
+    most = np.where(y > 0, compiled.row_upper[:2], compiled.row_lower[:2])[y != 0] @ y[y != 0]
+    assert least - most > 1e-6
+    assert solution.ray.value > 0 and solution.ray.residual < 1e-9
+
+
+@pytest.mark.parametrize("name", ["copter", "copter-rebuild", *LP, "highs-milp"])
+@pytest.mark.parametrize("free", [False, True])
+def test_a_request_that_cannot_meet_its_own_sum(name, free):
+    program = random_program(2)
+    program.add_request("short", [1.0, -1.0], {"r0": 1.0}, total=5.0, relation="==", upper=[1.0, 2.0])
+    if free:
+        program.add_request("free", [-1.0], {})  # infeasible all the same
+    solution = make_solver(name).solve(program)
+    assert solution.status is Status.INFEASIBLE and solution.ray.kind == "infeasible"
+    assert solution.ray.value == np.inf and solution.ray.residual == 0.0
+    assert set(solution.ray.y.values()) == {0.0}
+
+
+@pytest.mark.parametrize("name", [*LP, "highs-milp"])
+def test_unbounded_with_ray(name):
+    program = unbounded_program()
+    solution = make_solver(name).solve(program)
+    assert solution.status is Status.UNBOUNDED and solution.ray.kind == "unbounded"
+    ray = solution.ray.x
+    assert all((x >= 0).all() for x in ray.values())
+    assert sum(program.costs(id) @ x for id, x in ray.items()) < -1e-6
+    assert ray["p"] @ [1.0, 1.0, -2.0] + ray["q"] @ [1.0] <= 1e-9 and ray["q"] == pytest.approx(0.0)
+    assert solution.ray.value < 0 and solution.ray.residual < 1e-9
+
+
+@pytest.mark.parametrize("name", ["highs-hot", "pdlp"])
+def test_recovers_after_infeasible_and_unbounded(name):
+    program = infeasible_program()
+    solver = make_solver(name, tolerance=1e-5)
+    assert solver.solve(program).status is Status.INFEASIBLE
+    program.set_capacity("a", upper=8.0)
+    check_against_scipy(program, solver.solve(program), 1e-5)
+    program.add_request("free", [-1.0], {})
+    assert solver.solve(program).status is Status.UNBOUNDED
+    program.remove_request("free")
+    check_against_scipy(program, solver.solve(program), 1e-5)
+
+
+@pytest.mark.parametrize("name", LP)
+def test_deadline_gives_an_answer_with_its_gap_or_none(name):
+    rng = np.random.default_rng(0)
+    program = ContinualProgram()
+    for k in range(40):
+        program.add_resource(k, 60.0)
+    for q in range(300):
+        program.add_request(
+            q, rng.normal(size=40) - 1, {k: rng.uniform(0, 4, 40) for k in range(40)}, total=1
+        )
+    solution = make_solver(name, deadline=1e-3).solve(program)
+    assert solution.status is Status.DEADLINE, solution.reason
+    assert not np.isnan(solution.bound)
+    assert solution.found == np.isfinite(solution.gap) == np.isfinite(solution.objective)
+    assert solution.found == (solution.x is not None)
+    if name == "highs-hot":
+        hot = make_solver(name)
+        hot.solve(program, deadline=1e-3)
+        assert hot.solve(program).status is Status.OPTIMAL  # a later round has its own time
+
+
+@pytest.mark.parametrize("order", [("highs", "ortools_lp"), ("ortools_lp", "highs")])
+def test_highs_and_ortools_in_one_process(order):
+    code = "\n".join(
+        [f"import copter.solvers.{module}" for module in order]
+        + [
+            "from copter.program.program import ContinualProgram",
+            "from copter.solvers.base import make_solver",
+            "p = ContinualProgram(); p.add_resource('a', 2.0)",
+            "p.add_request('q', [-1.0, -3.0], {'a': [1.0, 2.0]}, total=2.0)",
+            "names = ['highs-simplex', 'glop', 'highs-hot', 'pdlp']",
+            "print([round(make_solver(n).solve(p).objective, 4) for n in names])",
+        ]
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.stdout.strip() == "[-3.0, -3.0, -3.0, -3.0]", result.stderr

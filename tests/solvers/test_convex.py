@@ -1,0 +1,439 @@
+"""Convex terms: against cvxpy with Clarabel, closed forms, optimality conditions, edits and errors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from copter import ContinualProgram, ConvexTerm, CopterError, EditError, LogTerm, Status, make_solver
+from copter.proof.certificate import NOTHING, certify
+from copter.proof.pricing import price
+from copter.solution import Solution
+from copter.solvers import steps
+from copter.terms.batch import TermBatch
+
+INF = np.inf
+INNERS = ["copter", "copter-newton", "copter-cd"]
+
+
+class Quadratic(ConvexTerm):
+    """phi(t) = stiffness (t - wanted)^2 / 2, by the interface's three functions and nothing else."""
+
+    def __init__(self, stiffness, wanted, image):
+        super().__init__(image, stiffness=stiffness, wanted=wanted)
+
+    @staticmethod
+    def value(t, *parameters):
+        stiffness, wanted = parameters
+        return 0.5 * stiffness * (t - wanted) ** 2
+
+    @staticmethod
+    def slope(t, *parameters):
+        stiffness, wanted = parameters
+        return stiffness * (t - wanted)
+
+    @staticmethod
+    def curvature(t, *parameters):
+        return parameters[0] + 0.0 * t
+
+
+class PlainLog(ConvexTerm):
+    """-weight log(offset + t) without any of LogTerm's closed forms."""
+
+    recession = 0.0
+
+    def __init__(self, weight, offset, image):
+        super().__init__(image, weight=weight, offset=offset)
+
+    value, slope, curvature, lowest = LogTerm.value, LogTerm.slope, LogTerm.curvature, LogTerm.lowest
+
+
+@dataclass
+class Request:
+    costs: np.ndarray
+    usage: np.ndarray
+    image: np.ndarray
+    kind: str
+    parameters: tuple[float, float]
+    total: float | None
+    relation: str
+    upper: np.ndarray
+
+    def term(self):
+        first, second = self.parameters
+        kinds = {"log": LogTerm, "plain": PlainLog, "quadratic": Quadratic}
+        return None if self.kind == "" else kinds[self.kind](first, second, self.image)
+
+
+@dataclass
+class Plain:
+    """A random program with its twin in cvxpy."""
+
+    requests: list[Request]
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def build(self) -> ContinualProgram:
+        program = ContinualProgram()
+        for i, bounds in enumerate(zip(self.upper, self.lower, strict=True)):
+            program.add_resource(i, *bounds)
+        for k, r in enumerate(self.requests):
+            rows = dict(enumerate(r.usage))
+            program.add_request(
+                k,
+                r.costs,
+                rows,
+                total=r.total,
+                relation=r.relation if r.total is not None else "<=",
+                upper=r.upper,
+                term=r.term(),
+            )
+        return program
+
+    def optimum(self) -> float:
+        cp = pytest.importorskip("cvxpy")
+        activity, objective, constraints = 0, 0, []
+        for r in self.requests:
+            x = cp.Variable(r.costs.size, nonneg=True)
+            activity = activity + r.usage @ x
+            objective = objective + r.costs @ x
+            first, second = r.parameters
+            if r.kind == "quadratic":
+                objective = objective + 0.5 * first * cp.square(r.image @ x - second)
+            elif r.kind and first > 0:
+                objective = objective - first * cp.log(second + r.image @ x)
+            for j in np.flatnonzero(np.isfinite(r.upper)):
+                constraints.append(x[j] <= r.upper[j])
+            if r.total is not None:
+                constraints.append(cp.sum(x) <= r.total if r.relation == "<=" else cp.sum(x) == r.total)
+        for i in range(self.upper.size):
+            if np.isfinite(self.upper[i]):
+                constraints.append(activity[i] <= self.upper[i])
+            if np.isfinite(self.lower[i]):
+                constraints.append(activity[i] >= self.lower[i])
+        problem = cp.Problem(cp.Minimize(objective), constraints)
+        tight = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
+        problem.solve(solver=cp.CLARABEL, **tight)
+        assert problem.status in ("optimal", "optimal_inaccurate"), problem.status
+        return float(problem.value)
+
+
+def random_plain(seed: int | list[int], kinds: tuple[str, ...] = ("log", "plain", "quadratic", "")) -> Plain:
+    """A feasible, bounded program: each row has room for a random allocation."""
+    rng = np.random.default_rng(seed)
+    m, k = int(rng.integers(1, 5)), int(rng.integers(1, 9))
+    requests, activity = [], np.zeros(m)
+    for _ in range(k):
+        n = int(rng.integers(1, 7))
+        kind = str(rng.choice(kinds))
+        usage = np.where(rng.random((m, n)) < 0.7, rng.uniform(0.2, 2.0, (m, n)), 0.0)
+        usage[rng.integers(m), :] += 0.3  # every column uses something: no free lunch
+        image = np.where(rng.random(n) < 0.8, rng.uniform(0.1, 3.0, n), 0.0)
+        image[rng.integers(n)] += 0.5
+        costs = rng.normal(size=n) * (rng.random() < 0.7)
+        form = rng.choice(["<=", "==", "box", "free"])
+        total = float(rng.uniform(0.5, 3.0)) if form in ("<=", "==") else None
+        upper = rng.uniform(0.3, 2.0, n) if form == "box" or rng.random() < 0.4 else np.full(n, INF)
+        if form == "==":
+            upper = upper + total
+        if form == "free":
+            upper, costs = np.full(n, INF), abs(costs)
+        parameters = (float(rng.uniform(0.1, 3.0)), float(rng.choice([0.0, 0.1, 2.0])))
+        share = rng.dirichlet(np.ones(n)) * (total if total is not None else 1.0)
+        activity += usage @ np.minimum(share, upper)
+        relation = form if form == "==" else "<="
+        requests.append(Request(costs, usage, image, kind, parameters, total, relation, upper))
+    lower = np.where(rng.random(m) < 0.3, 0.5 * activity, -INF)
+    return Plain(requests, lower, activity * rng.choice([1.0, 1.3, 3.0], m))
+
+
+def check(solution: Solution, optimum: float, tolerance: float = 1e-5) -> None:
+    scale = max(1.0, abs(optimum))
+    assert solution.status is Status.OPTIMAL, (solution.status, solution.reason)
+    assert solution.objective == pytest.approx(optimum, abs=tolerance * scale)
+    assert solution.bound <= optimum + 1e-7 * scale
+    assert solution.bound == pytest.approx(optimum, abs=tolerance * scale)
+
+
+@pytest.mark.parametrize("name", INNERS)
+@pytest.mark.parametrize("seed", range(25))
+def test_against_clarabel(seed, name):
+    plain = random_plain(seed)
+    check(make_solver(name).solve(plain.build()), plain.optimum())
+
+
+@pytest.mark.parametrize("name", ["copter", "copter-newton"])
+@pytest.mark.parametrize("seed", range(30, 50))
+def test_logarithms_alone_against_clarabel(seed, name):
+    """Their Newton method is compiled as a whole."""
+    plain = random_plain(seed, ("log", "log", ""))
+    check(make_solver(name).solve(plain.build()), plain.optimum())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_compiled_steps_end_where_those_of_python_do(seed, monkeypatch):
+    plain = random_plain([seed, 9], ("log",))
+    compiled = make_solver("copter-newton", tolerance=1e-8).solve(plain.build())
+    monkeypatch.setattr(steps, "fits", lambda working, terms: False)
+    python = make_solver("copter-newton", tolerance=1e-8).solve(plain.build())
+    assert compiled.status is python.status is Status.OPTIMAL
+    assert compiled.objective == pytest.approx(python.objective, rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_bound_of_logarithms_is_that_of_the_general_search(seed):
+    """The same functions as a class that kernels do not know, at prices of any kind."""
+    plain, twin = random_plain([seed, 7], ("log",)), random_plain([seed, 7], ("log",))
+    for request in twin.requests:
+        request.kind = "plain"
+    rng, logs, others = np.random.default_rng(seed), plain.build(), twin.build()
+    for _ in range(10):
+        y = rng.exponential(2.0, logs.store.rows.size) * (rng.random(logs.store.rows.size) < 0.8)
+        first, second = price(logs.store, y), price(others.store, y)
+        assert first.request_bound == pytest.approx(second.request_bound, rel=1e-9, abs=1e-9)
+        assert first.violation == pytest.approx(second.violation, rel=1e-6, abs=1e-9)
+
+
+def fair_program(weights, capacity: float) -> ContinualProgram:
+    program = ContinualProgram()
+    program.add_resource("r", capacity)
+    for k, weight in enumerate(weights):
+        program.add_request(k, [0.0], {"r": 1.0}, term=LogTerm(weight))
+    return program
+
+
+@pytest.mark.parametrize("name", INNERS)
+def test_proportional_fairness_in_closed_form(name):
+    weights, solver = np.array([1.0, 2.0, 0.5, 4.0]), make_solver(name)
+    program = fair_program(weights, 6.0)
+    solution = solver.solve(program)
+    shares = weights / weights.sum() * 6.0
+    check(solution, float(-weights @ np.log(shares)))
+    np.testing.assert_allclose([solution.x[k][0] for k in range(4)], shares, rtol=1e-3)
+    assert solution.price["r"] == pytest.approx(weights.sum() / 6.0, rel=1e-3)
+    program.update_request(0, term=LogTerm(3.0))
+    program.set_capacity("r", upper=3.0)
+    program.remove_request(3)
+    weights, again = np.array([3.0, 2.0, 0.5]), solver.solve(program)
+    shares = weights / weights.sum() * 3.0
+    assert again.warm_started
+    check(again, float(-weights @ np.log(shares)))
+    np.testing.assert_allclose([again.x[k][0] for k in range(3)], shares, rtol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_optimality_conditions_of_a_market(seed):
+    """Linear Fisher market: buyers spend their budgets, on goods of the most utility for their price."""
+    rng = np.random.default_rng(seed)
+    budgets, utility = rng.uniform(0.5, 2.0, 6), rng.uniform(0.1, 1.0, (6, 4))
+    program = ContinualProgram()
+    for j in range(4):
+        program.add_resource(j, 1.0)
+    for i in range(6):
+        usage = {j: ([j], [1.0]) for j in range(4)}
+        program.add_request(i, np.zeros(4), usage, term=LogTerm(budgets[i], image=utility[i]))
+    solution = make_solver("copter", tolerance=1e-9).solve(program)
+    assert solution.status is Status.OPTIMAL
+    prices = np.array([solution.price[j] for j in range(4)])
+    x = np.array([solution.x[i] for i in range(6)])
+    np.testing.assert_allclose(x.sum(0), 1.0, atol=1e-6)
+    np.testing.assert_allclose(x @ prices, budgets, atol=1e-4)
+    assert prices.sum() == pytest.approx(budgets.sum(), rel=1e-5)
+    bang = utility / prices
+    for i in range(6):
+        bought = x[i] > 1e-3
+        np.testing.assert_allclose(bang[i][bought], bang[i].max(), rtol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_prices_give_a_bound(seed):
+    plain = random_plain(seed)
+    program, rng = plain.build(), np.random.default_rng([seed, 1])
+    optimum, store = plain.optimum(), program.store
+    for _ in range(5):
+        y = np.zeros(store.rows.size)
+        for i, slot in enumerate(program.resource_slots):
+            low = -rng.exponential() if np.isfinite(plain.lower[i]) else 0.0
+            y[slot] = low + rng.exponential(3.0)
+        proof = certify(store, NOTHING, y)
+        if proof.absolute.dual == 0:
+            assert proof.bound <= optimum + 1e-6 * max(1.0, abs(optimum))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_warm_rounds_after_edits_reach_what_a_cold_one_does(seed):
+    rng, plain, solver = np.random.default_rng([seed, 2]), random_plain(seed, ("log", "quadratic", "")), None
+    program, solver = plain.build(), make_solver("copter")
+    solver.solve(program)
+    for _ in range(3):
+        k = int(rng.integers(len(plain.requests)))
+        r = plain.requests[k]
+        r.kind = str(rng.choice(["log", "quadratic"]))
+        r.parameters = (float(rng.uniform(0.1, 3.0)), float(rng.uniform(0.1, 2.0)))
+        program.update_request(k, term=r.term())
+        plain.upper *= 1.05
+        for i, upper in enumerate(plain.upper):
+            program.set_capacity(i, upper=float(upper))
+        warm = solver.solve(program)
+        assert warm.warm_started
+        check(warm, plain.optimum())
+
+
+@pytest.mark.parametrize("kind", ["log", "plain", "quadratic"])
+def test_proximal_and_touching_points(kind):
+    rng = np.random.default_rng(1)
+    classes = {"log": LogTerm, "plain": PlainLog, "quadratic": Quadratic}
+    cls = classes[kind]
+    first, second = rng.uniform(0.1, 3.0, 50), rng.choice([0.0, 0.5, 2.0], 50)
+    centre, step = 3.0 * rng.normal(size=50), 10.0 ** rng.uniform(-3, 3, 50)
+    t = cls.proximal(centre, step, first, second)
+    left = step * cls.slope(t, first, second) + t - centre
+    np.testing.assert_allclose(left, 0.0, atol=1e-9 * (1 + abs(centre)).max())
+    slope = -rng.uniform(0.05, 5.0, 50)
+    np.testing.assert_allclose(cls.slope(cls.touching(slope, first, second), first, second), slope, rtol=1e-9)
+
+
+def test_a_term_comes_and_goes():
+    program = fair_program([1.0, 1.0], 2.0)
+    term = LogTerm(2.0, 1.0)
+    program.update_request(0, term=term)
+    assert program.term(0) is term
+    program.update_request(0, scale=2.0)
+    assert program.term(0) is term
+    program.update_request(0, term=None, costs=[-5.0])
+    program.update_request(1, term=None, costs=[-1.0])
+    assert program.term(0) is None and not program.store.terms
+    check(make_solver("copter").solve(program), -20.0)  # scale 2, all of the resource
+
+
+def test_parameters_and_bounds_of_many_at_once():
+    program, ids, solver = fair_program([1.0, 2.0, 3.0], 6.0), [2, 0, 1], make_solver("copter")
+    solver.solve(program)
+    program.update_requests(ids, terms={"weight": [1.0, 4.0, 1.0]}, upper=[9.0, 3.0, 9.0])
+    assert program.term(0).parameters == {"weight": 4.0, "offset": 0.0}
+    solution = solver.solve(program)  # 0 has its bound, the others share the rest
+    check(solution, -4.0 * math.log(3.0) - 2.0 * math.log(1.5))
+    program.update_requests([0], terms={"offset": [1.0]})
+    assert program.term(0).parameters == {"weight": 4.0, "offset": 1.0}
+    check(solver.solve(program), -4.0 * math.log(4.0) - 2.0 * math.log(1.5))
+    program.update_requests([], terms={"weight": []})
+    program.update_requests(ids, upper=1.0)
+    check(solver.solve(program), -4.0 * math.log(2.0))
+
+
+def test_terms_of_requests_that_come_and_go_keep_their_parameters():
+    rng, program, known = np.random.default_rng(0), fair_program([], 1.0), {}
+    for k in range(400):
+        if known and rng.random() < 0.45:
+            gone = int(rng.choice(list(known)))
+            program.remove_request(gone)
+            del known[gone]
+        n = int(rng.integers(1, 40))
+        weight, image = float(rng.random()), rng.random(n)
+        program.add_request(k, np.zeros(n), {"r": 1.0}, term=LogTerm(weight, image=image))
+        known[k] = weight, image
+    ids = list(known)
+    program.update_requests(ids[::2], terms={"weight": [10.0 * known[k][0] for k in ids[::2]]})
+    batch = TermBatch.of(program.store)
+    assert batch.slot.size == len(ids)
+    for place, slot in enumerate(batch.slot.tolist()):
+        id = next(k for k in ids if program.slot_of[k] == slot)
+        weight, image = known[id]
+        assert batch.logs.weight[place] == (10.0 * weight if id in ids[::2] else weight)
+        np.testing.assert_array_equal(batch.image[batch.first[place] : batch.first[place + 1]], image)
+
+
+@pytest.mark.parametrize(
+    ("terms", "subject", "field"),
+    [
+        ({"weight": [1.0, -1.0]}, 1, "term.weight"),
+        ({"weight": [1.0, math.nan]}, 1, "term.weight"),
+        ({"weight": [1.0]}, "update_requests", "term.weight"),
+        ({"offset": [-1.0, 1.0]}, 0, "term.offset"),
+        ({"slope": [1.0, 1.0]}, "update_requests", "terms"),
+    ],
+)
+def test_wrong_parameters_of_many_are_rejected(terms, subject, field):
+    program = fair_program([1.0, 2.0], 1.0)
+    with pytest.raises(EditError) as caught:
+        program.update_requests([0, 1], upper=5.0, terms=terms)
+    assert (caught.value.subject, caught.value.field) == (subject, field)
+    assert [program.term(k).parameters["weight"] for k in (0, 1)] == [1.0, 2.0]
+
+
+def test_parameters_are_for_terms_of_one_class():
+    program = fair_program([1.0, 2.0], 1.0)
+    program.add_request("none", [0.0], {"r": 1.0})
+    program.add_request("other", [0.0], {"r": 1.0}, term=Quadratic(1.0, 1.0, 1.0))
+    for id, why in (("none", "no convex term"), ("other", "another class")):
+        with pytest.raises(EditError, match=why) as caught:
+            program.update_requests([0, id, 1], terms={"weight": [1.0, 1.0, 1.0]})
+        assert caught.value.subject == id
+
+
+@pytest.mark.parametrize("name", INNERS)
+@pytest.mark.parametrize("term", [LogTerm(2.0, 3.0), Quadratic(1.0, 2.0, 1.0)])
+@pytest.mark.parametrize("closed", [{"upper": 0.0}, {"total": 0.0}, {"total": 0.0, "relation": "=="}])
+def test_a_round_in_which_all_columns_are_closed(name, term, closed):
+    program = ContinualProgram()
+    program.add_resource("r", 1.0)
+    program.add_request("a", [-1.0, 0.0], {"r": 1.0}, term=term, **closed)
+    at_0 = -2.0 * math.log(3.0) if isinstance(term, LogTerm) else 2.0
+    check(make_solver(name).solve(program), at_0)
+
+
+def test_without_weight_a_term_is_nothing():
+    program = fair_program([0.0, 2.0], 4.0)
+    check(make_solver("copter").solve(program), -2.0 * math.log(4.0))
+
+
+@pytest.mark.parametrize(
+    ("term", "field"),
+    [
+        (LogTerm(-1.0), "term.weight"),
+        (LogTerm(1.0, -0.5), "term.offset"),
+        (LogTerm(math.nan), "term.weight"),
+        (LogTerm(1.0, math.inf), "term.offset"),
+        (LogTerm(1.0, image=[1.0, 2.0, 3.0]), "term.image"),
+        (LogTerm(1.0, image=[1.0, -2.0]), "term.image"),
+        (LogTerm(1.0, image=[1.0, math.nan]), "term.image"),
+        (LogTerm(1.0, image=0.0), "term.image"),
+        ("log", "term"),
+    ],
+)
+def test_wrong_terms_are_rejected_and_nothing_is_applied(term, field):
+    program = ContinualProgram()
+    program.add_resource("r", 1.0)
+    program.add_request("old", [1.0, 2.0], {"r": 1.0})
+    for edit in (
+        lambda: program.add_request("new", [0.0, 0.0], {"r": 1.0}, term=term),
+        lambda: program.update_request("old", costs=[5.0, 5.0], term=term),
+    ):
+        with pytest.raises(EditError) as caught:
+            edit()
+        assert caught.value.field == field and caught.value.subject in ("old", "new")
+        assert len(program) == 1 and program.costs("old").tolist() == [1.0, 2.0] and not program.store.terms
+
+
+def test_a_new_usage_needs_the_term_again():
+    program = fair_program([1.0], 1.0)
+    with pytest.raises(EditError, match="term"):
+        program.update_request(0, costs=[0.0, 0.0], usage={"r": 1.0})
+    program.update_request(0, costs=[0.0, 0.0], usage={"r": 1.0}, term=LogTerm(1.0, image=[1.0, 2.0]))
+    check(make_solver("copter").solve(program), -math.log(2.0))
+
+
+@pytest.mark.parametrize("name", ["highs-hot", "highs-simplex"])
+def test_baselines_refuse_terms(name):
+    with pytest.raises(CopterError, match="convex term"):
+        make_solver(name).solve(fair_program([1.0, 2.0], 1.0))
+
+
+def test_rebuild_carries_terms():
+    weights = np.array([1.0, 3.0])
+    check(
+        make_solver("copter-rebuild").solve(fair_program(weights, 4.0)), float(-weights @ np.log([1.0, 3.0]))
+    )

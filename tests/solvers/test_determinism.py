@@ -1,0 +1,204 @@
+"""The same input gives bit by bit the same answer, and of equal answers the one that changes least."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csc_array
+from strategies import random_plain
+
+from copter import ContinualProgram, ProximalPoint, Status
+from copter.proof.certificate import certify
+from copter.proof.pricing import chunk_bounds, price
+from copter.solvers.inner.newton import SemismoothNewton
+from copter.solvers.inner.working_set import gather
+
+ROWS, SCREENED, SMALL = 7, 250, 9000
+
+
+def large(seed: int = 0, small: int = SMALL, room: float = 1.0) -> ContinualProgram:
+    """Two kinds of requests: of 800 columns that share a template, and of 8 with columns of their own."""
+    rng = np.random.default_rng(seed)
+    program = ContinualProgram()
+    sizes = np.arange(1.0, 801.0) ** 0.7
+    kind = rng.integers(0, ROWS, 800)
+    for i in range(ROWS):
+        program.add_resource(i, room * (10.0 * SCREENED + 0.8 * small), lower=0.0 if i else 10.0)
+    template = program.add_template({i: np.where(kind == i, sizes, 0.0) for i in range(ROWS)}, 800)
+    gains = -(sizes**0.8) * rng.uniform(0.5, 1.5, (SCREENED, 800))
+    ids = [("wide", k) for k in range(SCREENED)]
+    program.add_requests(ids, gains.ravel(), [800] * SCREENED, template, totals=[1.0] * SCREENED)
+    n = 8 * small
+    pointer = np.arange(0, 3 * n + 1, 3)
+    row = np.argsort(rng.random((n, ROWS)), axis=1)[:, :3].ravel()
+    usage = csc_array((rng.uniform(0.5, 2.0, 3 * n), row, pointer), shape=(ROWS, n))
+    costs, totals = rng.normal(size=n), rng.uniform(0.5, 2.0, small)
+    program.add_requests(range(small), costs, [8] * small, usage, totals=totals)
+    return program
+
+
+def edit(program: ContinualProgram, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    program.remove_requests([("wide", k) for k in range(10 * seed, 10 * seed + 10)])
+    moved = range(0, len(program) - SCREENED, 3)
+    program.update_requests(moved, scales=rng.uniform(0.9, 1.1, len(moved)))
+    program.remove_resources(2, 50)
+
+
+def digest(threads: int) -> str:
+    """Hash of a pass, a certificate and a cold and a warm answer of each inner solver."""
+    program = large()
+    mark = hashlib.sha256()
+    y = np.linspace(0.0, 1.0, program.store.rows.size)
+    for part in price(program.store, y, slack=0.1, threads=threads):
+        mark.update(np.asarray(part).tobytes())
+    for inner, tolerance, size in (
+        ("newton", 1e-6, {}),
+        ("cd", 1e-3, {"small": 500, "room": 2.0}),
+        ("auto", 1e-6, {}),
+    ):
+        program = large(**size)
+        # descent is slow on this program: its first iterations are as good a witness as its last
+        limit = 30 if inner == "cd" else 20_000
+        solver = ProximalPoint(inner=inner, threads=threads, tolerance=tolerance, iteration_limit=limit)
+        for step in range(2):
+            solution = solver.solve(program)
+            assert solution.status is Status.OPTIMAL or inner == "cd", solution.reason
+            proof = certify(program.store, solution.nonzeros, solution.y, threads=threads)
+            assert (proof.objective, proof.bound) == (solution.objective, solution.bound)
+            for part in (*solution.nonzeros, solution.y, np.array([proof.bound, proof.absolute.primal])):
+                mark.update(part.tobytes())
+            mark.update(f"{solution.iterations} {solution.churn!r} {solution.warm_started}".encode())
+            edit(program, step)
+    return mark.hexdigest()
+
+
+def test_the_program_is_large_enough_for_several_chunks():
+    program = large()
+    sizes = program.store.requests.n_columns[: program.store.requests.size]
+    assert chunk_bounds(sizes).size > 4
+    slots = program.request_slots[SCREENED:]
+    working = gather(program.store, np.repeat(slots, 8), np.tile(np.arange(8), SMALL))
+    assert SemismoothNewton(working, bool)._chunks.size > 4
+
+
+def test_threads_and_processes_do_not_matter():
+    here = digest(1)
+    assert digest(2) == here
+    for threads, seed in ((1, "1"), (2, "2")):
+        code = f"from test_determinism import digest; print(digest({threads}))"
+        result = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=Path(__file__).parent,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.stdout.strip() == here, result.stderr
+
+
+def test_another_program_has_another_digest():
+    y = np.linspace(0.0, 1.0, ROWS)
+    assert price(large(0).store, y).request_bound != price(large(1).store, y).request_bound
+
+
+# ---- the same again ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("inner", "tolerance"), [("newton", 1e-6), ("cd", 1e-4), ("auto", 1e-6)])
+@pytest.mark.parametrize("kind", ["mixed", "degenerate", "wide"])
+def test_solving_an_unchanged_program_again_changes_nothing(kind, inner, tolerance):
+    program = random_plain(np.random.default_rng(3), kind).build()
+    solver = ProximalPoint(inner=inner, tolerance=tolerance)
+    first = solver.solve(program)
+    assert first.status is Status.OPTIMAL and first.churn == 1.0 and not first.warm_started
+    for _ in range(2):
+        again = solver.solve(program)
+        assert (again.status, again.iterations, again.churn, again.warm_started) == (
+            Status.OPTIMAL,
+            0,
+            0.0,
+            True,
+        )
+        for one, other in zip((*again.nonzeros, again.y), (*first.nonzeros, first.y), strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert (again.objective, again.bound) == (first.objective, first.bound)
+
+
+def test_an_edit_undone_is_no_edit():
+    program = large()
+    solver = ProximalPoint()
+    first = solver.solve(program)
+    program.remove_resources(2, 50)
+    program.add_resources(2, 50)
+    program.update_request(5, scale=3.0)
+    program.update_request(5, scale=1.0)
+    again = solver.solve(program)
+    assert (again.iterations, again.churn) == (0, 0.0)
+    np.testing.assert_array_equal(again.nonzeros.value, first.nonzeros.value)
+
+
+def test_two_solvers_of_one_program_do_not_disturb_each_other():
+    program = random_plain(np.random.default_rng(5), "mixed").build()
+    one, other = ProximalPoint(), ProximalPoint()
+    first = one.solve(program)
+    other.solve(program)
+    np.testing.assert_array_equal(one.solve(program).nonzeros.value, first.nonzeros.value)
+    np.testing.assert_array_equal(other.solve(program).nonzeros.value, first.nonzeros.value)
+
+
+# ---- least change --------------------------------------------------------------------------------------
+
+
+def two_homes(n: int, starts: np.ndarray) -> ContinualProgram:
+    """n requests that may live in either of two resources at the same cost."""
+    program = ContinualProgram()
+    program.add_resource("left", float(n))
+    program.add_resource("right", float(n))
+    usage = {"left": ([0], [1.0]), "right": ([1], [1.0])}
+    for k in range(n):
+        start = {0: float(starts[k]), 1: float(1 - starts[k])}
+        program.add_request(k, [-1.0, -1.0], usage, total=1.0, start=start)
+    return program
+
+
+def left_of(solution, n: int) -> np.ndarray:
+    return np.array([solution.x[k][0] for k in range(n)])
+
+
+@pytest.mark.parametrize(("inner", "near"), [("newton", 1e-5), ("cd", 1e-3)])
+def test_among_equal_optima_what_was_there_stays(inner, near):
+    n = 40
+    starts = np.random.default_rng(1).random(n)
+    program = two_homes(n, starts)
+    solver = ProximalPoint(inner=inner, tolerance=near / 10)
+    np.testing.assert_allclose(left_of(solver.solve(program), n), starts, atol=near)
+    program.add_request("new", [-3.0, -2.0], {"left": ([0], [1.0]), "right": ([1], [1.0])}, total=1.0)
+    program.update_request(0, scale=2.0)
+    program.set_capacity("right", upper=n + 1.0)
+    solution = solver.solve(program)
+    assert solution.iterations > 0 and solution.warm_started
+    np.testing.assert_allclose(left_of(solution, n), starts, atol=2 * near)
+    assert solution.churn <= 1.5 / solution.nonzeros.value.size  # the new request alone
+    cold = ProximalPoint(inner=inner, tolerance=near / 10, warm_start=False).solve(program)
+    assert abs(left_of(cold, n) - starts).max() > 0.1  # it could have gone elsewhere
+
+
+@pytest.mark.parametrize(("inner", "near"), [("newton", 1e-4), ("cd", 1e-2)])
+def test_only_what_must_move_moves(inner, near):
+    n = 20
+    starts = np.linspace(0.5, 0.9, n)
+    program = two_homes(n, starts)
+    solver = ProximalPoint(inner=inner, tolerance=near / 100)
+    solver.solve(program)
+    program.set_capacity("left", upper=starts.sum() - 2.0)  # 2 of 14 have to go
+    left = left_of(solver.solve(program), n)
+    assert abs(left - starts).sum() == pytest.approx(2.0, abs=near)
+    np.testing.assert_allclose(left, starts - 2.0 / n, atol=near)  # the nearest optimum: all move alike

@@ -1,0 +1,117 @@
+"""Working sets that cannot meet the rows: the least violation ends, and missing columns come in."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from copter.problems.load_balancing.scenario import Scenario
+from copter.program.program import ContinualProgram
+from copter.solvers import proximal
+from copter.solvers.base import make_solver
+from copter.solvers.inner.descent import CoordinateDescent
+from copter.solvers.inner.newton import SemismoothNewton
+from copter.solvers.inner.working_set import gather
+from copter.solvers.proximal.sampling import Sampler
+from copter.store.compiled import compile_program
+
+
+def unreachable(seed=0, blocks=20, rows=6):
+    """Program whose rows ask for more than all its columns can give, as a working set, and its matrix."""
+    rng = np.random.default_rng(seed)
+    program = ContinualProgram()
+    for row in range(rows):
+        program.add_resource(row, float(2 * blocks), float(blocks + row))
+    usage = {row: (list(range(rows)), rng.uniform(0, 1, rows).tolist()) for row in range(rows)}
+    for block in range(blocks):
+        program.add_request(block, costs=np.ones(rows), usage=usage, total=1.0, relation="==")
+    slot, column = np.repeat(np.arange(blocks), rows), np.tile(np.arange(rows), blocks)
+    return gather(program.store, slot, column)
+
+
+def dense(working):
+    columns = np.repeat(np.arange(working.column.size), np.diff(working.pointer))
+    matrix = np.zeros((working.row_scale.size, working.column.size))
+    matrix[working.row, columns] = working.value
+    return matrix
+
+
+@pytest.mark.parametrize("kind", [SemismoothNewton, CoordinateDescent])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_least_violation_is_a_ray_and_ends_at_its_limit(kind, seed):
+    working = unreachable(seed)
+    solver = kind(working, lambda: False)
+    found = solver.least_violation(np.zeros(working.column.size), 1000)
+    assert 0 < found.iterations < 1000
+    # what the rows ask for at these prices is more than any allocation gives
+    matrix, y = dense(working), found.y
+    most = sum(
+        (-(matrix.T @ y)[a:b]).max() for a, b in zip(working.first[:-1], working.first[1:], strict=True)
+    )
+    asked = -np.where(y > 0, working.upper_row, working.lower_row) @ y
+    assert asked > most + 1e-6 * np.linalg.norm(y)
+    assert kind(working, lambda: False).least_violation(np.zeros(working.column.size), 2).iterations <= 2
+    assert kind(working, lambda: True).least_violation(np.zeros(working.column.size), 1000).iterations <= 1
+
+
+def balanced(shards, servers):
+    scenario = Scenario(shards, servers, 1, seed=11)
+    balancer = scenario.balancer()
+    balancer.set_loads(next(scenario.loads()))
+    balancer.prepare()
+    return balancer.program
+
+
+def optimum(program):
+    compiled = compile_program(program)
+    a = compiled.A
+    is_sum = compiled.row_lower == compiled.row_upper
+    a_ub = a[~is_sum]
+    answer = linprog(
+        compiled.c,
+        A_ub=np.vstack((a_ub.toarray(), -a_ub.toarray())),
+        b_ub=np.concatenate((compiled.row_upper[~is_sum], -compiled.row_lower[~is_sum])),
+        A_eq=a[is_sum],
+        b_eq=compiled.row_upper[is_sum],
+    )
+    return answer.fun
+
+
+def count_samples(monkeypatch):
+    """How many requests each sample wants, as they are drawn."""
+    drawn = []
+
+    def sampler(size, wanted):
+        drawn.append(wanted)
+        return Sampler(size, wanted)
+
+    monkeypatch.setattr(proximal, "Sampler", sampler)
+    return drawn
+
+
+def test_prices_of_too_small_a_sample_do_not_keep_columns_out(monkeypatch):
+    """Loads with a heavy tail on many rows: columns chosen at a sample's prices cannot meet the rows."""
+    drawn = count_samples(monkeypatch)
+    monkeypatch.setattr(proximal, "_SAMPLED_A_ROW", 0)
+    monkeypatch.setattr(proximal, "_SCREEN_FROM", 1_000)
+    program = balanced(512, 64)
+    expected = optimum(program)
+    # a sample of fewer requests than rows is not taken; one of hardly more is, and that ends well too
+    for columns, samples in ((39 * 64, []), (65 * 64, [65])):
+        monkeypatch.setattr(proximal, "_SAMPLE_COLUMNS", columns)
+        solution = make_solver("copter", tolerance=1e-4, iteration_limit=2_000).solve(program)
+        assert drawn == samples
+        assert solution.status == "optimal"
+        assert solution.objective == pytest.approx(expected, rel=2e-3)
+
+
+def test_a_deadline_holds_while_rows_cannot_be_met(monkeypatch):
+    drawn = count_samples(monkeypatch)
+    monkeypatch.setattr(proximal, "_SAMPLE_COLUMNS", 65 * 64)
+    monkeypatch.setattr(proximal, "_SCREEN_FROM", 1_000)
+    monkeypatch.setattr(proximal, "_SAMPLED_A_ROW", 0)
+    program = balanced(512, 64)
+    for settings in ({"deadline": 0.0}, {"iteration_limit": 3}):
+        solution = make_solver("copter", tolerance=1e-9, **settings).solve(program)
+        assert solution.status in ("deadline", "iteration_limit")
+        assert np.isfinite(solution.primal_residual) or not solution.found
+    assert drawn == [65, 65]

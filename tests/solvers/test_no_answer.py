@@ -1,0 +1,196 @@
+"""An answer that does not exist is None and NaN, is never rounded, and a round without one is missed."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from copter.bench.recording import Recorded, Recorder, RecordingProgram
+from copter.bench.rounds import SolverSettings
+from copter.errors import NoAllocationError
+from copter.problems.load_balancing import LoadBalancer
+from copter.problems.sia.generator import generate
+from copter.problems.sia.records import NodeChange
+from copter.problems.sia.replay import Replay
+from copter.program.program import ContinualProgram
+from copter.shims.choose_one import ChooseOneShim
+from copter.shims.flow import FlowShim
+from copter.solution import Status
+from copter.solvers.base import Solver, make_solver
+from copter.solvers.baselines.highs import HighsRebuild
+
+ALL = ["copter", "copter-rebuild", "highs-hot", "highs-simplex", "highs-ipm", "highs-pdlp", "highs-milp"]
+ALL += ["glop", "pdlp"]
+
+
+def crowded(requests=200, columns=20, rows=20, *, exactly=True):
+    """Every request chooses one column; capacities that bind."""
+    rng = np.random.default_rng(0)
+    program = ContinualProgram()
+    for row in range(rows):
+        program.add_resource(row, 0.85 * requests)
+    for q in range(requests):
+        usage = {row: rng.integers(0, 3, columns).astype(float) for row in range(rows)}
+        program.add_request(
+            q, rng.uniform(1, 2, columns), usage, total=1.0, relation="==" if exactly else "<="
+        )
+    return program
+
+
+def short():
+    """Two requests that need three of the two units there are."""
+    program = ContinualProgram()
+    program.add_resource("r", 2.0)
+    for q, need in (("a", 1.0), ("b", 2.0)):
+        program.add_request(q, [1.0], {"r": need}, total=1.0, relation="==")
+    return program
+
+
+def loose():
+    """Nothing holds the column, whose cost is negative."""
+    program = ContinualProgram()
+    program.add_resource("r", 2.0)
+    program.add_request("a", [-1.0, 1.0], {"r": [0.0, 1.0]})
+    return program
+
+
+def is_no_answer(solution):
+    assert not solution.found and solution.x is None and not solution.nonzeros.slot.size
+    figures = solution.objective, solution.primal_residual, solution.absolute.primal, solution.churn
+    assert all(map(math.isnan, figures)), figures
+    assert solution.gap == math.inf and not solution.is_optimal(1.0)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(("program", "status"), [(short, "infeasible"), (loose, "unbounded")])
+def test_infeasible_and_unbounded_have_no_allocation(name, program, status):
+    solution = make_solver(name).solve(program())
+    assert solution.status == status and solution.ray is not None
+    is_no_answer(solution)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_without_time_there_is_an_allocation_with_its_residuals_or_none(name):
+    program = crowded()
+    solution = make_solver(name).solve(program, deadline=0.0)
+    assert solution.status is Status.DEADLINE
+    if not solution.found:
+        is_no_answer(solution)
+    else:
+        used = sum(solution.x[q].sum() for q in program.request_ids)
+        assert used > 0 and math.isfinite(solution.objective) and solution.primal_residual >= 0
+
+
+def test_zeros_are_an_answer_where_they_are_feasible():
+    solution = make_solver("copter").solve(crowded(exactly=False), deadline=0.0)
+    assert solution.found and solution.primal_residual == 0.0
+
+
+@pytest.mark.parametrize("shim", [ChooseOneShim(), FlowShim()])
+def test_shims_refuse_it(shim):
+    program = crowded()
+    solution = make_solver("glop").solve(program, deadline=0.0)
+    with pytest.raises(NoAllocationError, match="deadline: ") as raised:
+        shim.round(program, solution)
+    assert raised.value.status == "deadline"
+
+
+def test_an_infeasible_round_is_no_cold_start_after_it():
+    program = crowded()
+    solver = make_solver("copter")
+    cold = solver.solve(program)
+    program.set_capacity(0, -1.0)
+    is_no_answer(solver.solve(program))
+    program.set_capacity(0, 170.0)
+    warm = solver.solve(program)
+    assert warm.warm_started and warm.found and warm.iterations <= cold.iterations
+
+
+class Late(Solver):
+    """Answers in time in some rounds only."""
+
+    def __init__(self, answered):
+        super().__init__("late")
+        self.answered, self.rounds, self.inner = answered, 0, make_solver("highs-simplex")
+
+    def solve(self, program, *, deadline=None):
+        self.rounds += 1
+        if self.rounds - 1 in self.answered:
+            return self.inner.solve(program)
+        return make_solver("glop").solve(program, deadline=0.0)
+
+
+def test_a_recorded_round_without_an_answer_is_missed(tmp_path):
+    path = tmp_path / "rounds"
+    with Recorder(path) as recorder:
+        program = RecordingProgram(recorder)
+        program.add_resource("r", 2.0)
+        program.add_request("a", [-1.0], {"r": 1.0}, total=1.0)
+        recorder.end_round()
+    course = Recorded(path, path, "copter.shims.choose_one:ChooseOneShim")
+    answered, missed = (
+        next(course.play(SolverSettings("glop", time_limit=limit)).records) for limit in (None, 0.0)
+    )
+    assert not answered["missed"] and answered["integral_objective"] == -1.0
+    assert missed["missed"] and missed["status"] == "deadline"
+    assert math.isnan(missed["objective"]) and math.isnan(missed["integral_objective"])
+
+
+def test_jobs_keep_their_gpus_in_a_missed_round():
+    scenario = generate(gpus=64, jobs_per_day=960, hours=1.0, seed=1)
+    type = scenario.cluster.configurations.types[0]
+    nodes = NodeChange(180.0, type, 0)
+    replay = Replay(scenario, Late({0, 1, 2, 6}), max_hours=0.15, node_changes=[nodes])
+    rounds = list(replay.run())
+    assert [one.missed for one in rounds[:7]] == [False, False, False, True, True, True, False]
+    for before, one in zip(rounds[2:5], rounds[3:6], strict=True):
+        assert one.restarts == 0 and math.isnan(one.integral_objective) and math.isnan(one.integral_gap)
+        assert one.running <= before.running  # nobody starts, and none of the type that went away runs on
+        assert one.utilisation_by_type[type] == 0.0
+    assert rounds[5].running > 0
+    assert replay.summary()["rounds_missed"] == sum(one.missed for one in rounds)
+
+
+def test_the_last_jobs_give_way_where_nodes_went_away():
+    scenario = generate(gpus=64, jobs_per_day=9600, hours=1.0, seed=2)
+    nodes = [NodeChange(360.0, type, 1) for type in scenario.cluster.configurations.types]
+    replay = Replay(scenario, Late(range(5)), max_hours=0.11, node_changes=nodes)
+    *_, before, last = replay.run()  # raises CapacityError if more were given than there are
+    assert last.time == 360.0 and last.missed and 0 < last.running < before.running - before.completed
+
+
+def test_a_balancer_without_an_answer_keeps_its_placement():
+    balancer = LoadBalancer.__new__(LoadBalancer)
+    solution = make_solver("glop").solve(crowded(), deadline=0.0)
+    with pytest.raises(NoAllocationError):
+        balancer.place(solution)
+
+
+class Sloppy(HighsRebuild):
+    """Says optimal of an answer that is not."""
+
+    def _run(self, clock, reserve, sharper):
+        outcome = super()._run(clock, reserve, sharper)
+        return replace(outcome, x=0.99 * outcome.x)
+
+
+def test_an_optimum_that_its_certificate_denies_is_none():
+    solution = Sloppy("sloppy").solve(crowded())
+    assert solution.status is Status.NUMERICAL_ERROR and solution.found
+    assert "Optimal" in solution.reason and "off by primal 1.0e-02" in solution.reason
+
+
+def test_pdlp_is_asked_again_until_every_row_is_met_in_its_own_scale():
+    program = crowded()
+    program.add_resource("small", 1.0)
+    for q in range(0, 200, 5):
+        program.add_request((q, "small"), [-1.0], {"small": 1.0}, total=1.0)
+    solution = make_solver("pdlp", tolerance=1e-5).solve(program)
+    assert solution.status is Status.OPTIMAL and solution.is_optimal(1e-5), solution.reason
+    solution = make_solver("highs-pdlp", tolerance=1e-5).solve(
+        program
+    )  # whose least tolerance may be too large
+    assert (
+        solution.is_optimal(1e-5) == (solution.status is Status.OPTIMAL) == ("off by" not in solution.reason)
+    )

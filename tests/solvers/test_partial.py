@@ -1,0 +1,168 @@
+"""Partial steps: only some requests move; the answer is certified on the whole program, against HiGHS."""
+
+import numpy as np
+import pytest
+from scipy.sparse import random_array
+from strategies import KINDS, make_infeasible, make_unbounded, random_plain
+
+from copter import ContinualProgram, make_solver
+from copter.clock import Clock
+from copter.proof.certificate import NOTHING, row_activity
+from copter.proof.pricing import price
+from copter.solvers import partial, proximal
+from copter.solvers.proximal.partial import PartialSteps, _threshold
+from copter.solvers.proximal.steps import Budget
+
+
+def flows(rng, requests=400, rows=12, relation="<="):
+    """Demands over few links, more than they can carry."""
+    program = ContinualProgram()
+    for row in range(rows):
+        program.add_resource(row, upper=float(rng.uniform(0.3, 1.0) * requests / rows))
+    sizes = rng.integers(1, 4, requests)
+    usage = random_array((rows, int(sizes.sum())), density=0.2, rng=rng, format="csc")
+    usage.data[:] = 1.0
+    totals = rng.uniform(0.1, 1.0, requests)
+    costs = -rng.uniform(0.5, 1.0, int(sizes.sum()))
+    program.add_requests(range(requests), costs, sizes, usage, totals=totals, relation=relation)
+    return program, totals
+
+
+@pytest.fixture
+def always_partial(monkeypatch):
+    """Take partial steps in small programs too."""
+    monkeypatch.setattr(proximal, "_PARTIAL_FROM", 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rounds_of_partial_steps_reach_the_optimum(always_partial, seed):
+    rng = np.random.default_rng(seed)
+    program, totals = flows(rng)
+    solver, reference = make_solver("copter", tolerance=1e-6), make_solver("highs-simplex", tolerance=1e-9)
+    for change in range(4):
+        solution, best = solver.solve(program), reference.solve(program)
+        assert solution.status == "optimal"
+        assert solution.objective == pytest.approx(best.objective, rel=1e-5)
+        if change % 2:
+            program.set_capacity(int(rng.integers(12)), upper=0.0)
+        program.update_requests(range(400), totals=totals * rng.uniform(0.8, 1.2, 400))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_round_of_small_changes_moves_some_requests_only(always_partial, seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    program, totals = flows(rng, requests=2000)
+    solver = make_solver("copter", tolerance=1e-4)
+    solver.solve(program)
+    moved = []
+    original = PartialSteps.step
+
+    def watched(self, *args):
+        result = original(self, *args)
+        moved.append(np.count_nonzero(self._moves))
+        return result
+
+    monkeypatch.setattr(PartialSteps, "step", watched)
+    program.update_requests(range(2000), totals=totals * rng.uniform(0.97, 1.03, 2000))
+    assert solver.solve(program).is_optimal(1e-4)
+    assert not moved or min(moved) < 1500
+
+
+def test_an_infeasible_program_is_found_out(always_partial):
+    rng = np.random.default_rng(0)
+    program, _ = flows(rng, relation="==")
+    for row in range(12):
+        program.set_capacity(row, upper=1.0)
+    reference = make_solver("highs-simplex").solve(program)
+    solution = make_solver("copter").solve(program)
+    assert (solution.status, reference.status) == ("infeasible", "infeasible")
+    assert solution.ray is not None
+
+
+def test_a_changed_total_keeps_its_split():
+    rng = np.random.default_rng(1)
+    program, totals = flows(rng)
+    solver = make_solver("copter", tolerance=1e-6)
+    first = solver.solve(program)
+    program.update_requests(range(400), totals=0.5 * totals)
+    for row in range(12):
+        program.set_capacity(row, upper=0.5 * program.capacity(row)[1])
+    second = solver.solve(program)
+    assert second.iterations == 0  # everything halved: so did the optimum
+    np.testing.assert_allclose(second.nonzeros.value, 0.5 * first.nonzeros.value)
+
+
+@pytest.mark.parametrize("relation", ["<=", "=="])
+def test_losses_are_the_gap_of_each_request(relation):
+    rng = np.random.default_rng(2)
+    program, totals = flows(rng, relation=relation)
+    program.set_capacities(range(12), upper=np.full(12, 100.0))
+    x = make_solver("highs-simplex").solve(program).nonzeros
+    y = rng.uniform(0.0, 0.5, 12)
+    pricing = price(program.store, y, slack=np.inf)
+    loss = np.zeros(400)
+    first = np.concatenate(([0], np.cumsum(np.bincount(x.slot, minlength=400))))
+    view = partial.view_of(program.store)
+    activity, weight, reach = partial._losses(
+        view, y, pricing.marginal, first, x.column, x.value, 0, 400, loss
+    )
+    np.testing.assert_allclose(activity, row_activity(program.store, x))
+    np.testing.assert_allclose(weight, activity)
+    for slot in range(400):
+        p = program.store.priced_columns(slot, y)
+        mine = x.slot == slot
+        least = totals[slot] * (p.min() if relation == "==" else min(0.0, p.min()))
+        expected = p[x.column[mine]] @ x.value[mine] - least
+        assert loss[slot] == pytest.approx(expected, abs=1e-9)
+    assert (reach >= activity - 1e-9).all()
+
+
+def test_threshold_ignores_no_more_than_it_may():
+    loss = np.array([0.5, 0.1, 0.0, 0.2, 3.0])
+    assert _threshold(loss, 0.05) == 0.0
+    assert _threshold(loss, 0.31) == 0.2
+    assert _threshold(loss, 10.0) == 3.0
+
+
+def test_if_all_lose_there_is_no_partial_step():
+    program, _ = flows(np.random.default_rng(3))
+    budget = Budget(1e-4, Clock(), 100, 1)
+    y = np.zeros(12)
+    steps = PartialSteps(program, budget)
+    assert (
+        steps.step(NOTHING, y, price(program.store, y, slack=np.inf), 1.0) is None
+    )  # all of them lose: all must move
+
+
+def join(program, plain):
+    """Put a plain program beside what is there."""
+    for id, (lower, upper) in plain.resources.items():
+        program.add_resource(id, upper, lower)
+    for id, r in plain.requests.items():
+        usage = {i: (list(e), list(e.values())) for i, e in r.usage.items()}
+        program.add_request(id, r.costs, usage, total=r.total, relation=r.relation, upper=r.upper)
+
+
+@pytest.mark.parametrize("change", [None, make_infeasible, make_unbounded])
+@pytest.mark.parametrize("seed", range(8))
+def test_every_kind_of_program_ends_as_with_highs(always_partial, seed, change):
+    rng = np.random.default_rng([seed, 3])
+    program, _ = flows(rng, requests=40)
+    plain = random_plain(rng, str(rng.choice(KINDS)))
+    if change is not None:
+        change(rng, plain)
+    join(program, plain)
+    reference = make_solver("highs-simplex", tolerance=1e-9).solve(program)
+    solution = make_solver("copter", iteration_limit=5000).solve(program)
+    assert solution.status == reference.status
+    if change is None:
+        assert solution.objective == pytest.approx(reference.objective, rel=1e-5, abs=1e-5)
+
+
+def test_a_row_far_from_its_bound_that_alone_bounds_a_column_stays(always_partial):
+    program, _ = flows(np.random.default_rng(4), requests=50)
+    program.add_resource("far", upper=1e4)
+    program.add_request("free", [-1.0], {"far": [1.0]})
+    solution = make_solver("copter", iteration_limit=500).solve(program)
+    assert solution.status == "optimal"
+    assert solution.x["free"].sum() == pytest.approx(1e4)
