@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 
 class CopterError(Exception):
@@ -42,10 +43,35 @@ class ConcurrentUseError(CopterError, RuntimeError):
 
 
 class UnknownSolverError(CopterError, ValueError):
-    """A solver name that is not registered."""
+    """A solver name that is not registered, or whose solver cannot be loaded."""
 
 
-class NoAllocationError(CopterError, RuntimeError):
+class UnsupportedError(CopterError, ValueError):
+    """A program has something that the solver, or the function, cannot do."""
+
+
+class SolverError(CopterError, RuntimeError):
+    """A solver failed in a way that leaves no usable answer."""
+
+
+class NotOptimalError(SolverError):
+    """A solve with ``raise_error=True`` ended otherwise than optimal.
+
+    Attributes
+    ----------
+    solution : Solution
+        The answer, with its status, reason, and whatever allocation, bound and ray there are.
+    """
+
+    def __init__(self, solution: Any) -> None:
+        self.solution = solution
+        super().__init__(solution)
+
+    def __str__(self) -> str:
+        return f"not optimal: {self.solution.status}: {self.solution.reason}"
+
+
+class NoAllocationError(SolverError):
     """A solver's answer has no allocation (the program has none, or none was found in time): a missed round.
 
     Shims raise it instead of rounding an answer that does not exist.
@@ -63,10 +89,6 @@ class NoAllocationError(CopterError, RuntimeError):
 
     def __str__(self) -> str:
         return f"there is no allocation: {self.status}: {self.reason}"
-
-
-class SolverError(CopterError, RuntimeError):
-    """A solver failed in a way that leaves no usable answer."""
 
 
 class FileError(CopterError, ValueError):

@@ -9,16 +9,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from copter.solvers.base import SOLVERS, Solver, make_solver
+    from copter.solvers.base import Solver, WarmStartable
+    from copter.solvers.features import Feature
     from copter.solvers.proximal.solver import ProximalPoint
+    from copter.solvers.registry import SOLVERS, make_solver
 
 _HOMES = {
+    "Feature": "copter.solvers.features",
     "ProximalPoint": "copter.solvers.proximal.solver",
-    "SOLVERS": "copter.solvers.base",
+    "SOLVERS": "copter.solvers.registry",
     "Solver": "copter.solvers.base",
-    "make_solver": "copter.solvers.base",
+    "WarmStartable": "copter.solvers.base",
+    "make_solver": "copter.solvers.registry",
 }
-__all__ = ["SOLVERS", "ProximalPoint", "Solver", "make_solver"]
+__all__ = ["SOLVERS", "Feature", "ProximalPoint", "Solver", "WarmStartable", "make_solver"]
 
 
 def __getattr__(name: str) -> Any:

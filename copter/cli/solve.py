@@ -121,8 +121,8 @@ def _integral(
     lp: GeneralLP, tolerance: float, deadline: float | None, threads: int | None
 ) -> dict[str, Any]:
     """Figures of branch and bound, and of the relaxation that certifies it."""
-    from copter.solvers.base import make_solver
     from copter.solvers.general import to_program
+    from copter.solvers.registry import make_solver
 
     general = to_program(lp)
     branching = make_solver(

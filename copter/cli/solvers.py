@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from copter.cli.console import print_json, table
-from copter.solvers.base import SOLVERS
+from copter.solvers.registry import SOLVERS, choices
 
 
 def check_solver(name: str, methods: Sequence[str] = ()) -> str:
@@ -25,10 +24,7 @@ def check_solver(name: str, methods: Sequence[str] = ()) -> str:
     """
     if name in SOLVERS or any(_is(method, name) for method in methods):
         return name
-    known = [*SOLVERS, *methods]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise typer.BadParameter(f"no solver is called {name!r}. {hint}There are: {', '.join(known)}")
+    raise typer.BadParameter(f"no solver is called {name!r}: {choices(name, [*methods, *SOLVERS])}")
 
 
 def _is(method: str, name: str) -> bool:
@@ -58,7 +54,7 @@ def list_solvers(
     ] = False,
 ) -> None:
     """List the solvers by the names that --solver and --solvers take."""
-    lines = {name: line for name, (*_, line) in SOLVERS.items()}
+    lines = {name: entry.summary for name, entry in SOLVERS.items()}
     if as_json:
         print_json(lines)
     else:

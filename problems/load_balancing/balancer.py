@@ -44,8 +44,7 @@ from copter.problems.load_balancing.spread import (
 from copter.program.program import ContinualProgram, Template
 from copter.proof.certificate import SparseX
 from copter.solution import Solution, check_found
-from copter.solvers.base import Solver
-from copter.solvers.proximal.solver import ProximalPoint
+from copter.solvers.base import Solver, takes_start
 
 TOLERANCE = 0.05
 _LEAST_LOAD = 1e-4
@@ -293,7 +292,7 @@ class LoadBalancer:
 
         Where they are enough nothing need move, at prices of 0: the solver's first pass finds that out.
         """
-        if not isinstance(solver, ProximalPoint):
+        if not takes_start(solver):
             return
         fleet, _, carried = self._carry()
         if not self._prices.size and not carried.enough:

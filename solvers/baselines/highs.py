@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted, check_for
 from copter.solvers.base import Stopwatch
-from copter.solvers.baselines.baseline import Baseline, Layout, Outcome
+from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
+from copter.solvers.features import Feature
 from copter.solvers.highs_model import answer, check, engine, pass_model, run_until, set_option, status_of
 from copter.solvers.settings import Setting, one_of, share_or_nothing, switch
 from copter.store.compiled import compile_program
@@ -110,9 +111,10 @@ class HighsRebuild(Baseline):
         self.mip_gap = mip_gap
 
     @property
-    def whole(self) -> bool:
-        """Whether it is branch and bound."""
-        return self.method == "milp"
+    def features(self) -> Feature:
+        """Whole numbers by branch and bound only."""
+        own = BASELINE | Feature.THREADS
+        return own | Feature.INTEGRALITY if self.method == "milp" else own
 
     _of_one_round = ("_compiled", "_highs")
 

@@ -37,9 +37,10 @@ from copter.clock import Clock, Interrupted
 from copter.proof.certificate import NOTHING, Certificate, SparseX, certify
 from copter.proof.pricing import KEEP_ALL, Pricing, price
 from copter.proof.rays import farkas_ray
-from copter.solution import UNKNOWN, Ray, Solution, Status, Timings, make_solution
+from copter.solution import UNKNOWN, ColdStart, Ray, Solution, Start, Status, Timings, make_solution
 from copter.solvers.base import ClockedSolver, SolverState
 from copter.solvers.blas import one_blas_thread
+from copter.solvers.features import Feature
 from copter.solvers.inner.working_set import WorkingSet, gather, lightest, typical_slack, union
 from copter.solvers.memory import LastX, LastY, churn_base
 from copter.solvers.proximal.finish import WAYS, finish
@@ -75,6 +76,8 @@ _SWITCH_ROUNDS = 4
 _HAND_OVER_ROUNDS, _HAND_OVERS, _HAND_OVER_COLUMNS = 6, 40, 500_000
 """After so many rounds without progress HiGHS finishes: so often at most, with more columns each time, and no
 sets of more columns than that, which may take it hours."""
+_REHEARSAL = 2.0
+"""Seconds of each of two solves by coordinate descent: the first may spend all on its first kernel."""
 _PARTIAL_FROM, _PARTIAL_REQUESTS = 200_000, 10_000
 """With more candidate columns, or more requests, only some of the requests move in a step."""
 
@@ -115,6 +118,20 @@ class ProximalPoint(ClockedSolver):
         passes over many columns, on which the answer does not depend.
     """
 
+    features = (
+        Feature.CONVEX_TERMS
+        | Feature.PRICES
+        | Feature.RAYS
+        | Feature.WARM_START
+        | Feature.GIVEN_START
+        | Feature.IN_PLACE
+        | Feature.DIFFERENTIAL_EDITS
+        | Feature.DEADLINE
+        | Feature.CANCEL
+        | Feature.THREADS
+        | Feature.SAVED_STATE
+        | Feature.COMPILES
+    )
     inner = Setting(one_of("auto", "cd", "newton"))
     iteration_limit = Setting(count)
     warm_start = Setting(switch)
@@ -143,6 +160,13 @@ class ProximalPoint(ClockedSolver):
     def reset(self) -> None:
         """Forget the last answer."""
         self._state = None
+
+    def rehearse(self, program: ContinualProgram) -> None:
+        """Let coordinate descent solve the program, which a later round may be the first to fall back on."""
+        if self.inner == "auto":
+            for _ in range(2):
+                descent = ProximalPoint(self.name, inner="cd", hand_over=False, tolerance=self.tolerance)
+                descent.solve(program, deadline=_REHEARSAL)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Allocation and prices, by slot, that the next solve of ``program`` begins from; None if cold."""
@@ -249,25 +273,25 @@ class _Run:
         self.centre = NOTHING
         self.warm = self._begin(state, starts)
 
-    def _begin(self, state: _State | None, starts: Starts) -> tuple[bool, str]:
+    def _begin(self, state: _State | None, starts: Starts) -> Start:
         """Take over what still holds of the last round; returns whether that is used, and why (not)."""
         if not self.settings.warm_start:
-            return False, "warm start switched off"
+            return ColdStart.SWITCHED_OFF.start()
         begin = self.settings.start(self.program)
         if begin is not None:
             self.centre, self.y = begin
         self.centre = _with_starts(self.centre, starts, self.store.requests.n_columns)
         if state is None:
-            why = "no earlier round"
+            why = ColdStart.FIRST_ROUND
         elif begin is None:
-            why = "the last round was another program"
+            why = ColdStart.OTHER_PROGRAM
         else:
             self.slack = state.slack
             was_zero = not (state.y.y.any() or state.last.x.slot.size)
             if was_zero or self.y.any() or self.centre.slot.size:
-                return True, "last round's x and prices"
-            why = "nothing of the last round is left"
-        return (True, "starts that were given") if starts else (False, why)
+                return Start(True, "last round's x and prices")
+            why = ColdStart.NOTHING_LEFT
+        return Start(True, "starts that were given") if starts else why.start()
 
     def solve(self) -> Solution:
         """Solve until the clock is over: then the best answer is that of the best pass that was completed."""
@@ -283,13 +307,13 @@ class _Run:
     def _rounds(self) -> Solution:
         budget, settings = self.budget, self.settings
         y = self.y if self.y.any() or self.store.terms else self._sampled_prices(self.y)
-        first = WARM_SIGMA if self.warm[0] or y is not self.y else COLD_SIGMA
+        first = WARM_SIGMA if self.warm.warm or y is not self.y else COLD_SIGMA
         now = best = self._look(self.centre, y)
         if now.pricing.request_bound == np.inf:
             ray = farkas_ray(self.program, np.zeros_like(y), settings.threads)
             reason = "the bounds and the sum row of a request leave no allocation of finite cost"
             return self._solution(Status.INFEASIBLE, reason, best, ray)
-        if self.warm[0] and now.certificate.within(settings.tolerance):
+        if self.warm.warm and now.certificate.within(settings.tolerance):
             return self._solution(Status.OPTIMAL, "the point of the warm start is optimal", best)
         if settings.inner != "cd" and not self.store.terms and self._many(now.pricing):
             done = self._partial(now)
@@ -370,7 +394,7 @@ class _Run:
         """Rounds in which only some of the requests move; an answer if that leads no further."""
         settings, budget = self.settings, self.budget
         partial = PartialSteps(self.program, budget)
-        if self.warm[0]:  # changes that move prices far show in those of a sample, and cheaply
+        if self.warm.warm:  # changes that move prices far show in those of a sample, and cheaply
             there = self._look(now.x, self._sampled_prices(now.y))
             log.debug(
                 "sample bound %.8g, before %.8g, objective %.8g",

@@ -17,7 +17,7 @@ from copter.bench.updates import RATIOS, measure_updates
 from copter.cli.main import app
 from copter.problems.sia.course import WARM_UP, Size, record_sia
 from copter.proof.pricing import available_threads
-from copter.solvers.base import SOLVERS, make_solver
+from copter.solvers.registry import SOLVERS, make_solver
 
 RECORD = {
     "solver",

@@ -7,8 +7,8 @@ from strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
 from copter import ContinualProgram, Status
 from copter.solvers import highs_hot
-from copter.solvers.base import make_solver
 from copter.solvers.baselines.highs_start import first_basis
+from copter.solvers.registry import make_solver
 from copter.store.compiled import compile_program
 
 

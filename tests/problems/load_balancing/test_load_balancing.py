@@ -19,7 +19,7 @@ from copter.problems.load_balancing import (
 from copter.problems.load_balancing.packing import pack
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.load_balancing.spread import Fleet, Placement
-from copter.solvers.base import make_solver
+from copter.solvers.registry import make_solver
 
 
 @st.composite
