@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
-from copter.proof.certificate import NOTHING, Certificate, SparseX, certify
+from copter.proof.certificate import Certificate, certify
 from copter.solution import (
     UNKNOWN,
     ColdStart,
@@ -38,6 +38,7 @@ from copter.solvers.base import ClockedSolver
 from copter.solvers.baselines.highs_rays import find_ray
 from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, churn_base
+from copter.store.allocation import NOTHING, SparseX
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
