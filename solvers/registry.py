@@ -127,7 +127,7 @@ def choices(wrong: str, known: Mapping[str, Any] | list[str]) -> str:
     known : mapping or list of str
     """
     near = difflib.get_close_matches(wrong, list(known), n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = f"did you mean {near[0]}? " if near else ""
     return f"{hint}there are: {', '.join(known)}"
 
 

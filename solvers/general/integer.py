@@ -18,6 +18,7 @@ from copter.solvers.general.presolve import pass_lp
 from copter.solvers.general.proof import violation
 from copter.solvers.general.scipy_form import STATUS, vector
 from copter.solvers.highs_model import engine, run, status_of
+from copter.solvers.milp import read_answer
 
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint, OptimizeResult
@@ -80,14 +81,14 @@ def milp(
     lp = checked(lp)
     settings = _settings(options or {})
     highs = _branch_and_bound(lp, kinds, settings)
-    status, reason = status_of(highs)
+    found = read_answer(highs)
+    status, reason, x = found.status, found.reason, found.x
     if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
         without = _branch_and_bound(replace(lp, c=np.zeros(cost.size)), kinds, settings)
         feasible = status_of(without)[0] is Status.OPTIMAL
         status = Status.UNBOUNDED if feasible else status_of(without)[0]
-    info, solution = highs.getInfo(), highs.getSolution()
-    known = status not in (Status.INFEASIBLE, Status.UNBOUNDED) and solution.value_valid
-    x = np.array(solution.col_value) if known else None
+    if status in (Status.INFEASIBLE, Status.UNBOUNDED):
+        x = None
     if x is not None:
         why = _violation(lp, kinds, x)
         if why and status is Status.OPTIMAL:
@@ -102,9 +103,9 @@ def milp(
         reason,
         x=x,
         fun=objective,
-        mip_node_count=max(0, int(info.mip_node_count)),
-        mip_dual_bound=float(info.mip_dual_bound) if whole else objective,  # simplex proved it
-        mip_gap=float(info.mip_gap) if whole else 0.0,
+        mip_node_count=found.nodes,
+        mip_dual_bound=found.bound if whole else objective,  # simplex proved it
+        mip_gap=found.gap if whole else 0.0,
     )
 
 

@@ -85,7 +85,6 @@ def test_edits_of_the_store_are_copter_s_time_only(measured):
     assert all(record["t_edit"] >= record["t_store"] > 0 for record in copter.records)
     assert all(record["t_certify"] == pytest.approx(0.0, abs=1e-9) for record in copter.records)
     assert all(record["t_certify"] > 0 for record in highs.records)
-    assert SOLVERS["highs-simplex"] and not make_solver("highs-simplex").edits_in_place
 
 
 @pytest.mark.parametrize("name", SOLVERS)

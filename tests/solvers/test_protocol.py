@@ -21,7 +21,7 @@ def small(capacity=8.0):
 
 
 def test_an_unknown_solver_is_told_its_nearest_and_all():
-    with pytest.raises(UnknownSolverError, match="did you mean 'highs-simplex'.*copter-cd.*pdlp"):
+    with pytest.raises(UnknownSolverError, match="did you mean highs-simplex.*copter-cd.*pdlp"):
         make_solver("highs-simple")
     with pytest.raises(UnknownSolverError) as raised:
         make_solver("zebra")
@@ -31,7 +31,7 @@ def test_an_unknown_solver_is_told_its_nearest_and_all():
 def test_where_auto_is_a_name_it_is_among_those_that_are_listed(tmp_path):
     path = tmp_path / "one.lp"
     path.write_text("Minimize\n obj: x\nSubject To\n c: x >= 1\nEnd\n")
-    with pytest.raises(UnknownSolverError, match="did you mean 'auto'.* auto, copter,"):
+    with pytest.raises(UnknownSolverError, match="did you mean auto.* auto, copter,"):
         solve_lp(read_mps(path), solver="autoo")
 
 
@@ -41,7 +41,7 @@ def test_an_unknown_setting_names_solver_setting_and_those_that_there_are(name):
         make_solver(name, tolerence=1)
     error = raised.value
     assert (error.subject, error.field, error.value) == (name, "tolerence", 1)
-    assert "did you mean 'tolerance'?" in str(error) and "deadline, threads" in str(error)
+    assert "did you mean tolerance?" in str(error) and "deadline, threads" in str(error)
 
 
 def test_a_solver_prints_its_name_and_the_settings_that_are_not_the_usual_ones():
@@ -61,6 +61,10 @@ def test_an_answer_that_is_not_optimal_is_raised_where_that_is_wanted(name):
         solver.solve(infeasible, raise_error=True)
     solution = raised.value.solution
     assert solution.status is Status.INFEASIBLE and solution.ray.value > 0
+
+
+@pytest.mark.parametrize("name", ["copter", "highs-simplex", "glop"])
+def test_a_deadline_is_an_error_too_where_that_is_wanted(name):
     late = make_solver(name)
     with pytest.raises(NotOptimalError, match="deadline") as raised:
         late.solve(small(), deadline=0.0, raise_error=True)
