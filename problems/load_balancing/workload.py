@@ -14,15 +14,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
+from copter.problems.load_balancing.names import MODES, Mode
 
-Mode = Literal["stateless", "stateful"]
-MODES: tuple[Mode, ...] = ("stateless", "stateful")
 LOWEST, HIGHEST = 0.25, 0.75
 STEP = 0.1
 _SCALE = 1e6

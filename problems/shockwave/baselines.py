@@ -30,6 +30,7 @@ from scipy.optimize import linear_sum_assignment
 from copter.problems.shockwave.gavel import MaxMinFairness, MaxSumThroughput
 from copter.problems.shockwave.interface import JobState, Policy, Round, pack
 from copter.problems.shockwave.mechanism import Mechanism
+from copter.problems.shockwave.names import BASELINES
 from copter.solvers.base import Solver
 
 ALLOX_FILTER, THEMIS_FILTER = 0.2, 1.0
@@ -175,9 +176,6 @@ class ShortestFirst:
     def schedule(self, now: Round) -> list[str]:
         """The shortest jobs that fit."""
         return pack(sorted(now.jobs, key=lambda state: state.reactive_seconds), now.gpus)
-
-
-BASELINES = ("max-min-fairness", "max-sum-throughput", "ossp", "themis", "allox", "gandiva-fair", "srpt")
 
 
 def make_baseline(name: str, *, solver: Solver | None = None, filter: float | None = None) -> Policy:
