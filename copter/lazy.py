@@ -1,44 +1,46 @@
-"""Names of a package that are imported when they are first used, so that its commands and help are quick."""
+"""Packages whose public names are imported when they are first used, so that importing the package is quick.
+
+They stand once, in the package's ``__init__.pyi``, as ``from copter.errors import FileError as FileError``:
+type checkers read the stub, and :func:`attach` takes the modules from it (scientific Python's SPEC 1).
+"""
 
 from __future__ import annotations
 
+import ast
 import importlib
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 
-def lazy_names(
-    package: str, homes: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for a package whose names live in its modules.
+def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
 
     Parameters
     ----------
     package : str
-        ``__name__`` of the package.
-    homes : mapping of str to str
-        Names, separated by blanks, by the module of the package that has them.
+        Its ``__name__``.
+    file : str
+        Its ``__file__``; the stub lies beside it.
 
     Returns
     -------
-    (callable, callable)
-
-    Examples
-    --------
-    >>> get, names = lazy_names("copter", {"errors": "CopterError EditError", "solution": "Status"})
-    >>> names()
-    ['CopterError', 'EditError', 'Status']
-    >>> get("EditError").__module__
-    'copter.errors'
+    tuple of two callables and a list of str
     """
-    modules = {name: module for module, names in homes.items() for name in names.split()}
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    homes = {
+        alias.asname: (str(node.module), alias.name)
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
+    }
+    names = sorted(homes)
 
     def get(name: str) -> Any:
-        if name not in modules:
+        if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
-        setattr(sys.modules[package], name, value)  # asked for only once
-        return value
+        module, inner = homes[name]
+        return getattr(importlib.import_module(module), inner)
 
-    return get, lambda: sorted(modules)
+    return get, lambda: names, names

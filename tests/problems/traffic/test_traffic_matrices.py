@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from copter.problems.traffic import (
     DRIFTS,
-    POISSON_FLAT,
     MODELS,
+    POISSON_FLAT,
     MatrixError,
     Topology,
     bimodal,
