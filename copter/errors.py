@@ -86,3 +86,24 @@ class FileError(CopterError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.why}"
+
+
+class InputError(FileError):
+    """A file of inputs (jobs, loads, profiles) that cannot be used.
+
+    Attributes
+    ----------
+    path : str
+    where : str
+        Place in the file: a line, a job, a field.
+    why : str
+        What is wrong there.
+    """
+
+    def __init__(self, path: object, where: str, why: str) -> None:
+        super().__init__(path, why)
+        self.where = where
+        self.args = self.path, where, why
+
+    def __str__(self) -> str:
+        return f"{self.path}, {self.where}: {self.why}"

@@ -7,7 +7,7 @@ from copter.problems.shockwave.instances import snapshot as snapshot
 from copter.problems.shockwave.interface import JobState as JobState
 from copter.problems.shockwave.interface import Policy as Policy
 from copter.problems.shockwave.interface import PolicyError as PolicyError
-from copter.problems.shockwave.interface import Round as Round
+from copter.problems.shockwave.interface import RoundState as RoundState
 from copter.problems.shockwave.market import Equilibrium as Equilibrium
 from copter.problems.shockwave.market import Market as Market
 from copter.problems.shockwave.market import MarketError as MarketError
@@ -36,7 +36,6 @@ from copter.problems.shockwave.simulator import schedule_matrix as schedule_matr
 from copter.problems.shockwave.traces import Job as Job
 from copter.problems.shockwave.traces import Mode as Mode
 from copter.problems.shockwave.traces import Regime as Regime
-from copter.problems.shockwave.traces import TraceError as TraceError
 from copter.problems.shockwave.traces import read_jobs as read_jobs
 from copter.problems.shockwave.traces import write_jobs as write_jobs
 from copter.problems.shockwave.waterfill import solve_waterfilling as solve_waterfilling

@@ -15,7 +15,7 @@ from copter.cli.solvers import Names, check_names
 from copter.problems.shockwave.names import POLICIES, PREDICTORS, RELAXATIONS, SHORT, SOLVERS
 
 if TYPE_CHECKING:
-    from copter.problems.shockwave import Job, Policy, Round, Settings
+    from copter.problems.shockwave import Job, Policy, RoundState, Settings
     from copter.problems.shockwave.report import ShockwaveRun
 
 DEFAULT_GPUS, DEFAULT_JOBS = 32, 120
@@ -216,7 +216,7 @@ def _follow(run: ShockwaveRun, options: ShockwaveRunOptions) -> None:
                 _warm_up(name)
             task = bar.add_task(name, total=run.admitted, hour=0.0, queue=0)
 
-            def show(now: Round, completed: int, task: Any = task) -> None:
+            def show(now: RoundState, completed: int, task: Any = task) -> None:
                 waiting = sum(not state.running for state in now.jobs)
                 bar.update(task, completed=completed, hour=now.time / 3600.0, queue=waiting)
 

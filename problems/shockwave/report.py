@@ -16,9 +16,9 @@ from copter.cli.console import seconds, table
 from copter.cli.plots import cumulative
 from copter.cli.run import Run
 from copter.cli.runfolder import RowFile, RunFolder
-from copter.problems.shockwave import Job, Policy, ReplayResult, Round, Shockwave, Solve, replay
+from copter.problems.shockwave import Job, Policy, ReplayResult, RoundState, Shockwave, Solve, replay
 
-Watch = Callable[[Round, int], None]
+Watch = Callable[[RoundState, int], None]
 
 _ROUND = {
     "policy": "its name",
@@ -63,7 +63,7 @@ class _Watched:
         self.name, self._policy, self._show = policy.name, policy, show
         self._seen: set[str] = set()
 
-    def schedule(self, now: Round) -> Collection[str]:
+    def schedule(self, now: RoundState) -> Collection[str]:
         self._seen |= {state.name for state in now.jobs}
         self._show(now, len(self._seen) - len(now.jobs))
         return self._policy.schedule(now)

@@ -14,7 +14,7 @@ from copter.cli.console import seconds
 from copter.cli.plots import cumulative, over_time, round_times
 from copter.cli.run import Run, print_figures
 from copter.cli.runfolder import RowFile, RunFolder
-from copter.problems.sia.records import JobResult, RoundRecord
+from copter.problems.sia.records import JobRecord, RoundRecord
 from copter.problems.sia.replay import Replay
 
 _ROUND = {
@@ -134,7 +134,7 @@ class SiaRun(Run):
         print_figures(f"Sia on {self.replay.policy.cluster.gpus} GPUs", rows)
 
 
-def _plot(folder: RunFolder, records: Sequence[RoundRecord], jobs: Sequence[JobResult]) -> None:
+def _plot(folder: RunFolder, records: Sequence[RoundRecord], jobs: Sequence[JobRecord]) -> None:
     hours = np.array([record.time for record in records]) / 3600.0
 
     def of(name: str) -> np.ndarray:
