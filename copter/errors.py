@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import difflib
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 
@@ -108,3 +109,38 @@ class FileError(CopterError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.why}"
+
+
+class InputError(FileError):
+    """A file of inputs (jobs, loads, profiles) that cannot be used.
+
+    Attributes
+    ----------
+    path : str
+    where : str
+        Place in the file: a line, a job, a field.
+    why : str
+        What is wrong there.
+    """
+
+    def __init__(self, path: object, where: str, why: str) -> None:
+        super().__init__(path, why)
+        self.where = where
+        self.args = self.path, where, why
+
+    def __str__(self) -> str:
+        return f"{self.path}, {self.where}: {self.why}"
+
+
+def choices(wrong: str, known: Iterable[str]) -> str:
+    """Return what to say of a name that is none of the known ones: the nearest, and all.
+
+    Parameters
+    ----------
+    wrong : str
+    known : iterable of str
+    """
+    names = list(known)
+    near = difflib.get_close_matches(wrong, names, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"{hint}there are: {', '.join(names)}"

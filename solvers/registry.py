@@ -11,7 +11,6 @@ docstring.  Nothing is imported until a solver is made, or a line of somebody el
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from functools import cached_property
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from copter.errors import CopterError, SettingError, UnknownSolverError
+from copter.errors import CopterError, SettingError, UnknownSolverError, choices
 from copter.solvers.settings import setting_defaults
 
 if TYPE_CHECKING:
@@ -116,19 +115,6 @@ class Registry(Mapping[str, SolverEntry]):
 
     def __len__(self) -> int:
         return len(self._built_in) + len(self._others)
-
-
-def choices(wrong: str, known: Mapping[str, Any] | list[str]) -> str:
-    """Return what to say of a name that is none of the known ones: the nearest, and all.
-
-    Parameters
-    ----------
-    wrong : str
-    known : mapping or list of str
-    """
-    near = difflib.get_close_matches(wrong, list(known), n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return f"{hint}there are: {', '.join(known)}"
 
 
 _PROXIMAL = "copter.solvers.proximal.solver:ProximalPoint"

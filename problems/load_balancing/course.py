@@ -15,7 +15,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from copter.bench.course import Course, Figure, Play, Record, method_round, solve_round
-from copter.problems.load_balancing import LoadBalancer, Pop, Round, greedy, solve_exact
+from copter.problems.load_balancing import BalancingRound, LoadBalancer, Pop, greedy, solve_exact
+from copter.problems.load_balancing.names import METHODS
 from copter.problems.load_balancing.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from copter.solution import Solution
     from copter.solvers.base import Solver
 
-METHODS = ("heuristic", "pop-K")
 EXACT = "highs-milp"
 BURN_IN = 20
 """Rounds that the authors leave out of their means, and so does the summary if there are more."""
@@ -76,7 +76,7 @@ class Balancing(Course):
         return Play(rounds(scenario, settings, parts), stopping)
 
 
-def _figures(balancer: LoadBalancer, done: Round) -> Record:
+def _figures(balancer: LoadBalancer, done: BalancingRound) -> Record:
     return {
         "integral_objective": done.cost,
         "integral_gap": done.gap,

@@ -28,8 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
 from copter.kernels import kernel
+from copter.problems.traffic.names import Objective
 from copter.problems.traffic.paths import PathSet
-from copter.problems.traffic.state import Objective, TrafficState
+from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 from copter.program.program import ContinualProgram
 from copter.shims.flow import THETA, Flows, FlowShim, UtilisationShim
