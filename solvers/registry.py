@@ -65,10 +65,14 @@ class SolverEntry:
         ------
         UnknownSolverError
             The import failed, for whatever reason; it is the error's cause.
+        CopterError
+            A package that the solver needs is missing.
         """
         module, _, name = self.target.partition(":")
         try:
             solver_class: type[Solver] = getattr(importlib.import_module(module), name)
+        except CopterError:  # says itself what is missing
+            raise
         except Exception as error:  # whatever somebody else's module raises
             what = f"solver {self.name!r} ({self.target}) cannot be loaded"
             raise UnknownSolverError(f"{what}: {type(error).__name__}: {error}") from error
