@@ -35,6 +35,10 @@ class EditError(CopterError, ValueError):
         return f"{self.subject!r}: {self.field} = {self.value!r}: {self.why}"
 
 
+class ArgumentTypeError(EditError, TypeError):
+    """An argument holds what is no number at all; a TypeError as well, as scipy raises it."""
+
+
 class SettingError(EditError):
     """A setting of a solver was rejected; its subject is the solver's name, its field the setting's."""
 

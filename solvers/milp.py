@@ -94,7 +94,7 @@ def read_answer(highs: highspy.Highs, *, whole: bool = True) -> MilpAnswer:
     )
 
 
-def branch_and_bound(
+def run_milp(
     program: Rows,
     integrality: NDArray[np.bool_],
     *,

@@ -14,7 +14,7 @@ from scipy.sparse import csc_matrix
 
 from copter.problems.load_balancing.spread import Fleet, Placement
 from copter.solvers.base import Stopwatch
-from copter.solvers.milp import Effort, MilpAnswer, branch_and_bound
+from copter.solvers.milp import Effort, MilpAnswer, run_milp
 from copter.store.compiled import CompiledProgram
 
 _LEAST_SHARE = 1e-7
@@ -62,7 +62,7 @@ def solve_exact(
     """
     watch = Stopwatch()
     program = formulate(fleet, last)
-    found, effort = branch_and_bound(
+    found, effort = run_milp(
         program, program.integrality, mip_gap=mip_gap, deadline=deadline, threads=threads, watch=watch
     )
     placement = None if found.x is None else read(fleet, found.x)

@@ -25,7 +25,7 @@ from scipy.sparse import coo_matrix
 
 from copter.problems.shockwave.plan import PlanProblem
 from copter.solvers.base import Stopwatch
-from copter.solvers.milp import Effort, MilpAnswer, branch_and_bound
+from copter.solvers.milp import Effort, MilpAnswer, run_milp
 from copter.store.compiled import CompiledProgram
 
 _CONVEX = 1e-12
@@ -71,7 +71,7 @@ def solve_milp(
     """
     watch = Stopwatch()
     program, factor = formulate(problem)
-    found, effort = branch_and_bound(
+    found, effort = run_milp(
         program, program.integrality, mip_gap=mip_gap, deadline=deadline, threads=threads, watch=watch
     )
     shape = len(problem.gpus), problem.rounds
