@@ -14,17 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
+from copter.parallel import dot
 from copter.proof.measure import components, medians
-from copter.proof.pricing import dot
 from copter.store.store import EXACTLY
 
-_MEAN_PASSES, _RUIZ_PASSES = 4, 8
 _SAME_COST = 1e-14
 """Costs of a request that differ by no more than this share of them are equal but for rounding."""
 
 
 @kernel
-def weights(pointer, row, value, first, total, decided, summed, m):  # type: ignore[no-untyped-def]
+def weights(pointer, row, value, first, total, decided, summed, m, passes):  # type: ignore[no-untyped-def]
     """How much of its rows each column uses compared with others, by geometric means: in no unit.
 
     The columns of a sum row have the same weight, at values of its total; where all requests have the same
@@ -36,7 +35,7 @@ def weights(pointer, row, value, first, total, decided, summed, m):  # type: ign
             if value[k] != 0.0:
                 size[k] = np.log(abs(value[k]) * (total[b] if summed[b] else 1.0))
     weight = np.zeros(pointer.size - 1)
-    for _ in range(_MEAN_PASSES):
+    for _ in range(passes):
         mean, count = np.zeros(m), np.zeros(m)
         for b in range(total.size):
             if not decided[b]:
@@ -129,23 +128,24 @@ def scales(
     single: NDArray[np.bool_],
     unit: NDArray[np.float64],
     m: int,
+    passes: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Factors that give rows unit norm, and before that even out the columns that no sum row ties (Ruiz)."""
     row_scale, column_scale = np.ones(m), unit.copy()
     size = abs(value) * np.repeat(unit, np.diff(pointer))
     if single.any() and size.size:
-        _even_out(pointer, row, size, single, row_scale, column_scale)
+        _even_out(pointer, row, size, single, row_scale, column_scale, passes)
     row_scale *= _inverse_root(np.asarray(np.bincount(row, size * size, m), np.float64))
     return row_scale, column_scale
 
 
 @kernel
-def _even_out(pointer, row, size, single, row_scale, column_scale):  # type: ignore[no-untyped-def]
+def _even_out(pointer, row, size, single, row_scale, column_scale, passes):  # type: ignore[no-untyped-def]
     """Ruiz' passes: scales entries (in place), rows and columns by the roots of their largest entries.
 
     Before that rows alone, by their largest entries: from then on no unit of a row matters.
     """
-    for turn in range(_RUIZ_PASSES + 1):
+    for turn in range(passes + 1):
         largest = np.zeros(row_scale.size)
         for k in range(size.size):
             largest[row[k]] = max(largest[row[k]], size[k])

@@ -27,9 +27,9 @@ class ElasticTuning:
     """The search for the least violation of rows that cannot be met (:mod:`copter.solvers.inner.elastic`)."""
 
     steps: int
-    iterations: int
+    change: float
     growth: float = 10.0
-    change: float = 1e-10
+    closeness: float = 1e-12
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class NewtonTuning:
     cg_steps: int = 500
     cg_closeness: float = 0.1
     line: LineSearch = LineSearch()
-    elastic: ElasticTuning = ElasticTuning(steps=12, iterations=50)
+    elastic: ElasticTuning = ElasticTuning(steps=12, change=1e-10)
+    elastic_iterations: int = 50
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class DescentTuning:
     penalty_limit: float = 1e4
     enough: float = 0.5
     far: float = 1e6
-    elastic: ElasticTuning = ElasticTuning(steps=9, iterations=1)
+    elastic: ElasticTuning = ElasticTuning(steps=9, change=0.0)
 
 
 @dataclass(frozen=True)
@@ -68,4 +69,3 @@ class SetTuning:
     ruiz_passes: int = 8
     least_unit: float = 1e-6
     slack_sample: int = 48
-

@@ -8,19 +8,36 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.proof.certificate import Certificate, measured_certificate
+
 if TYPE_CHECKING:
-    from copter.proof.certificate import Certificate, SparseX
+    from copter.proof.measure import Measures
     from copter.proof.pricing import Pricing
+    from copter.store.allocation import SparseX
+    from copter.store.store import ConstraintStore
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An allocation, prices, the pass at them and their certificate."""
+    """An allocation, prices, the pass at them, their certificate and what that was measured by."""
 
     x: SparseX
     y: NDArray[np.float64]
     pricing: Pricing
     certificate: Certificate
+    measures: Measures
+
+    @classmethod
+    def of(
+        cls,
+        store: ConstraintStore,
+        x: SparseX,
+        y: NDArray[np.float64],
+        pricing: Pricing,
+        threads: int | None,
+    ) -> Answer:
+        """Certify an allocation at the prices of a pass."""
+        return cls(x, y, pricing, *measured_certificate(store, x, y, pricing, threads=threads))
 
     @property
     def worth(self) -> float:

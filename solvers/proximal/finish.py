@@ -124,9 +124,7 @@ class HandOver:
         self.budget.iterations += 1
         return self._result(highs, status, working, model)
 
-    def _result(
-        self, highs: Any, status: Status, working: WorkingSet, model: _Model
-    ) -> StepsResult | None:
+    def _result(self, highs: Any, status: Status, working: WorkingSet, model: _Model) -> StepsResult | None:
         """The answer of a run in the units of the program; None if it has none that is of use."""
         x, y = np.zeros(model.unit.size), np.zeros(model.sharp.size)
         ray = violation = None

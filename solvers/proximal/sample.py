@@ -1,8 +1,8 @@
 """Prices to begin with where there are none: those of a sample of the requests that stands for all.
 
-Without prices a pass finds the columns that would be best if everything were free, and it takes many passes to
-get from them to those that matter.  A request is drawn as likely as its total is large, and then stands for
-others: its total is divided by that likelihood (:mod:`copter.solvers.inner.sampling`).
+Without prices a pass finds the columns that would be best if everything were free, and it takes many
+passes to get from them to those that matter.  A request is drawn as likely as its total is large, and then
+stands for others: its total is divided by that likelihood (:mod:`copter.solvers.inner.sampling`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.certificate import NOTHING
+from copter.solvers.inner.gather import gather
 from copter.solvers.inner.sampling import Sampler
-from copter.solvers.inner.working_set import WorkingSet, gather
+from copter.solvers.inner.working_set import WorkingSet
 from copter.solvers.proximal.steps import Aim, run_steps
+from copter.store.allocation import NOTHING
 from copter.store.store import NO_TOTAL, spread
 
 if TYPE_CHECKING:
@@ -63,6 +64,4 @@ def _sample(program: ContinualProgram, tuning: ProximalTuning) -> WorkingSet | N
     stands_for = np.ones(table.size)
     stands_for[slots[taken]] = factor
     column = spread(np.zeros_like(sizes), sizes)
-    return gather(
-        store, np.repeat(drawn, sizes), column, stands_for=stands_for, tuning=tuning.working_set
-    )
+    return gather(store, np.repeat(drawn, sizes), column, stands_for=stands_for, tuning=tuning.working_set)

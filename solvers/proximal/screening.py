@@ -1,4 +1,4 @@
-"""Which columns of a large program are looked at: those that a pass at the current prices does not rule out."""
+"""Which columns of a large program are looked at: those that the current prices do not rule out."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.proof.pricing import KEEP_ALL, Pricing, price
-from copter.solvers.inner.working_set import lightest, typical_slack, union
+from copter.solvers.inner.gather import lightest, typical_slack, union
 
 if TYPE_CHECKING:
-    from copter.proof.certificate import SparseX
     from copter.solvers.proximal.tuning import ProximalTuning
+    from copter.store.allocation import SparseX
     from copter.store.store import ConstraintStore
 
 Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -20,7 +20,7 @@ Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class Screening:
-    """Passes over a store whose slack keeps the number of columns that they collect at about a dozen a request.
+    """Passes over a store, whose slack keeps the columns that they collect at about a dozen a request.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Screening:
 
     def __init__(self, store: ConstraintStore, threads: int | None, tuning: ProximalTuning) -> None:
         self.store, self.threads = store, threads
-        self.tuning, self._sample = tuning.screening, tuning.working_set.slack_sample
+        self.tuning, self._units = tuning.screening, tuning.working_set
         self.slack = np.nan
 
     def _sizes(self) -> NDArray[np.int64]:
@@ -90,11 +90,11 @@ class Screening:
         return kept + tuning.screen_from + tuning.widest * tuning.wanted * screened
 
     def _typical_slack(self, y: NDArray[np.float64], wanted: int, cost_factor: float = 1.0) -> float:
-        return typical_slack(self.store, y, wanted, cost_factor=cost_factor, sample=self._sample)
+        return typical_slack(self.store, y, wanted, cost_factor=cost_factor, tuning=self._units)
 
 
 class ColumnSet:
-    """The columns that steps are taken on: it grows by what passes collect, and is thinned out when too large.
+    """The columns that steps are taken on: it grows by what passes collect, and is thinned out.
 
     Parameters
     ----------

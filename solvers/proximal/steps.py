@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.certificate import SparseX
-from copter.proof.pricing import dot
+from copter.parallel import dot
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.solvers.proximal.inner import Inner, Method, curved_inner, linear_inner
+from copter.store.allocation import SparseX
 from copter.terms.batch import TermBatch
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What the proximal-point solver is tuned by: one frozen record, passed in as ``ProximalPoint(tuning=...)``."""
+"""What the proximal-point solver is tuned by: a frozen record, passed in as ``ProximalPoint(tuning=...)``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ScreeningTuning:
 
 @dataclass(frozen=True)
 class SampleTuning:
-    """The sample of requests whose prices a cold solve begins with (:mod:`copter.solvers.proximal.sample`)."""
+    """The sample whose prices a cold solve begins with (:mod:`copter.solvers.proximal.sample`)."""
 
     columns: int = 40_000
     columns_a_row: int = 20
