@@ -22,7 +22,8 @@ from copter.solution import UNKNOWN, ColdStart, Solution, Start, Status, Timings
 from copter.solvers.base import Solver, SolverState
 from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, LastY, churn_base
-from copter.solvers.proximal.solver import ProximalPoint, Starts
+from copter.solvers.proximal.run import Starts
+from copter.solvers.proximal.solver import ProximalPoint
 from copter.store.allocation import SparseX
 from copter.store.compiled import effective_costs, pieces, row_positions, upper_bounds, usage_columns
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
