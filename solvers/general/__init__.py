@@ -12,9 +12,9 @@ and results.
 
 from copter.models.files import read_mps
 from copter.models.general_lp import GeneralLP
+from copter.models.general_program import GeneralProgram, to_program
 from copter.solvers.general.hybrid import Answer, solve_lp
 from copter.solvers.general.integer import milp
-from copter.models.general_program import GeneralProgram, to_program
 from copter.solvers.general.scipy_form import linprog
 
 __all__ = [

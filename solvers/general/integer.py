@@ -152,9 +152,7 @@ def branch_and_bound(
     if not kinds.any():  # simplex proved it
         return IntegerAnswer(status, reason, x, objective, objective, 0.0, 0)
     nodes = max(0, int(info.mip_node_count))
-    return IntegerAnswer(
-        status, reason, x, objective, float(info.mip_dual_bound), float(info.mip_gap), nodes
-    )
+    return IntegerAnswer(status, reason, x, objective, float(info.mip_dual_bound), float(info.mip_gap), nodes)
 
 
 def _run(lp: GeneralLP, kinds: NDArray[np.int32], settings: Mapping[str, Any]) -> highspy.Highs:

@@ -106,6 +106,4 @@ class Presolved:
             basis.valid = True
         check(self.highs.postsolve(solution, given or basis), "postsolve")
         whole, basis = self.highs.getSolution(), self.highs.getBasis()
-        return Vertex(
-            np.array(whole.col_value), -np.array(whole.row_dual), basis if basis.valid else None
-        )
+        return Vertex(np.array(whole.col_value), -np.array(whole.row_dual), basis if basis.valid else None)
