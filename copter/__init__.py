@@ -7,11 +7,13 @@ quick.
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from copter.durable.journal import Journal
     from copter.errors import CopterError, EditError, FileError, UnknownSolverError
+    from copter.extras import MissingExtraError
     from copter.program.program import ContinualProgram, Template
     from copter.solution import Solution, Status
     from copter.solvers.base import make_solver
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+# In a checkout's root, Python finds this folder before the package that is installed. Its subpackages `solvers`,
+# `problems` and so on are then beside it; once installed, all are in it.
+_CHECKOUT = Path(__file__).parents[1]
+if (_CHECKOUT / "solvers/__init__.py").exists() and (_CHECKOUT / "pyproject.toml").exists():
+    __path__.append(str(_CHECKOUT))
+
 _HOMES = {
     "ContinualProgram": "copter.program.program",
     "ConvexTerm": "copter.terms.convex",
@@ -29,6 +37,7 @@ _HOMES = {
     "FileError": "copter.errors",
     "Journal": "copter.durable.journal",
     "LogTerm": "copter.terms.convex",
+    "MissingExtraError": "copter.extras",
     "ProximalPoint": "copter.solvers.proximal.solver",
     "Solution": "copter.solution",
     "Status": "copter.solution",
@@ -47,6 +56,7 @@ __all__ = [
     "FileError",
     "Journal",
     "LogTerm",
+    "MissingExtraError",
     "ProximalPoint",
     "Solution",
     "Status",

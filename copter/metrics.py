@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from copter.errors import CopterError
+from copter.extras import extra
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -38,10 +38,6 @@ COLD_REASONS = {
 """Label of each ``Solution.warm_reason`` of a round that began cold; any other reason is ``other``."""
 
 
-class MetricsError(CopterError, ImportError):
-    """The package prometheus_client is not installed."""
-
-
 class Metrics:
     """Counters and histograms of rounds, by domain.
 
@@ -63,15 +59,13 @@ class Metrics:
 
     Raises
     ------
-    MetricsError
+    MissingExtraError
         prometheus_client is not installed.
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        try:
+        with extra("metrics"):
             from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-        except ImportError as error:
-            raise MetricsError("metrics need prometheus_client: pip install 'copter-opt[metrics]'") from error
         self.registry = CollectorRegistry() if registry is None else registry
         of, at = ["domain"], self.registry
         self._rounds = Counter("copter_rounds", "Rounds by status", ["domain", "status"], registry=at)

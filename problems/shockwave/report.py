@@ -9,12 +9,15 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from copter.cli.console import seconds, table
 from copter.cli.plots import cumulative
 from copter.cli.runfolder import FolderRun, RowFile, RunFolder
+from copter.extras import extra
 from copter.problems.shockwave import Job, Policy, ReplayResult, Round, Shockwave, Solve, replay
+
+with extra("cli"):
+    from matplotlib.figure import Figure
 
 Watch = Callable[[Round, int], None]
 

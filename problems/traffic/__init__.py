@@ -20,7 +20,6 @@ from copter.problems.traffic.search import edge_disjoint_paths, k_shortest_paths
 from copter.problems.traffic.state import Check, TrafficState
 from copter.problems.traffic.topology import (
     DEFAULT_CAPACITY,
-    MissingPackageError,
     Topology,
     TopologyError,
     load_topology,
@@ -36,7 +35,6 @@ __all__ = [
     "Check",
     "LinkEvents",
     "MatrixError",
-    "MissingPackageError",
     "PathError",
     "PathSet",
     "Topology",

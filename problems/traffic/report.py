@@ -9,8 +9,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from copter.bench.course import Record
@@ -18,9 +16,14 @@ from copter.bench.rounds import SolverSettings, warm_up
 from copter.cli.console import seconds, table
 from copter.cli.plots import over_time
 from copter.cli.runfolder import FolderRun, RowFile, RunFolder
+from copter.extras import extra
 from copter.problems.traffic.course import Instance, TrafficCourse
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
+
+with extra("cli"):
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
 
 _ROUND = {
     "round": "counts from 0",
