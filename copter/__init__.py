@@ -1,79 +1,15 @@
-"""Continual optimization: large allocation programs kept alive and solved warm, round by round.
+"""Continual optimization: large allocation programs kept alive and solved warm, round by round."""
 
-The names below are imported when they are first used, so that ``import copter`` and ``copter --help`` are
-quick.
-"""
-
-from __future__ import annotations
-
-import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from copter.durable.journal import Journal
-    from copter.errors import CopterError, EditError, FileError, UnknownSolverError
-    from copter.extras import MissingExtraError
-    from copter.program.program import ContinualProgram, Template
-    from copter.solution import Solution, Status
-    from copter.solvers.base import make_solver
-    from copter.solvers.general import linprog, milp, read_mps
-    from copter.solvers.proximal.solver import ProximalPoint
-    from copter.terms.convex import ConvexTerm, LogTerm
+from copter.lazy import attach
 
 __version__ = "0.1.0"
 
-# In a checkout's root, Python finds this folder before the package that is installed. Its subpackages `solvers`,
-# `problems` and so on are then beside it; once installed, all are in it.
+# In a checkout's root, Python finds this folder before the package that is installed. The subpackages (solvers,
+# problems and so on) are then beside it; once installed, all are in it.
 _CHECKOUT = Path(__file__).parents[1]
 if (_CHECKOUT / "solvers/__init__.py").exists() and (_CHECKOUT / "pyproject.toml").exists():
     __path__.append(str(_CHECKOUT))
 
-_HOMES = {
-    "ContinualProgram": "copter.program.program",
-    "ConvexTerm": "copter.terms.convex",
-    "CopterError": "copter.errors",
-    "EditError": "copter.errors",
-    "FileError": "copter.errors",
-    "Journal": "copter.durable.journal",
-    "LogTerm": "copter.terms.convex",
-    "MissingExtraError": "copter.extras",
-    "ProximalPoint": "copter.solvers.proximal.solver",
-    "Solution": "copter.solution",
-    "Status": "copter.solution",
-    "Template": "copter.program.program",
-    "UnknownSolverError": "copter.errors",
-    "linprog": "copter.solvers.general",
-    "make_solver": "copter.solvers.base",
-    "milp": "copter.solvers.general",
-    "read_mps": "copter.solvers.general",
-}
-__all__ = [
-    "ContinualProgram",
-    "ConvexTerm",
-    "CopterError",
-    "EditError",
-    "FileError",
-    "Journal",
-    "LogTerm",
-    "MissingExtraError",
-    "ProximalPoint",
-    "Solution",
-    "Status",
-    "Template",
-    "UnknownSolverError",
-    "linprog",
-    "make_solver",
-    "milp",
-    "read_mps",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'copter' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

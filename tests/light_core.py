@@ -45,7 +45,9 @@ def glop() -> None:
 
 
 def topologies() -> None:
-    import copter.problems.traffic  # noqa: F401
+    from copter.problems.traffic import load_topology
+
+    load_topology("topozoo/Abilene")
 
 
 def metrics() -> None:
