@@ -1,4 +1,4 @@
-"""The script `copter`, also as `python -m copter`: without the extra [cli] it says in one line how to get it."""
+"""The script `copter`, also `python -m copter`: without the extra [cli] it says in one line how to get it."""
 
 from __future__ import annotations
 
