@@ -8,6 +8,7 @@ from copter.errors import SettingError as SettingError
 from copter.errors import SolverError as SolverError
 from copter.errors import UnknownSolverError as UnknownSolverError
 from copter.errors import UnsupportedError as UnsupportedError
+from copter.extras import MissingExtraError as MissingExtraError
 from copter.program.program import ContinualProgram as ContinualProgram
 from copter.program.program import Template as Template
 from copter.solution import ColdStart as ColdStart
