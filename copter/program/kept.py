@@ -11,8 +11,8 @@ from copter.program.resources import Resources
 if TYPE_CHECKING:
     from os import PathLike
 
+    from copter.durable.stateful import Stateful
     from copter.program.program import ContinualProgram
-    from copter.solvers.base import Solver
     from copter.terms.convex import ConvexTerm
 
 
@@ -22,7 +22,7 @@ class Kept(Resources):
     def __copy__(self) -> Self:
         return copy.deepcopy(self)  # half a copy would be edited along with the original
 
-    def save(self, path: str | PathLike[str], solver: Solver | None = None) -> None:
+    def save(self, path: str | PathLike[str], solver: Stateful | None = None) -> None:
         """Write the program to a file, which is then whole and on disk; an older one is replaced.
 
         Parameters
@@ -45,7 +45,7 @@ class Kept(Resources):
 
     @staticmethod
     def load(
-        path: str | PathLike[str], solver: Solver | None = None, terms: Iterable[type[ConvexTerm]] = ()
+        path: str | PathLike[str], solver: Stateful | None = None, terms: Iterable[type[ConvexTerm]] = ()
     ) -> ContinualProgram:
         """Program from a file that :meth:`save` wrote: the same slots, clock and next answers.
 

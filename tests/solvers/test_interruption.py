@@ -14,6 +14,7 @@ from copter import ContinualProgram
 from copter.clock import Clock, Interrupted, check, ctrl_c_cancels, current, running
 from copter.parallel import run_chunks
 from copter.solution import Status
+from copter.solvers.features import Feature
 from copter.solvers.native import run_apart
 from copter.solvers.registry import SOLVERS, make_solver
 from copter.store.compiled import compile_program
@@ -108,7 +109,7 @@ def test_a_deadline_is_kept(program, name):
         assert solution.found or np.isnan(solution.objective)
 
 
-@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "pdlp"])  # which keeps the GIL
+@pytest.mark.parametrize("name", [name for name in SOLVERS if Feature.CANCEL in make_solver(name).features])
 def test_cancel_from_another_thread(program, name):
     solver = make_solver(name, tolerance=1e-9, threads=1)
     timer = threading.Timer(0.1, solver.cancel)
