@@ -1,6 +1,5 @@
 """Jobs, rounds and windows that the tests of Shockwave share."""
 
-
 import numpy as np
 import pytest
 from hypothesis import strategies as st

@@ -117,17 +117,13 @@ def _relaxed(
     return figures if ray is None else figures | {"ray": {"kind": ray.kind, "value": ray.value}}
 
 
-def _integral(
-    lp: GeneralLP, tolerance: float, deadline: float | None, threads: int | None
-) -> dict[str, Any]:
+def _integral(lp: GeneralLP, tolerance: float, deadline: float | None, threads: int | None) -> dict[str, Any]:
     """Figures of branch and bound, and of the relaxation that certifies it."""
     from copter.solvers.base import make_solver
     from copter.solvers.general import to_program
 
     general = to_program(lp)
-    branching = make_solver(
-        _MILP, tolerance=tolerance, deadline=deadline, threads=threads, mip_gap=tolerance
-    )
+    branching = make_solver(_MILP, tolerance=tolerance, deadline=deadline, threads=threads, mip_gap=tolerance)
     solution = branching.solve(general.program)
     figures: dict[str, Any] = {
         "status": str(solution.status),

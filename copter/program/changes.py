@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,6 @@ Starts = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
 Parts = list[NDArray[np.float64]]
 
 
-@dataclass(slots=True)
 class Change:
     """Checked changes of some requests; None leaves a field as it is.
 
@@ -191,7 +189,7 @@ def change_of_one(
     """
     n = int(store.requests.n_columns[slot]) if costs is None else costs.size
     term, parameters = given["term"], None
-    if isinstance(term, Mapping):
+    if term is not KEEP and isinstance(term, Mapping):
         each = {name: [value] for name, value in term.items()}
         term, parameters = KEEP, parameters_of(id, [id], each, store.terms, np.array([slot]))
     change = additions_to_one(id, n, given["override"], given["start"], term)
@@ -243,7 +241,7 @@ def change_of_many(
         counts = whole_numbers(label, "override counts", overrides[0], len(ids))
         if checked_overrides(counts, overrides[1], overrides[2], table, slots):
             patch, overrides = Entries(None, counts, overrides[1], overrides[2]), None
-    restated = isinstance(terms, Mapping)
+    restated = terms is not KEEP and isinstance(terms, Mapping)
     change, widths = Change(), None
     if overrides is not None or given["starts"] is not None or upper is not None or terms is not KEEP:
         widths = table.n_columns[slots] if costs is None else np.array([own.size for own in costs], np.int64)
@@ -346,6 +344,6 @@ def _changed_rows(
 ) -> tuple[NDArray[np.int8] | int | None, Any]:
     """(kinds, totals) of sum rows; None as the kinds if all requests have one, which stays as it is."""
     old = store.requests.relation[slots]
-    if isinstance(totals, np.ndarray) and relation is None and NO_TOTAL not in old:
+    if relation is None and isinstance(totals, np.ndarray) and np.count_nonzero(old) == old.size:
         return None, totals_of(label, ids, totals)
     return sum_rows_of(label, ids, totals, relation, (old, store.requests.total[slots]))

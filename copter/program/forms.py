@@ -8,7 +8,7 @@ it is integral) as one value for all, or as one each.  Flat arrays are the quick
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,7 +147,7 @@ def sum_rows_of(
     else:
         has, amounts = _totals(label, ids, totals)
     if isinstance(relation, str) and (has.all() or not has.any()):
-        kind = kind_of_row(label, relation, bool(has.any()))
+        kind = kind_of_row(label, relation, totals is not None and bool(has.all()))
         return kind, None if kind == NO_TOTAL and old is None else amounts
     if relation is None and old is not None:
         kinds = np.where(old[0] == EXACTLY, EXACTLY, AT_MOST)
@@ -185,14 +185,16 @@ def _one_each(label: str, ids: Sequence[Hashable], field: str, values: Any) -> S
 def uppers_of(
     label: str, ids: Sequence[Hashable], upper: Any, widths: NDArray[np.int64]
 ) -> float | NDArray[np.float64]:
-    """Upper bounds of the columns of many requests: one number, flat, or one array a request."""
+    """Upper bounds of the columns of many requests: one number, flat, or a number or array a request."""
     if isinstance(upper, float):
         return upper_bounds(label, upper, 0)
-    if not (in_parts(upper) or isinstance(upper, (list, tuple)) and any(map(is_vector, upper))):
-        return upper_bounds(label, upper, int(widths.sum()), owner=(ids, widths))
-    parts = _one_each(label, ids, "upper", upper if isinstance(upper, (list, tuple)) else list(upper))
-    each = [upper_bounds(id, own, n) for id, own, n in zip(ids, parts, widths.tolist(), strict=True)]
-    return np.concatenate([np.broadcast_to(own, n) for own, n in zip(each, widths.tolist(), strict=True)])
+    given = upper if isinstance(upper, (list, tuple, np.ndarray)) else ()
+    in_all = int(widths.sum())
+    flat = isinstance(given, np.ndarray) and given.ndim == 1 or not any(map(is_vector, given))
+    if flat and (len(given) != len(ids) or len(given) == in_all):
+        return upper_bounds(label, upper, in_all, owner=(ids, widths))
+    pairs = zip(ids, _one_each(label, ids, "upper", given), widths.tolist(), strict=True)
+    return np.concatenate([np.broadcast_to(upper_bounds(id, own, n), n) for id, own, n in pairs])
 
 
 def flags_of(label: str, ids: Sequence[Hashable], given: Any) -> bool | NDArray[np.bool_]:
@@ -228,8 +230,11 @@ def entries_of(
 
 def is_flat(given: Any) -> bool:
     """Whether numbers for single columns are given as (counts, columns, values)."""
-    some = (Mapping, type(None))
-    return isinstance(given, tuple) and len(given) == 3 and not any(isinstance(part, some) for part in given)
+    return (
+        isinstance(given, tuple)
+        and len(given) == 3
+        and (isinstance(given[0], np.ndarray) or is_vector(given[0]))
+    )
 
 
 def flat_entries(

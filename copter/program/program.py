@@ -177,7 +177,7 @@ class ContinualProgram(Kept):
         totals : float or (k,) array_like, optional
             In a list, None stands for no sum row.
         relation : "<=", "==", or sequence of k of them
-        upper : float, (sum(sizes),) array_like, or sequence of k array_likes
+        upper : float, (sum(sizes),) array_like, or sequence of k floats or array_likes
         scales : float or (k,) array_like, optional
         overrides : (counts (k,), columns (sum,), costs (sum,)), or sequence of k mappings, optional
             Flat with ``counts`` entries each, or one mapping (or None) a request.
@@ -263,8 +263,16 @@ class ContinualProgram(Kept):
         EditError
             As :meth:`add_request`; also for an id that is unknown.
         """
-        given = {"scale": scale, "override": override, "total": total, "relation": relation}
-        given |= {"upper": upper, "integral": integral, "start": start, "term": term}
+        given = {
+            "scale": scale,
+            "override": override,
+            "total": total,
+            "relation": relation,
+            "upper": upper,
+            "integral": integral,
+            "start": start,
+            "term": term,
+        }
         slot = self._requests.slot(id)
         slots, n = np.array([slot]), int(self.store.requests.n_columns[slot])
         cost = None if costs is None else cost_vector(id, "costs", costs)
@@ -317,7 +325,7 @@ class ContinualProgram(Kept):
         totals : float or (k,) array_like, optional
             None, also in a list, takes the sum row away.
         relation : "<=", "==", or sequence of k of them, optional
-        upper : float, (sum of columns,) array_like, or sequence of k array_likes, optional
+        upper : float, (sum of columns,) array_like, or sequence of k floats or array_likes, optional
         integral : bool or (k,) array_like of bool, optional
         starts : (counts (k,), columns (sum,), values (sum,)), or sequence of k mappings, optional
         terms : ConvexTerm, sequence of k terms, or mapping of parameter name to (k,) array_like, optional
@@ -333,13 +341,23 @@ class ContinualProgram(Kept):
         label = "update_requests"
         ids = listed(ids)
         slots = self._requests.slots(ids, label)
-        given = {"scales": scales, "overrides": overrides, "totals": totals, "relation": relation}
-        given |= {"upper": upper, "integral": integral, "starts": starts, "term": terms}
+        given = {
+            "scales": scales,
+            "overrides": overrides,
+            "totals": totals,
+            "relation": relation,
+            "upper": upper,
+            "integral": integral,
+            "starts": starts,
+            "term": terms,
+        }
         if usage is not None:
             if costs is None:
                 raise EditError(label, "usage", type(usage).__name__, "needs the costs of new columns too")
             check_replacement(self.store, ids, slots, given)
-        fresh = costs_of_many(self.store, label, ids, slots, (costs, sizes), new=usage is not None)
+        fresh = None
+        if costs is not None or sizes is not None:
+            fresh = costs_of_many(self.store, label, ids, slots, (costs, sizes), new=usage is not None)
         change = change_of_many(self.store, label, ids, slots, fresh, given)
         if not ids:
             return

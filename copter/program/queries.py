@@ -35,8 +35,9 @@ class RequestData:
     sizes : (k,) ndarray
     usage : csc_array of shape (number of resources, sum(sizes))
     totals, relation : lists of k
-        None where there is no sum row.
-    upper : (sum(sizes),) ndarray
+        A total of None where there is no sum row; the relation is "<=" there.
+    upper : float or (sum(sizes),) ndarray
+        One number if no request has bounds column by column, and all have the same.
     scales : (k,) ndarray
     overrides : (counts (k,), columns, costs) ndarrays
     integral : (k,) ndarray of bool
@@ -52,7 +53,7 @@ class RequestData:
     usage: csc_array
     totals: list[float | None]
     relation: list[Relation]
-    upper: NDArray[np.float64]
+    upper: float | NDArray[np.float64]
     scales: NDArray[np.float64]
     overrides: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
     integral: NDArray[np.bool_]
@@ -228,6 +229,8 @@ class Queries(Resources):
         used = usage_columns(store, slots, row_positions(store, self.resource_slots))
         pointer = np.concatenate(([0], np.cumsum(used.counts)))
         shape = (len(self._resources), int(sizes.sum()))
+        bounds = table.upper[slots]
+        one = slots.size > 0 and bool((table.upper_start[slots] < 0).all() and (bounds == bounds[0]).all())
         kinds, starts = table.relation[slots], [self._starts.get(slot) for slot in slots.tolist()]
         totals = zip(table.total[slots].tolist(), kinds.tolist(), strict=True)
         return RequestData(
@@ -237,7 +240,7 @@ class Queries(Resources):
             usage=csc_array((used.value, used.row, pointer), shape=shape),
             totals=[None if kind == NO_TOTAL else total for total, kind in totals],
             relation=[_relation(kind) for kind in kinds.tolist()],
-            upper=upper_bounds(store, slots),
+            upper=float(bounds[0]) if one else upper_bounds(store, slots),
             scales=table.scale[slots],
             overrides=(counts, columns, store.overrides.value[own]),
             integral=table.integral[slots],

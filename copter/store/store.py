@@ -171,14 +171,14 @@ class ConstraintStore(Layout):
         usages: NDArray[np.int64] | int,
         costs: NDArray[np.float64],
         *,
-        relation: int = NO_TOTAL,
+        relation: NDArray[np.int8] | int = NO_TOTAL,
         totals: NDArray[np.float64] | None = None,
         scales: NDArray[np.float64] | float = 1.0,
         upper: NDArray[np.float64] | float = np.inf,
         integral: NDArray[np.bool_] | bool = False,
     ) -> NDArray[np.int64]:
         """New requests with ``sizes`` columns each; costs, and upper bounds if not one number, flat."""
-        table = self.requests
+        table, mixed = self.requests, isinstance(relation, np.ndarray)
         one, each = (-1, usages) if isinstance(usages, np.ndarray) else (usages, sizes)
         slots, starts = table.allocate(sizes.size), self.costs.allocate_all(sizes)
         self.clock += 1
@@ -194,11 +194,13 @@ class ConstraintStore(Layout):
             plain(costs),
             one,
             each,
-            relation,
+            NO_TOTAL if mixed else relation,
             _NONE_GIVEN if totals is None else plain(totals),
             self.clock,
         )
         # What is left out here is what a blank slot says.
+        if mixed:
+            table.relation[slots], table.total[slots] = relation, totals
         if isinstance(integral, np.ndarray) or integral:
             table.integral[slots] = integral
         if isinstance(scales, np.ndarray) or scales != 1.0:
