@@ -80,6 +80,13 @@ def test_reading_gives_copies(program):
     assert program.usage("q")["cpu"][1].tolist() == [1.0, 1.0]
 
 
+def test_terms_and_templates_say_what_they_are(program):
+    assert repr(LogTerm(1.5)) == "LogTerm(weight=1.5, offset=0.0, image=1.0)"
+    assert repr(program.term("q")) == "LogTerm(weight=1.0, offset=0.5, image=[1., 2.])"
+    assert len(repr(LogTerm(1.0, image=[1.0] * 1000))) < 100
+    assert repr(program.add_template({"cpu": 1.0}, 3)).startswith("Template(slot=2, n_columns=3")
+
+
 def test_a_program_says_what_it_holds(program):
     assert repr(ContinualProgram()) == "<ContinualProgram: 0 requests, 0 columns, 0 resources>"
     assert repr(program) == (
