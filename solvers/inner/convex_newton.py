@@ -1,21 +1,16 @@
-"""Semismooth Newton on the prices of a program with convex terms.
+"""Semismooth Newton on the prices of a program with convex terms, in compiled pieces of many steps.
 
-The inner minimiser of psi (:mod:`copter.solvers.inner.newton`) for a request with a term solves
-
-    min { p'x + phi(a'x) + |x - z|^2 / (2 sigma) : x in X_q }.
-
-With s = -phi'(a'x) at the answer it is that of a linear request, x(s) = Proj_X(z - sigma (p - s a)), and s is
-the root of the increasing function s + phi'(a'x(s)).  a'x(s) is piecewise linear with slope
-kappa = sigma a'P a, P as for a linear request; on a piece the root is a proximal point of phi, so a step goes
-there at once, and steps inside a bracket reach it after a few pieces.  All requests take their steps
-together, those that have arrived wait.
-
-A change of the prices then moves x by -sigma M A'dy, with the projection less a rank-one part
+As :mod:`copter.solvers.inner.newton`, whose psi, step and search these are, but that the inner minimiser of a
+request with a term is found by the slope of its term (:mod:`copter.solvers.inner.convex_kernels`).  A change of
+the prices then moves x by -sigma M A'dy, with the projection P of a linear request less a rank-one part
 (Sherman and Morrison):
 
     M = P - rho v v' / sigma,   v = P a,   rho = sigma^2 / (1 / phi'' + sigma v'v),
 
 so that the Newton matrix is that of the linear program less sum_q rho_q (A_q v_q)(A_q v_q)'.
+
+With some thousand columns and a few dozen rows a Newton step is so little work that Python's part of it would
+be most of the time; so steps are compiled, as many at once as take a fraction of a second together.
 """
 
 from __future__ import annotations
@@ -23,34 +18,44 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.kernels import kernel
 from copter.solvers.inner.convex_kernels import (
-    EXPANSION,
-    SLOPE_CLOSE,
-    SLOPE_STEPS,
     rank_one_diagonal,
     rank_one_hessian,
     rank_one_times,
-    respond,
-    solve_logs,
+    solve_slopes,
     tangent_parts,
     term_centres,
 )
 from copter.solvers.inner.convex_terms import WorkingTerms
-from copter.solvers.inner.newton import Point, Sample, SemismoothNewton
-from copter.solvers.inner.working_set import WorkingSet
+from copter.solvers.inner.newton import ARMIJO, CURVATURE, DAMPING, LINE_STEPS, LONGEST_STEP, RETRIES
+from copter.solvers.inner.newton import SemismoothNewton
+from copter.solvers.inner.newton_kernels import (
+    dense_hessian,
+    hessian_diagonal,
+    hessian_times,
+    project_blocks,
+)
+from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.terms.convex import Floats
+from copter.terms.phi import curvature, value
+
+_COLUMNS_A_CALL = 200_000
+"""Columns times steps of one call, after which the deadline is asked for: some tenths of a second."""
+_DENSE_ROWS = 1000
+_CG_STEPS = 500
 
 
-class ConvexNewton(SemismoothNewton):
-    """Newton's method on psi with convex terms; keeps their slopes between evaluations.
+class ConvexNewton:
+    """Newton's method on psi with convex terms; keeps their slopes and the damping between calls.
 
     Parameters
     ----------
     working : WorkingSet
     terms : WorkingTerms
     stop : callable
+        Asked between calls of some steps whether to give up, for deadlines.
     threads : int, optional
     slopes : (k,) ndarray
         Guess of phi'(a'x).
@@ -64,77 +69,273 @@ class ConvexNewton(SemismoothNewton):
         threads: int | None,
         slopes: Floats,
     ) -> None:
-        super().__init__(working, stop, threads, blocks=working.slot.size)
-        self.terms = terms
-        self._pull, self._scale = -slopes, np.maximum(abs(slopes), 1e-300)
-        self._rank_one: tuple[Point, Floats, Floats] | None = None
+        self.working, self.stop, self.threads = working, stop, threads
+        batch = terms.batch
+        scale = np.maximum(abs(slopes), 1e-300)
+        packed = terms.block, terms.first, terms.image, terms.upper, batch.relation, batch.total
+        self._terms = (batch.phi, *packed, scale)
+        self._pull, self._damping = -slopes, 1e-3
+        self._rows, self._far = RowTest(working), runaway_price(working)
+        self._steps = max(1, _COLUMNS_A_CALL // max(1, working.column.size))
 
-    def _tilted(self, y: Floats, centre: Floats, sigma: float) -> tuple[WorkingSet, float]:
-        terms = self.terms
-        v = term_centres(self.working, terms.block, terms.first, y, centre, sigma)
-        self._pull, t = self._solve_slopes(v, sigma)
-        return terms.tilted(-self._pull), float(np.sum(self._pull * t + terms.batch.value(t)))
-
-    def _solve_slopes(self, v: Floats, sigma: float) -> tuple[Floats, Floats]:
-        """Roots s of s + phi'(a'x(s)) with x(s) = Proj(v + sigma s a), and a'x there."""
-        terms, batch, logs = self.terms, self.terms.batch, self.terms.batch.logs
-        fixed = terms.image, terms.upper, batch.relation, batch.total, batch.first
-        s, t = self._pull.copy(), np.empty(self._pull.size)
-        solve_logs(v, sigma, *fixed, *logs, self._scale, s, t)
-        if logs.own.all():
-            return s, t
-        low, high = np.full(s.size, -np.inf), np.full(s.size, np.inf)
-        square, done = np.empty(s.size), logs.own.copy()
-        with np.errstate(all="ignore"):
-            for _ in range(SLOPE_STEPS):
-                respond(v, sigma * s, *fixed, ~done, t, square)
-                kappa = sigma * square
-                flat = -batch.slope(t)
-                low, high = np.where(s < flat, s, low), np.where(s > flat, s, high)
-                new = np.where(kappa > 0, -batch.slope(batch.proximal(t - kappa * s, kappa)), flat)
-                # far from the root the slope may be far too steep, or infinite
-                reach = EXPANSION * np.maximum(abs(s), self._scale)
-                new = np.where(np.isinf(high), np.minimum(new, s + reach), new)
-                new = np.where(np.isinf(low), np.maximum(new, s - reach), new)
-                close = abs(new - s) <= SLOPE_CLOSE * abs(s)
-                done |= close | (s == flat)  # before rounding leaves the bracket
-                if done.all():
-                    break
-                outside = ~((new > low) & (new < high))
-                apart = (low > 0) & (high > EXPANSION * low)
-                middle = np.where(apart, np.sqrt(low * high), 0.5 * (low + high))
-                middle = np.where(np.isinf(low), high - reach, np.where(np.isinf(high), low + reach, middle))
-                s = np.where(done, s, np.where(outside, middle, new))
-        return s, t
-
-    def _rank_one_part(self, here: Point, sigma: float) -> tuple[Floats, Floats]:
-        """(v, rho) of every term"""
-        if self._rank_one is None or self._rank_one[0] is not here:
-            terms = self.terms
-            v, square = tangent_parts(
-                terms.first, terms.image, terms.block, here.free, here.tight, self.working.first
+    def solve(self, y: Floats, centre: Floats, sigma: float, closeness: float, limit: int) -> InnerResult:
+        """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size."""
+        tilted = self.working._replace(cost=self.working.cost.copy())
+        limits, steps, first = self._rows.limits(centre, closeness), 0, 0.0
+        while True:
+            most = min(self._steps, limit - steps)
+            x, y, self._pull, self._damping, taken, begin, left = _solve(
+                self.working,
+                tilted,
+                self._terms,
+                self._pull,
+                y,
+                centre,
+                sigma,
+                limits,
+                most,
+                self._damping,
+                self._far,
             )
-            with np.errstate(all="ignore"):
-                curvature = terms.batch.curvature(terms.images(here.x))
-                rho = np.where(square > 0, sigma * sigma / (1.0 / curvature + sigma * square), 0.0)
-            self._rank_one = here, v, rho
-        return self._rank_one[1:]
+            first, steps = first or max(begin, 1.0), steps + taken
+            if left <= 1.0 or taken < most or steps >= limit or self.stop():
+                return InnerResult(x, y, left <= 1.0, steps, left / first)
 
-    def _hessian(
-        self, here: Point, sigma: float, index: NDArray[np.int64], active: NDArray[np.int64], sample: Sample
-    ) -> Floats:
-        hessian = super()._hessian(here, sigma, index, active, sample)
-        v, rho = self._rank_one_part(here, sigma)
-        rank_one_hessian(self.working, self.terms.block, self.terms.first, v, rho, index, hessian)
-        return hessian
+    def least_violation(self, centre: Floats, limit: int) -> InnerResult:
+        """As :meth:`SemismoothNewton.least_violation`: it knows no objective, so no terms."""
+        return SemismoothNewton(self.working, self.stop, self.threads).least_violation(centre, limit)
 
-    def _hessian_times(self, here: Point, sigma: float, d: Floats) -> Floats:
-        v, rho = self._rank_one_part(here, sigma)
-        own: Floats = rank_one_times(self.working, self.terms.block, self.terms.first, v, rho, d)
-        return super()._hessian_times(here, sigma, d) - own
 
-    def _diagonal(self, here: Point, sigma: float, sample: Sample) -> Floats:
-        v, rho = self._rank_one_part(here, sigma)
-        linear = super()._diagonal(here, sigma, sample)
-        own = rank_one_diagonal(self.working, self.terms.block, self.terms.first, v, rho)
-        return np.maximum(linear - own, 1e-12 * linear)
+@kernel
+def _evaluate(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-untyped-def]
+    """psi at prices y: (value, gradient, x, free, tight, slopes, a'x)."""
+    phi, block, first, image, upper, relation, total, scale = terms
+    v = term_centres(w, block, first, y, centre, sigma)
+    s, t = pull.copy(), np.empty(pull.size)
+    solve_slopes(phi, v, sigma, image, upper, relation, total, first, scale, s, t)
+    more = 0.0
+    for b in range(block.size):
+        shift = w.first[block[b]] - first[b]
+        for j in range(first[b], first[b + 1]):
+            tilted.cost[j + shift] = w.cost[j + shift] - s[b] * image[j]
+        more += s[b] * t[b] + value(phi, b, t[b])
+    x = np.empty(w.column.size)
+    free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
+    height, gradient = project_blocks(tilted, y, centre, sigma, 0, w.slot.size, x, free, tight)
+    height += more
+    for j in range(centre.size):
+        height += 0.5 * centre[j] * centre[j] / sigma
+    for i in range(y.size):
+        low, high = w.lower_row[i], w.upper_row[i]
+        if y[i] != 0.0:
+            held = high if y[i] > 0.0 or low == high else low
+            height -= y[i] * held
+            gradient[i] -= held
+        else:
+            gradient[i] -= min(max(gradient[i], low), high)
+    return height, gradient, x, free, tight, s, t
+
+
+@kernel
+def _cholesky_solve(a, right):  # type: ignore[no-untyped-def]
+    """Solve a d = right with the positive definite a, whose lower triangle is overwritten; d in ``right``."""
+    n = right.size
+    column = np.empty(n)
+    for k in range(n):
+        pivot = np.sqrt(max(a[k, k], 1e-300))
+        for i in range(k, n):
+            a[i, k] /= pivot
+            column[i] = a[i, k]
+        for i in range(k + 1, n):
+            for j in range(k + 1, i + 1):
+                a[i, j] -= column[i] * column[j]
+    for i in range(n):
+        for k in range(i):
+            right[i] -= a[i, k] * right[k]
+        right[i] /= a[i, i]
+    for i in range(n - 1, -1, -1):
+        right[i] /= a[i, i]
+        for k in range(i):
+            right[k] -= a[i, k] * right[i]
+
+
+@kernel
+def _rank_one(w, terms, free, tight, t, sigma):  # type: ignore[no-untyped-def]
+    """(v, rho) of every term"""
+    phi, block, first, image = terms[0], terms[1], terms[2], terms[3]
+    v, square = tangent_parts(first, image, block, free, tight, w.first)
+    rho = np.zeros(block.size)
+    for b in range(block.size):
+        if square[b] > 0.0:
+            rho[b] = sigma * sigma / (1.0 / curvature(phi, b, t[b]) + sigma * square[b])
+    return v, rho
+
+
+@kernel
+def _crossing(w, y, gradient, diagonal):  # type: ignore[no-untyped-def]
+    """Prices that would cross their kink."""
+    cross = np.zeros(y.size, np.bool_)
+    for i in range(y.size):
+        towards = w.lower_row[i] < w.upper_row[i] and y[i] * gradient[i] < 0.0
+        cross[i] = towards and abs(gradient[i]) >= abs(y[i]) * diagonal[i]
+    return cross
+
+
+@kernel
+def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active):  # type: ignore[no-untyped-def]
+    """Newton step by a factorisation."""
+    step, index = np.zeros(y.size), np.full(y.size, -1)
+    for a in range(active.size):
+        index[active[a]] = a
+    every = np.arange(tight.size)
+    hessian = dense_hessian(w, free, tight, index, active.size, every, np.ones(every.size))
+    for a in range(active.size):
+        for c in range(active.size):
+            hessian[a, c] *= sigma
+    rank_one_hessian(w, terms[1], terms[2], v, rho, index, hessian)
+    largest, diagonal = 0.0, np.full(y.size, np.inf)
+    for a in range(active.size):
+        largest = max(largest, hessian[a, a])
+        diagonal[active[a]] = hessian[a, a] + damping
+    cross = _crossing(w, y, gradient, diagonal)
+    rest, count = np.empty(active.size, np.int64), 0
+    for a in range(active.size):
+        if cross[active[a]]:
+            step[active[a]] = -y[active[a]]
+        else:
+            rest[count] = a
+            count += 1
+    system, right = np.empty((count, count)), np.empty(count)
+    for a in range(count):
+        right[a] = gradient[active[rest[a]]]
+        for c in range(active.size):
+            right[a] -= hessian[rest[a], c] * step[active[c]]
+        for c in range(count):
+            system[a, c] = hessian[rest[a], rest[c]]
+        system[a, a] += damping + 1e-15 * largest
+    _cholesky_solve(system, right)
+    for a in range(count):
+        step[active[rest[a]]] = right[a]
+    return step
+
+
+@kernel
+def _times(w, terms, free, tight, v, rho, sigma, d):  # type: ignore[no-untyped-def]
+    """Minus the Hessian of psi times d."""
+    return sigma * hessian_times(w, free, tight, d) - rank_one_times(w, terms[1], terms[2], v, rho, d)
+
+
+@kernel
+def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping):  # type: ignore[no-untyped-def]
+    """Newton step by conjugate gradients."""
+    every = np.arange(tight.size)
+    linear = sigma * hessian_diagonal(w, free, tight, every, np.ones(every.size))
+    own = rank_one_diagonal(w, terms[1], terms[2], v, rho)
+    diagonal = np.maximum(linear - own, 1e-12 * linear) + damping
+    cross = _crossing(w, y, gradient, diagonal)
+    rest = ((gradient != 0.0) | (y != 0.0)) & ~cross
+    step = np.where(cross, -y, 0.0)
+    residual = np.where(rest, gradient - _times(w, terms, free, tight, v, rho, sigma, step), 0.0)
+    square = np.sum(residual * residual)
+    goal = min(0.1, np.sqrt(square)) * np.sqrt(square)
+    search = residual / diagonal
+    product = np.sum(residual * search)
+    for _ in range(_CG_STEPS):
+        curved = _times(w, terms, free, tight, v, rho, sigma, search) + damping * search
+        curved = np.where(rest, curved, 0.0)
+        along = np.sum(search * curved)
+        if not along > 0.0:
+            break
+        step += product / along * search
+        residual -= product / along * curved
+        if np.sqrt(np.sum(residual * residual)) <= goal:
+            break
+        scaled = residual / diagonal
+        last, product = product, np.sum(residual * scaled)
+        search = scaled + product / last * search
+    return step
+
+
+@kernel
+def _direction(w, terms, y, gradient, free, tight, t, sigma, damping):  # type: ignore[no-untyped-def]
+    """Newton step; prices that would cross their kink go right to it, the others know of that."""
+    v, rho = _rank_one(w, terms, free, tight, t, sigma)
+    active = np.flatnonzero((gradient != 0.0) | (y != 0.0))
+    if active.size <= _DENSE_ROWS:
+        return _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active)
+    return _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping)
+
+
+@kernel
+def _moved(w, y, step, length):  # type: ignore[no-untyped-def]
+    """Prices along the (kinked) ray, none of them on a bound that is infinite."""
+    new = y + length * step
+    for i in range(y.size):
+        crossed = w.lower_row[i] < w.upper_row[i] and y[i] * new[i] < 0.0
+        if crossed or (new[i] > 0.0 and w.upper_row[i] == np.inf):
+            new[i] = 0.0
+        if new[i] < 0.0 and w.lower_row[i] == -np.inf:
+            new[i] = 0.0
+    return new
+
+
+@kernel
+def _worst(gradient, limits):  # type: ignore[no-untyped-def]
+    worst = 0.0
+    for i in range(gradient.size):
+        worst = max(worst, abs(gradient[i]) / limits[i])
+    return worst
+
+
+@kernel
+def _solve(w, tilted, terms, pull, y, centre, sigma, limits, limit, damping, far):  # type: ignore[no-untyped-def]
+    """At most ``limit`` steps: (x, y, -slopes, damping, steps, how far rows were off at first, and are now)."""
+    height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma)
+    spread = 0.0
+    for j in range(centre.size):
+        spread += 0.5 * centre[j] * centre[j] / sigma
+    first = _worst(gradient, limits)
+    for iteration in range(limit):
+        steepness, largest = 0.0, 0.0
+        for i in range(y.size):
+            steepness += gradient[i] * gradient[i]
+            largest = max(largest, abs(y[i]))
+        left = _worst(gradient, limits)
+        if left <= 1.0 or not largest <= far:  # prices run away where rows cannot be met
+            return x, y, s, damping, iteration, first, left
+        found = False
+        for _ in range(RETRIES):
+            step = _direction(w, terms, y, gradient, free, tight, t, sigma, damping * sigma)
+            slope = np.sum(gradient * step)
+            noise = 1e-14 * (1.0 + abs(height) + spread)
+            length, low, high = 1.0, 0.0, np.inf
+            best = y, height, gradient, x, free, tight, s, t
+            for _ in range(LINE_STEPS):
+                new = _moved(w, y, step, length)
+                n_height, n_gradient, n_x, n_free, n_tight, n_s, n_t = _evaluate(
+                    w, tilted, terms, s, new, centre, sigma
+                )
+                risen = n_height - height
+                enough = risen >= ARMIJO * np.sum(gradient * (new - y)) - noise
+                # at the noise floor of the values only the gradient tells
+                flatter = np.sum(n_gradient * n_gradient) <= 0.5 * steepness
+                if enough or (risen >= -100.0 * noise and flatter):
+                    if not found or n_height > best[1]:
+                        best = new, n_height, n_gradient, n_x, n_free, n_tight, n_s, n_t
+                        found = True
+                    if np.sum(n_gradient * step) <= CURVATURE * slope:
+                        break
+                    low = length
+                else:
+                    high = length
+                if high == np.inf and length > LONGEST_STEP:
+                    break
+                length = 0.5 * (low + high) if high < np.inf else 4.0 * length
+            if found:
+                y, height, gradient, x, free, tight, s, t = best
+                damping = min(DAMPING[1], max(DAMPING[0], damping * (0.25 if high == np.inf else 4.0)))
+                break
+            damping = min(DAMPING[1], 100.0 * damping)
+        if not found:
+            return x, y, s, damping, iteration, first, left
+    return x, y, s, damping, limit, first, _worst(gradient, limits)

@@ -24,8 +24,6 @@ from copter.solvers.inner.convex_descent import ConvexDescent
 from copter.solvers.inner.convex_newton import ConvexNewton
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.descent import CoordinateDescent
-from copter.solvers.inner.log_descent import LogDescent
-from copter.solvers.inner.log_newton import LogNewton, fits
 from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.terms.batch import TermBatch
@@ -155,13 +153,10 @@ def run_steps(
         working = working.with_cost_unit(cost)
         measured = terms = WorkingTerms(working, batch)
         slopes = slopes / cost
-        if inner == "cd" and terms.logs:
-            solver = LogDescent(working, terms, budget.late, slopes)
-        elif inner == "cd":
-            solver = ConvexDescent(working, terms, budget.late)
+        if inner == "cd":
+            solver = ConvexDescent(working, terms, budget.late, slopes)
         else:
-            method = LogNewton if fits(working, terms) else ConvexNewton
-            solver = method(working, terms, budget.late, budget.threads, slopes)
+            solver = ConvexNewton(working, terms, budget.late, budget.threads, slopes)
     elif inner == "cd":
         solver = CoordinateDescent(working, budget.late)
     else:

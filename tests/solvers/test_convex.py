@@ -26,18 +26,16 @@ class Quadratic(ConvexTerm):
         super().__init__(image, stiffness=stiffness, wanted=wanted)
 
     @staticmethod
-    def value(t, *parameters):
-        stiffness, wanted = parameters
+    def value(t, stiffness, wanted):
         return 0.5 * stiffness * (t - wanted) ** 2
 
     @staticmethod
-    def slope(t, *parameters):
-        stiffness, wanted = parameters
+    def slope(t, stiffness, wanted):
         return stiffness * (t - wanted)
 
     @staticmethod
-    def curvature(t, *parameters):
-        return parameters[0] + 0.0 * t
+    def curvature(t, stiffness, wanted):
+        return stiffness
 
 
 class PlainLog(ConvexTerm):
