@@ -30,26 +30,15 @@ def loose_kernel(function: Function) -> Function:
 
 
 def _compiled(function: Function, **options: Any) -> Function:
-    compiled: Any = compiled_by(lambda own, **more: njit(nogil=True, **options, **more)(own), function)
-    return compiled
-
-
-def compiled_by(compiler: Callable[..., Any], function: Callable[..., Any]) -> Any:
-    """What one of numba's compilers makes of a function, with the folder of its module as its cache.
-
-    Parameters
-    ----------
-    compiler : callable
-        Is given the function, and as options whether to cache and what division by zero does.
-    function : callable
-    """
     folder = cache_folder(function)
+    compiled: Any
     users, settings.CACHE_DIR = settings.CACHE_DIR, folder or ""
     try:
         # numba reads the folder here, once and for all, not when it compiles.
-        return compiler(function, cache=folder is not None, error_model="numpy")
+        compiled = njit(cache=folder is not None, nogil=True, error_model="numpy", **options)(function)
     finally:
         settings.CACHE_DIR = users
+    return compiled
 
 
 class _SayOnce(event.Listener):

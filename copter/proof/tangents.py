@@ -28,7 +28,7 @@ from copter.terms.convex import Floats
 from copter.terms.phi import slope, touching, value
 
 if TYPE_CHECKING:
-    from copter.proof.pricing import StoreView
+    from copter.store.view import StoreView
 
 _HULL_STEPS = 80
 _CLOSE = 1e-14

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.store.slabs import spread
-from copter.terms.compiled import FUNCTIONS, addresses
+from copter.terms.compiled import addresses
 from copter.terms.convex import Floats
-from copter.terms.phi import SLOPE, VALUE, Phi, of_all
+from copter.terms.phi import HEAD, SLOPE, VALUE, Phi, of_all
 
 if TYPE_CHECKING:
-    from copter.proof.certificate import SparseX
+    from copter.store.allocation import SparseX
     from copter.store.store import ConstraintStore
     from copter.store.term_table import TermTable
 
@@ -30,6 +30,7 @@ class TermBatch:
     first : (k + 1,) starts of the requests' columns in ``image`` and ``upper``
     image, upper : (columns,) arrays
     relation, total : (k,) arrays
+    table : the functions and parameters, where ``phi`` finds them
     phi : the functions, for kernels
     recession : (k,) limits of the slopes as t goes to infinity
     columns : slot and column of all columns of requests with terms
@@ -42,6 +43,7 @@ class TermBatch:
     upper: Floats
     relation: NDArray[np.int8]
     total: Floats
+    table: NDArray[np.int64]
     phi: Phi
     recession: Floats
     columns: tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -63,10 +65,11 @@ class TermBatch:
         first = np.concatenate(([0], np.cumsum(sizes)))
         columns = np.repeat(slot, sizes), spread(np.zeros_like(sizes), sizes)
         upper = store.column_uppers(*columns)
-        phi = _functions(terms, slot)
-        recession = np.array([kind.type.recession for kind in terms.kinds], np.float64)[phi.kind]
+        functions = _functions(terms, slot)
+        recession = np.array([kind.type.recession for kind in terms.kinds])[terms.kind_of(slot)]
         relation, total = table.relation[slot], table.total[slot]
-        return cls(slot, first, image, upper, relation, total, phi, recession, columns, store.clock)
+        phi, now = Phi.of(functions), store.clock
+        return cls(slot, first, image, upper, relation, total, functions, phi, recession, columns, now)
 
     def __len__(self) -> int:
         return int(self.slot.size)
@@ -117,18 +120,17 @@ class TermBatch:
         return float(np.sum(self.value(t))), float(np.sum(sizes))
 
 
-def _functions(terms: TermTable, slot: NDArray[np.int64]) -> Phi:
-    """Addresses and parameters of the terms of requests."""
-    kind, widest = terms.kind_of(slot).astype(np.int64), max(len(kind.names) for kind in terms.kinds)
-    address = np.zeros((len(terms.kinds), len(FUNCTIONS)), np.int64)
-    parameters = np.zeros((slot.size, widest))
+def _functions(terms: TermTable, slot: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The table of a :class:`Phi` for the terms of requests."""
+    kind, widest = terms.kind_of(slot), max(len(kind.names) for kind in terms.kinds)
+    table = np.zeros((slot.size, HEAD + widest), np.int64)
+    parameters = table.view(np.float64)[:, HEAD:]
     for k in np.unique(kind).tolist():
-        address[k] = addresses(*terms.kinds[k])
-        own = np.flatnonzero(kind == k)
+        own, names = np.flatnonzero(kind == k), terms.kinds[k].names
+        table[own, :HEAD] = len(names), *addresses(*terms.kinds[k])
         for column, values in enumerate(terms.parameters(slot[own], k)):
             parameters[own, column] = values
-    count = np.array([len(kind.names) for kind in terms.kinds], np.int64)
-    return Phi(address, count, kind, parameters, 1.0)
+    return table
 
 
 @kernel

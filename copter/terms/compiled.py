@@ -13,11 +13,12 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
-from numba import cfunc, float64
+from numba import float64
 from numba.core.errors import NumbaError
+from numba.core.typing import signature
 
 from copter.errors import TermError
-from copter.kernels import compiled_by
+from copter.kernels import kernel
 from copter.terms.convex import ConvexTerm
 
 #: Functions of a class, and how many arguments each has before the parameters. Kernels number them so.
@@ -56,7 +57,7 @@ def addresses(kind: type[ConvexTerm], names: tuple[str, ...]) -> tuple[int, ...]
             continue
         _check_arguments(kind, method, function, before, names)
         try:
-            found.append(_compiled(function, before + len(names)).address)
+            found.append(_address(function, before + len(names)))
         except NumbaError as error:
             raise TermError(kind, method, f"numba cannot compile it: {_reason(error)}") from error
     return tuple(found)
@@ -75,12 +76,20 @@ def _check_arguments(
         raise TermError(kind, method, f"must have the arguments ({wanted}), each by its name")
 
 
-@cache  # what it returns must live as long as its address is used
-def _compiled(function: Callable[..., float], arguments: int) -> Any:
-    def compile_(function: Callable[..., float], **options: Any) -> Any:
-        return cfunc(float64(*[float64] * arguments), **options)(function)
+@cache
+def _kernel(function: Callable[..., float]) -> Any:
+    """The compiled function, which must live as long as its address is used."""
+    return kernel(function)
 
-    return compiled_by(compile_, function)
+
+def _address(function: Callable[..., float], arguments: int) -> int:
+    """Where the machine code of a function of floats begins, by numba's own calling convention."""
+    compiled = _kernel(function)
+    found = signature(float64, *[float64] * arguments)
+    compiled.compile(found)
+    code = compiled.overloads[found.args]
+    address: int = code.library.get_pointer_to_function(code.fndesc.llvm_func_name)
+    return address
 
 
 def _reason(error: NumbaError) -> str:

@@ -22,6 +22,7 @@ from copter.kernels import kernel
 from copter.terms.compiled import FUNCTIONS, MOST_PARAMETERS
 
 VALUE, SLOPE, CURVATURE, LOWEST, PROXIMAL, TOUCHING = range(len(FUNCTIONS))
+_WHOLE = ir.IntType(64)
 _STEPS = 200
 _CLOSE = 1e-15
 _FAR = 1e60
@@ -29,56 +30,80 @@ _FAR = 1e60
 
 
 class Phi(NamedTuple):
-    """The functions of k terms.
+    """The functions of terms, as a kernel takes them: few numbers, and no array whose owners are counted.
+
+    They lie in a table with a row a term: how many parameters it has, the addresses of its functions, and
+    its parameters.  Whoever has a Phi keeps the table.
 
     Attributes
     ----------
-    address : (kinds, functions) addresses of the functions of each class
-    count : (kinds,) how many parameters each class has
-    kind : (k,) class of each term
-    parameters : (k, most) array
+    begin : where the table is in memory
+    width : bytes of a row
     factor : on all terms, for another unit of cost
     """
 
-    address: NDArray[np.int64]
-    count: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    parameters: NDArray[np.float64]
+    begin: int
+    width: int
     factor: float
+
+    @classmethod
+    def of(cls, table: NDArray[np.int64]) -> Phi:
+        """The functions of a table, shape (k, HEAD + most parameters); floats stand there bit by bit."""
+        return cls(table.ctypes.data, table.strides[0], 1.0)
+
+
+HEAD = 1 + len(FUNCTIONS)
+"""Where the parameters begin in a row of the table."""
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _call(context, address, before, parameters, row, count):  # type: ignore[no-untyped-def]
-    """What the function at an address returns for the floats ``before`` and ``count`` entries of a row."""
+def _has(typing, row, method):  # type: ignore[no-untyped-def]
+    """Whether the class of a term has a function, for the address of the term's row."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        where, first, table, line, number = values
-        double, zero = ir.DoubleType(), ir.Constant(ir.IntType(64), 0)
-        given = cgutils.unpack_tuple(builder, first)
-        array = context.make_array(signature.args[2])(context, builder, table)
-        begin = cgutils.get_item_pointer(context, builder, signature.args[2], array, [line, zero])
+        begin = builder.inttoptr(values[0], _WHOLE.as_pointer())
+        where = builder.load(builder.gep(begin, [builder.add(values[1], _WHOLE(1))]))
+        return builder.icmp_unsigned("!=", where, _WHOLE(0))
+
+    return types.boolean(types.int64, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _call(typing, row, method, before):  # type: ignore[no-untyped-def]
+    """What a function of a term returns for the floats ``before`` and the term's parameters."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        given, double = cgutils.unpack_tuple(builder, values[2]), ir.DoubleType()
+        begin = builder.inttoptr(values[0], _WHOLE.as_pointer())
+        where = builder.load(builder.gep(begin, [builder.add(values[1], _WHOLE(1))]))
+        parameters = builder.bitcast(builder.gep(begin, [_WHOLE(HEAD)]), double.as_pointer())
         result = cgutils.alloca_once_value(builder, ir.Constant(double, float("nan")))
         end = builder.append_basic_block("called")
-        switch = builder.switch(number, end)
+        switch = builder.switch(builder.load(begin), end)
         for n in range(MOST_PARAMETERS + 1):
             block = builder.append_basic_block(f"call{n}")
-            switch.add_case(ir.Constant(ir.IntType(64), n), block)
+            switch.add_case(_WHOLE(n), block)
             builder.position_at_end(block)
-            rest = [builder.load(builder.gep(begin, [ir.Constant(ir.IntType(64), i)])) for i in range(n)]
-            kind = ir.FunctionType(double, [double] * (len(given) + n))
+            rest = [builder.load(builder.gep(parameters, [_WHOLE(i)])) for i in range(n)]
+            floats = (types.float64,) * (len(given) + n)
+            kind = context.call_conv.get_function_type(types.float64, floats)
             function = builder.inttoptr(where, kind.as_pointer())
-            builder.store(builder.call(function, [*given, *rest]), result)
+            status, value = context.call_conv.call_function(
+                builder, function, types.float64, floats, [*given, *rest]
+            )
+            with cgutils.if_unlikely(builder, status.is_error):
+                context.call_conv.return_status_propagate(builder, status)
+            builder.store(value, result)
             builder.branch(end)
         builder.position_at_end(end)
         return builder.load(result)
 
-    return types.float64(types.int64, before, parameters, types.int64, types.int64), generate
+    return types.float64(types.int64, types.int64, before), generate
 
 
 @kernel
 def _function(phi, method, q, t):  # type: ignore[no-untyped-def]
-    kind = phi.kind[q]
-    return phi.factor * _call(phi.address[kind, method], (t,), phi.parameters, q, phi.count[kind])
+    return phi.factor * _call(phi.begin + q * phi.width, method, (t,))
 
 
 @kernel
@@ -102,46 +127,42 @@ def curvature(phi, q, t):  # type: ignore[no-untyped-def]
 @kernel
 def proximal(phi, q, centre, step):  # type: ignore[no-untyped-def]
     """Minimiser of phi(t) + (t - centre)^2 / (2 step), step > 0."""
-    kind = phi.kind[q]
-    own, step = phi.address[kind, PROXIMAL], phi.factor * step
-    if own == 0:
-        return _root(phi, q, step, 1.0, centre, centre)
-    return _call(own, (centre, step), phi.parameters, q, phi.count[kind])
+    step = phi.factor * step
+    if not _has(phi.begin + q * phi.width, PROXIMAL):
+        return _root(phi.begin + q * phi.width, step, 1.0, centre, centre)
+    return _call(phi.begin + q * phi.width, PROXIMAL, (centre, step))
 
 
 @kernel
 def touching(phi, q, tangent):  # type: ignore[no-untyped-def]
     """t at which phi has the slope of a tangent, not below 0."""
-    kind = phi.kind[q]
-    own, tangent = phi.address[kind, TOUCHING], tangent / phi.factor
-    if own == 0:
-        return max(_root(phi, q, 1.0, 0.0, tangent, 1.0), 0.0)
-    return max(_call(own, (tangent,), phi.parameters, q, phi.count[kind]), 0.0)
+    tangent = tangent / phi.factor
+    if not _has(phi.begin + q * phi.width, TOUCHING):
+        return max(_root(phi.begin + q * phi.width, 1.0, 0.0, tangent, 1.0), 0.0)
+    return max(_call(phi.begin + q * phi.width, TOUCHING, (tangent,)), 0.0)
 
 
 @kernel
-def _root(phi, q, share, tilt, level, start):  # type: ignore[no-untyped-def]
+def _root(row, share, tilt, level, start):  # type: ignore[no-untyped-def]
     """Root of share phi'(t) / factor + tilt t - level, increasing, by Newton's method kept inside a bracket.
 
     The lower end of the domain if the function is positive all over it, inf where it is negative.
     """
-    kind = phi.kind[q]
-    address, parameters, count = phi.address[kind], phi.parameters, phi.count[kind]
     lowest = -np.inf
-    if address[LOWEST] != 0:
-        lowest = _call(address[LOWEST], (), parameters, q, count)
+    if _has(row, LOWEST):
+        lowest = _call(row, LOWEST, ())
     low, high = lowest, np.inf
     t = start if start > low else low + 1.0
     span, f = 1.0 + abs(t), 0.0
     for _ in range(_STEPS):
-        f = share * _call(address[SLOPE], (t,), parameters, q, count) + tilt * t - level
+        f = share * _call(row, SLOPE, (t,)) + tilt * t - level
         if f < 0.0:
             low = t
         elif f > 0.0:
             high = t
         if f == 0.0 or high - low <= _CLOSE * abs(t) or abs(t) > _FAR:
             break
-        new = t - f / (share * _call(address[CURVATURE], (t,), parameters, q, count) + tilt)
+        new = t - f / (share * _call(row, CURVATURE, (t,)) + tilt)
         if low == -np.inf or high == np.inf:
             span *= 16.0
         if not (new > low and new < high and abs(new - t) <= span):

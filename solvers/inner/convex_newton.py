@@ -69,7 +69,7 @@ class ConvexNewton:
         threads: int | None,
         slopes: Floats,
     ) -> None:
-        self.working, self.stop, self.threads = working, stop, threads
+        self.working, self.terms, self.stop, self.threads = working, terms, stop, threads
         batch = terms.batch
         scale = np.maximum(abs(slopes), 1e-300)
         packed = terms.block, terms.first, terms.image, terms.upper, batch.relation, batch.total
