@@ -56,13 +56,7 @@ HEAD = 1 + len(FUNCTIONS)
 """Where the parameters begin in a row of the table."""
 
 
-NO_TERMS = Phi(
-    np.zeros((0, len(FUNCTIONS)), np.int64),
-    np.zeros(0, np.int64),
-    np.zeros(0, np.int64),
-    np.zeros((0, 0)),
-    1.0,
-)
+NO_TERMS = Phi(0, 0, 1.0)
 """Of a program without terms."""
 
 
