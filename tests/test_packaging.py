@@ -12,6 +12,7 @@ import copter
 
 ROOT = Path(__file__).parents[1]
 
+
 @pytest.fixture(scope="module")
 def project():
     return tomllib.loads((ROOT / "pyproject.toml").read_text())

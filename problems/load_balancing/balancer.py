@@ -30,7 +30,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.problems.load_balancing.outcome import LoadBalancingError, Round, amount, imbalance
+from copter.problems.load_balancing.outcome import BalancingRound, LoadBalancingError, amount, imbalance
 from copter.problems.load_balancing.packing import pack
 from copter.problems.load_balancing.replicas import SLACK
 from copter.problems.load_balancing.spread import (
@@ -43,8 +43,7 @@ from copter.problems.load_balancing.spread import (
 )
 from copter.program.program import ContinualProgram, Template
 from copter.solution import Solution, check_found
-from copter.solvers.base import Solver
-from copter.solvers.proximal.solver import ProximalPoint
+from copter.solvers.base import Solver, takes_start
 from copter.store.allocation import SparseX
 
 TOLERANCE = 0.05
@@ -251,7 +250,7 @@ class LoadBalancer:
 
     # ---- a round ---------------------------------------------------------------------------------
 
-    def round(self, solver: Solver, *, deadline: float | None = None) -> Round:
+    def round(self, solver: Solver, *, deadline: float | None = None) -> BalancingRound:
         """Bring the program up to date, solve it, and place the replicas.
 
         Parameters
@@ -293,7 +292,7 @@ class LoadBalancer:
 
         Where they are enough nothing need move, at prices of 0: the solver's first pass finds that out.
         """
-        if not isinstance(solver, ProximalPoint):
+        if not takes_start(solver):
             return
         fleet, _, carried = self._carry()
         if not self._prices.size and not carried.enough:
@@ -328,7 +327,7 @@ class LoadBalancer:
         if needed > there * (1 + SLACK):
             raise LoadBalancingError(f"the shards need {needed:g} of memory, and all servers have {there:g}")
 
-    def place(self, solution: Solution, *, t_edit: float = 0.0, t_solve: float = 0.0) -> Round:
+    def place(self, solution: Solution, *, t_edit: float = 0.0, t_solve: float = 0.0) -> BalancingRound:
         """Round a solution of :attr:`program` to a placement, which is the last one from then on."""
         check_found(solution)
         begin = perf_counter()
@@ -362,7 +361,7 @@ class LoadBalancer:
         *,
         solution: Solution | None = None,
         seconds: tuple[float, float, float] = (0.0, 0.0, 0.0),
-    ) -> Round:
+    ) -> BalancingRound:
         """Make a placement, whoever found it, the last one.
 
         Raises
@@ -385,7 +384,7 @@ class LoadBalancer:
         new = ~np.isin(placement.keys(n), before.keys(n))
         cost = float(fleet.sizes[placement.shard[new]].sum())
         floor = max(self.fleet().unit_size, cost)
-        done = Round(
+        done = BalancingRound(
             number=self.number,
             placement=placement,
             movements=int(new.sum()),

@@ -28,7 +28,7 @@ import numpy as np
 
 from copter.bench.course import Course, Figure, Play, Record, method_round
 from copter.problems.shockwave.instances import busy_rounds
-from copter.problems.shockwave.interface import Round
+from copter.problems.shockwave.interface import RoundState
 from copter.problems.shockwave.milp import ExactPlan, solve_milp
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
 from copter.problems.shockwave.relaxation import RelaxationSolver, solve_relaxation
@@ -81,7 +81,7 @@ class PlanCourse(Course):
             return Play(self._exact(settings), {"mip_rel_gap": settings.mip_gap})
         return Play(self._relaxed(settings, RELAXATIONS[settings.name]))
 
-    def _windows(self) -> Iterator[tuple[int, Round, Window, float]]:
+    def _windows(self) -> Iterator[tuple[int, RoundState, Window, float]]:
         own = self.settings
         rounds = islice(busy_rounds(self.jobs, self.gpus, seed=self.seed), self.rounds)
         for number, now in enumerate(rounds):
@@ -134,17 +134,17 @@ class PlanCourse(Course):
             yield method_round(
                 settings.name,
                 number,
-                t_edit=tables + exact.build_seconds,
-                t_solve=exact.seconds,
+                t_edit=tables + exact.effort.build_seconds,
+                t_solve=exact.effort.seconds,
                 t_shim=t_shim,
                 t_store=t_store,
-                n_variables=exact.columns,
-                n_rows=exact.rows,
-                nnz=exact.nnz,
-                status=str(exact.status),
-                gap=exact.gap,
+                n_variables=exact.effort.columns,
+                n_rows=exact.effort.rows,
+                nnz=exact.effort.nnz,
+                status=str(exact.found.status),
+                gap=exact.found.gap,
                 bound=-exact.bound,
-                iterations=exact.nodes,
+                iterations=exact.found.nodes,
                 **own,
             )
 
@@ -177,7 +177,7 @@ def _idle(runs: np.ndarray, window: Window) -> float:
     return 1.0 - float((window.gpus @ runs).sum()) / (window.capacity * window.rounds)
 
 
-def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: Round) -> Mapping[str, Any]:
+def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: RoundState) -> Mapping[str, Any]:
     """What the plan of branch and bound comes to, with what it leaves idle given away if that is better."""
     if exact.runs is None:
         return {"idle": math.nan, "size": math.nan}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.shockwave.ftf import POWER
-from copter.problems.shockwave.interface import Round, pack
+from copter.problems.shockwave.interface import RoundState, pack
 from copter.problems.shockwave.plan import Plan, PlanProblem, PlanShim
 from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver
 from copter.problems.shockwave.waterfill import solve_waterfilling
@@ -78,7 +78,7 @@ def plan_problem(window: Window) -> PlanProblem:
 
 def make_plan(
     window: Window,
-    now: Round,
+    now: RoundState,
     relaxation: Relaxation,
     shim_seconds: float,
     last: NDArray[np.int64] | None = None,
@@ -127,7 +127,7 @@ class Shockwave:
         self._remaining: dict[str, float] = {}
         self._made = 0
 
-    def schedule(self, now: Round) -> Collection[str]:
+    def schedule(self, now: RoundState) -> Collection[str]:
         """Jobs of a round."""
         names = tuple(state.name for state in now.jobs)
         age = now.index - self._made
@@ -142,7 +142,7 @@ class Shockwave:
         others.sort(key=lambda state: self._remaining[state.name], reverse=True)
         return pack([*planned, *others], now.gpus)
 
-    def _left(self, now: Round) -> NDArray[np.int64] | None:
+    def _left(self, now: RoundState) -> NDArray[np.int64] | None:
         """Rounds of each job in what is left of the last plan."""
         if not self.solves:
             return None
@@ -150,7 +150,7 @@ class Shockwave:
         left = dict(zip(self._names, counts.tolist(), strict=True))
         return np.array([left.get(state.name, 0) for state in now.jobs], np.int64)
 
-    def _plan(self, now: Round) -> None:
+    def _plan(self, now: RoundState) -> None:
         settings = self.settings
         window = build_window(
             now,

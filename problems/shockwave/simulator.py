@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.shockwave.interface import JobState, Policy, PolicyError, Round
+from copter.problems.shockwave.interface import JobState, Policy, PolicyError, RoundState
 from copter.problems.shockwave.metrics import JobResult, Metrics
 from copter.problems.shockwave.traces import Job, check_names
 
@@ -151,7 +151,7 @@ def replay(
             live[job.name] = _Live(job)
         for entry in live.values():
             entry.contention.append(len(live) / gpus)
-        now = Round(index, time, round_seconds, gpus, tuple(e.state(time, index) for e in live.values()))
+        now = RoundState(index, time, round_seconds, gpus, tuple(e.state(time, index) for e in live.values()))
         begin = clock.perf_counter()
         running = tuple(policy.schedule(now))
         seconds = clock.perf_counter() - begin
@@ -171,7 +171,7 @@ def replay(
     return ReplayResult(policy.name, gpus, tuple(results), rejected, tuple(records), metrics)
 
 
-def _check(policy: Policy, now: Round, live: dict[str, _Live], running: tuple[str, ...]) -> int:
+def _check(policy: Policy, now: RoundState, live: dict[str, _Live], running: tuple[str, ...]) -> int:
     unknown = [name for name in running if name not in live]
     if unknown or len(set(running)) < len(running):
         what = f"no such job: {unknown[0]!r}" if unknown else "a job is named twice"

@@ -32,11 +32,12 @@ from numpy.typing import NDArray
 
 from copter.problems.sia.cluster import Cluster, Configuration
 from copter.problems.sia.columns import Choices, CostRow, RowCache, TemplateCache
-from copter.problems.sia.interface import InfeasibleRoundError, Job, PolicyError, Round, Shim
+from copter.problems.sia.interface import InfeasibleRoundError, Job, Shim, SiaError, SiaRound
 from copter.problems.sia.jobs import NONE, JobTable
 from copter.problems.sia.objective import Objective, restart_factor
 from copter.problems.sia.profiles import Profile
 from copter.program.program import ContinualProgram
+from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
     from copter.solvers.base import Solver
@@ -132,9 +133,9 @@ class SiaPolicy:
     def submit(self, job: Job) -> None:
         """A job arrives."""
         if job.id in self._slots:
-            raise PolicyError(f"job {job.id!r} is there already")
+            raise SiaError(f"job {job.id!r} is there already")
         if (job.kind == "rigid") != (job.gpus is not None):
-            raise PolicyError(f"job {job.id!r}: gpus = {job.gpus}: a rigid job needs it, no other has it")
+            raise SiaError(f"job {job.id!r}: gpus = {job.gpus}: a rigid job needs it, no other has it")
         profile = job.profile
         if job.kind != "adaptive":
             if profile not in self._fixed_batch:
@@ -188,20 +189,20 @@ class SiaPolicy:
         wrong = (values < 0) | (values >= top[self._table.source[slots]]) if slots.size else values < 0
         if wrong.any():
             at = int(wrong.argmax())
-            raise PolicyError(f"job {jobs[at]!r}: level = {values[at]}: its profile has no such level")
+            raise SiaError(f"job {jobs[at]!r}: level = {values[at]}: its profile has no such level")
         self._table.level[slots] = values
 
     def set_nodes(self, type: str, nodes: int) -> None:
         """A GPU type has another number of nodes from the next round on."""
         if type not in self.cluster.names:
-            raise PolicyError(f"unknown GPU type {type!r}; the cluster has {list(self.cluster.names)}")
+            raise SiaError(f"unknown GPU type {type!r}; the cluster has {list(self.cluster.names)}")
         if nodes < 0:
-            raise PolicyError(f"GPU type {type!r}: nodes = {nodes}: must not be negative")
+            raise SiaError(f"GPU type {type!r}: nodes = {nodes}: must not be negative")
         self._nodes[type] = nodes
 
     # ---- a round ---------------------------------------------------------------------------------
 
-    def round(self, solver: Solver, now: float, *, deadline: float | None = None) -> Round:
+    def round(self, solver: Solver, now: float, *, deadline: float | None = None) -> SiaRound:
         """Bring the program up to date, solve it, and give every job its configuration.
 
         If the solver has no answer in time the round is missed: its ``rounded`` is None, and jobs keep what
@@ -232,13 +233,13 @@ class SiaPolicy:
         shim_seconds = perf_counter() - solved
         changes = self._stay() if rounded is None else self.assign(rounded.choice, now)
         store, (model, solve) = edited - begin, solver.seconds(solution, wall)
-        return Round(
+        return SiaRound(
             self.allocation,
             changes,
             self._released,
             solution,
             rounded,
-            model + (store if solver.edits_in_place else 0.0),
+            model + (store if Feature.IN_PLACE in solver.features else 0.0),
             solve,
             shim_seconds,
             store,
@@ -344,7 +345,7 @@ class SiaPolicy:
         try:
             return self._slots[job]
         except KeyError:
-            raise PolicyError(f"unknown job {job!r}") from None
+            raise SiaError(f"unknown job {job!r}") from None
 
     def _apply_nodes(self) -> None:
         """Change nodes and configurations of the cluster; jobs whose configuration is gone have none."""

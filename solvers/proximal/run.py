@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from copter.clock import Clock, Interrupted
 from copter.proof.pricing import Pricing
 from copter.proof.rays import farkas_ray
-from copter.solution import UNKNOWN, Ray, Solution, Status, Timings, make_solution
+from copter.solution import UNKNOWN, ColdStart, Ray, Solution, Start, Status, Timings, make_solution
 from copter.solvers.inner.gather import gather
 from copter.solvers.memory import churn_base
 from copter.solvers.proximal.answer import Answer
@@ -41,15 +41,18 @@ class Beginning(NamedTuple):
     ----------
     centre, y : allocation and prices to begin with
     slack : of screening; NaN if not known
-    warm : whether any of that is of use
-    why : why, or why not, in words
+    how : whether any of that is of use, and why, or why not
     """
 
     centre: SparseX
     y: NDArray[np.float64]
     slack: float
-    warm: bool
-    why: str
+    how: Start
+
+    @property
+    def warm(self) -> bool:
+        """Whether any of that is of use."""
+        return self.how.warm
 
 
 def begin(solver: ProximalPoint, program: ContinualProgram, starts: Starts, state: Kept | None) -> Beginning:
@@ -65,22 +68,23 @@ def begin(solver: ProximalPoint, program: ContinualProgram, starts: Starts, stat
     """
     centre, y, slack = NOTHING, np.zeros(program.store.rows.size), np.nan
     if not solver.warm_start:
-        return Beginning(centre, y, slack, False, "warm start switched off")
+        return Beginning(centre, y, slack, ColdStart.SWITCHED_OFF.start())
     last = solver.start(program)
     if last is not None:
         centre, y = last
     centre = _with_starts(centre, starts, program.store.requests.n_columns)
     if state is None:
-        why = "no earlier round"
+        why = ColdStart.FIRST_ROUND
     elif last is None:
-        why = "the last round was another program"
+        why = ColdStart.OTHER_PROGRAM
     else:
         slack = state.slack
         was_zero = not (state.y.y.any() or state.last.x.slot.size)
         if was_zero or y.any() or centre.slot.size:
-            return Beginning(centre, y, slack, True, "last round's x and prices")
-        why = "nothing of the last round is left"
-    return Beginning(centre, y, slack, bool(starts), "starts that were given" if starts else why)
+            return Beginning(centre, y, slack, Start(True, "last round's x and prices"))
+        why = ColdStart.NOTHING_LEFT
+    how = Start(True, "starts that were given") if starts else why.start()
+    return Beginning(centre, y, slack, how)
 
 
 def _with_starts(x: SparseX, starts: Starts, n_columns: NDArray[np.int64]) -> SparseX:
@@ -318,7 +322,7 @@ class Run:
             reason=reason,
             iterations=self.budget.iterations,
             timings=Timings(solve=self.clock()),
-            warm=(self.beginning.warm, self.beginning.why),
+            warm=self.beginning.how,
             last=self._churn_base,
             certificate=UNKNOWN if best is None else best.certificate,
             ray=ray,

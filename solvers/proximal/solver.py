@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from copter.solvers.base import ClockedSolver, SolverState
 from copter.solvers.blas import one_blas_thread
+from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, LastY
 from copter.solvers.proximal.run import Run
 from copter.solvers.proximal.tuning import ProximalTuning
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from copter.store.allocation import SparseX
 
 Inner: TypeAlias = Literal["auto", "cd", "newton"]
+USUAL = ProximalTuning()
+_REHEARSAL = 2.0
+"""Seconds of each of two solves by coordinate descent: the first may spend all on its first kernel."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,20 @@ class ProximalPoint(ClockedSolver):
         passes over many columns, on which the answer does not depend.
     """
 
+    features = (
+        Feature.CONVEX_TERMS
+        | Feature.PRICES
+        | Feature.RAYS
+        | Feature.WARM_START
+        | Feature.GIVEN_START
+        | Feature.IN_PLACE
+        | Feature.DIFFERENTIAL_EDITS
+        | Feature.DEADLINE
+        | Feature.CANCEL
+        | Feature.THREADS
+        | Feature.SAVED_STATE
+        | Feature.COMPILES
+    )
     inner = Setting(one_of("auto", "cd", "newton"))
     iteration_limit = Setting(count)
     warm_start = Setting(switch)
@@ -110,7 +128,7 @@ class ProximalPoint(ClockedSolver):
         warm_start: bool = True,
         hand_over: bool = True,
         callback: Callable[[int, Certificate], None] | None = None,
-        tuning: ProximalTuning | None = None,
+        tuning: ProximalTuning = USUAL,
         **common: Any,
     ) -> None:
         super().__init__(name, **common)
@@ -119,12 +137,19 @@ class ProximalPoint(ClockedSolver):
         self.warm_start = warm_start
         self.hand_over = hand_over
         self.callback = callback
-        self.tuning = ProximalTuning() if tuning is None else tuning
+        self.tuning = tuning
         self._state: Kept | None = None
 
     def reset(self) -> None:
         """Forget the last answer."""
         self._state = None
+
+    def rehearse(self, program: ContinualProgram) -> None:
+        """Let coordinate descent solve the program, which a later round may be the first to fall back on."""
+        if self.inner == "auto":
+            for _ in range(2):
+                descent = ProximalPoint(self.name, inner="cd", hand_over=False, tolerance=self.tolerance)
+                descent.solve(program, deadline=_REHEARSAL)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Allocation and prices, by slot, that the next solve of ``program`` begins from; None if cold."""
