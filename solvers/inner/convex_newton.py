@@ -1,8 +1,8 @@
 """Semismooth Newton on the prices of a program with convex terms, in compiled pieces of many steps.
 
-As :mod:`copter.solvers.inner.newton`, whose psi, step and search these are, but that the inner minimiser of a
-request with a term is found by the slope of its term (:mod:`copter.solvers.inner.convex_kernels`).  A change of
-the prices then moves x by -sigma M A'dy, with the projection P of a linear request less a rank-one part
+psi, step and search are those of :mod:`copter.solvers.inner.newton`, but that the inner minimiser of a
+request with a term is found by the slope of its term (:mod:`copter.solvers.inner.convex_kernels`).  A change
+of the prices then moves x by -sigma M A'dy, with the projection P of a linear request less a rank-one part
 (Sherman and Morrison):
 
     M = P - rho v v' / sigma,   v = P a,   rho = sigma^2 / (1 / phi'' + sigma v'v),
@@ -29,8 +29,15 @@ from copter.solvers.inner.convex_kernels import (
     term_centres,
 )
 from copter.solvers.inner.convex_terms import WorkingTerms
-from copter.solvers.inner.newton import ARMIJO, CURVATURE, DAMPING, LINE_STEPS, LONGEST_STEP, RETRIES
-from copter.solvers.inner.newton import SemismoothNewton
+from copter.solvers.inner.newton import (
+    ARMIJO,
+    CURVATURE,
+    DAMPING,
+    LINE_STEPS,
+    LONGEST_STEP,
+    RETRIES,
+    SemismoothNewton,
+)
 from copter.solvers.inner.newton_kernels import (
     dense_hessian,
     hessian_diagonal,
@@ -289,7 +296,7 @@ def _worst(gradient, limits):  # type: ignore[no-untyped-def]
 
 @kernel
 def _solve(w, tilted, terms, pull, y, centre, sigma, limits, limit, damping, far):  # type: ignore[no-untyped-def]
-    """At most ``limit`` steps: (x, y, -slopes, damping, steps, how far rows were off at first, and are now)."""
+    """At most ``limit`` steps: (x, y, -slopes, damping, steps, what rows were off by at first, and are)."""
     height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma)
     spread = 0.0
     for j in range(centre.size):
