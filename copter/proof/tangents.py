@@ -58,9 +58,7 @@ def tangent_bound(
 
     ``size`` is |c_j| + |a_j|'|y|, which a violation is relative to.
     """
-    bound, violation = _bounds(
-        batch.phi, p, size, batch.first, image, upper, batch.relation, batch.total
-    )
+    bound, violation = _bounds(batch.phi, p, size, batch.first, image, upper, batch.relation, batch.total)
     return float(bound), float(violation)
 
 
@@ -214,9 +212,7 @@ def _bounds(phi, p, size, first, image, upper, relation, total):  # type: ignore
             if cap < np.inf:  # its best value is known, and no tangent asks for more
                 bounds += _one_column(phi, q, p[begin], image[begin], cap)
                 continue
-        bound, violation = _best_tangent(
-            phi, q, p, size, begin, end, image, upper, relation[q], total[q]
-        )
+        bound, violation = _best_tangent(phi, q, p, size, begin, end, image, upper, relation[q], total[q])
         bounds += bound
         violations = max(violations, violation)
     return bounds, violations

@@ -28,7 +28,6 @@ FUNCTIONS = {"value": 1, "slope": 1, "curvature": 1, "lowest": 0, "proximal": 2,
 MOST_PARAMETERS = 8
 
 _REQUIRED = ("value", "slope", "curvature")
-_LINES = 3
 
 
 @cache
@@ -93,6 +92,7 @@ def _address(function: Callable[..., float], arguments: int) -> int:
 
 
 def _reason(error: NumbaError) -> str:
-    """What numba says first, without its advice."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines[:_LINES])
+    """What numba says, without the stage it was at, the place in the source and its advice."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = [line.partition(", defined at ")[0] for line in lines if line and not line.startswith("Failed in")]
+    return next((line for line in said if not line.startswith("File ")), type(error).__name__)

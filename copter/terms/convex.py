@@ -67,6 +67,10 @@ class ConvexTerm:
         self.image: Any = image if np.ndim(image) == 0 else np.array(image)
         self.parameters = dict(parameters)
 
+    def __repr__(self) -> str:
+        parameters = (f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"{type(self).__qualname__}({', '.join(parameters)}, image={self.image!r})"
+
     @classmethod
     def check(cls, largest: Floats, *parameters: Floats) -> tuple[str, int, str] | None:
         """What is wrong with one of many terms; is not compiled.

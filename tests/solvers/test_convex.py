@@ -274,7 +274,7 @@ def test_warm_rounds_after_edits_reach_what_a_cold_one_does(seed):
 @pytest.mark.parametrize("cls", [LogTerm, PlainLog, Quadratic])
 def test_proximal_and_touching_points(cls):
     rng = np.random.default_rng(1)
-    for k in range(50):
+    for _ in range(50):
         parameters = float(rng.uniform(0.1, 3.0)), float(rng.choice([0.0, 0.5, 2.0]))
         phi, _table = one_term(cls(*parameters, 1.0))
         centre, step = float(3.0 * rng.normal()), float(10.0 ** rng.uniform(-3, 3))
