@@ -63,7 +63,11 @@ class Relaxation:
         alpha_j.
     seconds : float
     model_seconds : float
-        Of these, in which a model was made for another solver.
+        Of these, in which a model was made for another solver, or copter's program was edited.
+    iterations : int
+        Of an iterative solver.
+    warm_started : bool
+        Whether it began from the answer for the last window.
     """
 
     rounds: Floats
@@ -75,6 +79,8 @@ class Relaxation:
     job_prices: Floats
     seconds: float
     model_seconds: float = 0.0
+    iterations: int = 0
+    warm_started: bool = False
 
 
 RelaxationSolver = Callable[[Window], Relaxation]
