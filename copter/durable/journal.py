@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from copter.durable.state import Remembers
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
-    from copter.solvers.base import Solver
     from copter.terms.convex import ConvexTerm
 
 log = logging.getLogger("copter")
@@ -100,7 +100,7 @@ class Journal(WrittenProgram):
     def __init__(
         self,
         path: str | PathLike[str],
-        solver: Solver | None = None,
+        solver: Remembers | None = None,
         *,
         program: ContinualProgram | None = None,
         terms: Iterable[type[ConvexTerm]] = (),
@@ -171,7 +171,7 @@ class Journal(WrittenProgram):
         self._usable()
         if self.solver is None:
             raise CopterError(f"{self.path}: a journal without a solver cannot solve")
-        solution = self.solver.solve(self, deadline=deadline)
+        solution: Solution = self.solver.solve(self, deadline=deadline)
         self.commit()
         return solution
 
