@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from copter.durable.stateful import Stateful
+    from copter.durable.state import Remembers
     from copter.program.program import ContinualProgram
     from copter.terms.convex import ConvexTerm
 
@@ -100,7 +100,7 @@ class Journal(WrittenProgram):
     def __init__(
         self,
         path: str | PathLike[str],
-        solver: Stateful | None = None,
+        solver: Remembers | None = None,
         *,
         program: ContinualProgram | None = None,
         terms: Iterable[type[ConvexTerm]] = (),
