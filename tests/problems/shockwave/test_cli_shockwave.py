@@ -8,8 +8,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from shockwave_cases import windows
-from test_shockwave_plan import brute_force
+from shockwave_cases import brute_force, windows
 from typer.testing import CliRunner
 
 from copter.bench.rounds import Measured, SolverSettings
