@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated
@@ -10,7 +9,8 @@ from typing import Annotated
 import typer
 
 from copter.cli.console import print_json, table
-from copter.solvers.base import SOLVERS
+from copter.errors import choices
+from copter.solvers.registry import SOLVERS
 
 
 def check_solver(name: str, methods: Sequence[str] = ()) -> str:
@@ -70,9 +70,7 @@ def check_known(name: str, known: Iterable[str], what: str) -> str:
     names = list(known)
     if name in names:
         return name
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise typer.BadParameter(f"no {what} is called {name!r}. {hint}There are: {', '.join(names)}")
+    raise typer.BadParameter(f"no {what} is called {name!r}: {choices(name, names)}")
 
 
 def check_names(text: str, what: str, check: Callable[[str], object]) -> Names:
@@ -104,7 +102,7 @@ def list_solvers(
     ] = False,
 ) -> None:
     """List the solvers by the names that --solver and --solvers take."""
-    lines = {name: line for name, (*_, line) in SOLVERS.items()}
+    lines = {name: entry.summary for name, entry in SOLVERS.items()}
     if as_json:
         print_json(lines)
     else:

@@ -43,8 +43,7 @@ from copter.problems.load_balancing.spread import (
 from copter.problems.load_balancing.state import TOLERANCE, ShardState
 from copter.program.program import ContinualProgram, Template
 from copter.solution import Solution, check_found
-from copter.solvers.base import Solver
-from copter.solvers.proximal.solver import ProximalPoint
+from copter.solvers.base import Solver, takes_start
 from copter.store.allocation import SparseX
 
 _LEAST_LOAD = 1e-4
@@ -172,7 +171,7 @@ class LoadBalancer(ShardState):
 
         Where they are enough nothing need move, at prices of 0: the solver's first pass finds that out.
         """
-        if not isinstance(solver, ProximalPoint):
+        if not takes_start(solver):
             return
         fleet, _, carried = self._carry()
         if not self._prices.size and not carried.enough:

@@ -20,7 +20,8 @@ import numpy as np
 from copter.errors import SolverError
 from copter.problems.shockwave.interface import RoundState
 from copter.program.program import ContinualProgram
-from copter.solvers.base import Solver, make_solver
+from copter.solvers.base import Solver
+from copter.solvers.registry import make_solver
 
 LEFTOVER = 1e-3
 """Gain of a GPU's time for any job, in units of the poorest job's share, over the number of jobs."""

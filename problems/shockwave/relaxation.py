@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from copter.errors import SolverError
+from copter.extras import extra
 from copter.problems.shockwave.window import Window
 
 Floats = NDArray[np.float64]
@@ -87,7 +88,8 @@ RelaxationSolver = Callable[[Window], Relaxation]
 
 def solve_relaxation(window: Window) -> Relaxation:
     """Solve with cvxpy and Clarabel."""
-    import cvxpy as cp  # Slow to import, and only this reference needs it.
+    with extra("cvxpy"):
+        import cvxpy as cp  # Slow to import, and only this reference needs it.
 
     begin = time.perf_counter()
     count, segments = len(window), len(window.segment_rounds)

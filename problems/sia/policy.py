@@ -38,6 +38,7 @@ from copter.problems.sia.modes import FREE, PINNED, REQUIRED, limits, modes, sta
 from copter.problems.sia.objective import Objective, restart_factor
 from copter.problems.sia.profiles import Profile
 from copter.program.program import ContinualProgram
+from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
     from copter.solvers.base import Solver
@@ -237,7 +238,7 @@ class SiaPolicy:
             self._released,
             solution,
             rounded,
-            model + (store if solver.edits_in_place else 0.0),
+            model + (store if Feature.IN_PLACE in solver.features else 0.0),
             solve,
             shim_seconds,
             store,

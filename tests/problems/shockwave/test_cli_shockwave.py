@@ -32,6 +32,7 @@ from copter.problems.shockwave.milp import ExactPlan, solve_milp
 from copter.problems.shockwave.names import ORACLE, PREDICTORS, RELAXATIONS
 from copter.problems.shockwave.predictor import RULES
 from copter.solution import Status
+from copter.solvers.milp import Effort, MilpAnswer
 
 
 def invoke(*arguments):
@@ -182,7 +183,8 @@ def test_branch_and_bound_finds_the_best_plan(window):
 
 
 def test_a_round_without_any_plan_is_counted_as_such(monkeypatch):
-    none = ExactPlan(None, Status.DEADLINE, math.inf, math.inf, 0, 3, 2, 1, 0.1, 0.2)
+    nothing = MilpAnswer(None, Status.DEADLINE, "time limit", -math.inf, math.inf, 0)
+    none = ExactPlan(None, math.inf, nothing, Effort(3, 2, 1, 0.1, 0.2))
     monkeypatch.setattr(bench, "solve_milp", lambda *problem, **limits: none)
     course = bench.PlanCourse(20, 8, rounds=1)
     nothing, ours = (
