@@ -23,20 +23,12 @@ LONG_FILES = {
     "copter/program/program.py",
     "copter/proof/measure.py",
     "copter/store/store.py",
-    "problems/load_balancing/balancer.py",
-    "problems/sia/policy.py",
     "solvers/proximal/solver.py",
 }
 LONG_FUNCTIONS = {
-    "copter/cli/lp.py:lp",
     "copter/program/program.py:ContinualProgram.add_request",
     "copter/program/program.py:ContinualProgram.update_requests",
     "copter/proof/pricing.py:price",
-    "problems/load_balancing/cli.py:run_load_balancing",
-    "problems/shockwave/cli.py:run_shockwave",
-    "problems/shockwave/simulator.py:replay",
-    "problems/shockwave/waterfill.py:solve_waterfilling",
-    "problems/sia/cli.py:run_sia",
     "solvers/general/integer.py:milp",
     "solvers/general/program.py:to_program",
     "solvers/general/scipy_form.py:linprog",
@@ -48,7 +40,6 @@ LONG_FUNCTIONS = {
 CIRCLES = {
     # A program is saved along with a solver, and solvers solve programs: for type checkers only.
     "copter.program.kept copter.program.program copter.solution copter.solvers.base copter.solvers.settings",
-    "copter.bench.course copter.bench.rounds",
 }
 
 

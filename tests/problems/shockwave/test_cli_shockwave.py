@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from shockwave_cases import brute_force, windows
 from typer.testing import CliRunner
 
-from copter.bench.rounds import Measured, SolverSettings
+from copter.bench.settings import Measured, SolverSettings
 from copter.cli.main import app
 from copter.problems.shockwave import (
     BASELINES,

@@ -11,7 +11,8 @@ import pytest
 from networks import best_flow, line
 from typer.testing import CliRunner
 
-from copter.bench.rounds import SolverSettings, measure
+from copter.bench.rounds import measure
+from copter.bench.settings import SolverSettings
 from copter.cli.main import app
 from copter.problems.traffic import MODELS, cli, load_topology, make_matrix
 from copter.problems.traffic import course as bench
