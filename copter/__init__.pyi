@@ -1,5 +1,3 @@
-
-__version__: str
 from copter.durable.journal import Journal as Journal
 from copter.errors import ArgumentTypeError as ArgumentTypeError
 from copter.errors import ConcurrentUseError as ConcurrentUseError
@@ -45,3 +43,5 @@ from copter.solvers.registry import SOLVERS as SOLVERS
 from copter.solvers.registry import make_solver as make_solver
 from copter.terms.convex import ConvexTerm as ConvexTerm
 from copter.terms.convex import LogTerm as LogTerm
+
+__version__: str
