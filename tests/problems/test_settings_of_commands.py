@@ -1,4 +1,4 @@
-"""The keys of config.json and of benchmark documents: what reads them outside this repository counts on them."""
+"""The keys of config.json and of benchmark documents, which readers outside this repository count on."""
 
 import pytest
 
