@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from copter.bench.machine import peak_memory_mb
 from copter.bench.recording import Recorded
-from copter.bench.rounds import Measured, SolverSettings, measure, measure_isolated
+from copter.bench.rounds import measure, measure_isolated
 from copter.bench.rounds import warm_up as warm_up_solver
+from copter.bench.settings import Measured, SolverSettings
 from copter.bench.summary import ablation, keeps_edits, spread, summarise
 from copter.bench.updates import RATIOS, measure_updates
 from copter.cli.main import app
@@ -252,7 +253,7 @@ def test_a_solver_that_fails_does_not_take_the_others_with_it(tmp_path, monkeypa
             raise RuntimeError("no such library")
         return make_solver(name, **settings)
 
-    monkeypatch.setattr("copter.bench.rounds.make_solver", make)
+    monkeypatch.setattr("copter.bench.settings.make_solver", make)
     path = tmp_path / "sia.json"
     size = ["--gpus", "64", "--jobs", "10", "--rounds", "2", "--no-isolate"]
     result = CliRunner().invoke(app, ["bench", "sia", *size, "--solvers", "glop,copter", "--json", str(path)])
