@@ -56,8 +56,7 @@ HEAD = 1 + len(FUNCTIONS)
 """Where the parameters begin in a row of the table."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _has(typing, row, method):  # type: ignore[no-untyped-def]
+def _has_function(typing, row, method):  # type: ignore[no-untyped-def]
     """Whether the class of a term has a function, for the address of the term's row."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -68,8 +67,7 @@ def _has(typing, row, method):  # type: ignore[no-untyped-def]
     return types.boolean(types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _call(typing, row, method, before):  # type: ignore[no-untyped-def]
+def _call_function(typing, row, method, before):  # type: ignore[no-untyped-def]
     """What a function of a term returns for the floats ``before`` and the term's parameters."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -99,6 +97,11 @@ def _call(typing, row, method, before):  # type: ignore[no-untyped-def]
         return builder.load(result)
 
     return types.float64(types.int64, types.int64, before), generate
+
+
+# Kernels call these without the first argument.
+_has: Any = intrinsic(_has_function)
+_call: Any = intrinsic(_call_function)
 
 
 @kernel
