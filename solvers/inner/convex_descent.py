@@ -20,10 +20,9 @@ from copter.kernels import kernel
 from copter.solvers.inner.convex_kernels import step_to
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.descent import CoordinateDescent, visit
+from copter.solvers.inner.tuning import DescentTuning
 from copter.solvers.inner.working_set import WorkingSet
 from copter.terms.convex import Floats
-
-_CALLS, _EPOCHS_A_CALL = 10, 20
 
 
 class ConvexDescent(CoordinateDescent):
@@ -36,12 +35,18 @@ class ConvexDescent(CoordinateDescent):
     stop : callable
     slopes : (k,) ndarray
         Guess of phi'(a'x).
+    tuning : DescentTuning, optional
     """
 
     def __init__(
-        self, working: WorkingSet, terms: WorkingTerms, stop: Callable[[], bool], slopes: Floats
+        self,
+        working: WorkingSet,
+        terms: WorkingTerms,
+        stop: Callable[[], bool],
+        slopes: Floats,
+        tuning: DescentTuning | None = None,
     ) -> None:
-        super().__init__(working, stop)
+        super().__init__(working, stop, tuning)
         self.terms = terms
         self._term = np.full(working.slot.size, -1)
         self._term[terms.block] = np.arange(terms.block.size)
@@ -62,7 +67,8 @@ class ConvexDescent(CoordinateDescent):
             return super()._descend(w, x, shifted, centre, sigma, eta, tolerance)
         terms = self.terms
         packed = terms.batch.phi, self._term, terms.first, terms.image, terms.upper
-        for _ in range(_CALLS):
+        at_once = self.tuning.epochs_a_call
+        for _ in range(self.tuning.term_epochs // at_once):
             if _epochs(
                 w,
                 (*packed, self._scale, self._norms),
@@ -73,7 +79,7 @@ class ConvexDescent(CoordinateDescent):
                 sigma,
                 eta,
                 tolerance,
-                _EPOCHS_A_CALL,
+                at_once,
             ):
                 return True
             if self.stop():

@@ -1,16 +1,16 @@
-"""Semismooth Newton on the prices of a program with convex terms, in compiled pieces of many steps.
+"""Semismooth Newton on the prices in compiled pieces of many steps: for small programs, and for convex terms.
 
-psi, step and search are those of :mod:`copter.solvers.inner.newton`, but that the inner minimiser of a
-request with a term is found by the slope of its term (:mod:`copter.solvers.inner.convex_kernels`).  A change
-of the prices then moves x by -sigma M A'dy, with the projection P of a linear request less a rank-one part
-(Sherman and Morrison):
+The method is that of :mod:`copter.solvers.inner.newton`.  With some thousand columns and a few dozen rows a
+Newton step is so little work that Python's part of it would be most of the time; so steps are compiled, as
+many at once as take a fraction of a second together.  Programs without terms are those of no terms here.
+
+The inner minimiser of a request with a term is found by the slope of its term
+(:mod:`copter.solvers.inner.convex_kernels`).  A change of the prices then moves x by -sigma M A'dy, with the
+projection P of a linear request less a rank-one part (Sherman and Morrison):
 
     M = P - rho v v' / sigma,   v = P a,   rho = sigma^2 / (1 / phi'' + sigma v'v),
 
 so that the Newton matrix is that of the linear program less sum_q rho_q (A_q v_q)(A_q v_q)'.
-
-With some thousand columns and a few dozen rows a Newton step is so little work that Python's part of it would
-be most of the time; so steps are compiled, as many at once as take a fraction of a second together.
 """
 
 from __future__ import annotations
@@ -29,69 +29,92 @@ from copter.solvers.inner.convex_kernels import (
     term_centres,
 )
 from copter.solvers.inner.convex_terms import WorkingTerms
-from copter.solvers.inner.newton import (
-    ARMIJO,
-    CURVATURE,
-    DAMPING,
-    LINE_STEPS,
-    LONGEST_STEP,
-    RETRIES,
-    SemismoothNewton,
-)
+from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.newton_kernels import (
     dense_hessian,
     hessian_diagonal,
     hessian_times,
     project_blocks,
 )
-from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
+from copter.solvers.inner.tuning import NewtonTuning
+from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price, worst_row
 from copter.terms.convex import Floats
-from copter.terms.phi import curvature, value
+from copter.terms.phi import NO_TERMS, curvature, value
 
-_COLUMNS_A_CALL = 200_000
-"""Columns times steps of one call, after which the deadline is asked for: some tenths of a second."""
-_DENSE_ROWS = 1000
-_CG_STEPS = 500
+_EMPTY, _NONE = np.empty(0), np.empty(0, np.int64)
+_NOTHING = (NO_TERMS, _NONE, np.zeros(1, np.int64), _EMPTY, _EMPTY, np.empty(0, np.int8), _EMPTY, _EMPTY)
+"""No terms, as kernels take them."""
 
 
-class ConvexNewton:
-    """Newton's method on psi with convex terms; keeps their slopes and the damping between calls.
+def is_small(working: WorkingSet, tuning: NewtonTuning) -> bool:
+    """Whether a working set without terms is for the compiled method: no threads, samples or LAPACK there."""
+    rows, columns = working.row_scale.size, working.column.size
+    few = rows <= tuning.compiled_rows and columns <= tuning.compiled_columns
+    return few and working.slot.size <= tuning.hessian_blocks
+
+
+class CompiledNewton:
+    """Newton's method on psi; keeps the damping, and the slopes of the terms, between calls.
 
     Parameters
     ----------
     working : WorkingSet
-    terms : WorkingTerms
     stop : callable
         Asked between calls of some steps whether to give up, for deadlines.
+    tuning : NewtonTuning, optional
     threads : int, optional
-    slopes : (k,) ndarray
-        Guess of phi'(a'x).
+        For the search of the least violation.
     """
 
     def __init__(
         self,
         working: WorkingSet,
-        terms: WorkingTerms,
         stop: Callable[[], bool],
-        threads: int | None,
-        slopes: Floats,
+        tuning: NewtonTuning | None = None,
+        threads: int | None = None,
     ) -> None:
-        self.working, self.terms, self.stop, self.threads = working, terms, stop, threads
-        batch = terms.batch
+        self.working, self.stop, self.threads = working, stop, threads
+        self.tuning = tuning or NewtonTuning()
+        self._damping = self.tuning.line.first_damping
+        self.terms: WorkingTerms | None = None  # its table is read by address
+        self._terms, self._pull = _NOTHING, np.empty(0)
+        self._rows, self._far = RowTest(working), runaway_price(working)
+        self._steps = max(1, self.tuning.columns_a_call // max(1, working.column.size))
+
+    @classmethod
+    def of_terms(
+        cls,
+        working: WorkingSet,
+        terms: WorkingTerms,
+        slopes: Floats,
+        stop: Callable[[], bool],
+        tuning: NewtonTuning | None = None,
+        threads: int | None = None,
+    ) -> CompiledNewton:
+        """The method for a working set with convex terms.
+
+        Parameters
+        ----------
+        working, stop, tuning, threads
+            As without terms.
+        terms : WorkingTerms
+        slopes : (k,) ndarray
+            Guess of phi'(a'x).
+        """
+        newton, batch = cls(working, stop, tuning, threads), terms.batch
+        newton.terms = terms
         scale = np.maximum(abs(slopes), 1e-300)
         packed = terms.block, terms.first, terms.image, terms.upper, batch.relation, batch.total
-        self._terms = (batch.phi, *packed, scale)
-        self._pull, self._damping = -slopes, 1e-3
-        self._rows, self._far = RowTest(working), runaway_price(working)
-        self._steps = max(1, _COLUMNS_A_CALL // max(1, working.column.size))
+        newton._terms, newton._pull = (batch.phi, *packed, scale), -slopes
+        return newton
 
     def solve(self, y: Floats, centre: Floats, sigma: float, closeness: float, limit: int) -> InnerResult:
         """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size."""
         tilted = self.working._replace(cost=self.working.cost.copy())
-        limits, steps, first = self._rows.limits(centre, closeness), 0, 0.0
+        steps, first = 0, 0.0
         while True:
             most = min(self._steps, limit - steps)
-            x, y, self._pull, self._damping, taken, begin, left = _solve(
+            x, y, self._pull, self._damping, taken, begin, left, residual = _solve(
                 self.working,
                 tilted,
                 self._terms,
@@ -99,18 +122,22 @@ class ConvexNewton:
                 y,
                 centre,
                 sigma,
-                limits,
+                self._rows.sizes,
+                closeness,
                 most,
                 self._damping,
                 self._far,
+                self.tuning.line,
+                self.tuning.systems,
             )
             first, steps = first or max(begin, 1.0), steps + taken
             if left <= 1.0 or taken < most or steps >= limit or self.stop():
-                return InnerResult(x, y, left <= 1.0, steps, left / first)
+                return InnerResult(x, y, left <= 1.0, steps, left / first, residual)
 
     def least_violation(self, centre: Floats, limit: int) -> InnerResult:
         """As :meth:`SemismoothNewton.least_violation`: it knows no objective, so no terms."""
-        return SemismoothNewton(self.working, self.stop, self.threads).least_violation(centre, limit)
+        newton = SemismoothNewton(self.working, self.stop, self.threads, self.tuning)
+        return newton.least_violation(centre, limit)
 
 
 @kernel
@@ -233,7 +260,7 @@ def _times(w, terms, free, tight, v, rho, sigma, d):  # type: ignore[no-untyped-
 
 
 @kernel
-def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping):  # type: ignore[no-untyped-def]
+def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems):  # type: ignore[no-untyped-def]
     """Newton step by conjugate gradients."""
     every = np.arange(tight.size)
     linear = sigma * hessian_diagonal(w, free, tight, every, np.ones(every.size))
@@ -244,10 +271,10 @@ def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping
     step = np.where(cross, -y, 0.0)
     residual = np.where(rest, gradient - _times(w, terms, free, tight, v, rho, sigma, step), 0.0)
     square = np.sum(residual * residual)
-    goal = min(0.1, np.sqrt(square)) * np.sqrt(square)
+    goal = min(systems.cg_closeness, np.sqrt(square)) * np.sqrt(square)
     search = residual / diagonal
     product = np.sum(residual * search)
-    for _ in range(_CG_STEPS):
+    for _ in range(systems.cg_steps):
         curved = _times(w, terms, free, tight, v, rho, sigma, search) + damping * search
         curved = np.where(rest, curved, 0.0)
         along = np.sum(search * curved)
@@ -264,13 +291,13 @@ def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping
 
 
 @kernel
-def _direction(w, terms, y, gradient, free, tight, t, sigma, damping):  # type: ignore[no-untyped-def]
+def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems):  # type: ignore[no-untyped-def]
     """Newton step; prices that would cross their kink go right to it, the others know of that."""
     v, rho = _rank_one(w, terms, free, tight, t, sigma)
     active = np.flatnonzero((gradient != 0.0) | (y != 0.0))
-    if active.size <= _DENSE_ROWS:
+    if active.size <= systems.dense_rows:
         return _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active)
-    return _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping)
+    return _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems)
 
 
 @kernel
@@ -287,62 +314,61 @@ def _moved(w, y, step, length):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _worst(gradient, limits):  # type: ignore[no-untyped-def]
-    worst = 0.0
-    for i in range(gradient.size):
-        worst = max(worst, abs(gradient[i]) / limits[i])
-    return worst
+def _solve(  # type: ignore[no-untyped-def]
+    w, tilted, terms, pull, y, centre, sigma, sizes, closeness, limit, damping, far, line, systems
+):
+    """At most ``limit`` steps.
 
-
-@kernel
-def _solve(w, tilted, terms, pull, y, centre, sigma, limits, limit, damping, far):  # type: ignore[no-untyped-def]
-    """At most ``limit`` steps: (x, y, -slopes, damping, steps, what rows were off by at first, and are)."""
+    Returns (x, y, -slopes, damping, steps, how far rows were off at first and are now, norm of the gradient).
+    """
     height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma)
     spread = 0.0
     for j in range(centre.size):
         spread += 0.5 * centre[j] * centre[j] / sigma
-    first = _worst(gradient, limits)
+    first = left = worst_row(w, gradient, x, sizes, closeness)
+    steepness = np.sum(gradient * gradient)
     for iteration in range(limit):
-        steepness, largest = 0.0, 0.0
+        largest = 0.0
         for i in range(y.size):
-            steepness += gradient[i] * gradient[i]
             largest = max(largest, abs(y[i]))
-        left = _worst(gradient, limits)
         if left <= 1.0 or not largest <= far:  # prices run away where rows cannot be met
-            return x, y, s, damping, iteration, first, left
+            return x, y, s, damping, iteration, first, left, np.sqrt(steepness)
         found = False
-        for _ in range(RETRIES):
-            step = _direction(w, terms, y, gradient, free, tight, t, sigma, damping * sigma)
+        for _ in range(line.retries):
+            step = _direction(w, terms, y, gradient, free, tight, t, sigma, damping * sigma, systems)
             slope = np.sum(gradient * step)
             noise = 1e-14 * (1.0 + abs(height) + spread)
             length, low, high = 1.0, 0.0, np.inf
             best = y, height, gradient, x, free, tight, s, t
-            for _ in range(LINE_STEPS):
+            for _ in range(line.steps):
                 new = _moved(w, y, step, length)
                 n_height, n_gradient, n_x, n_free, n_tight, n_s, n_t = _evaluate(
                     w, tilted, terms, s, new, centre, sigma
                 )
                 risen = n_height - height
-                enough = risen >= ARMIJO * np.sum(gradient * (new - y)) - noise
+                enough = risen >= line.armijo * np.sum(gradient * (new - y)) - noise
                 # at the noise floor of the values only the gradient tells
                 flatter = np.sum(n_gradient * n_gradient) <= 0.5 * steepness
                 if enough or (risen >= -100.0 * noise and flatter):
                     if not found or n_height > best[1]:
                         best = new, n_height, n_gradient, n_x, n_free, n_tight, n_s, n_t
                         found = True
-                    if np.sum(n_gradient * step) <= CURVATURE * slope:
+                    if np.sum(n_gradient * step) <= line.curvature * slope:
                         break
                     low = length
                 else:
                     high = length
-                if high == np.inf and length > LONGEST_STEP:
+                if high == np.inf and length > line.longest:
                     break
-                length = 0.5 * (low + high) if high < np.inf else 4.0 * length
+                length = 0.5 * (low + high) if high < np.inf else line.growth * length
             if found:
                 y, height, gradient, x, free, tight, s, t = best
-                damping = min(DAMPING[1], max(DAMPING[0], damping * (0.25 if high == np.inf else 4.0)))
+                damping *= 1.0 / line.damping_change if high == np.inf else line.damping_change
+                damping = min(line.most_damping, max(line.least_damping, damping))
                 break
-            damping = min(DAMPING[1], 100.0 * damping)
+            damping = min(line.most_damping, line.damping_jump * damping)
         if not found:
-            return x, y, s, damping, iteration, first, left
-    return x, y, s, damping, limit, first, _worst(gradient, limits)
+            return x, y, s, damping, iteration, first, left, np.sqrt(steepness)
+        left = worst_row(w, gradient, x, sizes, closeness)
+        steepness = np.sum(gradient * gradient)
+    return x, y, s, damping, limit, first, left, np.sqrt(steepness)
