@@ -29,7 +29,7 @@ class Hyperbola(ConvexTerm):
 
 
 def minimum(cp, p, image, upper, total, relation, kind, first, second):
-    """min p'x + phi(a'x) over the request's own constraints, by cvxpy; None if it is unbounded."""
+    """min p'x + phi(a'x) over the request's own constraints, by cvxpy."""
     x = cp.Variable(p.size, nonneg=True)
     t = image @ x
     if kind is LogTerm:
@@ -41,9 +41,9 @@ def minimum(cp, p, image, upper, total, relation, kind, first, second):
     if total is not None:
         constraints.append(cp.sum(x) == total if relation == "==" else cp.sum(x) <= total)
     problem = cp.Problem(cp.Minimize(p @ x + phi), constraints)
-    tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-10)
-    problem.solve(solver=cp.CLARABEL, **tight)
-    return float(problem.value) if problem.status == cp.OPTIMAL else None
+    problem.solve(solver=cp.CLARABEL)
+    assert problem.status == cp.OPTIMAL
+    return float(problem.value)
 
 
 @pytest.mark.parametrize("form", ["one", "one-total", "<=", "==", "box", "free"])
@@ -69,4 +69,4 @@ def test_the_bound_is_the_minimum(seed, kind, form):
         found = price(program.store, np.array([y]))
         wanted = minimum(cp, costs + y * usage, image, upper, total, relation, kind, *parameters)
         assert found.curved_dual == 0.0
-        assert found.request_bound == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+        assert found.request_bound == pytest.approx(wanted, rel=1e-5, abs=1e-5)
