@@ -20,7 +20,7 @@ SCREENED = ProximalTuning(screening=ScreeningTuning(screen_from=0))
 """Small programs are screened by prices too, as large ones are."""
 
 
-def check(plain: PlainProgram, inner: str, tolerance: float, tuning: ProximalTuning | None = None) -> str:
+def check(plain: PlainProgram, inner: str, tolerance: float, tuning: ProximalTuning = USUAL) -> str:
     program = plain.build()
     solver = ProximalPoint(inner=inner, tolerance=tolerance, deadline=PATIENCE, tuning=tuning)
     solution = solver.solve(program)
