@@ -86,15 +86,12 @@ class Course(ABC):
         Fields of its records beyond those of :func:`solve_round`.
     left_out : int
         Rounds at the start that the summary leaves out: 1 (the cold one) or more.
-    takes_edits : bool
-        Whether rounds reach solvers as edits of a program; if not, no solver of it keeps any.
     kind : str, optional
         Field of its records by which rounds are of different kinds, each to be summarised for itself too.
     """
 
     figures: ClassVar[Sequence[Figure]] = ()
     left_out: int = 1
-    takes_edits: ClassVar[bool] = True
     kind: ClassVar[str | None] = None
 
     @abstractmethod

@@ -161,8 +161,6 @@ def document(
     records: list[Record] = [record for one in measured for record in one.records]
     summary = summarise(measured, [figure.name for figure in course.figures], course.left_out)
     rows = ablation(summary)
-    if not course.takes_edits:
-        rows = [row | {"differential_edits": None} for row in rows]
     result = {
         "machine": machine,
         "settings": settings | {"stopping": {one.solver: one.stopping for one in measured}},

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from copter.errors import CopterError
+from copter.extras import extra
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -25,10 +25,6 @@ SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.
 """Upper ends of the buckets of solve times."""
 RATIOS = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 """The same of gaps."""
-
-
-class MetricsError(CopterError, ImportError):
-    """The package prometheus_client is not installed."""
 
 
 class Metrics:
@@ -52,15 +48,13 @@ class Metrics:
 
     Raises
     ------
-    MetricsError
+    MissingExtraError
         prometheus_client is not installed.
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        try:
+        with extra("metrics"):
             from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-        except ImportError as error:
-            raise MetricsError("metrics need prometheus_client: pip install 'copter-opt[metrics]'") from error
         self.registry = CollectorRegistry() if registry is None else registry
         of, at = ["domain"], self.registry
         self._rounds = Counter("copter_rounds", "Rounds by status", ["domain", "status"], registry=at)

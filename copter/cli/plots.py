@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
+
+from copter.extras import extra
+
+with extra("cli"):
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def over_time(

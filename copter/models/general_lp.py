@@ -80,9 +80,7 @@ def checked(lp: GeneralLP) -> GeneralLP:
     row_lower, row_upper, lower, upper = map(as_bounds, (lp.row_lower, lp.row_upper, lp.lower, lp.upper))
     for name, low, high in (("column", lower, upper), ("row", row_lower, row_upper)):
         _check_bounds(name, low, high, "lower must be <= upper, not NaN, and either may be reached")
-    lower, upper = np.where(
-        lp.integral, (np.ceil(lower - _WHOLE), np.floor(upper + _WHOLE)), (lower, upper)
-    )
+    lower, upper = np.where(lp.integral, (np.ceil(lower - _WHOLE), np.floor(upper + _WHOLE)), (lower, upper))
     _check_bounds("column", lower, upper, "no whole number lies between the bounds")
     return replace(lp, A=A, row_lower=row_lower, row_upper=row_upper, lower=lower, upper=upper)
 

@@ -68,8 +68,13 @@ class ConvexTerm:
         self.parameters = dict(parameters)
 
     def __repr__(self) -> str:
-        parameters = (f"{name}={value!r}" for name, value in self.parameters.items())
-        return f"{type(self).__qualname__}({', '.join(parameters)}, image={self.image!r})"
+        said = [f"{name}={value!r}" for name, value in self.parameters.items()]
+        image = (
+            self.image
+            if np.ndim(self.image) == 0
+            else np.array2string(self.image, threshold=6, separator=", ")
+        )
+        return f"{type(self).__name__}({', '.join([*said, f'image={image}'])})"
 
     @classmethod
     def check(cls, largest: Floats, *parameters: Floats) -> tuple[str, int, str] | None:

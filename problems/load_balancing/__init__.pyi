@@ -1,4 +1,3 @@
-from copter.problems.load_balancing.balancer import TOLERANCE as TOLERANCE
 from copter.problems.load_balancing.balancer import LoadBalancer as LoadBalancer
 from copter.problems.load_balancing.heuristic import greedy as greedy
 from copter.problems.load_balancing.milp import Exact as Exact
@@ -9,6 +8,7 @@ from copter.problems.load_balancing.outcome import LoadBalancingError as LoadBal
 from copter.problems.load_balancing.outcome import imbalance as imbalance
 from copter.problems.load_balancing.pop import Parts as Parts
 from copter.problems.load_balancing.pop import Pop as Pop
+from copter.problems.load_balancing.state import TOLERANCE as TOLERANCE
 from copter.problems.load_balancing.workload import LoadTable as LoadTable
 from copter.problems.load_balancing.workload import read_loads as read_loads
 from copter.problems.load_balancing.workload import write_loads as write_loads

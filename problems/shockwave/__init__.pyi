@@ -22,12 +22,14 @@ from copter.problems.shockwave.predictor import Errors as Errors
 from copter.problems.shockwave.predictor import Pattern as Pattern
 from copter.problems.shockwave.predictor import pattern_of as pattern_of
 from copter.problems.shockwave.predictor import prediction_errors as prediction_errors
+from copter.problems.shockwave.program import RelaxationProgram as RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation as Relaxation
 from copter.problems.shockwave.relaxation import dual_bound as dual_bound
 from copter.problems.shockwave.relaxation import solve_relaxation as solve_relaxation
 from copter.problems.shockwave.scheduler import Settings as Settings
 from copter.problems.shockwave.scheduler import Shockwave as Shockwave
 from copter.problems.shockwave.scheduler import Solve as Solve
+from copter.problems.shockwave.scheduler import make_relaxation as make_relaxation
 from copter.problems.shockwave.scheduler import plan_problem as plan_problem
 from copter.problems.shockwave.simulator import ReplayResult as ReplayResult
 from copter.problems.shockwave.simulator import RoundRecord as RoundRecord

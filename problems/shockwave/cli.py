@@ -147,7 +147,7 @@ class ShockwaveRunOptions(PlanOptions, RunOptions):
     solver: Annotated[
         str,
         typer.Option(callback=one_of(RELAXATIONS, "solver"), help=f"Of the plans: {', '.join(RELAXATIONS)}."),
-    ] = RELAXATIONS[0]
+    ] = "water-filling"
 
     def __post_init__(self) -> None:
         for name, given in (("--n-jobs", self.n_jobs), ("--arrival-seconds", self.arrival_seconds)):
@@ -237,7 +237,7 @@ class ShockwaveBenchOptions(PlanOptions, BenchOptions):
 
     jobs: Annotated[int, typer.Option(min=1, help="Active jobs in every round.")] = 500
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster.")] = 256
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds; each is planned from scratch.")] = 5
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds, each a window of its own.")] = 5
     solvers: Annotated[
         Names,
         typer.Option(
@@ -246,7 +246,7 @@ class ShockwaveBenchOptions(PlanOptions, BenchOptions):
             metavar="NAMES",
             help=f"Solvers, separated by commas: {', '.join(SOLVERS)}.",
         ),
-    ] = Names(("copter", "cvxpy"))
+    ] = Names(("copter", "water-filling", "cvxpy"))
     plan_rounds: PlanRounds = 20
     shim_seconds: ShimSeconds = 1.0
     tolerance: Tolerance = 1e-6

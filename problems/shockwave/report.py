@@ -9,14 +9,17 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from copter.cli.command import RunOptions
 from copter.cli.console import seconds, table
 from copter.cli.plots import cumulative
 from copter.cli.run import Run
 from copter.cli.runfolder import RowFile, RunFolder
+from copter.extras import extra
 from copter.problems.shockwave import Job, Policy, ReplayResult, RoundState, Shockwave, Solve, replay
+
+with extra("cli"):
+    from matplotlib.figure import Figure
 
 Watch = Callable[[RoundState, int], None]
 

@@ -10,7 +10,7 @@ far behind, the one that is done earlier leaves its GPUs earlier.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from copter.problems.shockwave.ftf import POWER
 from copter.problems.shockwave.interface import RoundState, pack
 from copter.problems.shockwave.plan import Plan, PlanProblem, PlanShim
-from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver
+from copter.problems.shockwave.program import RelaxationProgram
+from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver, solve_relaxation
 from copter.problems.shockwave.waterfill import solve_waterfilling
 from copter.problems.shockwave.window import LAMBDA, Window, build_window
 
@@ -65,6 +66,34 @@ class Solve:
     jobs: int
     relaxation: Relaxation
     plan: Plan
+
+
+def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = None) -> RelaxationSolver:
+    """Return a fresh solver of the relaxation by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`~copter.problems.shockwave.names.RELAXATIONS`: ``copter`` keeps a program of the core
+        and solves it warm, ``water-filling`` is a method for this program alone, ``cvxpy`` calls Clarabel.
+    tolerance : float
+        Certified gap at which ``copter`` stops; the others have tolerances of their own.
+    threads : int, optional
+        Of ``copter``.
+
+    Raises
+    ------
+    ValueError
+        For any other name.
+    """
+    makers: dict[str, Callable[[], RelaxationSolver]] = {
+        "copter": lambda: RelaxationProgram(tolerance, threads),
+        "water-filling": lambda: solve_waterfilling,
+        "cvxpy": lambda: solve_relaxation,
+    }
+    if name not in makers:
+        raise ValueError(f"relaxation = {name!r}: must be one of {', '.join(makers)}")
+    return makers[name]()
 
 
 def plan_problem(window: Window) -> PlanProblem:

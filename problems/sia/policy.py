@@ -34,6 +34,7 @@ from copter.problems.sia.cluster import Cluster, Configuration
 from copter.problems.sia.columns import Choices, CostRow, RowCache, TemplateCache
 from copter.problems.sia.interface import InfeasibleRoundError, Job, Shim, SiaError, SiaRound
 from copter.problems.sia.jobs import NONE, JobTable
+from copter.problems.sia.modes import FREE, PINNED, REQUIRED, limits, modes, stay
 from copter.problems.sia.objective import Objective, restart_factor
 from copter.problems.sia.profiles import Profile
 from copter.program.program import ContinualProgram
@@ -42,8 +43,6 @@ from copter.solvers.features import Feature
 if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
-FREE, REQUIRED, PINNED = 0, 1, 2
-NO_LIMIT = -1
 _LEVELS = 1 << 32
 
 
@@ -267,8 +266,9 @@ class SiaPolicy:
         if self._nodes:
             self._apply_nodes()
         table, slots = self._table, self._table.slots()
-        mode = self._modes(slots, now)
-        limit = self._limits(slots)
+        mode, released = modes(table, slots, self.cluster, now)
+        self._released = [self._ids[slot] for slot in released.tolist()]
+        limit = limits(table, slots, self.cluster, self.scale_up_limit)
         row = table.source[slots] * _LEVELS + table.level[slots]
         changed = (row != table.sent_row[slots]) | (mode != table.sent_mode[slots])
         changed |= (limit != table.sent_limit[slots]) | (table.current[slots] != table.sent_current[slots])
@@ -327,19 +327,8 @@ class SiaPolicy:
     # ---- inside ----------------------------------------------------------------------------------
 
     def _stay(self) -> dict[Hashable, Configuration | None]:
-        """Take GPUs only from the last jobs to come, where there are fewer now; returns these jobs."""
-        table, configurations, left = self._table, self.cluster.configurations, dict(self.cluster.capacity)
-        changes: dict[Hashable, Configuration | None] = {}
-        for job, slot in sorted(self._slots.items(), key=lambda item: bool(table.sent_mode[item[1]] == FREE)):
-            if table.current[slot] < 0:
-                continue
-            held = configurations[int(table.current[slot])]
-            if held.gpus <= left[held.type]:
-                left[held.type] -= held.gpus
-            else:
-                table.current[slot] = NONE
-                changes[job] = None
-        return changes
+        """Jobs that lost their GPUs in a round without an answer."""
+        return {self._ids[slot]: None for slot in stay(self._table, self._slots.values(), self.cluster)}
 
     def _slot(self, job: Hashable) -> int:
         try:
@@ -370,44 +359,6 @@ class SiaPolicy:
                 self.program.add_resources(type, more)
             elif more < 0:
                 self.program.remove_resources(type, -more)
-
-    def _modes(self, slots: NDArray[np.int64], now: float) -> NDArray[np.int64]:
-        table = self._table
-        mode = np.where(table.reserved[slots], REQUIRED, FREE)
-        holds = table.current[slots] >= 0
-        restarting = holds & (table.restart_until[slots] > now)
-        fixed = holds & ~table.preemptible[slots]
-        mode[restarting | fixed] = PINNED
-        self._released = []
-        configurations, capacity = self.cluster.configurations, self.cluster.capacity
-        pinned = np.flatnonzero(mode == PINNED)
-        held = table.current[slots[pinned]]
-        types, gpus = configurations.type_index[held], configurations.gpus[held]
-        demand = np.bincount(types, gpus, len(configurations.types))
-        for k, name in enumerate(configurations.types):
-            over = demand[k] - capacity[name]
-            if over <= 0:
-                continue
-            free = pinned[(types == k) & ~fixed[pinned]]
-            free = free[np.argsort(-table.restart_until[slots[free]], kind="stable")]
-            freed = np.cumsum(configurations.gpus[table.current[slots[free]]])
-            if not freed.size or freed[-1] < over:
-                raise InfeasibleRoundError(
-                    f"GPU type {name!r}: {capacity[name]} GPUs, but its non-preemptible jobs hold "
-                    f"{demand[k] - freed[-1] if freed.size else demand[k]:.0f}"
-                )
-            free = free[: int(np.searchsorted(freed, over)) + 1]
-            mode[free] = np.where(table.reserved[slots[free]], REQUIRED, FREE)
-            self._released += [self._ids[slot] for slot in slots[free].tolist()]
-        return mode
-
-    def _limits(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Most GPUs of each job; pinned jobs have one too, for :meth:`_pick` may release them."""
-        if self.scale_up_limit is None:
-            return np.full(slots.size, NO_LIMIT)
-        current = self._table.current[slots]
-        held = np.where(current >= 0, self.cluster.configurations.gpus[current], 0)
-        return (held * self.scale_up_limit).astype(np.int64)
 
     def _row(self, slot: int) -> CostRow:
         source, level = int(self._table.source[slot]), int(self._table.level[slot])

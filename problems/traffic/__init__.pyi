@@ -26,7 +26,6 @@ from copter.problems.traffic.search import k_shortest_paths as k_shortest_paths
 from copter.problems.traffic.state import Check as Check
 from copter.problems.traffic.state import TrafficState as TrafficState
 from copter.problems.traffic.topology import DEFAULT_CAPACITY as DEFAULT_CAPACITY
-from copter.problems.traffic.topology import MissingPackageError as MissingPackageError
 from copter.problems.traffic.topology import Topology as Topology
 from copter.problems.traffic.topology import TopologyError as TopologyError
 from copter.problems.traffic.topology import load_topology as load_topology

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from copter.bench.rounds import SolverSettings, warm_up
@@ -17,9 +15,14 @@ from copter.cli.console import seconds
 from copter.cli.plots import over_time, round_times
 from copter.cli.run import CourseRun, print_figures
 from copter.cli.runfolder import RunFolder
+from copter.extras import extra
 from copter.problems.traffic.course import Instance, TrafficCourse
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
+
+with extra("cli"):
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
 
 _ROUND = {
     "round": "counts from 0",

@@ -17,15 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.linear_solver.python.model_builder_helper import (
-    ModelBuilderHelper,
-    ModelSolverHelper,
-    SolveStatus,
-)
-from ortools.pdlp import solve_log_pb2, solvers_pb2
-from ortools.pdlp.python import pdlp
 
 from copter.clock import Clock, check_for
+from copter.extras import extra
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, Layout, Outcome
@@ -34,6 +28,15 @@ from copter.solvers.native import run_apart
 from copter.solvers.settings import Setting, switch
 from copter.store.compiled import compile_program
 from copter.store.store import spread
+
+with extra("baselines"):
+    from ortools.linear_solver.python.model_builder_helper import (
+        ModelBuilderHelper,
+        ModelSolverHelper,
+        SolveStatus,
+    )
+    from ortools.pdlp import solve_log_pb2, solvers_pb2
+    from ortools.pdlp.python import pdlp
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
