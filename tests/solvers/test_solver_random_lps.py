@@ -8,6 +8,7 @@ from numpy_twins import INF, verify
 from strategies import KINDS, PlainProgram, PlainRequest, make_infeasible, make_unbounded, random_plain
 
 from copter import ProximalPoint
+from copter.solvers.proximal.solver import USUAL
 from copter.solvers.proximal.tuning import ProximalTuning, ScreeningTuning
 
 #: inner solver and the tolerance it is asked for, and then held to
