@@ -208,7 +208,9 @@ def kinds_of_columns(integrality: ArrayLike | None, n: int) -> NDArray[np.int32]
     from scipy.sparse import issparse
 
     if issparse(integrality):
-        raise EditError("integrality", "values", type(integrality).__name__, "`integrality` must be a dense array")
+        raise EditError(
+            "integrality", "values", type(integrality).__name__, "`integrality` must be a dense array"
+        )
     why = f"`integrality` must contain integers 0-3 and be broadcastable to `c.shape`. It has {n} columns"
     try:
         kinds = np.broadcast_to(np.asarray(0 if integrality is None else integrality, np.float64), (n,))

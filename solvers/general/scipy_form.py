@@ -100,7 +100,10 @@ def linprog(
     kinds = _kinds(method, x0, integrality, cost.size)
     if callback is not None:
         raise NotImplementedError("linprog: there is no callback; those of copter's solvers are of rounds")
-    upper_rows, equal_rows = rows("A_ub", A_ub, "b_ub", b_ub, cost.size), rows("A_eq", A_eq, "b_eq", b_eq, cost.size)
+    upper_rows, equal_rows = (
+        rows("A_ub", A_ub, "b_ub", b_ub, cost.size),
+        rows("A_eq", A_eq, "b_eq", b_eq, cost.size),
+    )
     lp = _program(cost, upper_rows, equal_rows, box(bounds, cost.size), kinds)
     settings = highs_options(options, LINPROG, OptimizeWarning)
     limits = [limit for limit in (deadline, settings.pop("time_limit", None)) if limit is not None]
@@ -143,7 +146,9 @@ def _kinds(method: str, x0: ArrayLike | None, integrality: ArrayLike | None, n: 
         warnings.warn(told, DeprecationWarning, stacklevel=3)
     if x0 is not None:
         vector("x0", x0)
-        warnings.warn("x0 is not used: every method begins from where it likes", OptimizeWarning, stacklevel=3)
+        warnings.warn(
+            "x0 is not used: every method begins from where it likes", OptimizeWarning, stacklevel=3
+        )
     kinds = kinds_of_columns(integrality, n)
     if kinds.any() and method != "highs":
         told = "Only `method='highs'` supports integer constraints. Ignoring `integrality`."
@@ -184,7 +189,12 @@ def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
     marginals: dict[str, Any] = dict(residual)
     if x is not None:
         left = lp.row_upper - lp.A @ x
-        residual = {"ineqlin": left[:n_upper], "eqlin": left[n_upper:], "lower": x - lp.lower, "upper": lp.upper - x}
+        residual = {
+            "ineqlin": left[:n_upper],
+            "eqlin": left[n_upper:],
+            "lower": x - lp.lower,
+            "upper": lp.upper - x,
+        }
     if y is not None:
         reduced = lp.c + lp.A.T @ y
         marginals = {
