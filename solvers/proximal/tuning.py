@@ -51,8 +51,8 @@ class SampleTuning:
         of the optimum after most changes (docs/algorithm.md)
     least_requests : in a sample, and at least one a row: fewer cannot know the price of every row
         (chosen)
-    largest_share : of the requests; where a sample would need more, all are as quick (chosen)
-    goal : gap of the sample: its prices at a sharper one are those of its own few requests (chosen)
+    largest_share : of the requests; where a sample would need more, all are as quick (-1%, 0%)
+    goal : gap of the sample: its prices at a sharper one are those of its own few requests (0%, -1%)
     """
 
     columns: int = 40_000
@@ -70,9 +70,9 @@ class StepsTuning:
     ----------
     cold_sigma, warm_sigma : first step lengths, as multiples of what a column typically gets over what it
         typically costs: without prices, and with those of the last round or of a sample
-        (+2%, +3%), (-5%, 0%)
+        (+3%, 0%), (-3%, +9%)
     growth : of sigma after a step that converged easily, and its inverse after one that did not
-        (-1%, +19%)
+        (0%, +23%)
     least_sigma, most_sigma : bounds on sigma in the same multiples (chosen)
     inner_limit : iterations of the inner solver for one step; half of them is easily (-12%, +15%)
     closeness : of the inner solver: share of the tolerance to which it meets rows (+2%, -3%)
