@@ -66,7 +66,7 @@ def is_kernel(function):
 
 
 def functions(path, tree):
-    """Name and lines of every function and method outside kernels, without the docstring, which must be long."""
+    """Name and lines of every function outside kernels, but for the docstring, which may be long."""
     waiting = [(tree, path + ":")]
     while waiting:
         scope, name = waiting.pop()

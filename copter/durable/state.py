@@ -1,4 +1,4 @@
-"""What a solver must be for its state to be saved with a program: a protocol, as nothing here needs solvers."""
+"""What a solver must be for its state to be saved with a program: a protocol, so that none is imported."""
 
 from __future__ import annotations
 
