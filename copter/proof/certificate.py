@@ -28,9 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.parallel import dot
-from copter.proof.measure import LooseColumns, measure, row_excess, size_of_gap
+from copter.proof.measure import measure, row_excess
 from copter.proof.pricing import Pricing, price
 from copter.proof.tangents import term_bound
+from copter.proof.units import LooseColumns, size_of_gap
 from copter.store.allocation import SparseX
 from copter.store.store import ConstraintStore
 from copter.store.view import view_of

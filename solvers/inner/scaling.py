@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.parallel import dot
-from copter.proof.measure import components, medians
+from copter.proof.units import components, medians
 from copter.store.store import EXACTLY
 
 _MEAN_PASSES, _RUIZ_PASSES = 4, 8
