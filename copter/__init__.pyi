@@ -4,9 +4,12 @@ from copter.errors import CopterError as CopterError
 from copter.errors import EditError as EditError
 from copter.errors import FileError as FileError
 from copter.errors import NoAllocationError as NoAllocationError
+from copter.errors import NotOptimalError as NotOptimalError
 from copter.errors import SettingError as SettingError
 from copter.errors import SolverError as SolverError
 from copter.errors import UnknownSolverError as UnknownSolverError
+from copter.errors import UnsupportedError as UnsupportedError
+from copter.extras import MissingExtraError as MissingExtraError
 from copter.metrics import Metrics as Metrics
 from copter.models.general_lp import GeneralLP as GeneralLP
 from copter.program.program import ContinualProgram as ContinualProgram
@@ -21,18 +24,20 @@ from copter.shims.choose_one import Rounded as Rounded
 from copter.shims.flow import FlowShim as FlowShim
 from copter.shims.flow import UtilisationShim as UtilisationShim
 from copter.solution import Allocation as Allocation
+from copter.solution import ColdStart as ColdStart
 from copter.solution import Ray as Ray
 from copter.solution import Solution as Solution
 from copter.solution import Status as Status
 from copter.solution import Timings as Timings
-from copter.solvers.base import SOLVERS as SOLVERS
 from copter.solvers.base import Solver as Solver
-from copter.solvers.base import make_solver as make_solver
+from copter.solvers.features import Feature as Feature
 from copter.solvers.general import linprog as linprog
 from copter.solvers.general import milp as milp
 from copter.solvers.general import read_mps as read_mps
 from copter.solvers.general import solve_lp as solve_lp
 from copter.solvers.proximal.solver import ProximalPoint as ProximalPoint
+from copter.solvers.registry import SOLVERS as SOLVERS
+from copter.solvers.registry import make_solver as make_solver
 from copter.terms.convex import ConvexTerm as ConvexTerm
 from copter.terms.convex import LogTerm as LogTerm
 

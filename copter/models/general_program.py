@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.models.blocks import find_blocks, no_blocks
 from copter.models.general_lp import GeneralLP, checked
 from copter.program.program import ContinualProgram
 from copter.proof.pricing import price
 from copter.solution import Solution
-from copter.solvers.general.blocks import find_blocks, no_blocks
 
 _FAR = 1e4
 """A bound at least so far below 0 is not shifted to 0; if the other is as far above, the column is split."""
@@ -110,7 +110,7 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
     lp : GeneralLP
     blocks : bool
         Whether rows that are sums of columns become sum rows of requests
-        (:mod:`copter.solvers.general.blocks`), not resources; without it every column is a request of its
+        (:mod:`copter.models.blocks`), not resources; without it every column is a request of its
         own.
 
     Raises
