@@ -80,6 +80,16 @@ class ChooseOneShim:
     def round(self, program: ContinualProgram, solution: Solution) -> Rounded:
         """Integral allocation near ``solution``.
 
+        Parameters
+        ----------
+        program : ContinualProgram
+        solution : Solution
+            Its answer as it is now.
+
+        Returns
+        -------
+        Rounded
+
         Raises
         ------
         CopterError

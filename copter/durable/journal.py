@@ -163,6 +163,15 @@ class Journal(WrittenProgram):
     def solve(self, *, deadline: float | None = None) -> Solution:
         """Solve the program as it is now with the journal's solver, and complete the round.
 
+        Parameters
+        ----------
+        deadline : float, optional
+            Seconds.
+
+        Returns
+        -------
+        Solution
+
         Raises
         ------
         CopterError

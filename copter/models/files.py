@@ -12,6 +12,14 @@ from copter.models.mps import load
 def read_mps(path: str | Path) -> GeneralLP:
     """Read an MPS (or LP) file, plain or gzipped; a maximisation becomes the minimisation of the negation.
 
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    GeneralLP
+
     Raises
     ------
     CopterError

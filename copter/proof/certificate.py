@@ -73,7 +73,16 @@ class Certificate:
     absolute: Residuals
 
     def within(self, tolerance: float) -> bool:
-        """Whether all relative residuals are at most ``tolerance``."""
+        """Whether all relative residuals are at most ``tolerance``.
+
+        Parameters
+        ----------
+        tolerance : float
+
+        Returns
+        -------
+        bool
+        """
         relative = self.relative
         return all(part <= tolerance for part in (relative.primal, relative.dual, relative.gap))  # NaN is not
 
@@ -96,6 +105,10 @@ def certify(
     pricing : Pricing, optional
         A pass at the same prices that was made anyway.
     threads : int, optional
+
+    Returns
+    -------
+    Certificate
     """
     return measured_certificate(store, x, y, pricing, threads=threads)[0]
 
