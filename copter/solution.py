@@ -72,7 +72,16 @@ class ColdStart(enum.StrEnum):
         return member
 
     def start(self, more: str = "") -> Start:
-        """The start of a solve that began cold for this reason, with more to say of it if there is."""
+        """The start of a solve that began cold for this reason, with more to say of it if there is.
+
+        Parameters
+        ----------
+        more : str
+
+        Returns
+        -------
+        Start
+        """
         return Start(False, self.sentence + more, self)
 
 
@@ -157,7 +166,16 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         return dense
 
     def nonzeros(self, request: Hashable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Columns and values of a request's nonzeros."""
+        """Columns and values of a request's nonzeros.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        columns, values : (k,) ndarrays
+        """
         first, last = np.searchsorted(self._x.slot, [self._slots[request], self._slots[request] + 1])
         return self._x.column[first:last], self._x.value[first:last]
 
@@ -267,7 +285,16 @@ class Solution:
         return self.relative.dual
 
     def is_optimal(self, tolerance: float) -> bool:
-        """Whether residuals and gap are all within a relative tolerance."""
+        """Whether residuals and gap are all within a relative tolerance.
+
+        Parameters
+        ----------
+        tolerance : float
+
+        Returns
+        -------
+        bool
+        """
         relative = self.relative
         parts = (relative.primal, relative.dual, relative.gap)
         return self.found and all(part <= tolerance for part in parts)  # NaN is not

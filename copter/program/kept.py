@@ -80,6 +80,10 @@ class Kept(Columns):
         terms : iterable of classes
             Classes of convex terms of your own that the program uses.
 
+        Returns
+        -------
+        ContinualProgram
+
         Raises
         ------
         FileError
