@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from copter.solution import Solution, Status
     from copter.solvers.base import make_solver
     from copter.solvers.general import linprog, milp, read_mps
+    from copter.solvers.general.cvxpy_solver import COPTER
     from copter.solvers.proximal.solver import ProximalPoint
     from copter.terms.convex import ConvexTerm, LogTerm
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "COPTER": "copter.solvers.general.cvxpy_solver",
     "ContinualProgram": "copter.program.program",
     "ConvexTerm": "copter.terms.convex",
     "CopterError": "copter.errors",
@@ -40,6 +42,7 @@ _HOMES = {
     "read_mps": "copter.solvers.general",
 }
 __all__ = [
+    "COPTER",
     "ContinualProgram",
     "ConvexTerm",
     "CopterError",

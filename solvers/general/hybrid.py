@@ -80,6 +80,8 @@ class Answer:
         Where x is a vertex that simplex ended at.
     solution : Solution, optional
         The solver's answer for what presolve left, if one ran.
+    warm_started : bool
+        Whether it came from a point that was given, or from the last round's.
     """
 
     status: Status
@@ -93,6 +95,7 @@ class Answer:
     iterations: int = 0
     basis: highspy.HighsBasis | None = None
     solution: Solution | None = None
+    warm_started: bool = False
 
 
 def own_share(general: GeneralProgram) -> float:
@@ -116,6 +119,7 @@ def solve_lp(
     presolve: bool = True,
     polish: bool = False,
     threads: int | None = None,
+    start: Vertex | None = None,
 ) -> Answer:
     """Solve a general LP; integral columns count as continuous ones.
 
@@ -134,6 +138,9 @@ def solve_lp(
     polish : bool
         Whether the answer is to be a vertex.
     threads : int, optional
+    start : Vertex, optional
+        Point and prices, and the basis if there is one, of a program of the same shape: HiGHS goes on from
+        them without presolve.  If that ends without an answer everything begins anew.
 
     Raises
     ------
@@ -149,7 +156,8 @@ def solve_lp(
         solver = make_solver(solver, tolerance=tolerance, threads=threads)
         if isinstance(solver, ProximalPoint):
             solver.hand_over = False  # alone means alone
-    return _Solve(checked(lp), solver, tolerance, deadline, polish, threads).run(presolve)
+    solve = _Solve(checked(lp), solver, tolerance, deadline, polish, threads)
+    return solve.run(presolve, start)
 
 
 def _setting(name: str, value: Any, check: Check[T]) -> T:
@@ -188,9 +196,17 @@ class _Solve:
     def took(self, part: str, since: float) -> None:
         self.seconds[part] = self.seconds.get(part, 0.0) + self.watch() - since
 
-    def run(self, presolve: bool) -> Answer:
-        answer = self._parts(presolve)
+    def run(self, presolve: bool, start: Vertex | None = None) -> Answer:
+        answer = None if start is None else self._from(start)
+        if answer is None:
+            answer = self._parts(presolve)
         return replace(answer, seconds=self.seconds, iterations=self.iterations, solution=self.solution)
+
+    def _from(self, start: Vertex) -> Answer | None:
+        """HiGHS' answer from a point of a program of the same shape; None if it knows none."""
+        answer = self._highs(self.lp, None, start)
+        ended = answer.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED, Status.DEADLINE)
+        return replace(answer, warm_started=True) if ended else None
 
     def _parts(self, presolve: bool) -> Answer:
         rest = None
@@ -211,7 +227,11 @@ class _Solve:
             done = own.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
             if (done or self.solver is not None) and not (self.polish and own.status is Status.OPTIMAL):
                 return own
-        return self._highs(left, rest, own)
+        near = own is not None and own.proof is not None and own.proof.worst <= _START_BELOW
+        answer = self._highs(left, rest, self.reached if near else None)
+        if own is not None and own.proof is not None and own.status is Status.OPTIMAL is not answer.status:
+            return replace(own, reason=f"{own.reason}; {answer.reason}")  # a polish that led nowhere
+        return answer
 
     def _own(self, left: GeneralLP, rest: Presolved | None) -> Answer:
         """The own solver's answer, or that of the one which was asked for, brought back and judged."""
@@ -235,11 +255,10 @@ class _Solve:
         back = self.reached if rest is None else rest.back(self.reached)
         return self._judged(solution.status, solution.reason, back, solver.name)
 
-    def _highs(self, left: GeneralLP, rest: Presolved | None, own: Answer | None) -> Answer:
-        """HiGHS' answer, from the own point if that is near enough."""
+    def _highs(self, left: GeneralLP, rest: Presolved | None, start: Vertex | None) -> Answer:
+        """HiGHS' answer, from a point if one is given."""
         begin = self.watch()
-        near = own is not None and own.proof is not None and own.proof.worst <= _START_BELOW
-        found = self._optimize(left, start=self.reached if near else None)
+        found = self._optimize(left, start=start)
         if found.found is None and found.status is not Status.DEADLINE:
             if found.status in (Status.INFEASIBLE, Status.UNBOUNDED):
                 self.took("highs", begin)
@@ -250,10 +269,7 @@ class _Solve:
         if back is not None and rest is not None:
             back = rest.back(back)
         self.took("highs", begin)
-        answer = self._sharper(self._judged(found.status, found.reason, back, "highs"))
-        if own is not None and own.proof is not None and own.status is Status.OPTIMAL is not answer.status:
-            return replace(own, reason=f"{own.reason}; {answer.reason}")  # a polish that led nowhere
-        return answer
+        return self._sharper(self._judged(found.status, found.reason, back, "highs"))
 
     def _sharper(self, answer: Answer) -> Answer:
         """The answer, or a better one from its basis by HiGHS at its least tolerance, if the proof failed.

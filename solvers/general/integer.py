@@ -28,7 +28,7 @@ _KEPT = 1e-5
 _STRAY = 1e-3
 """A column that is nearly 0 is judged as if it were this share of a typical one, as HiGHS has it."""
 _OPTIONS = {"disp": "output_flag", "node_limit": "mip_max_nodes"}
-_KNOWN = {"presolve", "time_limit", "mip_rel_gap", *_OPTIONS}
+_KNOWN = {"presolve", "time_limit", "mip_rel_gap", "threads", *_OPTIONS}
 _INTEGER, _SEMI_INTEGER = 1, 3
 
 
@@ -51,7 +51,7 @@ def milp(
         Default: every column at least 0.
     constraints : scipy.optimize.LinearConstraint, or the arguments of one, or a sequence of these, optional
     options : mapping, optional
-        ``disp, presolve, time_limit, node_limit, mip_rel_gap``; others are options of HiGHS.
+        ``disp, presolve, time_limit, node_limit, mip_rel_gap, threads``; others are options of HiGHS.
 
     Returns
     -------
@@ -123,7 +123,8 @@ def _result(status: Status, reason: str, **known: Any) -> OptimizeResult:
 
 
 def _branch_and_bound(lp: GeneralLP, kinds: NDArray[np.int32], settings: Mapping[str, Any]) -> highspy.Highs:
-    highs = engine(None, **settings)
+    rest = dict(settings)
+    highs = engine(rest.pop("threads", None), **rest)
     pass_lp(highs, lp, kinds)
     run(highs)
     return highs
