@@ -41,8 +41,8 @@ _WHOLE = ("tolerance", "deadline", "threads", "presolve")
 _OF_CVXPY = "use_quad_obj"
 """An option of cvxpy's compilation that it hands on."""
 _INACCURATE = 1e-3
-"""Relative violation up to which a point is handed out where a limit ended the solve, and residuals and gap up
-to which it is where they are larger than wanted."""
+"""Relative violation up to which a point is handed out where a limit ended the solve, and residuals and gap
+up to which it is where they are larger than wanted."""
 _ENDED = {
     Status.OPTIMAL: s.OPTIMAL,
     Status.INFEASIBLE: s.INFEASIBLE,

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.models.boxed import boxed
 from copter.models.general_lp import GeneralLP, checked
 from copter.program.program import ContinualProgram
 from copter.proof.pricing import price
 from copter.solution import Solution
 from copter.solvers.general.blocks import find_blocks, no_blocks
-
-_FAR = 1e4
-"""A bound at least so far below 0 is not shifted to 0; if the other is as far above, the column is split."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,8 @@ class GeneralProgram:
     source : GeneralLP
     origin : (k,) ndarray
         Column of the LP that each column of the program stands for, request after request.
+    order : (k,) ndarray
+        Column of :func:`copter.models.boxed.boxed` that it is.
     sign : (k,) ndarray
         +1, or -1 where the column was mirrored.
     shift : (n,) ndarray
@@ -48,6 +48,7 @@ class GeneralProgram:
     program: ContinualProgram
     source: GeneralLP
     origin: NDArray[np.int64]
+    order: NDArray[np.int64]
     sign: NDArray[np.float64]
     shift: NDArray[np.float64]
     constant: float
@@ -71,14 +72,18 @@ class GeneralProgram:
         """Values of the LP's columns, (n,); NaN if the solution has no allocation."""
         if not solution.found:
             return np.full(self.shift.size, np.nan)
+        moved = self.sign * self.values(solution)
+        return self.shift + np.bincount(self.origin, moved, self.shift.size)
+
+    def values(self, solution: Solution) -> NDArray[np.float64]:
+        """Values of the program's columns, (k,)."""
         table, slots = self.program.store.requests, self.program.request_slots
         sizes = table.n_columns[slots]
         start = np.zeros(table.size, np.int64)
         start[slots] = np.cumsum(sizes) - sizes
-        which = start[solution.nonzeros.slot] + solution.nonzeros.column
-        x = self.shift.copy()
-        np.add.at(x, self.origin[which], self.sign[which] * solution.nonzeros.value)
-        return x
+        values = np.zeros(self.origin.size)
+        values[start[solution.nonzeros.slot] + solution.nonzeros.column] = solution.nonzeros.value
+        return values
 
     def prices(self, solution: Solution) -> NDArray[np.float64]:
         """Prices of the LP's rows, (m,): those of blocks are what the sum row of the request is worth."""
@@ -119,19 +124,11 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
         As :func:`copter.models.general_lp.checked`.
     """
     lp = checked(lp)
-    n, lower, upper = lp.c.size, lp.lower, lp.upper
-    split = (lower <= -_FAR) & (upper >= _FAR)
-    mirrored = ~split & (lower <= -_FAR) & (abs(upper) < abs(lower))
-    shift = np.where(split, 0.0, np.where(mirrored, upper, lower))
-    origin = np.concatenate((np.arange(n), np.flatnonzero(split)))
-    sign = np.concatenate((np.where(mirrored, -1.0, 1.0), -np.ones(int(split.sum()))))
-    width = np.concatenate((np.where(split, upper, upper - lower), -lower[split]))
-    moved = lp.A @ shift
-    row_lower, row_upper = lp.row_lower - moved, lp.row_upper - moved
-    A = lp.A[:, origin]
-    A.data = A.data * np.repeat(sign, np.diff(A.indptr))
-    integral = lp.integral[origin]
-    found = find_blocks(A.tocsr(), row_lower, row_upper, integral) if blocks else no_blocks(origin.size)
+    box = boxed(lp)
+    row_lower, row_upper, integral = box.row_lower, box.row_upper, lp.integral[box.origin]
+    found = no_blocks(box.origin.size)
+    if blocks:
+        found = find_blocks(box.A.tocsr(), row_lower, row_upper, integral)
     program = ContinualProgram()
     rows = np.setdiff1d(np.arange(row_lower.size), found.row)
     for i, high, low in zip(rows.tolist(), row_upper[rows].tolist(), row_lower[rows].tolist(), strict=True):
@@ -141,9 +138,8 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
     equation = (row_lower[found.row] == row_upper[found.row])[found.member] if found.row.size else single
     kind = 3 * integral + np.where(single, 2, np.where(equation, 1, 0))
     order = np.lexsort((found.member, kind))
-    origin, sign, width = origin[order], sign[order], width[order]
     kind, member = kind[order], found.member[order]
-    A = A[:, order][rows]
+    cost, width, A = box.cost[order], box.width[order], box.A[:, order][rows]
     request = np.full(found.row.size, -1)
     for each in np.unique(kind).tolist():
         part = np.flatnonzero(kind == each)
@@ -159,7 +155,7 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
             totals = (row_upper[found.row] / found.factor)[ends[begin]]
         program.add_requests(
             ids,
-            sign[part] * lp.c[origin[part]],
+            cost[part],
             np.diff(np.append(begin, part.size)),
             A[:, part],
             totals=totals,
@@ -167,5 +163,15 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
             upper=width[part],
             integral=each >= 3,
         )
-    constant = float(lp.c @ shift) + lp.offset
-    return GeneralProgram(program, lp, origin, sign, shift, constant, found.row, request, found.factor)
+    return GeneralProgram(
+        program,
+        lp,
+        box.origin[order],
+        order,
+        box.sign[order],
+        box.shift,
+        box.constant,
+        found.row,
+        request,
+        found.factor,
+    )
