@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from copter.solution import Solution, Status
     from copter.solvers.base import make_solver
     from copter.solvers.general import linprog, milp, read_mps
+    from copter.solvers.general.cvxpy_model import from_cvxpy
     from copter.solvers.general.cvxpy_solver import COPTER
     from copter.solvers.proximal.solver import ProximalPoint
     from copter.terms.convex import ConvexTerm, LogTerm
@@ -36,6 +37,7 @@ _HOMES = {
     "Status": "copter.solution",
     "Template": "copter.program.program",
     "UnknownSolverError": "copter.errors",
+    "from_cvxpy": "copter.solvers.general.cvxpy_model",
     "linprog": "copter.solvers.general",
     "make_solver": "copter.solvers.base",
     "milp": "copter.solvers.general",
@@ -55,6 +57,7 @@ __all__ = [
     "Status",
     "Template",
     "UnknownSolverError",
+    "from_cvxpy",
     "linprog",
     "make_solver",
     "milp",

@@ -215,7 +215,24 @@ def _continuous(lp: GeneralLP, kept: WarmLP, warm: bool, options: Mapping[str, A
     empty = crossed_column(lp)
     if empty is not None:
         return Result(s.INFEASIBLE, stats={"reason": f"the bounds of column {empty} leave no value"})
-    answer, why = kept.solve(lp, warm=warm, **options)
+    return result_of(lp, *kept.solve(lp, warm=warm, **options))
+
+
+def result_of(lp: GeneralLP, answer: Answer, warm_reason: str) -> Result:
+    """What an answer says in cvxpy's words.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    answer : Answer
+    warm_reason : str
+        What the warm start used, or why there was none.
+
+    Returns
+    -------
+    Result
+        An error where there is nothing to hand out.
+    """
     status = _status_of(answer)
     x, y = (answer.x, answer.y) if status in s.SOLUTION_PRESENT else (None, None)
     if status == s.INFEASIBLE and answer.ray is not None:
@@ -223,7 +240,7 @@ def _continuous(lp: GeneralLP, kept: WarmLP, warm: bool, options: Mapping[str, A
     stats = {
         "reason": answer.reason,
         "warm_started": answer.warm_started,
-        "warm_reason": why,
+        "warm_reason": warm_reason,
         "finished_by": answer.finished_by,
         "seconds": dict(answer.seconds),
         "proof": answer.proof,
@@ -234,7 +251,7 @@ def _continuous(lp: GeneralLP, kept: WarmLP, warm: bool, options: Mapping[str, A
 
 
 def _status_of(answer: Answer) -> str:
-    """cvxpy's status; an error where there is nothing to hand out."""
+    """The status that cvxpy has for an answer."""
     if answer.status in _ENDED:
         return str(_ENDED[answer.status])
     if answer.proof is None or not answer.proof.primal <= _INACCURATE:

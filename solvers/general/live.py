@@ -54,6 +54,11 @@ class LiveLP:
     ----------
     lp : GeneralLP
 
+    Attributes
+    ----------
+    general : GeneralProgram
+        The program with the way back to what folding left of the LP.
+
     Raises
     ------
     EditError
@@ -66,12 +71,12 @@ class LiveLP:
     @property
     def program(self) -> ContinualProgram:
         """The program; another one after an update that rebuilt it."""
-        return self._general.program
+        return self.general.program
 
     @property
     def n_blocks(self) -> int:
         """Number of rows that became sum rows of requests."""
-        return int(self._general.sums.size)
+        return int(self.general.sums.size)
 
     def update(self, lp: GeneralLP) -> Changes:
         """Make the program that of another LP by edits, or anew if its shape is another.
@@ -102,7 +107,7 @@ class LiveLP:
             resources=self._new_resources(box),
         )
         self._fold, self._box = fold, box
-        self._general = replace(self._general, source=fold.lp, shift=box.shift, constant=box.constant)
+        self.general = replace(self.general, source=fold.lp, shift=box.shift, constant=box.constant)
         return changes
 
     def point(self, solution: Solution) -> NDArray[np.float64]:
@@ -114,8 +119,8 @@ class LiveLP:
             Of the program as it is now; new coefficients of a request begin from it.
         """
         if solution.found:
-            self._values = self._general.values(solution)
-        return self._general.point(solution)
+            self._values = self.general.values(solution)
+        return self.general.point(solution)
 
     def prices(self, solution: Solution) -> NDArray[np.float64]:
         """Prices of the LP's rows, (m,), positive where ``row_upper`` is paid for.
@@ -125,7 +130,7 @@ class LiveLP:
         solution : Solution
             Of the program as it is now.
         """
-        return self._fold.prices(self._general.prices(solution))
+        return self._fold.prices(self.general.prices(solution))
 
     def bound(self, solution: Solution) -> float:
         """Certified bound on the LP's optimum.
@@ -135,21 +140,21 @@ class LiveLP:
         solution : Solution
             Of the program as it is now.
         """
-        return self._general.bound(solution)
+        return self.general.bound(solution)
 
     def _take(self, fold: Folded, box: Boxed) -> None:
         self._fold, self._box = fold, box
-        self._general = to_program(fold.lp, blocks=True)
+        self.general: GeneralProgram = to_program(fold.lp, blocks=True)
         table, slots = self.program.store.requests, self.program.request_slots
         sizes = table.n_columns[slots]
         self._end = np.cumsum(sizes)
         self._owner = np.repeat(np.arange(sizes.size), sizes)
-        self._resources = np.setdiff1d(np.arange(fold.kept.size), self._general.sums)
-        self._equation = box.row_lower[self._general.sums] == box.row_upper[self._general.sums]
+        self._resources = np.setdiff1d(np.arange(fold.kept.size), self.general.sums)
+        self._equation = box.row_lower[self.general.sums] == box.row_upper[self.general.sums]
         self._values: NDArray[np.float64] | None = None
 
     def _same_shape(self, fold: Folded, box: Boxed) -> bool:
-        old, sums = self._box, self._general.sums
+        old, sums = self._box, self.general.sums
         if not (
             np.array_equal(fold.kept, self._fold.kept)
             and np.array_equal(box.origin, old.origin)
@@ -163,14 +168,14 @@ class LiveLP:
         return bool(fits.all()) and not np.isin(moved, sums).any()
 
     def _new_costs(self, box: Boxed) -> int:
-        order = self._general.order
+        order = self.general.order
         requests = self._owners(box.cost[order] != self._box.cost[order])
         if requests.size:
             self.program.update_requests(requests.tolist(), costs=self._parts(box.cost[order], requests))
         return requests.size
 
     def _new_widths(self, box: Boxed) -> int:
-        order = self._general.order
+        order = self.general.order
         requests = self._owners(box.width[order] != self._box.width[order])
         if requests.size:
             upper = np.concatenate(self._parts(box.width[order], requests))
@@ -178,7 +183,7 @@ class LiveLP:
         return requests.size
 
     def _new_totals(self, box: Boxed) -> int:
-        general = self._general
+        general = self.general
         changed = box.row_upper[general.sums] != self._box.row_upper[general.sums]
         if changed.any():
             totals = (box.row_upper[general.sums] / general.factor)[changed]
@@ -196,14 +201,14 @@ class LiveLP:
 
     def _new_columns(self, box: Boxed) -> int:
         """Requests with new coefficients are edited one by one, each from its last allocation."""
-        order = self._general.order
+        order = self.general.order
         touched = np.diff((box.A - self._box.A).indptr) > 0
         requests = self._owners(touched[order])
         if not requests.size:
             return 0
         A = box.A[:, order]
         kept = np.ones(A.shape[0], np.bool_)
-        kept[self._general.sums] = False
+        kept[self.general.sums] = False
         for request in requests.tolist():
             last = int(self._end[request])
             first = int(self._end[request - 1]) if request else 0
