@@ -23,7 +23,7 @@ APART = ("t_store", "t_certify")
 QUALITY = ("gap", "primal_residual", "integral_gap", "churn", "iterations")
 
 ANSWERED = ("optimal", "infeasible", "unbounded", COMPLETE)
-_IN_PLACE = ("proximal", "highs_hot")
+_IN_PLACE = ("proximal.solver", "baselines.highs_hot")
 """Modules of the solvers that take a round's edits as such, and build nothing again."""
 
 

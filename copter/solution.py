@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError, NoAllocationError
-from copter.proof.certificate import NOTHING, Certificate, Residuals, SparseX, certify, right_signs
+from copter.proof.certificate import Certificate, Residuals, certify, right_signs
 from copter.proof.pricing import Pricing
+from copter.store.allocation import NOTHING, SparseX
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram

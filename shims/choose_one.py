@@ -30,9 +30,11 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.kernels import kernel
-from copter.proof.pricing import Pricing, dot, price, view_of
+from copter.parallel import dot
+from copter.proof.pricing import Pricing, price
 from copter.solution import check_roundable
 from copter.store.store import EXACTLY, ConstraintStore, spread
+from copter.store.view import view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram

@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.proof.certificate import SparseX
 from copter.shims.flow_passes import Passes, coefficients, column, worth_of
 from copter.solution import check_roundable
+from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, EXACTLY, ConstraintStore
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.proof.certificate import SparseX
-from copter.proof.pricing import chunk_bounds, run_chunks, view_of
+from copter.parallel import chunk_bounds, run_chunks
+from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, ConstraintStore
+from copter.store.view import view_of
 
 _DUST = 1e-12
 _STEPS = 4096

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted, check
 from copter.program.program import ContinualProgram
-from copter.proof.certificate import Certificate, SparseX
+from copter.proof.certificate import Certificate
 from copter.solution import UNKNOWN, Solution, Status, Timings, make_solution
 from copter.solvers.base import Solver, SolverState
 from copter.solvers.memory import LastX, LastY, churn_base
 from copter.solvers.proximal.solver import ProximalPoint, Starts
+from copter.store.allocation import SparseX
 from copter.store.compiled import effective_costs, pieces, row_positions, upper_bounds, usage_columns
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 

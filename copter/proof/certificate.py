@@ -23,48 +23,21 @@ rigorous up to rounding, as it always is for programs whose columns are all boun
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.parallel import dot
 from copter.proof.measure import LooseColumns, measure, row_excess, size_of_gap
-from copter.proof.pricing import Pricing, StoreView, dot, price, run_chunks, view_of
+from copter.proof.pricing import Pricing, price
 from copter.proof.tangents import term_bound
+from copter.store.allocation import SparseX
 from copter.store.store import ConstraintStore
+from copter.store.view import view_of
 from copter.terms.batch import TermBatch
-
-_CHUNK = 50_000
-"""Nonzeros whose usage is summed in one piece, about."""
-
 
 TRIFLE = 1e-9
 """Of the objective: what a reduced cost adds with a unit of its column; times the tolerance it is noise."""
-
-
-class SparseX(NamedTuple):
-    """Nonzeros of an allocation: request slot, column, value; ascending by slot and column."""
-
-    slot: NDArray[np.int64]
-    column: NDArray[np.int64]
-    value: NDArray[np.float64]
-
-    def where(self, keep: NDArray[np.bool_]) -> SparseX:
-        """The part of it that a mask keeps."""
-        return SparseX(self.slot[keep], self.column[keep], self.value[keep])
-
-
-NOTHING = SparseX(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-"""The allocation that is 0."""
-
-
-def merged(first: SparseX, second: SparseX) -> SparseX:
-    """Union of allocations of different requests."""
-    slot = np.concatenate((first.slot, second.slot))
-    order = np.argsort(slot, kind="stable")  # merges two ascending runs
-    column, value = (np.concatenate(pair)[order] for pair in zip(first[1:], second[1:], strict=True))
-    return SparseX(slot[order], column, value)
 
 
 @dataclass(frozen=True)
@@ -164,35 +137,3 @@ def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.fl
     rows = store.rows
     free = np.where(y > 0, np.isinf(rows.upper[: y.size]), (y < 0) & np.isinf(rows.lower[: y.size]))
     return np.where(free, 0.0, y)
-
-
-def row_activity(
-    store: ConstraintStore, x: SparseX, *, absolute: bool = False, threads: int | None = None
-) -> NDArray[np.float64]:
-    """A x, or |A| |x|, one entry a row slot (dropped rows: arbitrary)."""
-    view = view_of(store)
-    if absolute:
-        view = view._replace(value=abs(view.value))
-    value = abs(x.value) if absolute else x.value
-    bounds = np.linspace(0, x.slot.size, 2 + x.slot.size // _CHUNK).astype(np.int64)
-    n_rows = store.rows.size
-    parts = run_chunks(
-        lambda k: _activity(view, x.slot, x.column, value, bounds[k], bounds[k + 1], n_rows),
-        bounds.size - 1,
-        threads,
-    )
-    activity = np.zeros(n_rows)
-    for part in parts:
-        activity += part
-    return activity
-
-
-@kernel
-def _activity(view: StoreView, slot, column, value, begin, end, n_rows):  # type: ignore[no-untyped-def]
-    activity = np.zeros(n_rows)
-    for k in range(begin, end):
-        usage = view.usage[slot[k]]
-        pointer, entry = view.pointer_start[usage] + column[k], view.entry_start[usage]
-        for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + 1]):
-            activity[np.uint32(view.row[e])] += view.value[e] * value[k]
-    return activity

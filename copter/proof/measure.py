@@ -28,8 +28,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from copter.kernels import kernel
-from copter.proof.pricing import Pricing, StoreView, chunk_bounds, run_chunks, view_of
+from copter.parallel import chunk_bounds, run_chunks
+from copter.proof.pricing import Pricing
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.view import StoreView, view_of
 
 _MEAN_PASSES, _SAMPLE = 12, 16
 LITTLE = 1e-3

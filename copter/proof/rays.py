@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.certificate import TRIFLE, SparseX, row_activity
+from copter.proof.certificate import TRIFLE
 from copter.proof.measure import LooseColumns, row_units
 from copter.proof.pricing import price
 from copter.solution import Allocation, Ray
+from copter.store.allocation import SparseX, row_activity
 from copter.store.store import NO_TOTAL
 from copter.terms.batch import TermBatch
 

@@ -29,7 +29,7 @@ from copter.terms.batch import TermBatch
 from copter.terms.convex import Floats
 
 if TYPE_CHECKING:
-    from copter.proof.pricing import StoreView
+    from copter.store.view import StoreView
 
 _HULL_STEPS = 80
 _CLOSE = 1e-14

@@ -17,7 +17,7 @@ from copter.store.slabs import spread
 from copter.terms.convex import ConvexTerm, Floats, LogTerm
 
 if TYPE_CHECKING:
-    from copter.proof.certificate import SparseX
+    from copter.store.allocation import SparseX
     from copter.store.store import ConstraintStore
 
 

@@ -1,34 +1,5 @@
 """Shard load balancing: replicas of shards on servers, balanced loads, few movements a round."""
 
-from copter.problems.load_balancing.balancer import TOLERANCE, LoadBalancer
-from copter.problems.load_balancing.heuristic import greedy
-from copter.problems.load_balancing.milp import Exact, solve_exact
-from copter.problems.load_balancing.outcome import LoadBalancingError, Round, imbalance
-from copter.problems.load_balancing.pop import Parts, Pop
-from copter.problems.load_balancing.workload import (
-    MODES,
-    LoadTable,
-    WorkloadError,
-    read_loads,
-    write_loads,
-    zipf_loads,
-)
+from copter.lazy import attach
 
-__all__ = [
-    "MODES",
-    "TOLERANCE",
-    "Exact",
-    "LoadBalancer",
-    "LoadBalancingError",
-    "LoadTable",
-    "Parts",
-    "Pop",
-    "Round",
-    "WorkloadError",
-    "greedy",
-    "imbalance",
-    "read_loads",
-    "solve_exact",
-    "write_loads",
-    "zipf_loads",
-]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -42,10 +42,10 @@ from copter.problems.load_balancing.spread import (
     SpreadShim,
 )
 from copter.program.program import ContinualProgram, Template
-from copter.proof.certificate import SparseX
 from copter.solution import Solution, check_found
 from copter.solvers.base import Solver
 from copter.solvers.proximal.solver import ProximalPoint
+from copter.store.allocation import SparseX
 
 TOLERANCE = 0.05
 _LEAST_LOAD = 1e-4

@@ -4,49 +4,6 @@ A scheduler feeds events to a :class:`SiaPolicy` and asks it for a round; :class
 workload.
 """
 
-from copter.problems.sia.cluster import Cluster, Configuration, Configurations, GpuType, configurations
-from copter.problems.sia.files import ProfileError, read_cluster, read_profiles
-from copter.problems.sia.generator import Scenario, builtin_cluster, builtin_profiles, generate, read_scenario
-from copter.problems.sia.interface import InfeasibleRoundError, Job, PolicyError, Round
-from copter.problems.sia.policy import SiaPolicy
-from copter.problems.sia.profiles import CountProfile, Profile, ReplicaProfile, TableProfile
-from copter.problems.sia.records import JobResult, NodeChange, RoundRecord
-from copter.problems.sia.replay import CapacityError, Replay
-from copter.problems.sia.steady import SteadyReplay, record_rounds
-from copter.problems.sia.workload import JobSubmission, WorkloadError, read_workload, write_workload
+from copter.lazy import attach
 
-__all__ = [
-    "CapacityError",
-    "Cluster",
-    "Configuration",
-    "Configurations",
-    "CountProfile",
-    "GpuType",
-    "InfeasibleRoundError",
-    "Job",
-    "JobResult",
-    "JobSubmission",
-    "NodeChange",
-    "PolicyError",
-    "Profile",
-    "ProfileError",
-    "Replay",
-    "ReplicaProfile",
-    "Round",
-    "RoundRecord",
-    "Scenario",
-    "SiaPolicy",
-    "SteadyReplay",
-    "TableProfile",
-    "WorkloadError",
-    "builtin_cluster",
-    "builtin_profiles",
-    "configurations",
-    "generate",
-    "read_cluster",
-    "read_profiles",
-    "read_scenario",
-    "read_workload",
-    "record_rounds",
-    "write_workload",
-]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -10,12 +10,12 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.parallel import available_threads
 from copter.problems.traffic.cache import cache_folder, content_hash, load_paths, path_file, save_paths
 from copter.problems.traffic.disjoint import Residual, disjoint_from
 from copter.problems.traffic.paths import PathError, PathSet
 from copter.problems.traffic.topology import Topology
 from copter.problems.traffic.yen import Weighted, shortest_from
-from copter.proof.pricing import available_threads
 
 Weight: TypeAlias = Literal["hops", "inverse-capacity"]
 Pairs: TypeAlias = tuple[ArrayLike, ArrayLike]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
-from copter.proof.certificate import NOTHING, Certificate, SparseX, certify
+from copter.proof.certificate import Certificate, certify
 from copter.solution import (
     UNKNOWN,
     Solution,
@@ -35,6 +35,7 @@ from copter.solution import (
 from copter.solvers.base import ClockedSolver
 from copter.solvers.baselines.highs_rays import find_ray
 from copter.solvers.memory import LastX, churn_base
+from copter.store.allocation import NOTHING, SparseX
 from copter.store.compiled import refuse_terms
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.certificate import SparseX
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.inner.scaling import root_mean_square
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.solvers.rebuild import Copy
+from copter.store.allocation import SparseX
 from copter.store.compiled import effective_costs, upper_bounds
 from copter.store.store import NO_TOTAL
 

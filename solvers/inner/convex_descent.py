@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.pricing import dot
+from copter.parallel import dot
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.descent import CoordinateDescent, descend, make_feasible, row_activity
 from copter.solvers.inner.working_set import WorkingSet

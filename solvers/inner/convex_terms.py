@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.proof.pricing import dot
+from copter.parallel import dot
 from copter.proof.tangents import tangent_bound
 from copter.solvers.inner.convex_kernels import term_centres
 from copter.solvers.inner.scaling import root_mean_square

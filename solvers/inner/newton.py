@@ -32,7 +32,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.pricing import chunk_bounds, dot, run_chunks
+from copter.parallel import chunk_bounds, dot, run_chunks
 from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times, project_blocks
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.solvers.proximal.sampling import Sampler

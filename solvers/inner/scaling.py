@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
+from copter.parallel import dot
 from copter.proof.measure import components, medians
-from copter.proof.pricing import dot
 from copter.store.store import EXACTLY
 
 _MEAN_PASSES, _RUIZ_PASSES = 4, 8

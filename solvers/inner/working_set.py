@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.proof.certificate import TRIFLE, SparseX
-from copter.proof.pricing import KEEP_ALL, dot
+from copter.parallel import dot
+from copter.proof.certificate import TRIFLE
+from copter.proof.pricing import KEEP_ALL
 from copter.solvers.inner.scaling import levels, root_mean_square, scales, typical, weights, without_forced
+from copter.store.allocation import SparseX
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 
 _ROUNDING = 1e-14

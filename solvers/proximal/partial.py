@@ -24,11 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.proof.certificate import SparseX, merged, row_activity
-from copter.proof.pricing import Pricing, chunk_bounds, run_chunks, view_of
+from copter.parallel import chunk_bounds, run_chunks
+from copter.proof.pricing import Pricing
 from copter.solvers.inner.working_set import Held, gather, union
 from copter.solvers.proximal.steps import Budget, run_steps
+from copter.store.allocation import SparseX, merged, row_activity
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
+from copter.store.view import view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram

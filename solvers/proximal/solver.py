@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
-from copter.proof.certificate import NOTHING, Certificate, SparseX, certify
+from copter.proof.certificate import Certificate, certify
 from copter.proof.pricing import KEEP_ALL, Pricing, price
 from copter.proof.rays import farkas_ray
 from copter.solution import UNKNOWN, Ray, Solution, Status, Timings, make_solution
@@ -47,6 +47,7 @@ from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.sampling import Sampler
 from copter.solvers.proximal.steps import COLD_SIGMA, WARM_SIGMA, Budget, StepsResult, run_steps
 from copter.solvers.settings import Setting, count, function, one_of, switch
+from copter.store.allocation import NOTHING, SparseX
 from copter.store.store import NO_TOTAL, spread
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock
-from copter.proof.certificate import SparseX
-from copter.proof.pricing import dot
+from copter.parallel import dot
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray
 from copter.solvers.inner.convex_descent import ConvexDescent
@@ -28,6 +27,7 @@ from copter.solvers.inner.log_descent import LogDescent
 from copter.solvers.inner.log_newton import LogNewton, fits
 from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
+from copter.store.allocation import SparseX
 from copter.terms.batch import TermBatch
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from strategies import PlainProgram, PlainRequest, random_plain
 from test_determinism import edit, large
 
 from copter import ContinualProgram, ProximalPoint, Solution, Status
-from copter.proof.certificate import NOTHING, SparseX
+from copter.store.allocation import NOTHING, SparseX
 from copter.store.compiled import compile_program
 
 ROUNDS, CHECK_EVERY = 10_000, 500

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import coo_array, csc_array, csr_array, random_array
 
 from copter import ContinualProgram, EditError
-from copter.solvers import proximal
+from copter.solvers.proximal import solver as proximal
 from copter.store.compiled import compile_program
 
 INF = np.inf

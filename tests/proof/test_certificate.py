@@ -10,8 +10,9 @@ from numpy_twins import INF, certificate, reference
 from strategies import KINDS, PlainProgram, PlainRequest, random_plain
 
 from copter import ContinualProgram, ProximalPoint, Status
-from copter.proof.certificate import SparseX, certify, row_activity
+from copter.proof.certificate import certify
 from copter.solution import CHURN_THRESHOLD, Solution, churn, dense_to_sparse
+from copter.store.allocation import SparseX, row_activity
 
 NOTHING = SparseX(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 

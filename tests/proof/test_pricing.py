@@ -9,7 +9,8 @@ from scipy.optimize import minimize
 from strategies import KINDS, PlainProgram, random_plain
 
 from copter import ContinualProgram
-from copter.proof.pricing import KEEP_ALL, chunk_bounds, price, run_chunks
+from copter.parallel import chunk_bounds, run_chunks
+from copter.proof.pricing import KEEP_ALL, price
 from copter.solvers.inner.descent import descend, make_feasible, row_activity
 from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times

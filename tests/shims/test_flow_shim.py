@@ -8,9 +8,9 @@ from networks import best_flow, incidence, line, membership, networks, volumes_f
 
 from copter import ContinualProgram, CopterError, make_solver
 from copter.problems.traffic.model import TrafficEngineering
-from copter.proof.certificate import SparseX
 from copter.shims.flow import FlowShim, UtilisationShim
 from copter.solution import Status, Timings, make_solution
+from copter.store.allocation import SparseX
 
 
 def claimed(traffic, path_flows, y=None):

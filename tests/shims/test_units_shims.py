@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from copter import ContinualProgram, CopterError, make_solver
 from copter.problems.load_balancing.spread import Fleet, Placement, PlacementError, SpreadShim
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
-from copter.proof.certificate import SparseX
 from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim
 from copter.solution import Status, Timings, make_solution
+from copter.store.allocation import SparseX
 
 powers = st.integers(-30, 30).map(lambda k: 2.0**k)
 seeds = st.integers(0, 2**32)

@@ -349,7 +349,7 @@ def test_deadline_gives_an_answer_with_its_gap_or_none(name):
 @pytest.mark.parametrize("order", [("highs", "ortools_lp"), ("ortools_lp", "highs")])
 def test_highs_and_ortools_in_one_process(order):
     code = "\n".join(
-        [f"import copter.solvers.{module}" for module in order]
+        [f"import copter.solvers.baselines.{module}" for module in order]
         + [
             "from copter.program.program import ContinualProgram",
             "from copter.solvers.base import make_solver",

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from copter import ContinualProgram, ConvexTerm, CopterError, EditError, LogTerm, Status, make_solver
-from copter.proof.certificate import NOTHING, certify
+from copter.proof.certificate import certify
 from copter.proof.pricing import price
 from copter.solution import Solution
-from copter.solvers import steps
+from copter.solvers.proximal import steps
+from copter.store.allocation import NOTHING
 from copter.terms.batch import TermBatch
 
 INF = np.inf

@@ -14,8 +14,9 @@ from scipy.sparse import csc_array
 from strategies import random_plain
 
 from copter import ContinualProgram, ProximalPoint, Status
+from copter.parallel import chunk_bounds
 from copter.proof.certificate import certify
-from copter.proof.pricing import chunk_bounds, price
+from copter.proof.pricing import price
 from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.working_set import gather
 
@@ -96,7 +97,7 @@ def test_threads_and_processes_do_not_matter():
         result = subprocess.run(
             [sys.executable, "-c", code],
             cwd=Path(__file__).parent,
-            env=os.environ | {"PYTHONHASHSEED": seed},
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
             check=False,

@@ -6,8 +6,8 @@ from numpy_twins import verify
 from strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
 from copter import ContinualProgram, Status
-from copter.solvers import highs_hot
 from copter.solvers.base import make_solver
+from copter.solvers.baselines import highs_hot
 from copter.solvers.baselines.highs_start import first_basis
 from copter.store.compiled import compile_program
 

@@ -12,7 +12,7 @@ from scipy.sparse import csc_array
 
 from copter import ContinualProgram
 from copter.clock import Clock, Interrupted, check, ctrl_c_cancels, current, running
-from copter.proof.pricing import run_chunks
+from copter.parallel import run_chunks
 from copter.solution import Status
 from copter.solvers.base import SOLVERS, make_solver
 from copter.solvers.native import run_apart

@@ -6,11 +6,11 @@ from scipy.optimize import linprog
 
 from copter.problems.load_balancing.scenario import Scenario
 from copter.program.program import ContinualProgram
-from copter.solvers import proximal
 from copter.solvers.base import make_solver
 from copter.solvers.inner.descent import CoordinateDescent
 from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.working_set import gather
+from copter.solvers.proximal import solver as proximal
 from copter.solvers.proximal.sampling import Sampler
 from copter.store.compiled import compile_program
 

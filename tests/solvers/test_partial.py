@@ -7,11 +7,12 @@ from strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
 from copter import ContinualProgram, make_solver
 from copter.clock import Clock
-from copter.proof.certificate import NOTHING, row_activity
 from copter.proof.pricing import price
-from copter.solvers import partial, proximal
+from copter.solvers.proximal import partial
+from copter.solvers.proximal import solver as proximal
 from copter.solvers.proximal.partial import PartialSteps, _threshold
 from copter.solvers.proximal.steps import Budget
+from copter.store.allocation import NOTHING, row_activity
 
 
 def flows(rng, requests=400, rows=12, relation="<="):

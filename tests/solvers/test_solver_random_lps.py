@@ -8,7 +8,7 @@ from numpy_twins import INF, verify
 from strategies import KINDS, PlainProgram, PlainRequest, make_infeasible, make_unbounded, random_plain
 
 from copter import ProximalPoint
-from copter.solvers import proximal
+from copter.solvers.proximal import solver as proximal
 
 #: inner solver and the tolerance it is asked for, and then held to
 INNERS = [("newton", 1e-6), ("cd", 1e-4), ("auto", 1e-6)]

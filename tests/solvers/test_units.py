@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from magnitudes import UNITS, WILD, trial
 
 from copter import ContinualProgram, Status, linprog, make_solver
-from copter.proof.certificate import NOTHING, Certificate, Residuals, certify
+from copter.proof.certificate import Certificate, Residuals, certify
 from copter.proof.rays import farkas_ray
 from copter.shims.choose_one import ChooseOneShim
+from copter.store.allocation import NOTHING
 
 HONEST = ("numerical_error", "iteration_limit")
 """Figures of all magnitudes side by side may be too much for double precision; saying so is no fault."""

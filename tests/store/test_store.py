@@ -7,7 +7,8 @@ import pytest
 from scipy.sparse import csc_array
 from strategies import PlainProgram, PlainRequest
 
-from copter import ContinualProgram, edits
+from copter import ContinualProgram
+from copter.store import edits
 from copter.store.compiled import compile_program
 from copter.store.slabs import Pool, Table, places, spread
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore

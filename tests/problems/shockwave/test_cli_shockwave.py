@@ -12,14 +12,13 @@ from shockwave_cases import windows
 from test_shockwave_plan import brute_force
 from typer.testing import CliRunner
 
-from copter.bench import shockwave as bench
 from copter.bench.rounds import Measured, SolverSettings
-from copter.cli import shockwave as cli
 from copter.cli.main import app
 from copter.problems.shockwave import (
     BASELINES,
     Settings,
     build_window,
+    cli,
     generate,
     make_baseline,
     plan_problem,
@@ -28,6 +27,7 @@ from copter.problems.shockwave import (
     solve_waterfilling,
     write_jobs,
 )
+from copter.problems.shockwave import course as bench
 from copter.problems.shockwave.ftf import PREDICTORS
 from copter.problems.shockwave.instances import busy_rounds
 from copter.problems.shockwave.milp import ExactPlan, solve_milp

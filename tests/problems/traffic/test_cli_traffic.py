@@ -11,11 +11,10 @@ import pytest
 from networks import best_flow, line
 from typer.testing import CliRunner
 
-from copter.bench import traffic as bench
 from copter.bench.rounds import SolverSettings, measure
-from copter.cli import traffic as cli
 from copter.cli.main import app
-from copter.problems.traffic import MODELS, load_topology, make_matrix
+from copter.problems.traffic import MODELS, cli, load_topology, make_matrix
+from copter.problems.traffic import course as bench
 from copter.problems.traffic.course import Event, Instance, events_of, make_instance, prepare
 from copter.problems.traffic.report import draw_network
 

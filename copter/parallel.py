@@ -1,0 +1,89 @@
+"""Work in chunks on threads: the same chunks, and the same result, whatever the number of threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.clock import current
+
+_CHUNKS = 32
+_CHUNK_WORK = 50_000
+
+
+def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bounds of chunks of about equal weight; their number depends on the weights alone."""
+    running = np.cumsum(weights)
+    total = int(running[-1]) if running.size else 0
+    chunks = min(_CHUNKS, 1 + total // _CHUNK_WORK)
+    targets = np.arange(1, chunks) * (total / chunks)
+    return np.concatenate(([0], np.searchsorted(running, targets), [weights.size]))
+
+
+def dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Inner product, summed in one fixed order; BLAS' depends on its threads, and they fight with ours."""
+    return float(np.sum(a * b))
+
+
+def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> list[Any]:
+    """Results of ``task(0) .. task(count - 1)``, in order; kernels release the GIL.
+
+    Between tasks the solve's clock is looked at (:mod:`copter.clock`).  No task is under way when this ends,
+    whatever ends it: what they read may change then.
+    """
+    clock = current()
+    workers = min(count, threads or available_threads())
+    results: list[Any] = [None] * count
+    ended = False
+
+    def work(worker: int) -> None:
+        for k in range(worker, count, workers):
+            if ended:
+                break
+            if clock is not None:
+                clock.check()
+            results[k] = task(k)
+
+    if workers == 1:
+        work(0)
+        return results
+    futures = [_pool(workers).submit(work, worker) for worker in range(workers)]
+    try:
+        for future in futures:
+            future.result()
+    finally:
+        ended = True
+        _wait_for(futures)
+    return results
+
+
+def _wait_for(futures: list[Future[None]]) -> None:
+    """Wait until all have ended; a Ctrl-C in between waits with us."""
+    interrupted = False
+    while not all(future.done() for future in futures):
+        try:
+            wait(futures)
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def available_threads() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="copter")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork: the child makes its own pool
+    os.register_at_fork(after_in_child=_pool.cache_clear)

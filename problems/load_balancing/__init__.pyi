@@ -1,0 +1,16 @@
+from copter.problems.load_balancing.balancer import TOLERANCE as TOLERANCE
+from copter.problems.load_balancing.balancer import LoadBalancer as LoadBalancer
+from copter.problems.load_balancing.heuristic import greedy as greedy
+from copter.problems.load_balancing.milp import Exact as Exact
+from copter.problems.load_balancing.milp import solve_exact as solve_exact
+from copter.problems.load_balancing.outcome import LoadBalancingError as LoadBalancingError
+from copter.problems.load_balancing.outcome import Round as Round
+from copter.problems.load_balancing.outcome import imbalance as imbalance
+from copter.problems.load_balancing.pop import Parts as Parts
+from copter.problems.load_balancing.pop import Pop as Pop
+from copter.problems.load_balancing.workload import MODES as MODES
+from copter.problems.load_balancing.workload import LoadTable as LoadTable
+from copter.problems.load_balancing.workload import WorkloadError as WorkloadError
+from copter.problems.load_balancing.workload import read_loads as read_loads
+from copter.problems.load_balancing.workload import write_loads as write_loads
+from copter.problems.load_balancing.workload import zipf_loads as zipf_loads
