@@ -68,6 +68,17 @@ class LiveLP:
     def __init__(self, lp: GeneralLP) -> None:
         self._take(*_prepared(lp))
 
+    def _take(self, fold: Folded, box: Boxed) -> None:
+        self._fold, self._box = fold, box
+        self.general: GeneralProgram = to_program(fold.lp, blocks=True)
+        table, slots = self.program.store.requests, self.program.request_slots
+        sizes = table.n_columns[slots]
+        self._end = np.cumsum(sizes)
+        self._owner = np.repeat(np.arange(sizes.size), sizes)
+        self._resources = np.setdiff1d(np.arange(fold.kept.size), self.general.sums)
+        self._equation = box.row_lower[self.general.sums] == box.row_upper[self.general.sums]
+        self._values: NDArray[np.float64] | None = None
+
     @property
     def program(self) -> ContinualProgram:
         """The program; another one after an update that rebuilt it."""
@@ -141,17 +152,6 @@ class LiveLP:
             Of the program as it is now.
         """
         return self.general.bound(solution)
-
-    def _take(self, fold: Folded, box: Boxed) -> None:
-        self._fold, self._box = fold, box
-        self.general: GeneralProgram = to_program(fold.lp, blocks=True)
-        table, slots = self.program.store.requests, self.program.request_slots
-        sizes = table.n_columns[slots]
-        self._end = np.cumsum(sizes)
-        self._owner = np.repeat(np.arange(sizes.size), sizes)
-        self._resources = np.setdiff1d(np.arange(fold.kept.size), self.general.sums)
-        self._equation = box.row_lower[self.general.sums] == box.row_upper[self.general.sums]
-        self._values: NDArray[np.float64] | None = None
 
     def _same_shape(self, fold: Folded, box: Boxed) -> bool:
         old, sums = self._box, self.general.sums
@@ -228,9 +228,7 @@ class LiveLP:
         """Requests that have one of some columns of the program."""
         return np.unique(self._owner[columns])
 
-    def _parts(
-        self, values: NDArray[np.float64], requests: NDArray[np.int64]
-    ) -> list[NDArray[np.float64]]:
+    def _parts(self, values: NDArray[np.float64], requests: NDArray[np.int64]) -> list[NDArray[np.float64]]:
         """Values of the columns of each of some requests."""
         ends = self._end[requests]
         starts = np.where(requests > 0, self._end[requests - 1], 0)

@@ -33,10 +33,15 @@ class WarmLP:
     """Solves one LP after the other, from the last answer where the shape is the same."""
 
     def __init__(self) -> None:
+        self._own = ProximalPoint(hand_over=False)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all answers."""
+        self._own.reset()
         self._shape: tuple[int, ...] = ()
         self._found: Vertex | None = None
         self._live: LiveLP | None = None
-        self._own = ProximalPoint(hand_over=False)
         self._failures = 0
 
     def solve(
@@ -101,7 +106,7 @@ class WarmLP:
         """Forget what is of no use for this LP; says why, or that there is nothing."""
         why = "no answer yet"
         if not warm:
-            self.__init__()  # type: ignore[misc]
+            self.reset()
             why = "warm start switched off"
         elif self._shape not in ((), lp.A.shape):
             self._found, self._failures = None, 0

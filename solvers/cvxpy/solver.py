@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import cvxpy.settings as s
 import numpy as np
@@ -22,7 +22,7 @@ from copter.errors import SettingError
 from copter.models.general_lp import GeneralLP, crossed_column
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.general.cvxpy_form import lp_of
+from copter.solvers.cvxpy.form import lp_of
 from copter.solvers.general.hybrid import Answer
 from copter.solvers.general.integer import milp
 from copter.solvers.general.warm import WarmLP
@@ -84,9 +84,9 @@ class CopterSolver(ConicSolver):
     vertex).
     """
 
-    MIP_CAPABLE: ClassVar[bool] = True
-    BOUNDED_VARIABLES: ClassVar[bool] = True
-    MI_SUPPORTED_CONSTRAINTS: ClassVar[list[type]] = ConicSolver.SUPPORTED_CONSTRAINTS
+    MIP_CAPABLE = True
+    BOUNDED_VARIABLES = True
+    MI_SUPPORTED_CONSTRAINTS = ConicSolver.SUPPORTED_CONSTRAINTS
 
     def __repr__(self) -> str:
         return "copter.COPTER"

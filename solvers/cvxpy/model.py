@@ -14,8 +14,8 @@ from cvxpy import Maximize, Problem
 from copter.errors import CopterError
 from copter.program.program import ContinualProgram
 from copter.solution import Solution
-from copter.solvers.general.cvxpy_form import lp_of
-from copter.solvers.general.cvxpy_solver import COPTER, result_of
+from copter.solvers.cvxpy.form import lp_of
+from copter.solvers.cvxpy.solver import COPTER, result_of
 from copter.solvers.general.hybrid import Answer
 from copter.solvers.general.live import Changes, LiveLP
 from copter.solvers.general.proof import prove
