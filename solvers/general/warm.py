@@ -8,6 +8,8 @@ other ends at a vertex, from which HiGHS' simplex goes on: by its primal kind if
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from copter.errors import EditError
@@ -25,14 +27,21 @@ _FROM = 1e7
 """Rows times nonzeros from which on the own solver is tried: HiGHS ends sooner on less."""
 _SHARPER = 0.1
 """Of the tolerance: what the own solver aims at, since the LP itself has other scales."""
-_FAILURES = 2
-"""After so many in a row the own solver is not tried again."""
+_PAUSE = 4
+"""After a failure of the own solver so many solves go by without it, after the next one that many squared."""
 
 
 class WarmLP:
-    """Solves one LP after the other, from the last answer where the shape is the same."""
+    """Solves one LP after the other, from the last answer where the shape is the same.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    patience : float
+        Times :func:`~copter.solvers.general.hybrid.own_share` that the own solver has before HiGHS takes over.
+    """
+
+    def __init__(self, patience: float = 1.0) -> None:
+        self.patience = patience
         self._own = ProximalPoint(hand_over=False)
         self.reset()
 
@@ -43,6 +52,7 @@ class WarmLP:
         self._found: Vertex | None = None
         self._live: LiveLP | None = None
         self._failures = 0
+        self._pause: float = 0
 
     def solve(
         self,
@@ -109,7 +119,7 @@ class WarmLP:
             self.reset()
             why = "warm start switched off"
         elif self._shape not in ((), lp.A.shape):
-            self._found, self._failures = None, 0
+            self._found, self._failures, self._pause = None, 0, 0
             why = "another shape than last time"
         self._shape = lp.A.shape
         return why
@@ -118,14 +128,17 @@ class WarmLP:
         self, lp: GeneralLP, tolerance: float, deadline: float | None, threads: int | None
     ) -> Answer | None:
         """The own solver's answer if it is optimal; None where there are no blocks, or it does not end."""
-        if self._failures >= _FAILURES or terms(lp) < _FROM:
+        if terms(lp) < _FROM:
+            return None
+        if self._pause:
+            self._pause -= 1
             return None
         watch = Stopwatch()
         live = self._updated(lp)
         if live is None:
             return None
         edited = watch()
-        limit = own_share(live.general)
+        limit = self.patience * own_share(live.general)
         limit = limit if deadline is None else min(limit, max(0.0, deadline - edited) / 2)
         self._own.tolerance, self._own.threads = _SHARPER * tolerance, threads
         solution = self._own.solve(live.program, deadline=limit)
@@ -133,6 +146,7 @@ class WarmLP:
         proof = prove(lp, x, y) if solution.found else None
         if proof is None or not proof.worst <= tolerance:
             self._failures += 1
+            self._pause = _PAUSE**self._failures
             return None
         self._failures = 0
         self._found = Vertex(x, y)
@@ -159,5 +173,5 @@ class WarmLP:
         except EditError:  # bounds that contradict each other: HiGHS finds the ray that proves it
             return None
         if not self._live.n_blocks:
-            self._live, self._failures = None, _FAILURES
+            self._live, self._pause = None, math.inf
         return self._live

@@ -128,6 +128,22 @@ def test_the_same_problem_again_takes_no_iterations():
     assert problem.solver_stats.extra_stats["warm_reason"] == "warm start switched off"
 
 
+def test_an_allocation_goes_on_from_its_last_point_when_parameters_change():
+    rng = np.random.default_rng(0)
+    x, room = cp.Variable((300, 10)), cp.Parameter(20, value=np.full(20, 6.0))
+    use, gain = rng.random((20, 300)), rng.random((300, 10))
+    use[use < 0.8] = 0
+    load = use @ cp.sum(x, axis=1)
+    constraints = [x >= 0, cp.sum(x, axis=1) <= 1, load <= room]
+    problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(gain, x))), constraints)
+    for tight, warm in ((1.0, False), (0.97, True), (1.01, True)):
+        room.value = room.value * tight
+        problem.solve(solver=copter.COPTER)
+        assert problem.solver_stats.extra_stats["warm_started"] == warm
+        fresh = cp.Problem(problem.objective, problem.constraints)
+        assert problem.value == pytest.approx(fresh.solve(solver=cp.HIGHS), rel=1e-5)
+
+
 def test_a_status_between_two_solves_is_right():
     limit, x = cp.Parameter(value=1.0), cp.Variable(2)
     problem = cp.Problem(cp.Minimize(cp.sum(x)), [x >= 0, x <= limit, x[0] + x[1] >= 1])
