@@ -37,7 +37,7 @@ class WarmLP:
     Parameters
     ----------
     patience : float
-        Times :func:`~copter.solvers.general.hybrid.own_share` that the own solver has before HiGHS takes over.
+        Times :func:`~copter.solvers.general.hybrid.own_share` that the own solver has before HiGHS.
     """
 
     def __init__(self, patience: float = 1.0) -> None:

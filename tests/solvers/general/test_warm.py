@@ -25,7 +25,7 @@ def dense_lp(seed, m=30, n=40):
     )
 
 
-def allocation(groups=300, wide=10, rows=30):
+def allocation(groups=600, wide=10, rows=30):
     """Blocks with sums of at most 1 and shared rows: large enough for the own solver."""
     rng = np.random.default_rng(0)
     n = groups * wide
