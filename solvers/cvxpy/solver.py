@@ -91,6 +91,9 @@ class CopterSolver(ConicSolver):
     def __repr__(self) -> str:
         return "copter.COPTER"
 
+    def __reduce__(self) -> str:
+        return NAME  # what cvxpy compiled goes with this very object, also in a copy
+
     def name(self) -> str:
         """Name in cvxpy's messages."""
         return NAME
@@ -151,7 +154,10 @@ class CopterSolver(ConicSolver):
         lp, watch = lp_of(data), Stopwatch()
         whole = bool(lp.integral.any())
         options = checked_options(solver_opts, whole)
-        if whole:
+        impossible = _impossible(lp)
+        if impossible:
+            result = Result(s.INFEASIBLE, stats={"reason": impossible})
+        elif whole:
             result = _whole(lp, options, verbose)
         else:
             kept = {} if solver_cache is None else solver_cache
@@ -211,10 +217,16 @@ def checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
     return found
 
 
-def _continuous(lp: GeneralLP, kept: WarmLP, warm: bool, options: Mapping[str, Any]) -> Result:
+def _impossible(lp: GeneralLP) -> str:
+    """What of an LP no number can be, in words; empty if there is nothing of the kind."""
     empty = crossed_column(lp)
     if empty is not None:
-        return Result(s.INFEASIBLE, stats={"reason": f"the bounds of column {empty} leave no value"})
+        return f"the bounds of column {empty} leave no value"
+    never = (lp.row_upper == -np.inf) | (lp.row_lower == np.inf)
+    return f"row {int(never.argmax())} is to be infinite" if never.any() else ""
+
+
+def _continuous(lp: GeneralLP, kept: WarmLP, warm: bool, options: Mapping[str, Any]) -> Result:
     return result_of(lp, *kept.solve(lp, warm=warm, **options))
 
 

@@ -45,6 +45,9 @@ class WarmLP:
         self._own = ProximalPoint(hand_over=False)
         self.reset()
 
+    def __reduce__(self) -> tuple[type[WarmLP], tuple[float]]:
+        return type(self), (self.patience,)  # a basis of HiGHS cannot be copied: a copy begins anew
+
     def reset(self) -> None:
         """Forget all answers."""
         self._own.reset()

@@ -1,6 +1,7 @@
 """copter.COPTER: cvxpy's own tests of solvers, statuses, duals and options."""
 
 import inspect
+import pickle
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -114,6 +115,22 @@ def test_the_bounds_of_a_variable_can_contradict_each_other():
     problem = cp.Problem(cp.Minimize(x))
     problem.solve(solver=copter.COPTER)
     assert problem.status == cp.INFEASIBLE
+
+
+@pytest.mark.parametrize("integer", [False, True])
+def test_a_row_that_no_number_meets_is_infeasible(integer):
+    x = cp.Variable(integer=integer)
+    problem = cp.Problem(cp.Minimize(x), [x >= 1, x <= -np.inf])
+    assert problem.solve(solver=copter.COPTER) == np.inf
+    assert problem.status == cp.INFEASIBLE
+
+
+def test_a_solved_problem_can_be_pickled():
+    problem = random_problem(4)
+    value = problem.solve(solver=copter.COPTER)
+    twin = pickle.loads(pickle.dumps(problem))
+    assert twin.solve(solver=copter.COPTER) == pytest.approx(value)
+    assert not twin.solver_stats.extra_stats["warm_started"]
 
 
 def test_the_same_problem_again_takes_no_iterations():
