@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import difflib
+from collections.abc import Hashable, Iterable
+from typing import Any
 
 
 class CopterError(Exception):
@@ -33,6 +35,10 @@ class EditError(CopterError, ValueError):
         return f"{self.subject!r}: {self.field} = {self.value!r}: {self.why}"
 
 
+class ArgumentTypeError(EditError, TypeError):
+    """An argument holds what is no number at all; a TypeError as well, as scipy raises it."""
+
+
 class SettingError(EditError):
     """A setting of a solver was rejected; its subject is the solver's name, its field the setting's."""
 
@@ -42,10 +48,35 @@ class ConcurrentUseError(CopterError, RuntimeError):
 
 
 class UnknownSolverError(CopterError, ValueError):
-    """A solver name that is not registered."""
+    """A solver name that is not registered, or whose solver cannot be loaded."""
 
 
-class NoAllocationError(CopterError, RuntimeError):
+class UnsupportedError(CopterError, ValueError):
+    """A program has something that the solver, or the function, cannot do."""
+
+
+class SolverError(CopterError, RuntimeError):
+    """A solver failed in a way that leaves no usable answer."""
+
+
+class NotOptimalError(SolverError):
+    """A solve with ``raise_error=True`` ended otherwise than optimal.
+
+    Attributes
+    ----------
+    solution : Solution
+        The answer, with its status, reason, and whatever allocation, bound and ray there are.
+    """
+
+    def __init__(self, solution: Any) -> None:
+        self.solution = solution
+        super().__init__(solution)
+
+    def __str__(self) -> str:
+        return f"not optimal: {self.solution.status}: {self.solution.reason}"
+
+
+class NoAllocationError(SolverError):
     """A solver's answer has no allocation (the program has none, or none was found in time): a missed round.
 
     Shims raise it instead of rounding an answer that does not exist.
@@ -65,10 +96,6 @@ class NoAllocationError(CopterError, RuntimeError):
         return f"there is no allocation: {self.status}: {self.reason}"
 
 
-class SolverError(CopterError, RuntimeError):
-    """A solver failed in a way that leaves no usable answer."""
-
-
 class FileError(CopterError, ValueError):
     """A snapshot, journal or recording that is damaged, incomplete or none of copter's.
 
@@ -86,3 +113,38 @@ class FileError(CopterError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.why}"
+
+
+class InputError(FileError):
+    """A file of inputs (jobs, loads, profiles) that cannot be used.
+
+    Attributes
+    ----------
+    path : str
+    where : str
+        Place in the file: a line, a job, a field.
+    why : str
+        What is wrong there.
+    """
+
+    def __init__(self, path: object, where: str, why: str) -> None:
+        super().__init__(path, why)
+        self.where = where
+        self.args = self.path, where, why
+
+    def __str__(self) -> str:
+        return f"{self.path}, {self.where}: {self.why}"
+
+
+def choices(wrong: str, known: Iterable[str]) -> str:
+    """Return what to say of a name that is none of the known ones: the nearest, and all.
+
+    Parameters
+    ----------
+    wrong : str
+    known : iterable of str
+    """
+    names = list(known)
+    near = difflib.get_close_matches(wrong, names, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"{hint}there are: {', '.join(names)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from copter.models.general_lp import GeneralLP
+from copter.models.highs_form import from_highs
 from copter.models.mps import load
 
 
@@ -16,6 +17,4 @@ def read_mps(path: str | Path) -> GeneralLP:
     CopterError
         The file is missing, cannot be read, has a NaN in it or is no linear program.
     """
-    from copter.solvers.general.presolve import from_highs
-
     return from_highs(load(Path(path)))

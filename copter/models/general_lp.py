@@ -33,6 +33,8 @@ class GeneralLP:
     integral : (n,) bool ndarray
     maximize : bool
         Whether c and offset are those of the negated objective of a maximisation.
+    column_names, row_names : tuple of str
+        One for each, or empty.
     """
 
     c: NDArray[np.float64]
@@ -44,6 +46,8 @@ class GeneralLP:
     offset: float
     integral: NDArray[np.bool_]
     maximize: bool = False
+    column_names: tuple[str, ...] = ()
+    row_names: tuple[str, ...] = ()
 
     def own_sense(self, cost: float) -> float:
         """Objective in the sense that the program was given in, for a value of c'x + offset."""
@@ -76,9 +80,7 @@ def checked(lp: GeneralLP) -> GeneralLP:
     row_lower, row_upper, lower, upper = map(as_bounds, (lp.row_lower, lp.row_upper, lp.lower, lp.upper))
     for name, low, high in (("column", lower, upper), ("row", row_lower, row_upper)):
         _check_bounds(name, low, high, "lower must be <= upper, not NaN, and either may be reached")
-    lower, upper = np.where(
-        lp.integral, (np.ceil(lower - _WHOLE), np.floor(upper + _WHOLE)), (lower, upper)
-    )
+    lower, upper = np.where(lp.integral, (np.ceil(lower - _WHOLE), np.floor(upper + _WHOLE)), (lower, upper))
     _check_bounds("column", lower, upper, "no whole number lies between the bounds")
     return replace(lp, A=A, row_lower=row_lower, row_upper=row_upper, lower=lower, upper=upper)
 
@@ -87,6 +89,7 @@ def crossed_column(lp: GeneralLP) -> int | None:
     """First column that has no value within its bounds; None if all have one."""
     lower, upper = np.ceil(lp.lower - _WHOLE), np.floor(lp.upper + _WHOLE)
     bad = np.where(lp.integral, lower > upper, lp.lower > lp.upper)
+    bad |= (lp.lower == np.inf) | (lp.upper == -np.inf)
     return int(bad.argmax()) if bad.any() else None
 
 

@@ -48,6 +48,15 @@ class ConvexTerm(ABC):
         self.image: Any = image if np.ndim(image) == 0 else np.array(image)
         self.parameters = dict(parameters)
 
+    def __repr__(self) -> str:
+        said = [f"{name}={value!r}" for name, value in self.parameters.items()]
+        image = (
+            self.image
+            if np.ndim(self.image) == 0
+            else np.array2string(self.image, threshold=6, separator=", ")
+        )
+        return f"{type(self).__name__}({', '.join([*said, f'image={image}'])})"
+
     @staticmethod
     @abstractmethod
     def value(t: Floats, *parameters: Floats) -> Floats:

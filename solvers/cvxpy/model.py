@@ -1,6 +1,6 @@
 """A cvxpy problem as a ContinualProgram that follows the problem's parameters.
 
-cvxpy compiles the problem to a linear program, :class:`~copter.solvers.general.live.LiveLP` keeps that as
+cvxpy compiles the problem to a linear program, :class:`~copter.models.live.LiveLP` keeps that as
 requests and resources.  A new value of a ``Parameter`` changes some of the compiled numbers; only those are
 edited, so that the next round of any of copter's solvers is warm.
 """
@@ -12,12 +12,12 @@ import numpy as np
 from cvxpy import Maximize, Problem
 
 from copter.errors import CopterError
+from copter.models.live import Changes, LiveLP
 from copter.program.program import ContinualProgram
 from copter.solution import Solution
 from copter.solvers.cvxpy.form import lp_of
 from copter.solvers.cvxpy.solver import COPTER, result_of
 from copter.solvers.general.hybrid import Answer
-from copter.solvers.general.live import Changes, LiveLP
 from copter.solvers.general.proof import prove
 
 

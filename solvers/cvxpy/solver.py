@@ -2,7 +2,7 @@
 
 cvxpy compiles a problem to ``min c'x`` over ``A x + s = b`` with s in cones; here those of linear programs.
 Continuous ones are solved by :class:`~copter.solvers.general.warm.WarmLP`, which cvxpy keeps with the problem
-from one solve to the next; those with integral columns by :func:`~copter.solvers.general.integer.milp`.
+from one solve to the next; those with integral columns by :func:`~copter.solvers.general.integer.branch_and_bound`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.cvxpy.form import lp_of
 from copter.solvers.general.hybrid import Answer
-from copter.solvers.general.integer import milp
+from copter.solvers.general.integer import branch_and_bound
 from copter.solvers.general.warm import WarmLP
 from copter.solvers.settings import share, switch, time_limit, workers
 
@@ -48,7 +48,6 @@ _ENDED = {
     Status.INFEASIBLE: s.INFEASIBLE,
     Status.UNBOUNDED: s.UNBOUNDED,
 }
-_SCIPY = {0: s.OPTIMAL, 1: s.USER_LIMIT, 2: s.INFEASIBLE, 3: s.UNBOUNDED, 4: s.SOLVER_ERROR}
 
 
 @dataclass(frozen=True)
@@ -275,32 +274,32 @@ def _status_of(answer: Answer) -> str:
 
 def _whole(lp: GeneralLP, options: Mapping[str, Any], verbose: bool) -> Result:
     watch = Stopwatch()
-    found = milp(
-        lp.c,
-        integrality=lp.integral.astype(np.int32),
-        bounds=(lp.lower, lp.upper),
-        constraints=(lp.A, lp.row_lower, lp.row_upper),
-        options={
-            "disp": verbose,
-            "mip_rel_gap": options.get("tolerance", 1e-6),
-            "time_limit": options.get("deadline"),
-            "threads": options.get("threads"),
-            "presolve": options.get("presolve", True),
-        },
-    )
-    status = _SCIPY[found.status]
-    if found.x is None and status in s.SOLUTION_PRESENT:
-        status = s.SOLVER_ERROR
+    settings = {
+        "output_flag": verbose,
+        "mip_rel_gap": options.get("tolerance", 1e-6),
+        "time_limit": options.get("deadline"),
+        "threads": options.get("threads"),
+        "presolve": options.get("presolve", True),
+    }
+    given = {name: value for name, value in settings.items() if value is not None}
+    found = branch_and_bound(lp, lp.integral.astype(np.int32), given)
+    usable = found.x is not None and found.status is not Status.NUMERICAL_ERROR
+    status = _ENDED.get(found.status, s.USER_LIMIT if usable else s.SOLVER_ERROR)
     stats = {
-        "reason": found.message,
+        "reason": found.reason,
         "warm_started": False,
         "warm_reason": "branch and bound begins anew",
-        "mip_gap": found.mip_gap,
-        "mip_dual_bound": found.mip_dual_bound,
+        "mip_gap": found.gap,
+        "mip_dual_bound": found.bound,
     }
-    nodes = found.mip_node_count or 0
-    x = found.x if status in s.SOLUTION_PRESENT else None
-    return Result(status, found.fun, x, iterations=nodes, seconds=watch(), stats=stats)
+    return Result(
+        status,
+        found.objective,
+        found.x if usable else None,
+        iterations=found.nodes or 0,
+        seconds=watch(),
+        stats=stats,
+    )
 
 
 COPTER = CopterSolver()

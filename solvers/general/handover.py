@@ -11,7 +11,9 @@ PILOT87 3.1 s, 10 s; QAP8 0.08 s, 0.5 s; but STOCFOR3 0.8 s, 0.2 s.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import highspy
 import numpy as np
@@ -34,7 +36,7 @@ LEAST = 1e-10
 class Run:
     """What a run of HiGHS gave: ``found`` where it has an answer, ``ray`` where it has one instead.
 
-    ``ray``: prices of an infeasible LP, (m,), in copter's sign, or the direction of an unbounded one, (n,).
+    ``iterations`` has those of ``crossover`` in it.  ``ray``: prices of an infeasible LP, (m,), in copter's sign, or the direction of an unbounded one, (n,).
     """
 
     status: Status
@@ -42,6 +44,7 @@ class Run:
     found: Vertex | None
     ray: NDArray[np.float64] | None
     iterations: int
+    crossover: int = 0
 
 
 def optimize(
@@ -52,6 +55,7 @@ def optimize(
     seconds: float = np.inf,
     tolerance: float = 1e-7,
     threads: int | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Run:
     """HiGHS without presolve, from a point if one is given.
 
@@ -66,18 +70,32 @@ def optimize(
         Limit.
     tolerance : float
         Of feasibility; HiGHS' own 1e-7 at most.
+    threads : int, optional
+    options : mapping, optional
+        Of HiGHS, before its own defaults and these here; ``solver`` only where it is not by simplex.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    SolverError
+        HiGHS knows no such option.
     """
     clock = Clock(seconds)
     feasibility = float(np.clip(tolerance, LEAST, 1e-7))
-    interior = start is None and not by_simplex and terms(lp) >= LARGE
-    highs = engine(
-        threads,
-        presolve="off",
-        solver="ipm" if interior else "simplex",
-        simplex_strategy=_strategy(start),
-        primal_feasibility_tolerance=feasibility,
-        dual_feasibility_tolerance=feasibility,
-    )
+    interior = start is None and terms(lp) >= LARGE
+    settings: dict[str, Any] = {
+        "solver": "ipm" if interior else "simplex",
+        "simplex_strategy": _strategy(start),
+        "primal_feasibility_tolerance": feasibility,
+        "dual_feasibility_tolerance": feasibility,
+    }
+    settings |= {"presolve": "off", **(options or {})}
+    if by_simplex or not lp.A.shape[0]:
+        settings["solver"] = "simplex"
+    highs = engine(threads, **settings)
     pass_lp(highs, lp)
     if start is not None:
         highs.setBasis(start.basis or likely_basis(lp, start.x, start.y))
@@ -99,8 +117,9 @@ def optimize(
             np.array(solution.col_value), -np.array(solution.row_dual), basis if basis.valid else None
         )
     info = highs.getInfo()
-    counts = (info.simplex_iteration_count, info.ipm_iteration_count, info.crossover_iteration_count)
-    return Run(status, reason, found, ray, sum(max(0, int(count)) for count in counts))
+    crossover = max(0, int(info.crossover_iteration_count))
+    counts = (info.simplex_iteration_count, info.ipm_iteration_count)
+    return Run(status, reason, found, ray, crossover + sum(max(0, int(count)) for count in counts), crossover)
 
 
 def _strategy(start: Vertex | None) -> int:

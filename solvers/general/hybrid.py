@@ -21,14 +21,15 @@ from numpy.typing import NDArray
 
 from copter.errors import SettingError
 from copter.models.general_lp import GeneralLP, checked
+from copter.models.general_program import GeneralProgram, to_program
 from copter.solution import Solution, Status
-from copter.solvers.base import Solver, Stopwatch, make_solver
+from copter.solvers.base import Solver, Stopwatch
 from copter.solvers.general.handover import LEAST, Run, optimize, terms
 from copter.solvers.general.presolve import Presolved, Vertex
-from copter.solvers.general.program import GeneralProgram, to_program
 from copter.solvers.general.proof import LPRay, Proof, falling, infeasible_ray, quietest, unbounded_ray
 from copter.solvers.proximal.solver import ProximalPoint
-from copter.solvers.settings import Check, share, time_limit
+from copter.solvers.registry import solver_entry
+from copter.solvers.settings import Check, setting_defaults, share, time_limit
 
 if TYPE_CHECKING:
     import highspy
@@ -75,7 +76,9 @@ class Answer:
     seconds : mapping of part to float
         "presolve", "copter" (or the other solver's name), "highs", "check", as far as they ran.
     iterations : int
-        Of the own solver and of simplex together.
+        Of the own solver and of HiGHS together.
+    crossover : int
+        Those of them that led HiGHS from an interior point to a vertex.
     basis : HighsBasis, optional
         Where x is a vertex that simplex ended at.
     solution : Solution, optional
@@ -93,6 +96,7 @@ class Answer:
     finished_by: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
     iterations: int = 0
+    crossover: int = 0
     basis: highspy.HighsBasis | None = None
     solution: Solution | None = None
     warm_started: bool = False
@@ -119,6 +123,7 @@ def solve_lp(
     presolve: bool = True,
     polish: bool = False,
     threads: int | None = None,
+    highs_options: Mapping[str, Any] | None = None,
     start: Vertex | None = None,
 ) -> Answer:
     """Solve a general LP; integral columns count as continuous ones.
@@ -127,8 +132,8 @@ def solve_lp(
     ----------
     lp : GeneralLP
     solver : str or Solver
-        ``"auto"`` for all parts; a name of :data:`~copter.solvers.base.SOLVERS`, or a solver, for that one
-        alone, which has its own tolerance and deadline if it is no name.
+        ``"auto"`` for all parts; a name of :data:`~copter.solvers.registry.SOLVERS`, or a solver, for that
+        one alone, which has its own tolerance and deadline if it is no name.
     tolerance : float
         Relative residuals and gap that an optimal answer is within; a solver's own if that is larger.
     deadline : float, optional
@@ -138,9 +143,15 @@ def solve_lp(
     polish : bool
         Whether the answer is to be a vertex.
     threads : int, optional
+    highs_options : mapping, optional
+        Options of HiGHS, by its names.  With its option ``solver`` ("simplex" or "ipm") HiGHS solves alone.
     start : Vertex, optional
         Point and prices, and the basis if there is one, of a program of the same shape: HiGHS goes on from
         them without presolve.  If that ends without an answer everything begins anew.
+
+    Returns
+    -------
+    Answer
 
     Raises
     ------
@@ -150,13 +161,15 @@ def solve_lp(
         The LP has a number that cannot be (:func:`copter.models.general_lp.checked`).
     UnknownSolverError
         No solver has this name.
+    SolverError
+        HiGHS refused an option.
     """
     tolerance, deadline = _setting("tolerance", tolerance, share), _setting("deadline", deadline, time_limit)
     if isinstance(solver, str) and solver != AUTO:
-        solver = make_solver(solver, tolerance=tolerance, threads=threads)
-        if isinstance(solver, ProximalPoint):
-            solver.hand_over = False  # alone means alone
-    solve = _Solve(checked(lp), solver, tolerance, deadline, polish, threads)
+        entry = solver_entry(solver, also=(AUTO,))
+        alone = {"hand_over": False} if "hand_over" in setting_defaults(entry.load()) else {}
+        solver = entry.make(tolerance=tolerance, threads=threads, **alone)
+    solve = _Solve(checked(lp), solver, tolerance, deadline, polish, threads, highs_options or {})
     return solve.run(presolve, start)
 
 
@@ -178,6 +191,7 @@ class _Solve:
         deadline: float | None,
         polish: bool,
         threads: int | None,
+        highs_options: Mapping[str, Any],
     ) -> None:
         self.lp = lp
         self.solver = None if isinstance(solver, str) else solver
@@ -185,9 +199,10 @@ class _Solve:
         self.limit = np.inf if deadline is None else deadline
         self.polish = polish
         self.threads = threads
+        self.options = highs_options
         self.watch = Stopwatch()
         self.seconds: dict[str, float] = {}
-        self.iterations = 0
+        self.iterations = self.crossover = 0
         self.solution: Solution | None = None
 
     def left(self) -> float:
@@ -200,7 +215,13 @@ class _Solve:
         answer = None if start is None else self._from(start)
         if answer is None:
             answer = self._parts(presolve)
-        return replace(answer, seconds=self.seconds, iterations=self.iterations, solution=self.solution)
+        return replace(
+            answer,
+            seconds=self.seconds,
+            iterations=self.iterations,
+            crossover=self.crossover,
+            solution=self.solution,
+        )
 
     def _from(self, start: Vertex) -> Answer | None:
         """HiGHS' answer from a point of a program of the same shape; None if it knows none."""
@@ -212,7 +233,8 @@ class _Solve:
         rest = None
         if presolve:
             begin = self.watch()
-            rest = Presolved(self.lp, **({"time_limit": self.limit} if self.limit < np.inf else {}))
+            limit = {"time_limit": self.limit} if self.limit < np.inf else {}
+            rest = Presolved(self.lp, **self.options, **limit)
             self.took("presolve", begin)
             if rest.claim is not None:
                 return self._without_optimum(rest.claim, "presolve")
@@ -222,7 +244,8 @@ class _Solve:
                 return found if self.solver is not None else self._sharper(found)
         left = self.lp if rest is None else rest.lp
         own = None
-        if self.solver is not None or _SECONDS_A_TERM * terms(left) >= _LEAST_SHARE:
+        own_part = "solver" not in self.options and _SECONDS_A_TERM * terms(left) >= _LEAST_SHARE
+        if self.solver is not None or own_part:
             own = self._own(left, rest)
             done = own.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
             if (done or self.solver is not None) and not (self.polish and own.status is Status.OPTIMAL):
@@ -259,7 +282,7 @@ class _Solve:
         """HiGHS' answer, from a point if one is given."""
         begin = self.watch()
         found = self._optimize(left, start=start)
-        if found.found is None and found.status is not Status.DEADLINE:
+        if found.found is None and found.status not in (Status.DEADLINE, Status.ITERATION_LIMIT):
             if found.status in (Status.INFEASIBLE, Status.UNBOUNDED):
                 self.took("highs", begin)
                 return self._without_optimum(found.status, "highs")
@@ -311,9 +334,23 @@ class _Solve:
             seconds=self.left(),
             tolerance=_SHARPER * self.tolerance if tolerance is None else tolerance,
             threads=self.threads,
+            options=self.options,
         )
         self.iterations += found.iterations
+        self.crossover += found.crossover
         return found
+
+    def _look(self, lp: GeneralLP) -> Run:
+        """HiGHS on an LP by a simplex that may show a ray; no part of the way to an answer."""
+        unlimited = {name: value for name, value in self.options.items() if not name.endswith("_limit")}
+        return optimize(
+            lp,
+            by_simplex=True,
+            seconds=self.left(),
+            tolerance=_SHARPER * self.tolerance,
+            threads=self.threads,
+            options=unlimited,
+        )
 
     def _judged(self, status: Status, reason: str, found: Vertex | None, by: str) -> Answer:
         """Answer with a proof; optimal within the tolerance, whatever made the solver stop, and only then."""
@@ -333,7 +370,7 @@ class _Solve:
     def _without_optimum(self, claim: Status, by: str, reason: str = "") -> Answer:
         """Infeasible or unbounded, with a ray if HiGHS finds one without presolve."""
         begin = self.watch()
-        rows = self._optimize(replace(self.lp, c=np.zeros(self.lp.c.size)), by_simplex=True)
+        rows = self._look(replace(self.lp, c=np.zeros(self.lp.c.size)))
         self.took("check", begin)
         reason = reason or f"{by} says so"
         if rows.status is Status.INFEASIBLE or (rows.found is None and claim is Status.INFEASIBLE):
@@ -341,7 +378,7 @@ class _Solve:
             why = f"{reason}; no ray was found" if ray is None else "a ray proves the rows infeasible"
             return Answer(Status.INFEASIBLE, why, ray=ray, finished_by=by)
         begin = self.watch()
-        whole = self._optimize(self.lp, by_simplex=True)
+        whole = self._look(self.lp)
         self.took("check", begin)
         if whole.status is Status.UNBOUNDED:
             # HiGHS has no ray where there are no rows

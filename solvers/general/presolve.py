@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.models.general_lp import GeneralLP
+from copter.models.highs_form import from_highs
 from copter.solution import Status
-from copter.solvers.highs_model import check, engine
+from copter.solvers.highs_model import check, engine, pass_model
 
 _CLAIMS = {
     highspy.HighsPresolveStatus.kInfeasible: Status.INFEASIBLE,
@@ -38,50 +39,7 @@ class Vertex:
 
 def pass_lp(highs: highspy.Highs, lp: GeneralLP, kinds: NDArray[np.int32] | None = None) -> None:
     """Give HiGHS the whole LP, all columns continuous or of the given kinds (its numbers, and scipy's)."""
-    m, n = lp.A.shape
-    status = highs.passModel(
-        n,
-        m,
-        lp.A.nnz,
-        int(highspy.MatrixFormat.kColwise),
-        int(highspy.ObjSense.kMinimize),
-        lp.offset,
-        lp.c,
-        lp.lower,
-        lp.upper,
-        lp.row_lower,
-        lp.row_upper,
-        lp.A.indptr.astype(np.int32),
-        lp.A.indices.astype(np.int32),
-        lp.A.data,
-        np.zeros(n, np.int32) if kinds is None else kinds,
-    )
-    check(status, "the model")
-
-
-def from_highs(lp: highspy.HighsLp) -> GeneralLP:
-    """The LP that HiGHS holds, as the minimisation of the negation if it is a maximisation."""
-    from scipy.sparse import csc_array, csr_array
-
-    matrix = lp.a_matrix_
-    shape = (lp.num_row_, lp.num_col_)
-    parts = (np.array(matrix.value_), np.array(matrix.index_), np.array(matrix.start_))
-    columnwise = matrix.format_ == highspy.MatrixFormat.kColwise
-    sparse = csc_array(parts, shape=shape) if columnwise else csc_array(csr_array(parts, shape=shape))
-    maximize = lp.sense_ == highspy.ObjSense.kMaximize
-    sign = -1.0 if maximize else 1.0
-    integral = np.array([kind != highspy.HighsVarType.kContinuous for kind in lp.integrality_], np.bool_)
-    return GeneralLP(
-        sign * np.array(lp.col_cost_, np.float64),
-        sparse,
-        np.array(lp.row_lower_, np.float64),
-        np.array(lp.row_upper_, np.float64),
-        np.array(lp.col_lower_, np.float64),
-        np.array(lp.col_upper_, np.float64),
-        sign * lp.offset_,
-        integral if integral.size else np.zeros(lp.num_col_, np.bool_),
-        maximize,
-    )
+    pass_model(highs, lp, kinds, lp.offset)
 
 
 class Presolved:
@@ -130,6 +88,4 @@ class Presolved:
             basis.valid = True
         check(self.highs.postsolve(solution, given or basis), "postsolve")
         whole, basis = self.highs.getSolution(), self.highs.getBasis()
-        return Vertex(
-            np.array(whole.col_value), -np.array(whole.row_dual), basis if basis.valid else None
-        )
+        return Vertex(np.array(whole.col_value), -np.array(whole.row_dual), basis if basis.valid else None)

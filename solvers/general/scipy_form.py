@@ -1,7 +1,9 @@
-"""Scipy's `linprog` and `milp`: their arguments, results, status codes and signs."""
+"""Scipy's `linprog`: its arguments, results, status codes, warnings and signs."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from copter.errors import EditError
 from copter.models.general_lp import GeneralLP, checked, crossed_column
 from copter.solution import Status
+from copter.solvers.base import Stopwatch
 from copter.solvers.general.hybrid import AUTO, Answer, solve_lp
+from copter.solvers.general.integer import branch_and_bound
+from copter.solvers.general.scipy_arguments import box, costs, kinds_of_columns, rows, scipy_status, vector
+from copter.solvers.general.scipy_options import LINPROG, highs_options
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
@@ -18,15 +24,9 @@ if TYPE_CHECKING:
 
     from copter.solvers.base import Solver
 
-STATUS = {
-    Status.OPTIMAL: (0, "Optimization terminated successfully."),
-    Status.ITERATION_LIMIT: (1, "Iteration limit reached."),
-    Status.DEADLINE: (1, "Time limit reached."),
-    Status.CANCELLED: (1, "Cancelled."),
-    Status.INFEASIBLE: (2, "The problem is infeasible."),
-    Status.UNBOUNDED: (3, "The problem is unbounded."),
-    Status.NUMERICAL_ERROR: (4, "Numerical difficulties encountered."),
-}
+METHODS = {"highs": "", "highs-ds": "simplex", "highs-ipm": "ipm"}
+"""scipy's methods, and HiGHS' own word for the one that it is to solve by alone."""
+_DEPRECATED = ("simplex", "revised simplex", "interior-point")
 
 
 def linprog(
@@ -36,6 +36,11 @@ def linprog(
     A_eq: Any = None,
     b_eq: ArrayLike | None = None,
     bounds: Any = (0, None),
+    method: str = "highs",
+    callback: None = None,
+    options: Mapping[str, Any] | None = None,
+    x0: ArrayLike | None = None,
+    integrality: ArrayLike | None = None,
     *,
     solver: str | Solver = AUTO,
     tolerance: float = 1e-6,
@@ -45,16 +50,27 @@ def linprog(
 ) -> OptimizeResult:
     """Minimise c'x subject to A_ub x <= b_ub, A_eq x == b_eq and bounds, as scipy's ``linprog`` does.
 
-    scipy's ``method``, ``callback``, ``options``, ``x0`` and ``integrality`` are not taken: settings are
-    arguments of their own, and whole numbers are for :func:`copter.solvers.general.integer.milp`.
-
     Parameters
     ----------
     c, A_ub, b_ub, A_eq, b_eq
         As in :func:`scipy.optimize.linprog`; matrices may be sparse.
     bounds : pair or sequence of pairs, optional
         (lower, upper) of all columns or of each; None in a pair is no bound, and neither is a number of 1e20
-        or more.  None, or an empty sequence, is scipy's default too: every column at least 0.
+        or more; nor is a NaN, as in scipy, but with a warning.  None, or an empty sequence, is scipy's default
+        too: every column at least 0.
+    method : str
+        "highs" is all parts together; "highs-ds" and "highs-ipm" are HiGHS alone, by dual simplex or by
+        interior point with crossover.  What scipy deprecates ("simplex", "revised simplex",
+        "interior-point") is solved as "highs" is, with scipy's warning.
+    callback : None
+        There is none, as for scipy's HiGHS.
+    options : mapping, optional
+        scipy's for HiGHS: ``disp, presolve, maxiter`` (of HiGHS' part), ``time_limit`` (of everything),
+        ``mip_rel_gap, mip_max_nodes``, tolerances.  What HiGHS does not know or take is a warning.
+    x0 : array_like, optional
+        Not used, with scipy's warning.
+    integrality : array_like, optional
+        Kinds of columns, as for :func:`copter.milp`, for the method "highs".
     solver, tolerance, deadline, presolve, polish
         As in :func:`copter.solvers.general.hybrid.solve_lp`: all parts together, or one solver alone.
 
@@ -64,44 +80,98 @@ def linprog(
         ``x, fun, status, success, message, slack, con, nit, crossover_nit`` and the ``residual`` and
         ``marginals`` of ``ineqlin, eqlin, lower, upper`` with scipy's meaning and sign; None where there is
         no x.  ``lower.marginals`` are the reduced costs that are positive, ``upper.marginals`` the negative
-        ones.  Besides: ``finished_by``, ``seconds``, ``proof``, ``ray``, ``vertex`` (whether x is known to be
-        one) and ``solution``, of :class:`copter.solvers.general.hybrid.Answer`.
+        ones.  With integrality no marginals, but ``mip_node_count, mip_dual_bound, mip_gap``.  Besides:
+        ``finished_by``, ``seconds``, ``proof``, ``ray``, ``vertex`` (whether x is known to be one) and
+        ``solution``, of :class:`copter.solvers.general.hybrid.Answer`.
 
     Raises
     ------
     EditError
-        A ValueError: a shape that does not fit, a NaN (also as a bound, where scipy reads "none"), an
-        infinite cost or coefficient, a bound that no number reaches, a tolerance or deadline that makes no
-        sense.
+        A ValueError: an unknown method, a shape that does not fit, a NaN, an infinite cost or coefficient, a
+        tolerance or deadline that makes no sense.
+    ArgumentTypeError
+        A TypeError too: what is no number, text for example.
+    NotImplementedError
+        A callback.
     """
-    from scipy.sparse import csc_array, vstack
+    from scipy.optimize import OptimizeResult, OptimizeWarning
 
-    cost = vector("c", c)
-    n = cost.size
-    if not n:
-        raise EditError("c", "shape", cost.shape, "needs at least one column")
-    upper_rows, b_up = _rows("A_ub", A_ub, "b_ub", b_ub, n)
-    equal_rows, b_same = _rows("A_eq", A_eq, "b_eq", b_eq, n)
-    lower, upper = _box(bounds, n)
-    lp = GeneralLP(
-        cost,
-        csc_array(vstack([upper_rows, equal_rows])),
-        np.concatenate((np.full(b_up.size, -np.inf), b_same)),
-        np.concatenate((b_up, b_same)),
-        lower,
-        upper,
-        0.0,
-        np.zeros(n, np.bool_),
-    )
+    cost = costs(c)
+    kinds = _kinds(method, x0, integrality, cost.size)
+    if callback is not None:
+        raise NotImplementedError("linprog: there is no callback; those of copter's solvers are of rounds")
+    upper_rows, equal_rows = rows("A_ub", A_ub, "b_ub", b_ub, cost.size), rows("A_eq", A_eq, "b_eq", b_eq, cost.size)
+    lp = _program(cost, upper_rows, equal_rows, box(bounds, cost.size), kinds)
+    settings = highs_options(options, LINPROG, OptimizeWarning)
+    limits = [limit for limit in (deadline, settings.pop("time_limit", None)) if limit is not None]
+    limit = min(limits, default=None)
+    n_upper = upper_rows[1].size
     empty = crossed_column(lp)
     if empty is not None:  # as scipy has it, infeasible and no error
         why = f"the bounds of column {empty} leave no value"
-        return _result(lp, Answer(Status.INFEASIBLE, why, finished_by="bounds"), b_up.size)
+        nowhere = Answer(Status.INFEASIBLE, why, finished_by="bounds", seconds={"check": 0.0})
+        return _result(lp, nowhere, n_upper)
     lp = checked(lp)  # from here on without bounds that are none
+    if kinds.any():
+        watch = Stopwatch()
+        found = branch_and_bound(lp, kinds, settings if limit is None else settings | {"time_limit": limit})
+        seconds = {"highs": watch()}
+        answer = Answer(found.status, found.reason, x=found.x, finished_by="highs", seconds=seconds)
+        return OptimizeResult(_result(lp, answer, n_upper) | found.figures())
+    presolve = settings.pop("presolve", presolve)
+    alone = METHODS.get(method, "")
     answer = solve_lp(
-        lp, solver=solver, tolerance=tolerance, deadline=deadline, presolve=presolve, polish=polish
+        lp,
+        solver=solver,
+        tolerance=tolerance,
+        deadline=limit,
+        presolve=presolve,
+        polish=polish,
+        highs_options=settings | ({"solver": alone} if alone else {}),
     )
-    return _result(lp, answer, b_up.size)
+    return _result(lp, answer, n_upper)
+
+
+def _kinds(method: str, x0: ArrayLike | None, integrality: ArrayLike | None, n: int) -> NDArray[np.int32]:
+    """Kinds of the columns, all continuous where the method has no others; warns as scipy does."""
+    from scipy.optimize import OptimizeWarning
+
+    if method not in (*METHODS, *_DEPRECATED):
+        raise EditError("linprog", "method", method, f"is none of {', '.join((*METHODS, *_DEPRECATED))}")
+    if method in _DEPRECATED:
+        told = f"`method='{method}'` is deprecated, as in scipy, and solved as method='highs' is"
+        warnings.warn(told, DeprecationWarning, stacklevel=3)
+    if x0 is not None:
+        vector("x0", x0)
+        warnings.warn("x0 is not used: every method begins from where it likes", OptimizeWarning, stacklevel=3)
+    kinds = kinds_of_columns(integrality, n)
+    if kinds.any() and method != "highs":
+        told = "Only `method='highs'` supports integer constraints. Ignoring `integrality`."
+        warnings.warn(told, OptimizeWarning, stacklevel=3)
+        return np.zeros(n, np.int32)
+    return kinds
+
+
+def _program(
+    cost: NDArray[np.float64],
+    upper: tuple[csc_array, NDArray[np.float64]],
+    equal: tuple[csc_array, NDArray[np.float64]],
+    bounds: tuple[NDArray[np.float64], NDArray[np.float64]],
+    kinds: NDArray[np.int32],
+) -> GeneralLP:
+    """The program of some inequalities and equations, in this order."""
+    from scipy.sparse import csc_array, vstack
+
+    (A_ub, b_ub), (A_eq, b_eq) = upper, equal
+    return GeneralLP(
+        cost,
+        csc_array(vstack([A_ub, A_eq])),
+        np.concatenate((np.full(b_ub.size, -np.inf), b_eq)),
+        np.concatenate((b_ub, b_eq)),
+        *bounds,
+        0.0,
+        kinds == 1,
+    )
 
 
 def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
@@ -109,33 +179,32 @@ def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
     from scipy.optimize import OptimizeResult
 
     x, y = answer.x, answer.y
-    parts: dict[str, tuple[Any, Any]]
-    code, words = STATUS[answer.status]
-    if x is None or y is None:
-        fun, parts = None, dict.fromkeys(("ineqlin", "eqlin", "lower", "upper"), (None, None))
-    else:
-        fun, reduced, left = float(lp.c @ x), lp.c + lp.A.T @ y, lp.row_upper - lp.A @ x
-        parts = {
-            "ineqlin": (left[:n_upper], -y[:n_upper]),
-            "eqlin": (left[n_upper:], -y[n_upper:]),
-            "lower": (x - lp.lower, np.where(np.isfinite(lp.lower), np.maximum(reduced, 0.0), 0.0)),
-            "upper": (lp.upper - x, np.where(np.isfinite(lp.upper), np.minimum(reduced, 0.0), 0.0)),
+    code, message = scipy_status(answer.status, f"{answer.finished_by}: {answer.reason}")
+    residual: dict[str, Any] = dict.fromkeys(("ineqlin", "eqlin", "lower", "upper"))
+    marginals: dict[str, Any] = dict(residual)
+    if x is not None:
+        left = lp.row_upper - lp.A @ x
+        residual = {"ineqlin": left[:n_upper], "eqlin": left[n_upper:], "lower": x - lp.lower, "upper": lp.upper - x}
+    if y is not None:
+        reduced = lp.c + lp.A.T @ y
+        marginals = {
+            "ineqlin": -y[:n_upper],
+            "eqlin": -y[n_upper:],
+            "lower": np.where(np.isfinite(lp.lower), np.maximum(reduced, 0.0), 0.0),
+            "upper": np.where(np.isfinite(lp.upper), np.minimum(reduced, 0.0), 0.0),
         }
-    groups = {
-        name: OptimizeResult(residual=residual, marginals=marginals)
-        for name, (residual, marginals) in parts.items()
-    }
+    groups = {name: OptimizeResult(residual=residual[name], marginals=marginals[name]) for name in residual}
     return OptimizeResult(
         x=x,
-        slack=parts["ineqlin"][0],
-        con=parts["eqlin"][0],
+        slack=residual["ineqlin"],
+        con=residual["eqlin"],
         **groups,
-        fun=fun,
+        fun=None if x is None else float(lp.c @ x),
         status=code,
         success=code == 0,
-        message=f"{words} ({answer.finished_by}: {answer.reason})",
+        message=message,
         nit=answer.iterations,
-        crossover_nit=0,
+        crossover_nit=answer.crossover,
         finished_by=answer.finished_by,
         seconds=dict(answer.seconds),
         proof=answer.proof,
@@ -143,61 +212,3 @@ def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
         vertex=answer.basis is not None,
         solution=answer.solution,
     )
-
-
-def vector(name: str, given: ArrayLike | None) -> NDArray[np.float64]:
-    """A vector of numbers, as scipy squeezes it out of what it is given; empty for None."""
-    if given is None:
-        return np.zeros(0)
-    try:
-        vector = np.atleast_1d(np.squeeze(np.asarray(given, np.float64)))
-    except (TypeError, ValueError) as error:
-        raise EditError(name, "values", given, f"must be numbers: {error}") from None
-    if vector.ndim != 1:
-        raise EditError(name, "shape", np.shape(given), "must have one dimension")
-    return vector
-
-
-def _rows(
-    matrix_name: str, matrix: Any, right_name: str, right: ArrayLike | None, n: int
-) -> tuple[csc_array, NDArray[np.float64]]:
-    """Rows of ``n`` columns and their right-hand side."""
-    from scipy.sparse import csc_array, issparse
-
-    b = vector(right_name, right)
-    if matrix is None or (not issparse(matrix) and np.size(matrix) == 0):
-        rows = csc_array((0, n))
-    else:
-        if len(np.shape(matrix)) != 2:
-            raise EditError(matrix_name, "shape", np.shape(matrix), "must have two dimensions")
-        try:
-            rows = csc_array(matrix, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise EditError(matrix_name, "values", matrix, f"must be numbers: {error}") from None
-    if rows.shape != (b.size, n):
-        wanted = f"needs {b.size} rows (as b) and {n} columns (as c)"
-        raise EditError(matrix_name, "shape", rows.shape, wanted)
-    return rows, b
-
-
-def _box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper bounds of ``n`` columns from what scipy's ``linprog`` takes for them."""
-    if bounds is None:
-        return np.zeros(n), np.full(n, np.inf)
-    try:
-        pairs = np.array(bounds, object)
-        missing = np.vectorize(lambda value: value is None, otypes=[bool])(pairs)
-        pairs = np.where(missing, 0.0, pairs).astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise EditError("bounds", "pairs", bounds, f"must be pairs of numbers or None: {error}") from None
-    if pairs.size == 0:
-        return np.zeros(n), np.full(n, np.inf)
-    if pairs.shape not in ((2,), (1, 2), (n, 2)):
-        raise EditError("bounds", "shape", pairs.shape, f"needs one pair or {n}")
-    if np.isnan(pairs).any():
-        where = int(np.isnan(pairs.reshape(-1, 2)).any(axis=1).argmax())
-        pair = tuple(pairs.reshape(-1, 2)[where].tolist())
-        raise EditError(f"column {where}", "bounds", pair, "must not be NaN; None is for no bound")
-    box = np.where(missing, [-np.inf, np.inf], pairs)
-    low, high = np.broadcast_to(box, (n, 2)).T
-    return low.copy(), high.copy()

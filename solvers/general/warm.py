@@ -1,7 +1,7 @@
 """A general LP that is solved again and again, each time from its last answer.
 
 Where a large LP has rows that are sums of blocks of columns, as an allocation has, it is kept as a
-ContinualProgram (:mod:`copter.solvers.general.live`) and the own solver goes on from its last point.  Any
+ContinualProgram (:mod:`copter.models.live`) and the own solver goes on from its last point.  Any
 other ends at a vertex, from which HiGHS' simplex goes on: by its primal kind if the vertex is still feasible
 (costs have changed), by its dual kind if not (bounds have).
 """
@@ -14,11 +14,11 @@ import numpy as np
 
 from copter.errors import EditError
 from copter.models.general_lp import GeneralLP, checked
+from copter.models.live import LiveLP
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.general.handover import terms
 from copter.solvers.general.hybrid import Answer, own_share, solve_lp
-from copter.solvers.general.live import LiveLP
 from copter.solvers.general.presolve import Vertex
 from copter.solvers.general.proof import prove
 from copter.solvers.proximal.solver import ProximalPoint

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from copter.parallel import dot
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.descent import CoordinateDescent, descend, make_feasible, row_activity
+from copter.solvers.inner.tuning import DescentTuning
 from copter.solvers.inner.working_set import WorkingSet
 from copter.terms.convex import Floats
 
@@ -36,10 +37,17 @@ class ConvexDescent(CoordinateDescent):
     working : WorkingSet
     terms : WorkingTerms
     stop : callable
+    tuning : DescentTuning, optional
     """
 
-    def __init__(self, working: WorkingSet, terms: WorkingTerms, stop: Callable[[], bool]) -> None:
-        super().__init__(working, stop)
+    def __init__(
+        self,
+        working: WorkingSet,
+        terms: WorkingTerms,
+        stop: Callable[[], bool],
+        tuning: DescentTuning | None = None,
+    ) -> None:
+        super().__init__(working, stop, tuning)
         self.terms = terms
         own, m = terms.columns, working.row_scale.size
         extra = np.zeros(working.column.size, np.int64)

@@ -21,6 +21,7 @@ so that the Newton matrix is that of the linear program less sum_q rho_q (A_q v_
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ from copter.solvers.inner.convex_kernels import (
 )
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.newton import Point, Sample, SemismoothNewton
+from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import WorkingSet
 from copter.terms.convex import Floats
 
@@ -54,6 +56,7 @@ class ConvexNewton(SemismoothNewton):
     threads : int, optional
     slopes : (k,) ndarray
         Guess of phi'(a'x).
+    tuning : NewtonTuning, optional
     """
 
     def __init__(
@@ -63,8 +66,10 @@ class ConvexNewton(SemismoothNewton):
         stop: Callable[[], bool],
         threads: int | None,
         slopes: Floats,
+        tuning: NewtonTuning | None = None,
     ) -> None:
-        super().__init__(working, stop, threads, blocks=working.slot.size)
+        every = replace(tuning or NewtonTuning(), hessian_blocks=working.slot.size)  # no samples
+        super().__init__(working, stop, threads, every)
         self.terms = terms
         self._pull, self._scale = -slopes, np.maximum(abs(slopes), 1e-300)
         self._rank_one: tuple[Point, Floats, Floats] | None = None

@@ -20,6 +20,7 @@ from copter.kernels import kernel
 from copter.solvers.inner.convex_kernels import step_to
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.descent import CoordinateDescent, visit
+from copter.solvers.inner.tuning import DescentTuning
 from copter.solvers.inner.working_set import WorkingSet
 from copter.terms.convex import Floats
 
@@ -36,12 +37,18 @@ class LogDescent(CoordinateDescent):
     stop : callable
     slopes : (k,) ndarray
         Guess of phi'(a'x).
+    tuning : DescentTuning, optional
     """
 
     def __init__(
-        self, working: WorkingSet, terms: WorkingTerms, stop: Callable[[], bool], slopes: Floats
+        self,
+        working: WorkingSet,
+        terms: WorkingTerms,
+        stop: Callable[[], bool],
+        slopes: Floats,
+        tuning: DescentTuning | None = None,
     ) -> None:
-        super().__init__(working, stop)
+        super().__init__(working, stop, tuning)
         self.terms = terms
         self._term = np.full(working.slot.size, -1)
         self._term[terms.block] = np.arange(terms.block.size)

@@ -13,7 +13,6 @@ from copter.kernels import kernel
 from copter.solvers.inner.convex_kernels import rank_one_hessian, solve_logs, tangent_parts, term_centres
 from copter.solvers.inner.convex_newton import ConvexNewton
 from copter.solvers.inner.convex_terms import WorkingTerms
-from copter.solvers.inner.newton import ARMIJO, CURVATURE, DAMPING, LINE_STEPS, LONGEST_STEP, RETRIES
 from copter.solvers.inner.newton_kernels import dense_hessian, project_blocks
 from copter.solvers.inner.working_set import InnerResult, WorkingSet, runaway_price
 from copter.terms.convex import Floats
@@ -44,6 +43,7 @@ class LogNewton(ConvexNewton):
             sigma,
             self._rows.limits(centre, closeness),
             limit,
+            self.tuning.line,
             self._damping,
             runaway_price(self.working),
         )
@@ -169,7 +169,7 @@ def _worst(gradient, limits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _solve(w, tilted, terms, pull, y, centre, sigma, limits, limit, damping, far):  # type: ignore[no-untyped-def]
+def _solve(w, tilted, terms, pull, y, centre, sigma, limits, limit, line, damping, far):  # type: ignore[no-untyped-def]
     value, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma)
     spread = 0.0
     for j in range(centre.size):
@@ -184,38 +184,39 @@ def _solve(w, tilted, terms, pull, y, centre, sigma, limits, limit, damping, far
         if left <= 1.0 or not largest <= far:  # prices run away where rows cannot be met
             return x, y, s, damping, iteration, left <= 1.0, left / first
         found = False
-        for _ in range(RETRIES):
+        for _ in range(line.retries):
             step = _direction(w, terms, y, gradient, free, tight, t, sigma, damping * sigma)
             slope = np.sum(gradient * step)
             noise = 1e-14 * (1.0 + abs(value) + spread)
             length, low, high = 1.0, 0.0, np.inf
             best = y, value, gradient, x, free, tight, s, t
-            for _ in range(LINE_STEPS):
+            for _ in range(line.steps):
                 new = _moved(w, y, step, length)
                 n_value, n_gradient, n_x, n_free, n_tight, n_s, n_t = _evaluate(
                     w, tilted, terms, s, new, centre, sigma
                 )
                 risen = n_value - value
-                enough = risen >= ARMIJO * np.sum(gradient * (new - y)) - noise
+                enough = risen >= line.armijo * np.sum(gradient * (new - y)) - noise
                 # at the noise floor of the values only the gradient tells
                 flatter = np.sum(n_gradient * n_gradient) <= 0.5 * steepness
                 if enough or (risen >= -100.0 * noise and flatter):
                     if not found or n_value > best[1]:
                         best = new, n_value, n_gradient, n_x, n_free, n_tight, n_s, n_t
                         found = True
-                    if np.sum(n_gradient * step) <= CURVATURE * slope:
+                    if np.sum(n_gradient * step) <= line.curvature * slope:
                         break
                     low = length
                 else:
                     high = length
-                if high == np.inf and length > LONGEST_STEP:
+                if high == np.inf and length > line.longest:
                     break
-                length = 0.5 * (low + high) if high < np.inf else 4.0 * length
+                length = 0.5 * (low + high) if high < np.inf else line.growth * length
             if found:
                 y, value, gradient, x, free, tight, s, t = best
-                damping = min(DAMPING[1], max(DAMPING[0], damping * (0.25 if high == np.inf else 4.0)))
+                damping *= 1.0 / line.damping_change if high == np.inf else line.damping_change
+                damping = min(line.most_damping, max(line.least_damping, damping))
                 break
-            damping = min(DAMPING[1], 100.0 * damping)
+            damping = min(line.most_damping, line.damping_jump * damping)
         if not found:
             return x, y, s, damping, iteration, False, left / first
     left = _worst(gradient, limits)

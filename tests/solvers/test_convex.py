@@ -12,7 +12,7 @@ from copter import ContinualProgram, ConvexTerm, CopterError, EditError, LogTerm
 from copter.proof.certificate import certify
 from copter.proof.pricing import price
 from copter.solution import Solution
-from copter.solvers.proximal import steps
+from copter.solvers.proximal import inner
 from copter.store.allocation import NOTHING
 from copter.terms.batch import TermBatch
 
@@ -178,7 +178,7 @@ def test_logarithms_alone_against_clarabel(seed, name):
 def test_compiled_steps_end_where_those_of_python_do(seed, monkeypatch):
     plain = random_plain([seed, 9], ("log",))
     compiled = make_solver("copter-newton", tolerance=1e-8).solve(plain.build())
-    monkeypatch.setattr(steps, "fits", lambda working, terms: False)
+    monkeypatch.setattr(inner, "fits", lambda working, terms: False)
     python = make_solver("copter-newton", tolerance=1e-8).solve(plain.build())
     assert compiled.status is python.status is Status.OPTIMAL
     assert compiled.objective == pytest.approx(python.objective, rel=1e-7, abs=1e-7)

@@ -314,7 +314,6 @@ def test_an_iteration_limit_is_status_1():
 ERRORS = {
     "NaN cost": ({"c": [1.0, NAN]}, "c[1]", "c"),
     "infinite cost": ({"c": [INF, 1.0]}, "c[0]", "c"),
-
     "NaN bound": ({"c": [1.0, 1.0], "bounds": [(0, 1), (NAN, 2)]}, "column 1", "bounds"),
     "NaN in the only pair": ({"c": [1.0, 1.0], "bounds": (0, NAN)}, "column 0", "bounds"),
     "bounds of no numbers": ({"c": [1.0], "bounds": [("a", 2)]}, "bounds", "pairs"),
@@ -358,9 +357,7 @@ def test_a_bad_coefficient_is_named_by_its_row_and_column(bad):
 # ---- files -------------------------------------------------------------------------------------------
 
 FILES = [
-    path
-    for path in sorted([*DATA.rglob("*.npz"), *DATA.glob("*.mps")])
-    if not path.stem.startswith("nan")
+    path for path in sorted([*DATA.rglob("*.npz"), *DATA.glob("*.mps")]) if not path.stem.startswith("nan")
 ]
 LARGE = ("STOCFOR3", "PILOT", "PILOT87", "QAP12", "MAROS-R7", "GREENBEA", "FIT2D", "DEGEN3", "D6CUBE")
 # Badly scaled: 5 s to minutes on a quiet machine, not all end within the limit (docs/algorithm.md, limits).

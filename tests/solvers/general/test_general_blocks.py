@@ -6,8 +6,8 @@ import scipy.optimize
 from scipy.sparse import csc_array, csr_array
 
 from copter import make_solver
+from copter.models.blocks import find_blocks
 from copter.solvers.general import GeneralLP, solve_lp, to_program
-from copter.solvers.general.blocks import find_blocks
 
 INF = np.inf
 

@@ -1,7 +1,7 @@
 """A ContinualProgram that follows a general LP: new numbers become edits, so that the next solve is warm.
 
 Rows of one column become bounds (:mod:`copter.models.folded`), rows that are sums of blocks of columns become
-sum rows of requests (:mod:`copter.solvers.general.blocks`).  Costs, bounds and coefficients may then change;
+sum rows of requests (:mod:`copter.models.blocks`).  Costs, bounds and coefficients may then change;
 only what did is edited.  Where the shape does (other rows, columns or blocks, a column that now has to be
 mirrored or split) the program is built anew.
 """
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from copter.models.boxed import Boxed, boxed
 from copter.models.folded import Folded, folded
 from copter.models.general_lp import GeneralLP, checked
+from copter.models.general_program import GeneralProgram, to_program
 from copter.program.program import ContinualProgram
 from copter.solution import Solution
-from copter.solvers.general.program import GeneralProgram, to_program
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from scipy.sparse import csc_array
 from copter import EditError, ProximalPoint
 from copter.models.folded import folded
 from copter.models.general_lp import GeneralLP
+from copter.models.live import Changes, LiveLP
 from copter.solvers.general import linprog
 from copter.solvers.general.hybrid import solve_lp
-from copter.solvers.general.live import Changes, LiveLP
 from copter.solvers.general.proof import prove
 
 GROUPS, WIDE, ROWS = 6, 4, 3

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.models.blocks import find_blocks, no_blocks
 from copter.models.boxed import boxed
 from copter.models.general_lp import GeneralLP, checked
 from copter.program.program import ContinualProgram
 from copter.proof.pricing import price
 from copter.solution import Solution
-from copter.solvers.general.blocks import find_blocks, no_blocks
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
     lp : GeneralLP
     blocks : bool
         Whether rows that are sums of columns become sum rows of requests
-        (:mod:`copter.solvers.general.blocks`), not resources; without it every column is a request of its
+        (:mod:`copter.models.blocks`), not resources; without it every column is a request of its
         own.
 
     Raises

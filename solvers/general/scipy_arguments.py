@@ -1,0 +1,300 @@
+"""Arguments of scipy's `linprog` and `milp` as arrays, refused where scipy refuses them, and its status codes.
+
+Where scipy raises TypeError, :class:`copter.errors.ArgumentTypeError` is both that and an EditError.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.errors import ArgumentTypeError, EditError
+from copter.solution import Status
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint
+    from scipy.sparse import csc_array
+
+_STATUS = {
+    Status.OPTIMAL: (0, "Optimization terminated successfully.", "7: Optimal"),
+    Status.ITERATION_LIMIT: (1, "Iteration limit reached.", "14: Iteration limit reached"),
+    Status.DEADLINE: (1, "Time limit reached.", "13: Time limit reached"),
+    Status.CANCELLED: (1, "Cancelled.", "17: Interrupted by user"),
+    Status.INFEASIBLE: (2, "The problem is infeasible.", "8: Infeasible"),
+    Status.UNBOUNDED: (3, "The problem is unbounded.", "10: Unbounded"),
+    Status.NUMERICAL_ERROR: (4, "Numerical difficulties encountered.", "4: Solve error"),
+}
+_CONSTRAINTS = (
+    "`constraints` (or each element within `constraints`) must be convertible into an instance of "
+    "`scipy.optimize.LinearConstraint`"
+)
+
+
+def scipy_status(status: Status, reason: str) -> tuple[int, str]:
+    """scipy's code for a status, and a message that begins as scipy's, whoever came to the answer.
+
+    Parameters
+    ----------
+    status : Status
+    reason : str
+        Ends the message.
+
+    Returns
+    -------
+    (int, str)
+        The number in the message is HiGHS' for this status, which readers of scipy's messages look for.
+    """
+    code, words, highs = _STATUS[status]
+    return code, f"{words} (HiGHS Status {highs}; {reason})"
+
+
+def vector(name: str, given: ArrayLike | None) -> NDArray[np.float64]:
+    """A vector of numbers, as scipy squeezes it out of what it is given; empty for None.
+
+    Parameters
+    ----------
+    name : str
+        The argument's.
+    given : array_like or None
+
+    Raises
+    ------
+    ArgumentTypeError
+        Anything in it is no number.
+    EditError
+        It has two dimensions, or more.
+    """
+    if given is None:
+        return np.zeros(0)
+    found = np.atleast_1d(np.squeeze(_numbers(name, given)))
+    if found.ndim != 1:
+        raise EditError(name, "shape", np.shape(given), "must be a vector: more than one dimension")
+    return found
+
+
+def costs(given: ArrayLike) -> NDArray[np.float64]:
+    """The argument c, (n,), n > 0.
+
+    Parameters
+    ----------
+    given : (n,) array_like
+
+    Raises
+    ------
+    ArgumentTypeError
+        It is None or anything in it is no number.
+    EditError
+        It is no vector, has no entry, or one that is not finite.
+    """
+    from scipy.sparse import issparse
+
+    why = "`c` must be a one-dimensional array of finite numbers with at least one element"
+    if issparse(given):
+        raise EditError("c", "values", type(given).__name__, f"`c` must be a dense array; {why}")
+    if given is None:
+        raise ArgumentTypeError("c", "values", given, why)
+    found = _numbers("c", given).squeeze()
+    if found.ndim > 1 or not found.size or not np.isfinite(found).all():
+        field, value = ("shape", np.shape(given)) if found.ndim > 1 or not found.size else ("values", given)
+        raise EditError("c", field, value, why)
+    return np.atleast_1d(found)
+
+
+def _numbers(name: str, given: Any) -> NDArray[np.float64]:
+    """An array of numbers: text is none, though numpy would read it."""
+    try:
+        found = np.asarray(given)
+        text = found.dtype.kind in "SU" or (
+            found.dtype.kind == "O" and any(isinstance(each, str | bytes) for each in found.flat)
+        )
+        if text or found.dtype.kind == "c":
+            raise TypeError(f"it has {'text' if text else 'complex numbers'} in it")
+        return found.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(name, "values", given, f"must be numbers: {error}") from None
+
+
+def rows(
+    matrix_name: str, matrix: Any, right_name: str, right: ArrayLike | None, n: int
+) -> tuple[csc_array, NDArray[np.float64]]:
+    """Rows of ``n`` columns and their right-hand side.
+
+    Parameters
+    ----------
+    matrix_name, right_name : str
+        The arguments' names.
+    matrix : (m, n) array_like, sparse array or None
+    right : (m,) array_like or None
+    n : int
+
+    Raises
+    ------
+    ArgumentTypeError
+        Anything in them is no number.
+    EditError
+        The shapes do not fit.
+    """
+    from scipy.sparse import csc_array, issparse
+
+    b = vector(right_name, right)
+    if matrix is None or (not issparse(matrix) and np.size(matrix) == 0):
+        found = csc_array((0, n))
+    else:
+        values = matrix if issparse(matrix) else _numbers(matrix_name, matrix)
+        if values.ndim != 2:
+            raise EditError(matrix_name, "shape", values.shape, "must have two dimensions")
+        found = csc_array(values, dtype=np.float64)
+    if found.shape != (b.size, n):
+        wanted = f"needs {b.size} rows (as {right_name}) and {n} columns (as c)"
+        raise EditError(matrix_name, "shape", found.shape, wanted)
+    return found, b
+
+
+def box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower and upper bounds of ``n`` columns from what scipy's ``linprog`` takes for them.
+
+    Parameters
+    ----------
+    bounds : pair, sequence of pairs, empty sequence or None
+    n : int
+
+    Raises
+    ------
+    EditError
+        They are no pairs, or not as many as columns.
+    """
+    from scipy.optimize import OptimizeWarning
+
+    if bounds is None:
+        return np.zeros(n), np.full(n, np.inf)
+    try:
+        pairs = np.array(bounds, object)
+        missing = np.vectorize(lambda value: value is None, otypes=[bool])(pairs)
+        pairs = _numbers("bounds", np.where(missing, 0.0, pairs))
+    except ValueError as error:  # an ArgumentTypeError is one
+        raise EditError("bounds", "pairs", bounds, f"must be pairs of numbers or None: {error}") from None
+    if pairs.size == 0:
+        return np.zeros(n), np.full(n, np.inf)
+    if pairs.shape not in ((2,), (1, 2), (n, 2)):
+        raise EditError("bounds", "shape", pairs.shape, f"needs one pair or {n}")
+    no_number = np.isnan(pairs)
+    if no_number.any():
+        where = int(no_number.reshape(-1, 2).any(axis=1).argmax())
+        told = f"bounds of column {where}: a NaN counts as no bound; None says so"
+        warnings.warn(told, OptimizeWarning, stacklevel=3)
+        missing = missing | no_number
+    low, high = np.broadcast_to(np.where(missing, [-np.inf, np.inf], pairs), (n, 2)).T
+    return low.copy(), high.copy()
+
+
+def kinds_of_columns(integrality: ArrayLike | None, n: int) -> NDArray[np.int32]:
+    """scipy's numbers for kinds of columns, (n,): 0 continuous, 1 integer, 2 and 3 semi of either.
+
+    Parameters
+    ----------
+    integrality : array_like or None
+        One for all columns, or one for each; None is 0.
+    n : int
+
+    Raises
+    ------
+    EditError
+        It is sparse, has another shape, or other numbers.
+    """
+    from scipy.sparse import issparse
+
+    if issparse(integrality):
+        raise EditError("integrality", "values", type(integrality).__name__, "`integrality` must be a dense array")
+    why = f"`integrality` must contain integers 0-3 and be broadcastable to `c.shape`. It has {n} columns"
+    try:
+        kinds = np.broadcast_to(np.asarray(0 if integrality is None else integrality, np.float64), (n,))
+    except (TypeError, ValueError):
+        raise EditError("integrality", "values", integrality, why) from None
+    known = np.isin(kinds, (0, 1, 2, 3))
+    if not known.all():
+        raise EditError("integrality", "values", float(kinds[~known][0]), why)
+    return kinds.astype(np.int32)
+
+
+def bounds_of_columns(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower and upper bounds of ``n`` columns from what scipy's ``milp`` takes for them.
+
+    Parameters
+    ----------
+    bounds : scipy.optimize.Bounds, or the arguments of one, or None
+    n : int
+
+    Raises
+    ------
+    EditError
+        They are none, or not for as many columns.
+    """
+    from scipy.optimize import Bounds
+
+    if bounds is None:
+        bounds = Bounds(0, np.inf)
+    if not isinstance(bounds, Bounds):
+        try:
+            bounds = Bounds(*bounds)
+        except (TypeError, ValueError) as error:
+            why = f"`bounds` must be convertible into an instance of `scipy.optimize.Bounds`: {error}"
+            raise EditError("bounds", "values", bounds, why) from None
+    try:
+        lower, upper = (np.broadcast_to(side, (n,)).astype(np.float64) for side in (bounds.lb, bounds.ub))
+    except (TypeError, ValueError) as error:
+        why = f"`bounds.lb` and `bounds.ub` must contain reals and be broadcastable to `c.shape`: {error}"
+        raise EditError("bounds", "values", bounds, why) from None
+    return lower, upper
+
+
+def rows_of_constraints(given: Any, n: int) -> tuple[csc_array, NDArray[np.float64], NDArray[np.float64]]:
+    """Matrix and bounds of the rows of all constraints that scipy's ``milp`` takes.
+
+    Parameters
+    ----------
+    given : scipy.optimize.LinearConstraint, or the arguments of one, or a sequence of these, or None
+    n : int
+        Number of columns.
+
+    Raises
+    ------
+    EditError
+        One is none, or has other columns or sides.
+    """
+    from scipy.sparse import csc_array, vstack
+
+    if given is None or (isinstance(given, Sequence) and not given):
+        return csc_array((0, n)), np.zeros(0), np.zeros(0)
+    try:
+        parts = _constraints(given)
+        matrices = [csc_array(part.A, dtype=np.float64) for part in parts]
+        sides = [
+            [np.broadcast_to(side, (matrix.shape[0],)).astype(np.float64) for side in (part.lb, part.ub)]
+            for part, matrix in zip(parts, matrices, strict=True)
+        ]
+    except (TypeError, ValueError) as error:
+        raise EditError("constraints", "values", given, f"{_CONSTRAINTS}: {error}") from None
+    for k, matrix in enumerate(matrices):
+        if matrix.shape[1] != n:
+            why = f"{_CONSTRAINTS}: The shape of `A` must be (len(b_l), len(c)). It needs {n} columns"
+            raise EditError(f"constraints[{k}]", "A", matrix.shape, why)
+    low, high = (np.concatenate(side) for side in zip(*sides, strict=True))
+    return csc_array(vstack(matrices)), low, high
+
+
+def _constraints(given: Any) -> list[LinearConstraint]:
+    """The constraints one by one: a triple of (A, lower, upper) is one, as scipy reads it."""
+    from scipy.optimize import LinearConstraint
+
+    if isinstance(given, LinearConstraint):
+        return [given]
+    if len(given) == 3 and not any(isinstance(each, LinearConstraint) for each in given):
+        try:
+            return [LinearConstraint(*given)]
+        except (TypeError, ValueError):
+            given = list(given)
+    return [one if isinstance(one, LinearConstraint) else LinearConstraint(*one) for one in given]
