@@ -9,16 +9,23 @@ resources.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.models.blocks import find_blocks, no_blocks
-from copter.models.boxed import boxed
+from copter.models.blocks import Blocks, find_blocks, no_blocks
+from copter.models.boxed import Boxed, boxed
 from copter.models.general_lp import GeneralLP, checked
 from copter.program.program import ContinualProgram
 from copter.proof.pricing import price
 from copter.solution import Solution
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
+
+_EQUATION, _SINGLE = 1, 2
+"""Kinds of requests besides sums of at most something: sums of just that, and columns in no block."""
 
 
 @dataclass(frozen=True)
@@ -129,40 +136,16 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
     found = no_blocks(box.origin.size)
     if blocks:
         found = find_blocks(box.A.tocsr(), row_lower, row_upper, integral)
-    program = ContinualProgram()
     rows = np.setdiff1d(np.arange(row_lower.size), found.row)
+    program = ContinualProgram()
     for i, high, low in zip(rows.tolist(), row_upper[rows].tolist(), row_lower[rows].tolist(), strict=True):
         program.add_resource(i, high, low)
     # one kind of request after the other, as bulk edits want them: integral last, blocks before the rest
     single = found.member < 0
     equation = (row_lower[found.row] == row_upper[found.row])[found.member] if found.row.size else single
-    kind = 3 * integral + np.where(single, 2, np.where(equation, 1, 0))
+    kind = 3 * integral + np.where(single, _SINGLE, np.where(equation, _EQUATION, 0))
     order = np.lexsort((found.member, kind))
-    kind, member = kind[order], found.member[order]
-    cost, width, A = box.cost[order], box.width[order], box.A[:, order][rows]
-    request = np.full(found.row.size, -1)
-    for each in np.unique(kind).tolist():
-        part = np.flatnonzero(kind == each)
-        ends = member[part]
-        first = np.ones(part.size, np.bool_)
-        if each % 3 != 2:
-            first[1:] = ends[1:] != ends[:-1]
-        begin = np.flatnonzero(first)
-        ids = range(len(program), len(program) + begin.size)
-        totals = None
-        if each % 3 != 2:
-            request[ends[begin]] = ids
-            totals = (row_upper[found.row] / found.factor)[ends[begin]]
-        program.add_requests(
-            ids,
-            cost[part],
-            np.diff(np.append(begin, part.size)),
-            A[:, part],
-            totals=totals,
-            relation="==" if each % 3 == 1 else "<=",
-            upper=width[part],
-            integral=each >= 3,
-        )
+    summed = _add_requests(program, box, found, box.A[:, order][rows], order, kind[order])
     return GeneralProgram(
         program,
         lp,
@@ -172,6 +155,42 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
         box.shift,
         box.constant,
         found.row,
-        request,
+        summed,
         found.factor,
     )
+
+
+def _add_requests(
+    program: ContinualProgram,
+    box: Boxed,
+    found: Blocks,
+    usage: csc_array,
+    order: NDArray[np.int64],
+    kind: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Add the columns in this order, kind after kind; returns the request of each block."""
+    cost, width, member = box.cost[order], box.width[order], found.member[order]
+    request = np.full(found.row.size, -1)
+    for each in np.unique(kind).tolist():
+        part = np.flatnonzero(kind == each)
+        ends = member[part]
+        first = np.ones(part.size, np.bool_)
+        if each % 3 != _SINGLE:
+            first[1:] = ends[1:] != ends[:-1]
+        begin = np.flatnonzero(first)
+        ids = range(len(program), len(program) + begin.size)
+        totals = None
+        if each % 3 != _SINGLE:
+            request[ends[begin]] = ids
+            totals = (box.row_upper[found.row] / found.factor)[ends[begin]]
+        program.add_requests(
+            ids,
+            cost[part],
+            np.diff(np.append(begin, part.size)),
+            usage[:, part],
+            totals=totals,
+            relation="==" if each % 3 == _EQUATION else "<=",
+            upper=width[part],
+            integral=each >= 3,
+        )
+    return request

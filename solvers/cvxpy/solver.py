@@ -2,7 +2,8 @@
 
 cvxpy compiles a problem to ``min c'x`` over ``A x + s = b`` with s in cones; here those of linear programs.
 Continuous ones are solved by :class:`~copter.solvers.general.warm.WarmLP`, which cvxpy keeps with the problem
-from one solve to the next; those with integral columns by :func:`~copter.solvers.general.integer.branch_and_bound`.
+from one solve to the next; those with integral columns by
+:func:`~copter.solvers.general.integer.branch_and_bound`.
 """
 
 from __future__ import annotations
