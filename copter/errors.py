@@ -47,6 +47,27 @@ class ConcurrentUseError(CopterError, RuntimeError):
     """A program or a solver was used while another thread, or a solve under way, was using it."""
 
 
+class TermError(CopterError, TypeError):
+    """A class of convex terms cannot be used.
+
+    Attributes
+    ----------
+    kind : type
+        The class.
+    method : str
+        Which of its functions is wrong.
+    """
+
+    def __init__(self, kind: type, method: str, why: str) -> None:
+        self.kind = kind
+        self.method = method
+        self.why = why
+        super().__init__(kind, method, why)
+
+    def __str__(self) -> str:
+        return f"{self.kind.__qualname__}.{self.method}: {self.why}"
+
+
 class UnknownSolverError(CopterError, ValueError):
     """A solver name that is not registered, or whose solver cannot be loaded."""
 

@@ -10,11 +10,12 @@ from typing import Any, TypeAlias, TypeGuard, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import EditError
+from copter.errors import EditError, TermError
 from copter.store.edits import all_within, sound_entries, sound_overrides, sound_requests
 from copter.store.slabs import Table, plain
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.term_table import TermTable
+from copter.terms.compiled import addresses
 from copter.terms.convex import ConvexTerm
 
 LARGEST_COST, LARGEST_SCALE = 1e150, 1e100
@@ -243,6 +244,10 @@ def term_of(subject: Hashable, term: Any, n: int) -> tuple[ConvexTerm, NDArray[n
     """A convex term and its image on n columns."""
     if not isinstance(term, ConvexTerm):
         raise EditError(subject, "term", term, "must be a copter.ConvexTerm, for example a LogTerm")
+    try:
+        addresses(type(term), tuple(term.parameters))
+    except TermError as error:
+        raise EditError(subject, "term", term, str(error)) from error
     for name, value in term.parameters.items():
         if not math.isfinite(number(subject, f"term.{name}", value)):
             raise EditError(subject, f"term.{name}", value, "must be finite")

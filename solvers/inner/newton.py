@@ -193,7 +193,7 @@ class SemismoothNewton:
         step = np.where(crossing, -here.y, 0.0)
         mask = ((here.gradient != 0) | (here.y != 0)) & ~crossing
         active = np.flatnonzero(mask | crossing)
-        if active.size <= self.tuning.dense_rows:
+        if active.size <= self.tuning.systems.dense_rows:
             index = np.full(here.y.size, -1)
             index[active] = np.arange(active.size)
             hessian = self._hessian(here, sigma, index, active, sample)
@@ -238,13 +238,13 @@ class SemismoothNewton:
         damping: float,
     ) -> NDArray[np.float64]:
         residual = np.where(mask, right, 0.0)
-        goal = min(self.tuning.cg_closeness, float(np.linalg.norm(residual))) * float(
+        goal = min(self.tuning.systems.cg_closeness, float(np.linalg.norm(residual))) * float(
             np.linalg.norm(residual)
         )
         step = np.zeros(residual.size)
         scaled = residual / diagonal
         search, product = scaled.copy(), dot(residual, scaled)
-        for _ in range(self.tuning.cg_steps):
+        for _ in range(self.tuning.systems.cg_steps):
             curved = self._hessian_times(here, sigma, search) + damping * search
             curved[~mask] = 0.0
             curvature = dot(search, curved)

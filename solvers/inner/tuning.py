@@ -22,6 +22,14 @@ class LineSearch(NamedTuple):
     damping_jump: float = 100.0
 
 
+class NewtonSystems(NamedTuple):
+    """How Newton systems are solved; kernels take it too."""
+
+    dense_rows: int = 1_000
+    cg_steps: int = 500
+    cg_closeness: float = 0.1
+
+
 @dataclass(frozen=True)
 class ElasticTuning:
     """The search for the least violation of rows that cannot be met (:mod:`copter.solvers.inner.elastic`)."""
@@ -36,12 +44,13 @@ class ElasticTuning:
 class NewtonTuning:
     """Semismooth Newton on the prices (:mod:`copter.solvers.inner.newton`)."""
 
-    dense_rows: int = 1_000
+    compiled_rows: int = 100
+    compiled_columns: int = 50_000
+    columns_a_call: int = 200_000
     hessian_blocks: int = 10_000
     poor_steps: int = 3
-    cg_steps: int = 500
-    cg_closeness: float = 0.1
     line: LineSearch = LineSearch()
+    systems: NewtonSystems = NewtonSystems()
     elastic: ElasticTuning = ElasticTuning(steps=12, change=1e-10)
     elastic_iterations: int = 50
 
@@ -51,6 +60,7 @@ class DescentTuning:
     """Coordinate descent on the augmented Lagrangian (:mod:`copter.solvers.inner.descent`)."""
 
     epochs: int = 100
+    term_epochs: int = 200
     epochs_a_call: int = 20
     penalty: float = 1.0
     penalty_growth: float = 4.0

@@ -49,24 +49,16 @@ class RowTest:
             for bound in (working.lower_row, working.upper_row)
         )
         size = np.minimum(low, high)
-        self._size = np.where(np.isfinite(size), size, 0.0)
-        self._heavy = (self._size == 0) | _mixed(working)
-
-    def limits(self, x: NDArray[np.float64], closeness: float) -> NDArray[np.float64]:
-        """What each row may be off by: ``closeness`` of its size, and rounding errors."""
-        weight = row_weight(self.working, x) if self._heavy.any() else 0.0
-        return np.maximum(closeness * np.maximum(self._size, weight), self._rounding(x))
+        size = np.where(np.isfinite(size), size, 0.0)
+        self.sizes = size, (size == 0) | _mixed(working)
+        """Sizes by bounds, and which rows may have more flow through them, for kernels."""
 
     def worst(self, off: NDArray[np.float64], x: NDArray[np.float64], closeness: float) -> float:
-        """The largest of the distances ``off`` over what the rows may be off by."""
-        limit = np.maximum(closeness * self._size, self._rounding(x))
-        beyond = abs(off) > limit
-        if not (beyond & ~self._heavy).any() and beyond.any():
-            limit = self.limits(x, closeness)
-        return float((abs(off) / limit).max(initial=0.0))
+        """The largest of the distances ``off`` over what the rows may be off by.
 
-    def _rounding(self, x: NDArray[np.float64]) -> float:
-        return _ROUNDING * (1.0 + math.sqrt(dot(x, x)))
+        That is ``closeness`` of their sizes, and rounding errors.
+        """
+        return float(worst_row(self.working, off, x, self.sizes, closeness))
 
 
 class InnerResult(NamedTuple):
@@ -250,3 +242,24 @@ def _mixed(w):  # type: ignore[no-untyped-def]
         positive[w.row[k]] |= w.value[k] > 0.0
         negative[w.row[k]] |= w.value[k] < 0.0
     return positive & negative
+
+
+@kernel
+def worst_row(w, off, x, sizes, closeness):  # type: ignore[no-untyped-def]
+    """See :meth:`RowTest.worst`; what flows through rows is looked at where it may be what matters."""
+    size, heavy = sizes
+    rounding = _ROUNDING * (1.0 + np.sqrt(np.sum(x * x)))
+    worst, light, doubtful = 0.0, False, False
+    for i in range(off.size):
+        ratio = abs(off[i]) / max(closeness * size[i], rounding)
+        if np.isnan(ratio):
+            return ratio
+        if ratio > 1.0:
+            light = light or not heavy[i]
+            doubtful = True
+        worst = max(worst, ratio)
+    if doubtful and not light:
+        weight, worst = row_weight(w, x), 0.0
+        for i in range(off.size):
+            worst = max(worst, abs(off[i]) / max(closeness * max(size[i], weight[i]), rounding))
+    return worst

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.solvers.inner.compiled_newton import CompiledNewton, is_small
 from copter.solvers.inner.convex_descent import ConvexDescent
-from copter.solvers.inner.convex_newton import ConvexNewton
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.descent import CoordinateDescent
-from copter.solvers.inner.log_descent import LogDescent
-from copter.solvers.inner.log_newton import LogNewton, fits
 from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.working_set import InnerResult, WorkingSet
 from copter.terms.batch import TermBatch
@@ -73,6 +71,8 @@ def linear_inner(working: WorkingSet, method: Method, budget: Budget, tuning: Pr
     solver: InnerSolver
     if method == "cd":
         solver = CoordinateDescent(working, budget.late, tuning.descent)
+    elif is_small(working, tuning.newton):
+        solver = CompiledNewton(working, budget.late, tuning.newton, budget.threads)
     else:
         solver = SemismoothNewton(working, budget.late, budget.threads, tuning.newton)
     return Inner(solver, working, working, 1.0, not working.cost.any())
@@ -102,11 +102,9 @@ def curved_inner(
     working = working.with_cost_unit(cost)
     terms, slopes = WorkingTerms(working, batch), slopes / cost
     solver: InnerSolver
-    if method == "cd" and terms.logs:
-        solver = LogDescent(working, terms, budget.late, slopes, tuning.descent)
-    elif method == "cd":
-        solver = ConvexDescent(working, terms, budget.late, tuning.descent)
+    if method == "cd":
+        solver = ConvexDescent(working, terms, budget.late, slopes, tuning.descent)
     else:
-        newton = LogNewton if fits(working, terms) else ConvexNewton
-        solver = newton(working, terms, budget.late, budget.threads, slopes, tuning.newton)
+        newton, threads = tuning.newton, budget.threads
+        solver = CompiledNewton.of_terms(working, terms, slopes, budget.late, newton, threads)
     return Inner(solver, working, terms, unit, False)
