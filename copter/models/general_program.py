@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.models.blocks import Blocks, find_blocks, no_blocks
-from copter.models.boxed import Boxed, boxed
+from copter.models.blocks import find_blocks, no_blocks
+from copter.models.boxed import boxed
 from copter.models.general_lp import GeneralLP, checked
 from copter.program.program import ContinualProgram
 from copter.proof.pricing import price
@@ -23,9 +23,6 @@ from copter.solution import Solution
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
-
-_EQUATION, _SINGLE = 1, 2
-"""Kinds of requests besides sums of at most something: sums of just that, and columns in no block."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ class GeneralProgram:
         return ray
 
 
-def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
+def to_program(lp: GeneralLP, *, blocks: bool = False, share: float = 0.5) -> GeneralProgram:
     """The LP as a ContinualProgram.
 
     Bounds of integral columns are rounded inwards, so that whole numbers stay whole when a bound moves to 0.
@@ -124,6 +121,12 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
         Whether rows that are sums of columns become sum rows of requests
         (:mod:`copter.models.blocks`), not resources; without it every column is a request of its
         own.
+    share : float
+        Of the rows that have to be such sums; if fewer are, none becomes one.
+
+    Returns
+    -------
+    GeneralProgram
 
     Raises
     ------
@@ -132,65 +135,77 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
     """
     lp = checked(lp)
     box = boxed(lp)
-    row_lower, row_upper, integral = box.row_lower, box.row_upper, lp.integral[box.origin]
-    found = no_blocks(box.origin.size)
+    row_lower, row_upper, A, origin = box.row_lower, box.row_upper, box.A, box.origin
+    integral = lp.integral[origin]
+    found = no_blocks(origin.size)
     if blocks:
-        found = find_blocks(box.A.tocsr(), row_lower, row_upper, integral)
-    rows = np.setdiff1d(np.arange(row_lower.size), found.row)
-    program = ContinualProgram()
-    for i, high, low in zip(rows.tolist(), row_upper[rows].tolist(), row_lower[rows].tolist(), strict=True):
-        program.add_resource(i, high, low)
+        found = find_blocks(A.tocsr(), row_lower, row_upper, integral, share)
     # one kind of request after the other, as bulk edits want them: integral last, blocks before the rest
     single = found.member < 0
     equation = (row_lower[found.row] == row_upper[found.row])[found.member] if found.row.size else single
-    kind = 3 * integral + np.where(single, _SINGLE, np.where(equation, _EQUATION, 0))
+    kind = 3 * integral + np.where(single, 2, np.where(equation, 1, 0))
     order = np.lexsort((found.member, kind))
-    summed = _add_requests(program, box, found, box.A[:, order][rows], order, kind[order])
+    program = ContinualProgram()
+    rows = np.setdiff1d(np.arange(row_lower.size), found.row)
+    for i, high, low in zip(rows.tolist(), row_upper[rows].tolist(), row_lower[rows].tolist(), strict=True):
+        program.add_resource(i, high, low)
+    columns = _Columns(
+        box.cost[order], A[:, order][rows], box.width[order], kind[order], found.member[order]
+    )
+    request = _add_requests(program, columns, row_upper[found.row] / found.factor)
     return GeneralProgram(
         program,
         lp,
-        box.origin[order],
+        origin[order],
         order,
         box.sign[order],
         box.shift,
         box.constant,
         found.row,
-        summed,
+        request,
         found.factor,
     )
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """Columns from 0 to ``width``, kind after kind.
+
+    ``kind``: 0 in a block, 1 in a block that is an equation, 2 alone, and 3 more if integral; ``member``:
+    block of each.
+    """
+
+    c: NDArray[np.float64]
+    A: csc_array
+    width: NDArray[np.float64]
+    kind: NDArray[np.int64]
+    member: NDArray[np.int64]
+
+
 def _add_requests(
-    program: ContinualProgram,
-    box: Boxed,
-    found: Blocks,
-    usage: csc_array,
-    order: NDArray[np.int64],
-    kind: NDArray[np.int64],
+    program: ContinualProgram, columns: _Columns, totals: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Add the columns in this order, kind after kind; returns the request of each block."""
-    cost, width, member = box.cost[order], box.width[order], found.member[order]
-    request = np.full(found.row.size, -1)
-    for each in np.unique(kind).tolist():
-        part = np.flatnonzero(kind == each)
-        ends = member[part]
+    """Add a request for each block, (b,), with its total, and for each column in none; ids of the blocks'."""
+    request = np.full(totals.size, -1)
+    for kind in np.unique(columns.kind).tolist():
+        part = np.flatnonzero(columns.kind == kind)
+        block = columns.member[part]
+        in_blocks = kind % 3 != 2
         first = np.ones(part.size, np.bool_)
-        if each % 3 != _SINGLE:
-            first[1:] = ends[1:] != ends[:-1]
+        if in_blocks:
+            first[1:] = block[1:] != block[:-1]
         begin = np.flatnonzero(first)
         ids = range(len(program), len(program) + begin.size)
-        totals = None
-        if each % 3 != _SINGLE:
-            request[ends[begin]] = ids
-            totals = (box.row_upper[found.row] / found.factor)[ends[begin]]
+        if in_blocks:
+            request[block[begin]] = ids
         program.add_requests(
             ids,
-            cost[part],
+            columns.c[part],
             np.diff(np.append(begin, part.size)),
-            usage[:, part],
-            totals=totals,
-            relation="==" if each % 3 == _EQUATION else "<=",
-            upper=width[part],
-            integral=each >= 3,
+            columns.A[:, part],
+            totals=totals[block[begin]] if in_blocks else None,
+            relation="==" if kind % 3 == 1 else "<=",
+            upper=columns.width[part],
+            integral=kind >= 3,
         )
     return request

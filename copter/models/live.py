@@ -53,6 +53,8 @@ class LiveLP:
     Parameters
     ----------
     lp : GeneralLP
+    share : float
+        Of the rows that are not folded, those that have to be sums of blocks; if fewer are, none becomes one.
 
     Attributes
     ----------
@@ -65,12 +67,13 @@ class LiveLP:
         As :func:`copter.models.general_lp.checked`.
     """
 
-    def __init__(self, lp: GeneralLP) -> None:
+    def __init__(self, lp: GeneralLP, share: float = 0.5) -> None:
+        self._share = share
         self._take(*_prepared(lp))
 
     def _take(self, fold: Folded, box: Boxed) -> None:
         self._fold, self._box = fold, box
-        self.general: GeneralProgram = to_program(fold.lp, blocks=True)
+        self.general: GeneralProgram = to_program(fold.lp, blocks=True, share=self._share)
         table, slots = self.program.store.requests, self.program.request_slots
         sizes = table.n_columns[slots]
         self._end = np.cumsum(sizes)

@@ -44,7 +44,7 @@ class CvxpyModel:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._compile()
-        self._live = LiveLP(self._lp)
+        self._live = LiveLP(self._lp, share=0.0)
 
     @property
     def program(self) -> ContinualProgram:
