@@ -33,6 +33,8 @@ from copter.solution import Solution as Solution
 from copter.solution import Status as Status
 from copter.solution import Timings as Timings
 from copter.solvers.base import Solver as Solver
+from copter.solvers.cvxpy.model import from_cvxpy as from_cvxpy
+from copter.solvers.cvxpy.solver import COPTER as COPTER
 from copter.solvers.features import Feature as Feature
 from copter.solvers.general import linprog as linprog
 from copter.solvers.general import milp as milp
