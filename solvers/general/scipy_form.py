@@ -81,9 +81,10 @@ def linprog(
         ``x, fun, status, success, message, slack, con, nit, crossover_nit`` and the ``residual`` and
         ``marginals`` of ``ineqlin, eqlin, lower, upper`` with scipy's meaning and sign; None where there is
         no x.  ``lower.marginals`` are the reduced costs that are positive, ``upper.marginals`` the negative
-        ones; with integrality there are none.  ``mip_node_count, mip_dual_bound, mip_gap``: 0, fun and 0 where
-        there was nothing to search.  Besides: ``finished_by``, ``seconds``, ``proof``, ``ray``, ``vertex`` (whether x is known to be one) and
-        ``solution``, of :class:`copter.solvers.general.hybrid.Answer`.
+        ones; with integrality there are none.  ``mip_node_count, mip_dual_bound, mip_gap`` are 0, fun and 0
+        where there was nothing to search.  Besides: ``finished_by``, ``seconds``, ``proof``, ``ray``,
+        ``vertex`` (whether x is known to be one) and ``solution``, of
+        :class:`copter.solvers.general.hybrid.Answer`.
 
     Raises
     ------
