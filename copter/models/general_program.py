@@ -100,7 +100,7 @@ class GeneralProgram:
         return ray
 
 
-def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
+def to_program(lp: GeneralLP, *, blocks: bool = False, share: float = 0.5) -> GeneralProgram:
     """The LP as a ContinualProgram.
 
     Bounds of integral columns are rounded inwards, so that whole numbers stay whole when a bound moves to 0.
@@ -112,6 +112,12 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
         Whether rows that are sums of columns become sum rows of requests
         (:mod:`copter.models.blocks`), not resources; without it every column is a request of its
         own.
+    share : float
+        Of the rows that have to be such sums; if fewer are, none becomes one.
+
+    Returns
+    -------
+    GeneralProgram
 
     Raises
     ------
@@ -131,7 +137,9 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
     A = lp.A[:, origin]
     A.data = A.data * np.repeat(sign, np.diff(A.indptr))
     integral = lp.integral[origin]
-    found = find_blocks(A.tocsr(), row_lower, row_upper, integral) if blocks else no_blocks(origin.size)
+    found = no_blocks(origin.size)
+    if blocks:
+        found = find_blocks(A.tocsr(), row_lower, row_upper, integral, share)
     program = ContinualProgram()
     rows = np.setdiff1d(np.arange(row_lower.size), found.row)
     for i, high, low in zip(rows.tolist(), row_upper[rows].tolist(), row_lower[rows].tolist(), strict=True):

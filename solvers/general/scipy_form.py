@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
 from copter.models.general_lp import GeneralLP, checked, crossed_column
+from copter.models.general_program import GeneralProgram, to_program
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.general.hybrid import AUTO, Answer, solve_lp
@@ -135,6 +136,53 @@ def linprog(
         highs_options=settings | ({"solver": alone} if alone else {}),
     )
     return _result(lp, answer, n_upper)
+
+
+def from_arrays(
+    c: ArrayLike,
+    A_ub: Any = None,
+    b_ub: ArrayLike | None = None,
+    A_eq: Any = None,
+    b_eq: ArrayLike | None = None,
+    bounds: Any = (0, None),
+    integrality: ArrayLike | None = None,
+) -> GeneralProgram:
+    """A ContinualProgram from the arguments of scipy's ``linprog``, to be edited and solved every round.
+
+    Rows that are sums over blocks of columns, as ``sum_j x_j <= total`` of an allocation, become the totals of
+    requests (:mod:`copter.models.blocks`); every other row becomes a resource.
+
+    Parameters
+    ----------
+    c, A_ub, b_ub, A_eq, b_eq, bounds
+        As for :func:`linprog`.
+    integrality : array_like, optional
+        0 continuous, 1 integral, one for all columns or for each.
+
+    Returns
+    -------
+    GeneralProgram
+        ``program``, whose resources are called as the rows are numbered, those of A_ub first, and the way
+        back: ``point(solution)``, ``prices(solution)``, ``objective(solution)``.
+
+    Raises
+    ------
+    EditError
+        As :func:`linprog`, and a column that is semi-continuous or whose bounds leave no value.
+    """
+    cost = costs(c)
+    kinds = kinds_of_columns(integrality, cost.size)
+    if (kinds > 1).any():
+        why = "a program has continuous (0) and integral (1) columns; copter.milp takes semi-continuous ones"
+        raise EditError(f"column {int((kinds > 1).argmax())}", "integrality", int(kinds.max()), why)
+    lp = _program(
+        cost,
+        rows("A_ub", A_ub, "b_ub", b_ub, cost.size),
+        rows("A_eq", A_eq, "b_eq", b_eq, cost.size),
+        box(bounds, cost.size),
+        kinds,
+    )
+    return to_program(lp, blocks=True, share=0.0)
 
 
 def _kinds(method: str, x0: ArrayLike | None, integrality: ArrayLike | None, n: int) -> NDArray[np.int32]:
