@@ -2,25 +2,39 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find copter solvers problems shims bench -name '*.py')
+INSTALL := -m pip install --quiet --disable-pip-version-check
+FOLDERS := solvers problems shims bench
+SOURCES := $(shell find copter $(FOLDERS) -name '*.py' -o -name '*.pyi')
 
-.PHONY: demo test lint types pytest bench docs clean
+.PHONY: demo test lint types pytest duplicates light bench measure benchmarks docs clean
 
 # A quarter of a day of job arrivals from the built-in generator; the run folder lands in runs/demo.
-demo: $(VENV)/.installed
+demo: $(VENV)/.cli
 	$(BIN)/copter run sia --gpus 512 --jobs-per-day 2000 --hours 6 --seed 1 --out runs/demo
 
 test: lint types pytest
 
-lint: $(VENV)/.installed
+lint: $(VENV)/.installed build/tree/.copied
 	$(BIN)/ruff check .
+	cd build/tree && ../../$(BIN)/lint-imports --config ../../pyproject.toml --no-cache
 
-# The folders are one package only once installed, so the type checker reads the built wheel.
-types: build/.wheel
-	cd build/wheel && ../../$(BIN)/mypy --config-file ../../pyproject.toml
+types: $(VENV)/.installed build/tree/.copied
+	cd build/tree && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../mypy
 
 pytest: $(VENV)/.installed
 	$(BIN)/pytest -n auto --durations=20
+
+# Lines that two files share; the tests allow 12.
+duplicates: $(VENV)/.installed
+	$(BIN)/symilar -d 13 --ignore-comments --ignore-docstrings --ignore-imports $(filter %.py,$(SOURCES))
+
+# The core in an environment without any extra, from the wheel.
+light:
+	rm -rf build/light
+	$(PYTHON) -m venv build/light
+	build/light/bin/python $(INSTALL) .
+	cd build && light/bin/python ../tests/light_core.py
+	du -sm --exclude=__pycache__ --exclude=pip --exclude=setuptools build/light/lib/python3*/site-packages
 
 # Small enough for a laptop; larger sizes: see copter bench sia --help.
 bench: $(VENV)/.installed
@@ -29,9 +43,9 @@ bench: $(VENV)/.installed
 	    --json runs/bench/sia.json
 	$(BIN)/copter bench updates --sizes 100000,1000000 --json runs/bench/updates.json
 
-# The API reference, from docstrings.
-docs: $(VENV)/.docs
-	$(BIN)/python docs/api/build.py build/docs
+# The site, with the API reference from docstrings; a warning is an error.
+docs: $(VENV)/.docs build/tree/.copied
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site
 
 clean:
 	rm -rf build dist runs *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
@@ -43,15 +57,22 @@ $(VENV)/.python:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-$(VENV)/.installed: pyproject.toml $(VENV)/.python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+$(VENV)/.cli: pyproject.toml $(VENV)/.python
+	$(BIN)/python $(INSTALL) --editable '.[cli]'
 	touch $@
+
+$(VENV)/.installed: pyproject.toml $(VENV)/.python
+	$(BIN)/python $(INSTALL) --editable '.[dev]'
+	touch $@ $(VENV)/.cli
 
 $(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python $(INSTALL) --editable '.[docs]'
 	touch $@
 
-build/.wheel: $(SOURCES) pyproject.toml $(VENV)/.installed
-	rm -rf build/wheel build/lib build/bdist.*
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --target build/wheel .
+# The folders are one package only once they lie together, as type checker and import linter want them.
+build/tree/.copied: $(SOURCES)
+	rm -rf build/tree
+	mkdir -p build/tree
+	cp -Rp copter build/tree/copter
+	cp -Rp $(FOLDERS) build/tree/copter/
 	touch $@

@@ -4,7 +4,7 @@ A course knows how to play its rounds with one solver and gives a record a round
 loops: the same edits for every solver, recorded once (:class:`copter.bench.recording.Recorded`).  Others are
 closed: what a round looks like depends on the solver's own last allocation, and every solver drives a model
 of its own through the same events.  Methods that solve no linear program (heuristics, decompositions) are
-names of their course, not of :data:`copter.solvers.base.SOLVERS`.
+names of their course, not of :data:`copter.solvers.registry.SOLVERS`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from copter.program.program import ContinualProgram
+from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
     from copter.bench.rounds import Measured, SolverSettings
@@ -85,15 +86,12 @@ class Course(ABC):
         Fields of its records beyond those of :func:`solve_round`.
     left_out : int
         Rounds at the start that the summary leaves out: 1 (the cold one) or more.
-    takes_edits : bool
-        Whether rounds reach solvers as edits of a program; if not, no solver of it keeps any.
     kind : str, optional
         Field of its records by which rounds are of different kinds, each to be summarised for itself too.
     """
 
     figures: ClassVar[Sequence[Figure]] = ()
     left_out: int = 1
-    takes_edits: ClassVar[bool] = True
     kind: ClassVar[str | None] = None
 
     @abstractmethod
@@ -138,7 +136,7 @@ def solve_round(
     solution = solver.solve(program)
     wall = perf_counter() - begin
     t_model, t_solve = solver.seconds(solution, wall)
-    t_edit = t_model + (t_store if solver.edits_in_place else 0.0)
+    t_edit = t_model + (t_store if Feature.IN_PLACE in solver.features else 0.0)
     begin = perf_counter()
     finished = finish(solution)
     t_shim = perf_counter() - begin

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import csc_array
 
 from copter.program.program import ContinualProgram
-from copter.solvers.base import SOLVERS, make_solver
+from copter.solvers.registry import SOLVERS, make_solver
 
 SHARE, SECONDS = 0.1, 0.05
 """By how much a deadline may be missed."""

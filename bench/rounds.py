@@ -22,18 +22,20 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
+from typing import Any
 
 from copter.bench.course import Course, Record
 from copter.bench.machine import peak_memory_mb
-from copter.solvers.base import SOLVERS, Solver, make_solver
+from copter.solvers.base import Solver
+from copter.solvers.features import Feature
+from copter.solvers.registry import SOLVERS, make_solver, solver_entry
+from copter.solvers.settings import setting_defaults
 
 MIP_GAP = 1e-3
 """Gap of branch and bound on the command line; the comparison in the project's goals is with this gap, and a
 deadline of 10 s a round."""
-MIP_SOLVERS = frozenset(name for name, (_, _, preset, _) in SOLVERS.items() if preset.get("method") == "milp")
 _WARM_UP_SECONDS = 60.0
 _WARM_UP_SECONDS_OTHERS = 10.0
-_DESCENT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class SolverSettings:
         Seconds a solve may take.
     threads : int, optional
     mip_gap : float
-        Relative gap at which branch and bound stops; no other solver is given it.
+        Relative gap at which branch and bound stops; only solvers with such a setting are given it.
     """
 
     name: str
@@ -61,10 +63,11 @@ class SolverSettings:
 
     def make(self) -> Solver:
         """Return a new solver with these settings."""
-        own = {"mip_gap": self.mip_gap} if self.name in MIP_SOLVERS else {}
-        return make_solver(
-            self.name, tolerance=self.tolerance, deadline=self.time_limit, threads=self.threads, **own
-        )
+        wanted = {"tolerance": self.tolerance, "deadline": self.time_limit, "threads": self.threads}
+        given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+        if "mip_gap" in setting_defaults(solver_entry(self.name).load()):
+            given["mip_gap"] = self.mip_gap
+        return make_solver(self.name, **given)
 
 
 @dataclass
@@ -112,17 +115,18 @@ def measure(
 def warm_up(course: Course, settings: SolverSettings) -> None:
     """Run the small version of a course: compiles or loads every kernel, starts the threads.
 
-    A solver that chooses its inner solver may meet coordinate descent for the first time in a timed round,
-    so that runs too.  The deadline of the settings does not hold here.
+    What a later round may be the first to need is rehearsed too.  The deadline of the settings does not hold
+    here.
     """
-    ours = settings.name.startswith("copter")
-    patience = replace(settings, time_limit=_WARM_UP_SECONDS if ours else _WARM_UP_SECONDS_OTHERS)
-    play = course.small().play(patience)
+    # a method of the course's own is no solver
+    solver = settings.make() if settings.name in SOLVERS else None
+    compiles = solver is not None and Feature.COMPILES in solver.features
+    limit = _WARM_UP_SECONDS if compiles else _WARM_UP_SECONDS_OTHERS
+    play = course.small().play(replace(settings, time_limit=limit))
     for _ in play.records:
         pass
-    if ours and settings.name != "copter-cd" and play.program is not None:
-        for _ in range(2):  # the first may spend all of its seconds on compiling its first kernel
-            replace(patience, name="copter-cd").make().solve(play.program, deadline=_DESCENT_SECONDS)
+    if solver is not None and play.program is not None:
+        solver.rehearse(play.program)
 
 
 def measure_isolated(

@@ -16,20 +16,24 @@ import numpy as np
 
 from copter.bench.course import COMPLETE, Course, Record
 from copter.bench.rounds import Measured
-from copter.solvers.base import SOLVERS
+from copter.solvers.features import Feature
+from copter.solvers.registry import SOLVERS, make_solver
 
 TIMES = ("t_edit", "t_solve", "t_shim", "t_total")
 APART = ("t_store", "t_certify")
 QUALITY = ("gap", "primal_residual", "integral_gap", "churn", "iterations")
 
 ANSWERED = ("optimal", "infeasible", "unbounded", COMPLETE)
-_IN_PLACE = ("proximal.solver", "baselines.highs_hot")
-"""Modules of the solvers that take a round's edits as such, and build nothing again."""
 
 
 def keeps_edits(solver: str) -> bool | None:
-    """Whether a solver takes a round's edits as such; None if it is not a registered one."""
-    return SOLVERS[solver][0] in _IN_PLACE if solver in SOLVERS else None
+    """Whether a solver takes a round's edits as such; None if it is not a registered one.
+
+    Parameters
+    ----------
+    solver : str
+    """
+    return Feature.DIFFERENTIAL_EDITS in make_solver(solver).features if solver in SOLVERS else None
 
 
 def spread(values: Iterable[float], truncated: Sequence[bool] | None = None) -> dict[str, Any]:
@@ -157,8 +161,6 @@ def document(
     records: list[Record] = [record for one in measured for record in one.records]
     summary = summarise(measured, [figure.name for figure in course.figures], course.left_out)
     rows = ablation(summary)
-    if not course.takes_edits:
-        rows = [row | {"differential_edits": None} for row in rows]
     result = {
         "machine": machine,
         "settings": settings | {"stopping": {one.solver: one.stopping for one in measured}},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import difflib
+from collections.abc import Hashable, Iterable
+from typing import Any
 
 
 class CopterError(Exception):
@@ -45,11 +47,57 @@ class ConcurrentUseError(CopterError, RuntimeError):
     """A program or a solver was used while another thread, or a solve under way, was using it."""
 
 
+class TermError(CopterError, TypeError):
+    """A class of convex terms cannot be used.
+
+    Attributes
+    ----------
+    kind : type
+        The class.
+    method : str
+        Which of its functions is wrong.
+    """
+
+    def __init__(self, kind: type, method: str, why: str) -> None:
+        self.kind = kind
+        self.method = method
+        self.why = why
+        super().__init__(kind, method, why)
+
+    def __str__(self) -> str:
+        return f"{self.kind.__qualname__}.{self.method}: {self.why}"
+
+
 class UnknownSolverError(CopterError, ValueError):
-    """A solver name that is not registered."""
+    """A solver name that is not registered, or whose solver cannot be loaded."""
 
 
-class NoAllocationError(CopterError, RuntimeError):
+class UnsupportedError(CopterError, ValueError):
+    """A program has something that the solver, or the function, cannot do."""
+
+
+class SolverError(CopterError, RuntimeError):
+    """A solver failed in a way that leaves no usable answer."""
+
+
+class NotOptimalError(SolverError):
+    """A solve with ``raise_error=True`` ended otherwise than optimal.
+
+    Attributes
+    ----------
+    solution : Solution
+        The answer, with its status, reason, and whatever allocation, bound and ray there are.
+    """
+
+    def __init__(self, solution: Any) -> None:
+        self.solution = solution
+        super().__init__(solution)
+
+    def __str__(self) -> str:
+        return f"not optimal: {self.solution.status}: {self.solution.reason}"
+
+
+class NoAllocationError(SolverError):
     """A solver's answer has no allocation (the program has none, or none was found in time): a missed round.
 
     Shims raise it instead of rounding an answer that does not exist.
@@ -69,10 +117,6 @@ class NoAllocationError(CopterError, RuntimeError):
         return f"there is no allocation: {self.status}: {self.reason}"
 
 
-class SolverError(CopterError, RuntimeError):
-    """A solver failed in a way that leaves no usable answer."""
-
-
 class FileError(CopterError, ValueError):
     """A snapshot, journal or recording that is damaged, incomplete or none of copter's.
 
@@ -90,3 +134,38 @@ class FileError(CopterError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.why}"
+
+
+class InputError(FileError):
+    """A file of inputs (jobs, loads, profiles) that cannot be used.
+
+    Attributes
+    ----------
+    path : str
+    where : str
+        Place in the file: a line, a job, a field.
+    why : str
+        What is wrong there.
+    """
+
+    def __init__(self, path: object, where: str, why: str) -> None:
+        super().__init__(path, why)
+        self.where = where
+        self.args = self.path, where, why
+
+    def __str__(self) -> str:
+        return f"{self.path}, {self.where}: {self.why}"
+
+
+def choices(wrong: str, known: Iterable[str]) -> str:
+    """Return what to say of a name that is none of the known ones: the nearest, and all.
+
+    Parameters
+    ----------
+    wrong : str
+    known : iterable of str
+    """
+    names = list(known)
+    near = difflib.get_close_matches(wrong, names, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"{hint}there are: {', '.join(names)}"

@@ -23,6 +23,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import config
+from numba.core.extending import _Intrinsic
 from numba.extending import is_jitted
 
 #: Folders of a module that always stay, the newest first, and the age in seconds below which none is removed.
@@ -89,11 +90,12 @@ def _follow(file: str, names: dict[str, Any], sources: set[str], take: Callable[
     for name, value in sorted(names.items()):
         if name.startswith("__"):
             continue
-        if is_jitted(value):
-            home = value.py_func.__code__.co_filename
+        if is_jitted(value) or isinstance(value, _Intrinsic):
+            function = value.py_func if is_jitted(value) else value.__wrapped__
+            home = function.__code__.co_filename
             if home not in sources:
                 sources.add(home)
-                _follow(home, value.py_func.__globals__, sources, take)
+                _follow(home, function.__globals__, sources, take)
         elif isinstance(value, ModuleType):
             home = getattr(value, "__file__", None) or ""
             if value.__name__.partition(".")[0] == __name__.partition(".")[0] and home not in sources:

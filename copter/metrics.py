@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from copter.errors import CopterError
+from copter.extras import extra
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -25,21 +25,6 @@ SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.
 """Upper ends of the buckets of solve times."""
 RATIOS = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 """The same of gaps."""
-COLD_REASONS = {
-    "no earlier round": "first_round",
-    "first round of this program": "first_round",
-    "the last round was another program": "other_program",
-    "nothing of the last round is left": "nothing_left",
-    "warm start switched off": "switched_off",
-    "warm start is off": "switched_off",
-    "basis cleared every round": "switched_off",
-    "this baseline starts cold every round": "always_cold",
-}
-"""Label of each ``Solution.warm_reason`` of a round that began cold; any other reason is ``other``."""
-
-
-class MetricsError(CopterError, ImportError):
-    """The package prometheus_client is not installed."""
 
 
 class Metrics:
@@ -63,15 +48,13 @@ class Metrics:
 
     Raises
     ------
-    MetricsError
+    MissingExtraError
         prometheus_client is not installed.
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        try:
+        with extra("metrics"):
             from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-        except ImportError as error:
-            raise MetricsError("metrics need prometheus_client: pip install 'copter-opt[metrics]'") from error
         self.registry = CollectorRegistry() if registry is None else registry
         of, at = ["domain"], self.registry
         self._rounds = Counter("copter_rounds", "Rounds by status", ["domain", "status"], registry=at)
@@ -108,7 +91,7 @@ class Metrics:
         self._residual.labels(domain).set(solution.primal_residual)
         self._churn.labels(domain).set(solution.churn)
         if not solution.warm_started:
-            self._cold.labels(domain, COLD_REASONS.get(solution.warm_reason, "other")).inc()
+            self._cold.labels(domain, str(solution.cold_start or "other")).inc()
         self._hand_overs.labels(domain).inc(solution.details.get("hand_overs", 0.0))
 
     def text(self) -> str:

@@ -6,12 +6,12 @@ import enum
 import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError, NoAllocationError
+from copter.errors import CopterError, NoAllocationError, NotOptimalError
 from copter.proof.certificate import Certificate, Residuals, certify, right_signs
 from copter.proof.pricing import Pricing
 from copter.store.allocation import NOTHING, SparseX
@@ -33,6 +33,47 @@ class Status(enum.StrEnum):
     ITERATION_LIMIT = "iteration_limit"
     NUMERICAL_ERROR = "numerical_error"
     CANCELLED = "cancelled"
+
+
+class Start(NamedTuple):
+    """How a solve began.
+
+    Attributes
+    ----------
+    warm : bool
+    reason : str
+        What the warm start used, or why there was none.
+    cold : ColdStart, optional
+        Why there was none, as one of a closed set.
+    """
+
+    warm: bool
+    reason: str
+    cold: ColdStart | None = None
+
+
+class ColdStart(enum.StrEnum):
+    """Why a solve did not begin from the last round; the value is a label, ``sentence`` is for people."""
+
+    sentence: str
+
+    FIRST_ROUND = "first_round", "no earlier round"
+    OTHER_PROGRAM = "other_program", "the last round was another program"
+    NOTHING_LEFT = "nothing_left", "nothing of the last round is left"
+    SWITCHED_OFF = "switched_off", "warm start switched off"
+    ALWAYS_COLD = "always_cold", "this solver starts cold every round"
+    BASIS_FAILED = "basis_failed", "the last basis failed and was cleared"
+    NOT_BUILT = "not_built", "the program was not built in time"
+
+    def __new__(cls, value: str, sentence: str) -> ColdStart:
+        """Member of a label and its sentence."""
+        member = str.__new__(cls, value)
+        member._value_, member.sentence = value, sentence
+        return member
+
+    def start(self, more: str = "") -> Start:
+        """The start of a solve that began cold for this reason, with more to say of it if there is."""
+        return Start(False, self.sentence + more, self)
 
 
 @dataclass(frozen=True)
@@ -109,7 +150,7 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         return self._x.column[first:last], self._x.value[first:last]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """Answer of a solver.
 
@@ -138,6 +179,8 @@ class Solution:
     warm_started : bool
     warm_reason : str
         What the warm start used, or why there was none.
+    cold_start : ColdStart, optional
+        Why there was no warm start; None if there was.
     churn : float
         Share of the nonzeros, now or last round, whose value changed by more than 1e-3.
     ray : Ray, optional
@@ -178,6 +221,13 @@ class Solution:
     details: Mapping[str, float] = field(default_factory=dict)
     pricing: Pricing | None = None
     found: bool = True
+    cold_start: ColdStart | None = None
+
+    def __repr__(self) -> str:
+        seconds = self.timings.edit + self.timings.solve
+        began = "warm" if self.warm_started else f"cold ({self.warm_reason})"
+        figures = f"objective {self.objective:.10g}, gap {self.gap:.1e}" if self.found else "no allocation"
+        return f"<Solution {self.status}: {figures}, {seconds:.3g} s, {began}>"
 
     @property
     def gap(self) -> float:
@@ -199,6 +249,23 @@ class Solution:
         relative = self.relative
         parts = (relative.primal, relative.dual, relative.gap)
         return self.found and all(part <= tolerance for part in parts)  # NaN is not
+
+
+def check_optimal(solution: Solution) -> None:
+    """Raise an error if an answer is not optimal.
+
+    Parameters
+    ----------
+    solution : Solution
+
+    Raises
+    ------
+    NotOptimalError
+        Its status is infeasible, unbounded, deadline, iteration_limit, numerical_error or cancelled, also if
+        it has an allocation that could be used; the error has the answer.
+    """
+    if solution.status is not Status.OPTIMAL:
+        raise NotOptimalError(solution)
 
 
 def check_found(solution: Solution) -> None:
@@ -226,7 +293,7 @@ def make_solution(
     reason: str,
     iterations: int,
     timings: Timings,
-    warm: tuple[bool, str],
+    warm: Start,
     last: SparseX | None = None,
     ray: Ray | None = None,
     certificate: Certificate | None = None,
@@ -241,6 +308,8 @@ def make_solution(
     x : SparseX, optional
         None if no allocation is known.
     y : (row slots,) ndarray
+    warm : Start
+        How the solve began.
     last : SparseX, optional
         Last round's allocation, for the churn; without it the churn is 1 (all is new).
     certificate : Certificate, optional
@@ -265,8 +334,9 @@ def make_solution(
         absolute=proof.absolute,
         iterations=iterations,
         timings=timings,
-        warm_started=warm[0],
-        warm_reason=warm[1],
+        warm_started=warm.warm,
+        warm_reason=warm.reason,
+        cold_start=warm.cold,
         churn=math.nan if x is None else churn(last, x),
         nonzeros=nonzeros,
         y=y,

@@ -1,21 +1,26 @@
-"""What every solver is: a name, settings, and state that it keeps between rounds."""
+"""What every solver is: a name, settings, features, and state that it keeps between rounds."""
 
 from __future__ import annotations
 
-import importlib
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
 
 from copter.clock import Clock, ctrl_c_cancels, current, running
-from copter.errors import ConcurrentUseError, CopterError, SettingError, UnknownSolverError
-from copter.solvers.settings import Setting, share, time_limit, workers
+from copter.errors import ConcurrentUseError, CopterError, SettingError
+from copter.solution import check_optimal
+from copter.solvers.features import Feature, check_features
+from copter.solvers.settings import Setting, setting_defaults, share, time_limit, workers
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
+    from copter.proof.certificate import SparseX
     from copter.solution import Solution
 
 SolverState: TypeAlias = dict[str, Any]
@@ -31,14 +36,26 @@ class Solver(ABC):
         Name on the command line and in results.
     """
 
-    edits_in_place: ClassVar[bool] = True
-    """Whether it solves the edited program itself: False if it keeps or builds a model of its own."""
-
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def __repr__(self) -> str:
+        parts = [repr(self.name)]
+        for name, default in setting_defaults(type(self)).items():
+            value = getattr(self, name, default)
+            if value is not default and value != default:
+                parts.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    @property
+    def features(self) -> Feature:
+        """What it can do; nothing that anyone would ask for, unless a subclass says otherwise."""
+        return Feature(0)
+
     @abstractmethod
-    def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
+    def solve(
+        self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
+    ) -> Solution:
         """Solve the program as it is now.
 
         Parameters
@@ -46,6 +63,28 @@ class Solver(ABC):
         program : ContinualProgram
         deadline : float, optional
             Seconds after which the best answer so far is returned; overrides the solver's setting.
+        raise_error : bool
+            Whether any other status than optimal is an error (:func:`copter.solution.check_optimal`).
+
+        Returns
+        -------
+        Solution
+
+        Raises
+        ------
+        UnsupportedError
+            The program has something that the solver cannot do (:mod:`copter.solvers.features`).
+        NotOptimalError
+            With ``raise_error``: the answer is not optimal; the error has it.
+        """
+
+    def rehearse(self, program: ContinualProgram) -> None:  # noqa: B027 - others have nothing to prepare
+        """Run the code that a later round may be the first to need, so that none is compiled then.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+            Like those of the rounds; it is solved, not edited.
         """
 
     def cancel(self) -> None:  # noqa: B027 - a solver that cannot be cancelled goes on
@@ -93,6 +132,26 @@ class Solver(ABC):
         """Forget everything about earlier rounds."""
 
 
+class WarmStartable(Protocol):
+    """A solver that says where it would begin, and takes another point to begin from."""
+
+    def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
+        """Allocation and prices, by slot, that the next solve begins from; None if it is a cold one."""
+
+    def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
+        """Begin the next solve of the program from an allocation and prices, by slot, instead."""
+
+
+def takes_start(solver: Solver) -> TypeGuard[WarmStartable]:
+    """Whether a solver, or the one that it wraps, can be told where to begin.
+
+    Parameters
+    ----------
+    solver : Solver
+    """
+    return Feature.GIVEN_START in solver.features
+
+
 class ClockedSolver(Solver):
     """A solver that keeps its deadline, can be cancelled, and has one user at a time.
 
@@ -123,11 +182,23 @@ class ClockedSolver(Solver):
         self.threads = threads
         self._clock: Clock | None = None
 
-    def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
+    def solve(
+        self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
+    ) -> Solution:
         """Solve the program as it is now; see :meth:`Solver.solve`.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        deadline : float, optional
+        raise_error : bool
 
         Raises
         ------
+        UnsupportedError
+            The program has something that the solver cannot do.
+        NotOptimalError
+            With ``raise_error``: the status is another than optimal.
         SettingError
             The deadline is no number of seconds.
         ConcurrentUseError
@@ -145,7 +216,11 @@ class ClockedSolver(Solver):
         clock = Clock(limit, parent=current())
         who = f"solver {self.name!r}"
         with program.guard.solving(who), self._busy(clock), ctrl_c_cancels(clock), running(clock):
-            return self._solve(program, clock)
+            check_features(self.name, self.features, program)
+            solution = self._solve(program, clock)
+        if raise_error:
+            check_optimal(solution)
+        return solution
 
     @abstractmethod
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
@@ -186,83 +261,3 @@ class Stopwatch:
     def __call__(self) -> float:
         """Return the seconds."""
         return time.perf_counter() - self._start
-
-
-#: name -> (module, class, settings, one line for people)
-SOLVERS: dict[str, tuple[str, str, dict[str, Any], str]] = {
-    "copter": (
-        "proximal.solver",
-        "ProximalPoint",
-        {"inner": "auto"},
-        "proximal point, warm, inner solver chosen",
-    ),
-    "copter-cd": (
-        "proximal.solver",
-        "ProximalPoint",
-        {"inner": "cd", "hand_over": False},
-        "proximal point, warm, coordinate descent",
-    ),
-    "copter-newton": (
-        "proximal.solver",
-        "ProximalPoint",
-        {"inner": "newton", "hand_over": False},
-        "proximal point, warm, Newton-CG",
-    ),
-    "copter-cold": (
-        "proximal.solver",
-        "ProximalPoint",
-        {"warm_start": False},
-        "proximal point, cold every round",
-    ),
-    "copter-rebuild": ("rebuild", "Rebuild", {}, "proximal point, warm, program rebuilt every round"),
-    "highs-hot": (
-        "baselines.highs_hot",
-        "HighsHot",
-        {},
-        "HiGHS simplex, model and basis kept between rounds",
-    ),
-    "highs-simplex": (
-        "baselines.highs",
-        "HighsRebuild",
-        {"method": "simplex"},
-        "HiGHS simplex, rebuilt every round",
-    ),
-    "highs-ipm": (
-        "baselines.highs",
-        "HighsRebuild",
-        {"method": "ipm"},
-        "HiGHS interior point, rebuilt every round",
-    ),
-    "highs-pdlp": ("baselines.highs", "HighsRebuild", {"method": "pdlp"}, "HiGHS PDLP, rebuilt every round"),
-    "highs-milp": (
-        "baselines.highs",
-        "HighsRebuild",
-        {"method": "milp"},
-        "HiGHS branch and bound, rebuilt each round",
-    ),
-    "glop": ("baselines.ortools_lp", "Glop", {}, "OR-Tools GLOP, rebuilt every round"),
-    "pdlp": ("baselines.ortools_lp", "Pdlp", {}, "OR-Tools PDLP, warm from the last solution"),
-}
-
-
-def make_solver(name: str, **settings: Any) -> Solver:
-    """Solver of a registered name.
-
-    Parameters
-    ----------
-    name : str
-        A key of :data:`SOLVERS`.
-    **settings
-        Passed to the solver's class, for example ``tolerance``, ``deadline``, ``threads``.
-
-    Raises
-    ------
-    UnknownSolverError
-        Names the known ones.
-    """
-    if name not in SOLVERS:
-        raise UnknownSolverError(f"no solver {name!r}; known: {', '.join(SOLVERS)}")
-    module, class_name, preset, _ = SOLVERS[name]
-    solver_class = getattr(importlib.import_module(f"copter.solvers.{module}"), class_name)
-    solver: Solver = solver_class(name=name, **(preset | settings))
-    return solver

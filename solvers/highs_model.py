@@ -7,7 +7,7 @@ arrays.  Row duals come out with the opposite sign of our prices.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import highspy
 import numpy as np
@@ -20,7 +20,10 @@ from copter.solvers.native import run_apart
 
 if TYPE_CHECKING:
     from copter.clock import Clock
+    from copter.models.general_lp import GeneralLP
     from copter.store.compiled import CompiledProgram
+
+    Rows: TypeAlias = CompiledProgram | GeneralLP
 
 _GRACE = 0.02
 """Seconds by which a run may miss its limit before it is given up."""
@@ -87,27 +90,43 @@ def check(status: highspy.HighsStatus, what: str) -> None:
         raise SolverError(f"HiGHS refused: {what}")
 
 
-def pass_model(highs: highspy.Highs, compiled: CompiledProgram, *, integral: bool = False) -> None:
-    """Give HiGHS the whole program; its integrality only if wanted."""
-    matrix = compiled.A
-    n, m = compiled.c.size, compiled.row_lower.size
-    kinds = compiled.integrality.astype(np.int32) if integral else np.zeros(n, np.int32)
+def pass_model(
+    highs: highspy.Highs, program: Rows, kinds: NDArray[np.int32] | None = None, offset: float = 0.0
+) -> None:
+    """Give HiGHS a whole program.
+
+    Parameters
+    ----------
+    highs : highspy.Highs
+    program : CompiledProgram or GeneralLP
+    kinds : (n,) int32 ndarray, optional
+        Kind of each column, as HiGHS and scipy number them; all are continuous by default.
+    offset : float
+        Constant of the objective.
+
+    Raises
+    ------
+    SolverError
+        HiGHS refuses it.
+    """
+    matrix = program.A
+    m, n = matrix.shape
     status = highs.passModel(
         n,
         m,
         matrix.nnz,
         int(highspy.MatrixFormat.kColwise),
         int(highspy.ObjSense.kMinimize),
-        0.0,
-        compiled.c,
-        compiled.lower,
-        compiled.upper,
-        compiled.row_lower,
-        compiled.row_upper,
-        matrix.indptr,
-        matrix.indices,
+        offset,
+        program.c,
+        program.lower,
+        program.upper,
+        program.row_lower,
+        program.row_upper,
+        matrix.indptr.astype(np.int32, copy=False),
+        matrix.indices.astype(np.int32, copy=False),
         matrix.data,
-        kinds,
+        np.zeros(n, np.int32) if kinds is None else kinds,
     )
     check(status, "the model")
 

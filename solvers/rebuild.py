@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from copter.clock import Clock, Interrupted, check
 from copter.program.program import ContinualProgram
 from copter.proof.certificate import Certificate
-from copter.solution import UNKNOWN, Solution, Status, Timings, make_solution
+from copter.solution import UNKNOWN, ColdStart, Solution, Start, Status, Timings, make_solution
 from copter.solvers.base import Solver, SolverState
+from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, LastY, churn_base
-from copter.solvers.proximal.solver import ProximalPoint, Starts
+from copter.solvers.proximal.run import Starts
+from copter.solvers.proximal.solver import ProximalPoint
 from copter.store.allocation import SparseX
 from copter.store.compiled import effective_costs, pieces, row_positions, upper_bounds, usage_columns
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
@@ -42,7 +44,9 @@ class Rebuild(ProximalPoint):
         Of :class:`copter.solvers.proximal.solver.ProximalPoint`; the build counts towards the deadline.
     """
 
-    edits_in_place = False
+    features = ProximalPoint.features & ~(
+        Feature.IN_PLACE | Feature.DIFFERENTIAL_EDITS | Feature.GIVEN_START | Feature.SAVED_STATE
+    )
 
     def __init__(self, name: str = "copter-rebuild", **settings: Any) -> None:
         super().__init__(name, **settings)
@@ -90,7 +94,7 @@ class Rebuild(ProximalPoint):
             reason=found.reason,
             iterations=found.iterations,
             timings=Timings(edit=edit, solve=found.timings.solve - edit),
-            warm=(found.warm_started, found.warm_reason),
+            warm=Start(found.warm_started, found.warm_reason, found.cold_start),
             last=churn_base(self._round.x if self._round else None, program),
             ray=found.ray,
             details=found.details,
@@ -114,7 +118,7 @@ class Rebuild(ProximalPoint):
             reason=clock.why(),
             iterations=0,
             timings=Timings(edit=clock()),
-            warm=(False, "the program was not built in time"),
+            warm=ColdStart.NOT_BUILT.start(),
             certificate=UNKNOWN,
         )
 

@@ -6,8 +6,10 @@ A setting is a class attribute; what it is given goes through a check that retur
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
@@ -51,6 +53,27 @@ class Setting(Generic[T]):
             vars(solver)[self._name] = self._check(value)
         except ValueError as error:
             raise SettingError(solver.name, self._name, value, str(error)) from None
+
+
+@cache
+def setting_defaults(solver_class: type) -> Mapping[str, Any]:
+    """Settings that a class takes when it is made, with their defaults (``inspect.Parameter.empty`` if none).
+
+    They are the named parameters of its constructor, but for ``name``, and where that has ``**settings``
+    those of the next constructor that it passes them to.
+    """
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    found: dict[str, Any] = {}
+    for each in solver_class.__mro__:
+        if "__init__" not in vars(each):
+            continue
+        _, *parameters = inspect.signature(vars(each)["__init__"]).parameters.values()
+        own = {one.name: one.default for one in parameters if one.kind in named}
+        found = own | found
+        if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):
+            break
+    found.pop("name", None)
+    return found
 
 
 def share(value: Any) -> float:

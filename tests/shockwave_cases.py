@@ -1,12 +1,11 @@
 """Jobs, rounds and windows that the tests of Shockwave share."""
 
-
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 from real_data import DATA
 
-from copter.problems.shockwave import Job, JobState, Mode, Outlook, Regime, Round, window_of
+from copter.problems.shockwave import Job, JobState, Mode, Outlook, Regime, RoundState, window_of
 
 SHOCKWAVE = DATA / "cluster" / "uw-mad-dash_shockwave"
 needs_data = pytest.mark.skipif(
@@ -41,7 +40,7 @@ def state(job, run=0.0, waited=0.0, contention=1.0, running=False):
 
 
 def now(states, gpus, time=0.0, index=0, seconds=120.0):
-    return Round(index, time, seconds, gpus, tuple(states))
+    return RoundState(index, time, seconds, gpus, tuple(states))
 
 
 @st.composite

@@ -10,7 +10,7 @@ from copter.problems.sia import (
     SiaPolicy,
     TableProfile,
 )
-from copter.solvers.base import make_solver
+from copter.solvers.registry import make_solver
 
 LAM = 1.1
 PAIR = Cluster([GpuType("A", 2, 1), GpuType("B", 4, 1)])  # 1A, 2A, 1B, 2B, 4B

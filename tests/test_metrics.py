@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from copter import ContinualProgram, make_solver
-from copter.metrics import COLD_REASONS, Metrics
+from copter.metrics import Metrics
 
 
 def samples(metrics):
@@ -46,13 +46,12 @@ def test_rounds_are_counted_by_domain_status_and_start(program):
     assert seen["copter_hand_overs_total", "sia"] == 0
 
 
-def test_what_nobody_knows_is_in_the_last_bucket_and_other_reasons_are_one_label(program):
+def test_what_nobody_knows_is_in_the_last_bucket_and_under_the_label_other(program):
     metrics = Metrics()
     solution = make_solver("copter").solve(program)
     unknown = replace(solution.relative, gap=np.nan)
-    for k in range(3):
-        odd = replace(solution, relative=unknown, warm_reason=f"reason {k}", details={"hand_overs": 2.0})
-        metrics.observe(odd)
+    for _ in range(3):
+        metrics.observe(replace(solution, relative=unknown, cold_start=None, details={"hand_overs": 2.0}))
     seen = samples(metrics)
     assert seen["copter_gap_bucket", "lp", "1.0"] == 0 and seen["copter_gap_bucket", "lp", "+Inf"] == 3
     assert seen["copter_cold_starts_total", "lp", "other"] == 3
@@ -62,7 +61,10 @@ def test_what_nobody_knows_is_in_the_last_bucket_and_other_reasons_are_one_label
 @pytest.mark.parametrize("name", ["copter", "copter-cold", "copter-rebuild", "highs-hot", "glop", "pdlp"])
 def test_the_reason_of_every_solver_that_begins_cold_has_a_label(program, name):
     solution = make_solver(name).solve(program)
-    assert solution.warm_started or solution.warm_reason in COLD_REASONS, solution.warm_reason
+    metrics = Metrics()
+    metrics.observe(solution)
+    label = "always_cold" if name == "glop" else "switched_off" if name == "copter-cold" else "first_round"
+    assert samples(metrics)["copter_cold_starts_total", "lp", label] == 1
 
 
 def test_a_registry_of_ones_own_is_used(program):
@@ -73,6 +75,6 @@ def test_a_registry_of_ones_own_is_used(program):
 
 def test_the_package_is_wanted_only_when_it_is_used():
     code = "import sys; sys.modules['prometheus_client'] = None; import copter.metrics as m\n"
-    code += "try: m.Metrics()\nexcept m.MetricsError as error: print(error)"
+    code += "try: m.Metrics()\nexcept ImportError as error: print(error)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "copter-opt[metrics]" in result.stdout

@@ -1,7 +1,9 @@
 """The top-level folders are one package, all of it is installed, and it imports lightly."""
 
+import importlib
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 import copter
 
 ROOT = Path(__file__).parents[1]
+
 
 @pytest.fixture(scope="module")
 def project():
@@ -48,3 +51,54 @@ def test_import_loads_nothing_heavy(module, tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
     )
     assert result.stdout.strip() == "[]"
+
+
+def run(*arguments, **options):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, **options)
+
+
+def test_the_core_works_without_any_extra(tmp_path):
+    result = run(str(ROOT / "tests/light_core.py"), "--hide", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == [
+        "ortools is not installed: pip install 'copter-opt[baselines]'",
+        "networkx is not installed: pip install 'copter-opt[traffic]'",
+        "prometheus_client is not installed: pip install 'copter-opt[metrics]'",
+    ]
+
+
+def test_the_command_without_its_extra_says_so_in_one_line(tmp_path):
+    code = "import sys; sys.modules['typer'] = None; from copter.__main__ import main; main()"
+    result = run("-c", code, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "copter: typer is not installed: pip install 'copter-opt[cli]'\n"
+
+
+def test_an_import_error_of_our_own_is_not_blamed_on_an_extra():
+    from copter.extras import extra
+
+    with pytest.raises(ModuleNotFoundError, match="nowhere") as found, extra("cli"):
+        importlib.import_module("copter.nowhere")
+    assert not isinstance(found.value, copter.MissingExtraError)
+
+
+def test_every_requirement_of_an_extra_is_in_all_and_dev(project):
+    extras = project["project"]["optional-dependencies"]
+    (everything,) = extras["all"]
+    named = set(everything.partition("[")[2].rstrip("]").split(","))
+    assert named == set(extras) - {"all", "dev", "docs"}
+    assert "copter-opt[all]" in extras["dev"]
+
+
+def test_a_bare_checkout_is_the_package():
+    """Where copter is installed, but not as editable, `python` in the root imports the folder copter/."""
+    code = (
+        f"import sys; sys.path.append({sysconfig.get_path('purelib')!r})\n"
+        "import copter, copter.solvers.inner, copter.problems.sia.cli, copter.shims, copter.bench\n"
+        "from copter import ProximalPoint\n"
+        "print(copter.solvers.__file__)"
+    )
+    # -S leaves out site-packages and with it what makes an install editable; the code puts the folder back.
+    result = run("-S", "-c", code, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == str(ROOT / "solvers/__init__.py")

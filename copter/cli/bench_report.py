@@ -6,33 +6,53 @@ import functools
 import math
 import traceback
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from copter.bench.course import Course, Figure, Record
 from copter.bench.machine import machine
-from copter.bench.rounds import Measured, SolverSettings, measure, measure_isolated
+from copter.bench.rounds import Measured, measure, measure_isolated
 from copter.bench.summary import document
+from copter.cli.command import BenchOptions
 from copter.cli.console import errors, save_json, seconds, table
 
 
-def measure_all(course: Course, settings: Mapping[str, Any]) -> tuple[list[Measured], dict[str, str]]:
-    """Run a course with the solvers of `settings`, one after the other.
+def bench(title: str, course: Course, options: BenchOptions) -> None:
+    """Run a course with the solvers of the options and report on it; exit with 1 if one of them failed.
+
+    Parameters
+    ----------
+    title : str
+        Of the table of times.
+    course : Course
+    options : BenchOptions
+    """
+    measured, failures = measure_all(course, options)
+    report(title, course, options, measured, failures)
+
+
+def measure_all(course: Course, options: BenchOptions) -> tuple[list[Measured], dict[str, str]]:
+    """Run a course with the solvers of the options, one after the other.
 
     A solver that fails does not end the benchmark: its error is in the second result, by its name.
+
+    Parameters
+    ----------
+    course : Course
+    options : BenchOptions
+
+    Returns
+    -------
+    (list of Measured, dict of str to str)
     """
     measured, failures = [], {}
-    run = measure_isolated if settings["isolate"] else measure
+    run = measure_isolated if options.isolate else measure
     show = functools.partial(_show, course.kind, tuple(course.figures))
-    for name in settings["solvers"]:
+    for name in options.solvers:
         errors().print(f"measuring {name}")
-        solver = SolverSettings(
-            name, settings["tolerance"], settings["deadline"], settings["threads"], settings["mip_gap"]
-        )
         try:
-            measured.append(run(course, solver, show))
+            measured.append(run(course, options.solver_settings(name), show))
         except (
             Exception
         ) as error:  # hours of other solvers' rounds must not be lost to one, whatever it raised
@@ -54,13 +74,22 @@ def _show(kind: str | None, figures: Sequence[Figure], record: Record) -> None:
 def report(
     title: str,
     course: Course,
-    settings: dict[str, Any],
+    options: BenchOptions,
     measured: Sequence[Measured],
     failures: Mapping[str, str],
-    json_path: Path | None,
 ) -> None:
-    """Print the tables or the JSON document, or write it; exit with 1 if a solver failed."""
-    result = document(machine(), settings, measured, course)
+    """Print the tables or the JSON document, or write it; exit with 1 if a solver failed.
+
+    Parameters
+    ----------
+    title : str
+    course : Course
+    options : BenchOptions
+    measured : sequence of Measured
+    failures : mapping of str to str
+        Errors by solver, see :func:`measure_all`.
+    """
+    result, json_path = document(machine(), options.settings(), measured, course), options.json_path
     if failures:
         result["failures"] = dict(failures)
     if json_path is not None:

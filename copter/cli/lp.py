@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -57,6 +58,10 @@ def lp(
         )
         if str(json_path) == "-":
             return
+    _print(records, totals)
+
+
+def _print(records: Sequence[Mapping[str, Any]], totals: Mapping[str, Mapping[str, Any]]) -> None:
     table(
         "Linear programs: status as HiGHS has it, and the time it took",
         ("program", "HiGHS", "", *totals),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from copter.cli.solvers import check_solver, check_solvers
+from copter.cli.solvers import Names, check_known, check_names, check_solver
 
 
 def positive(value: float | None) -> float | None:
@@ -35,6 +35,20 @@ def existing_file(hint: str) -> Callable[[Path | None], Path | None]:
     return check
 
 
+def one_of(known: Sequence[str], what: str) -> Callable[[str | None], str | None]:
+    """Return a check that a name, if given, is one of those known."""
+
+    def check(name: str | None) -> str | None:
+        return None if name is None else check_known(name, known, what)
+
+    return check
+
+
+def some_of(known: Sequence[str], what: str) -> Callable[[str], Names]:
+    """Return a parser of comma-separated names that are all known."""
+    return lambda text: check_names(text, what, lambda name: check_known(name, known, what))
+
+
 def solver_option(methods: Sequence[str] = ()) -> Any:
     """Return --solver, which also takes a domain's own methods (:func:`copter.cli.solvers.check_solver`)."""
     return typer.Option(
@@ -48,7 +62,8 @@ def solvers_option(methods: Sequence[str] = ()) -> Any:
     """Return --solvers, which also takes a domain's own methods."""
     return typer.Option(
         "--solvers",
-        callback=lambda names: check_solvers(names, methods),
+        parser=lambda names: check_names(names, "solver", lambda name: check_solver(name, methods)),
+        metavar="NAMES",
         help=f"Solvers, separated by commas.{_also(methods)}",
     )
 
@@ -58,7 +73,7 @@ def _also(methods: Sequence[str]) -> str:
 
 
 SolverName: TypeAlias = Annotated[str, solver_option()]
-SolverNames: TypeAlias = Annotated[str, solvers_option()]
+SolverNames: TypeAlias = Annotated[Names, solvers_option()]
 Tolerance: TypeAlias = Annotated[
     float, typer.Option(callback=_tolerance, help="Relative residuals and gap at which a solve may stop.")
 ]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+
+from copter.extras import extra
+
+with extra("cli"):
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def over_time(
@@ -45,6 +49,28 @@ def over_time(
     if len(series) > 1:
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small", frameon=False)
     return figure
+
+
+def round_times(
+    hours: ArrayLike, of: Callable[[str], NDArray[np.float64]], *, axis: str = "simulated time (hours)"
+) -> Figure:
+    """Draw the milliseconds of edit, solve and shim in each round.
+
+    Parameters
+    ----------
+    hours : (n,) array_like
+    of : callable
+        Seconds of each round by the names `t_edit`, `t_solve` and `t_shim`.
+    axis : str
+        Label of the horizontal axis.
+
+    Returns
+    -------
+    Figure
+    """
+    # what took no time at all has a place on a logarithmic axis too
+    times = {part: 1e3 * np.maximum(of(f"t_{part}"), 1e-9) for part in ("edit", "solve", "shim")}
+    return over_time(hours, times, "time (ms)", "Time of each round", logarithmic=True, axis=axis)
 
 
 def cumulative(samples: Mapping[str, Sequence[float]], label: str, title: str) -> Figure:

@@ -138,21 +138,6 @@ class RunFolder:
         (self.path / "README.txt").write_text("\n".join(lines))
 
 
-class FolderRun:
-    """A run with the folder that it writes into, if any, closed with what it holds however the run ends."""
-
-    _folder: RunFolder | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._folder is not None:
-            self._folder.__exit__(kind, error, trace)
-
-
 def default_path(domain: str) -> Path:
     """Return the folder of a run that was not given one: runs/<domain>-<time>."""
     return Path("runs") / f"{domain}-{datetime.now():%Y%m%d-%H%M%S}"

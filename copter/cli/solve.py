@@ -24,7 +24,7 @@ Examples:
 
 _WITHOUT_OPTIMUM = ("infeasible", "unbounded")
 _ANSWERS = ("optimal", *_WITHOUT_OPTIMUM)
-_AUTO, _MILP = "auto", "highs-milp"
+_AUTO = "auto"
 
 
 def solve(
@@ -55,8 +55,9 @@ def solve(
 
     lp = read_mps(path)
     begin = perf_counter()
-    if solver == _MILP:
-        figures = _integral(lp, tolerance, deadline, threads)
+    integral = _takes_integers(solver)
+    if integral:
+        figures = _integral(lp, solver, tolerance, deadline, threads)
     else:
         figures = _relaxed(lp, solver, tolerance, deadline, threads, presolve, polish)
     figures = {"solver": solver, "sense": "maximize" if lp.maximize else "minimize"} | figures
@@ -66,7 +67,7 @@ def solve(
         "columns": lp.A.shape[1],
         "nonzeros": lp.A.nnz,
         "integral_columns": int(lp.integral.sum()),
-        "relaxed": bool(lp.integral.any()) and solver != _MILP,
+        "relaxed": bool(lp.integral.any()) and not integral,
     }
     if figures["status"] in _WITHOUT_OPTIMUM:
         figures |= dict.fromkeys(("objective", "bound", "gap"), math.nan)
@@ -117,17 +118,22 @@ def _relaxed(
     return figures if ray is None else figures | {"ray": {"kind": ray.kind, "value": ray.value}}
 
 
+def _takes_integers(solver: str) -> bool:
+    from copter.solvers.features import Feature
+    from copter.solvers.registry import make_solver
+
+    return solver != _AUTO and Feature.INTEGRALITY in make_solver(solver).features
+
+
 def _integral(
-    lp: GeneralLP, tolerance: float, deadline: float | None, threads: int | None
+    lp: GeneralLP, solver: str, tolerance: float, deadline: float | None, threads: int | None
 ) -> dict[str, Any]:
     """Figures of branch and bound, and of the relaxation that certifies it."""
-    from copter.solvers.base import make_solver
+    from copter.bench.rounds import SolverSettings
     from copter.solvers.general import to_program
 
     general = to_program(lp)
-    branching = make_solver(
-        _MILP, tolerance=tolerance, deadline=deadline, threads=threads, mip_gap=tolerance
-    )
+    branching = SolverSettings(solver, tolerance, deadline, threads, mip_gap=tolerance).make()
     solution = branching.solve(general.program)
     figures: dict[str, Any] = {
         "status": str(solution.status),

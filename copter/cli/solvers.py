@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated
 
 import typer
 
 from copter.cli.console import print_json, table
-from copter.solvers.base import SOLVERS
+from copter.errors import choices
+from copter.solvers.registry import SOLVERS
 
 
 def check_solver(name: str, methods: Sequence[str] = ()) -> str:
@@ -25,10 +25,7 @@ def check_solver(name: str, methods: Sequence[str] = ()) -> str:
     """
     if name in SOLVERS or any(_is(method, name) for method in methods):
         return name
-    known = [*SOLVERS, *methods]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise typer.BadParameter(f"no solver is called {name!r}. {hint}There are: {', '.join(known)}")
+    return check_known(name, [*SOLVERS, *methods], "solver")
 
 
 def _is(method: str, name: str) -> bool:
@@ -37,19 +34,66 @@ def _is(method: str, name: str) -> bool:
     return re.fullmatch(re.escape(method[:-1]) + "[1-9][0-9]*", name) is not None
 
 
-def check_solvers(names: str, methods: Sequence[str] = ()) -> str:
-    """Check a comma-separated list of solver names."""
-    parts = split_solvers(names)
-    if not parts:
-        raise typer.BadParameter("name at least one solver, for example: --solvers copter,highs-hot")
-    for name in parts:
-        check_solver(name, methods)
+class Names(tuple[str, ...]):
+    """Names from a comma-separated list, each once, in order."""
+
+    __slots__ = ()
+
+    @classmethod
+    def split(cls, text: str) -> Names:
+        """Return the names of a list.
+
+        Parameters
+        ----------
+        text : str
+        """
+        return cls(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+    def __str__(self) -> str:
+        return ",".join(self)
+
+
+def check_known(name: str, known: Iterable[str], what: str) -> str:
+    """Return `name`, or raise a usage error that lists what there is and guesses what was meant.
+
+    Parameters
+    ----------
+    name : str
+    known : iterable of str
+    what : str
+        What it is a name of, for the error.
+
+    Raises
+    ------
+    typer.BadParameter
+    """
+    names = list(known)
+    if name in names:
+        return name
+    raise typer.BadParameter(f"no {what} is called {name!r}: {choices(name, names)}")
+
+
+def check_names(text: str, what: str, check: Callable[[str], object]) -> Names:
+    """Return the names of a comma-separated list, each checked, or raise a usage error.
+
+    Parameters
+    ----------
+    text : str
+    what : str
+        What they are names of, for the error.
+    check : callable
+        Raises for a name that is none.
+
+    Raises
+    ------
+    typer.BadParameter
+    """
+    names = Names.split(text)
+    if not names:
+        raise typer.BadParameter(f"name at least one {what}, separated by commas")
+    for name in names:
+        check(name)
     return names
-
-
-def split_solvers(names: str) -> list[str]:
-    """Return the names of a comma-separated list, each once, in order."""
-    return list(dict.fromkeys(part.strip() for part in names.split(",") if part.strip()))
 
 
 def list_solvers(
@@ -58,7 +102,7 @@ def list_solvers(
     ] = False,
 ) -> None:
     """List the solvers by the names that --solver and --solvers take."""
-    lines = {name: line for name, (*_, line) in SOLVERS.items()}
+    lines = {name: entry.summary for name, entry in SOLVERS.items()}
     if as_json:
         print_json(lines)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Callable
@@ -20,8 +21,17 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     path : Path
     write : callable
         Is given a file to write to, in the same folder.
+
+    Raises
+    ------
+    OSError
+        It could not be written; names the folder if that is missing, or in the file's place.
     """
     path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no folder to write to", str(path.parent))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "a folder is in the place of the file", str(path))
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     try:
         with open(beside, "xb") as file:

@@ -114,9 +114,7 @@ class Journal(WrittenProgram):
         self._state = "closed"
         self._process = os.getpid()
         self._rounds: RecordFile | None = None
-        if not self.path.exists():
-            self.path.mkdir(parents=True)
-            sync_folder(self.path.parent)
+        _make_folder(self.path)
         self._unlock = weakref.finalize(self, os.close, _locked(self.path / _LOCK))  # if it is dropped, too
         _OPEN.add(self)
         try:
@@ -350,6 +348,16 @@ class Journal(WrittenProgram):
                 self._file(what, number).unlink(missing_ok=True)
         for file in self.path.glob(f".*{TEMPORARY}"):
             file.unlink(missing_ok=True)
+
+
+def _make_folder(path: Path) -> None:
+    """Make a journal's folder, durably, if it is not there."""
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise FileError(there, "is a file; a journal is a folder")
+    if there != path:
+        path.mkdir(parents=True)
+        sync_folder(path.parent)
 
 
 def _locked(path: Path) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from copter.models.general_lp import GeneralLP
-from copter.store.compiled import compile_program
+from copter.store.compiled import compile_program, refuse_terms
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -38,11 +38,12 @@ def program_arrays(program: ContinualProgram) -> GeneralLP:
 
     Raises
     ------
-    CopterError
+    UnsupportedError
         A request has a convex term: names it.
     """
     from scipy.sparse import csc_array
 
+    refuse_terms(program, "to_arrays")
     whole = compile_program(program)
     requests = [str(request) for request in whole.request_ids]
     sizes = np.diff(whole.column_start).tolist()

@@ -16,6 +16,7 @@ from copter.models.mps import load
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
+
 def read_mps(path: str | PathLike[str]) -> GeneralLP:
     """Read an MPS (or LP) file, plain or gzipped; a maximisation becomes the minimisation of the negation.
 

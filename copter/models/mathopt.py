@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
+from copter.errors import UnsupportedError
+from copter.extras import extra
 from copter.models.arrays import program_arrays, safe_names
 from copter.models.general_lp import GeneralLP
 from copter.models.general_program import GeneralProgram, to_program
@@ -113,7 +114,7 @@ def from_mathopt(model: mathopt.Model) -> MathOptProgram:
 
     Raises
     ------
-    CopterError
+    UnsupportedError
         The model has more than a linear program has: names what.
     EditError
         A number cannot be: a NaN, crossed bounds.
@@ -138,11 +139,14 @@ def to_mathopt(model: ContinualProgram | GeneralLP) -> mathopt.Model:
 
     Raises
     ------
-    CopterError
-        OR-Tools is not installed, or a request has a convex term.
+    MissingExtraError
+        OR-Tools is not installed.
+    UnsupportedError
+        A request has a convex term.
     """
-    mathopt = _mathopt()
-    from ortools.math_opt import model_pb2
+    with extra("baselines"):
+        from ortools.math_opt import model_pb2
+        from ortools.math_opt.python import mathopt
 
     lp = model if isinstance(model, GeneralLP) else program_arrays(model)
     m, n = lp.A.shape
@@ -169,14 +173,6 @@ def to_mathopt(model: ContinualProgram | GeneralLP) -> mathopt.Model:
     return mathopt.Model.from_model_proto(proto)
 
 
-def _mathopt() -> Any:
-    try:
-        from ortools.math_opt.python import mathopt
-    except ImportError as error:
-        raise CopterError(f"MathOpt needs OR-Tools: pip install 'copter-opt[baselines]' ({error})") from None
-    return mathopt
-
-
 def _arrays(proto: Any) -> GeneralLP:
     """The LP of a ModelProto; ids are in rising order there."""
     from scipy.sparse import csc_array
@@ -185,7 +181,8 @@ def _arrays(proto: Any) -> GeneralLP:
     if len(proto.objective.quadratic_coefficients.row_ids):
         beyond.append("a quadratic objective")
     if beyond:
-        raise CopterError(f"from_mathopt: the model has {', '.join(beyond)}; copter takes linear programs")
+        what = ", ".join(beyond)
+        raise UnsupportedError(f"from_mathopt: the model has {what}; copter takes linear programs")
     columns, rows, matrix = proto.variables, proto.linear_constraints, proto.linear_constraint_matrix
     column_ids, row_ids = np.array(columns.ids, np.int64), np.array(rows.ids, np.int64)
     sign = -1.0 if proto.objective.maximize else 1.0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from copter.program.resources import Resources
+from copter.program.columns import Columns
+from copter.program.guard import Guard
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -17,11 +18,31 @@ if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
 
 
-class Kept(Resources):
+class Kept(Columns):
     """What :class:`copter.program.program.ContinualProgram` is besides its edits: see docs/operations.md."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.guard = Guard()
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)  # half a copy would be edited along with the original
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        with self.guard.using("copy"):
+            kind, content = self._content()
+            twin = memo[id(self)] = _empty(kind)
+            for name, value in content.items():
+                setattr(twin, name, copy.deepcopy(value, memo))
+        return twin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        twin = copy.deepcopy(self)  # nobody edits that one while it is pickled
+        return _empty, (type(twin),), vars(twin)
+
+    def _content(self) -> tuple[type[Kept], dict[str, Any]]:
+        """Class and attributes of a copy."""
+        return type(self), vars(self)
 
     def save(self, path: str | PathLike[str], solver: Solver | None = None) -> None:
         """Write the program to a file, which is then whole and on disk; an older one is replaced.
@@ -107,3 +128,8 @@ class Kept(Resources):
         program = ContinualProgram()
         load(path, program, solver, terms)
         return program
+
+
+def _empty(kind: type[Kept]) -> Any:
+    """A program to be filled from another."""
+    return kind.__new__(kind)

@@ -18,53 +18,42 @@ templates go beyond it.
 
 from __future__ import annotations
 
-import copy
 import math
-import secrets
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
-from copter.program.guard import Guard, exclusive
-from copter.program.index import Index, listed
+from copter.program.changes import (
+    additions_to_many,
+    additions_to_one,
+    change_of_many,
+    change_of_one,
+    check_replacement,
+    costs_of_many,
+)
+from copter.program.forms import KEEP, flags_of, new_requests_of, uppers_of
+from copter.program.guard import exclusive
+from copter.program.index import listed
 from copter.program.kept import Kept
-from copter.program.usage import Template, Usage, from_mapping, from_matrix
+from copter.program.queries import Relation
+from copter.program.usage import Template, Usage
 from copter.program.validation import (
-    all_are,
     cost_vector,
     flag,
-    kind_of_row,
-    new_requests_of,
-    overrides_of,
-    parameters_of,
     scale_factor,
     scales_of,
-    sparse_entries,
     sum_row,
-    term_of,
-    totals_of,
     upper_bounds,
-    whole_number,
 )
-from copter.store.store import EXACTLY, NO_TOTAL
 from copter.terms.convex import ConvexTerm
 
-if TYPE_CHECKING:
-    from scipy.sparse import sparray
+__all__ = ["KEEP", "VERBS", "ContinualProgram", "EntriesLike", "Relation", "Template", "Usage"]
 
-Relation: TypeAlias = Literal["<=", "=="]
-
-
-class _Keep:
-    def __repr__(self) -> str:
-        return "<as it is>"
-
-
-KEEP: Any = _Keep()
-"""Default of update arguments for which None means something: leave the field as it is."""
+EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mapping[int, float] | None]
+"""Numbers for single columns of many requests: (counts, columns, values), or one mapping a request."""
 
 
 class ContinualProgram(Kept):
@@ -79,96 +68,6 @@ class ContinualProgram(Kept):
     >>> program.n_variables, program.n_rows
     (2, 2)
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.guard = Guard()
-        self._requests = Index("request")
-        self._templates: dict[int, Template] = {}
-        self._starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
-
-    # ---- what is there ---------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        return len(self._requests)
-
-    def __contains__(self, request: Hashable) -> bool:
-        return request in self._requests
-
-    @property
-    def request_ids(self) -> list[Hashable]:
-        """Ids of all requests, in the order in which they were added."""
-        return self._requests.ids
-
-    @property
-    def request_slots(self) -> NDArray[np.int64]:
-        """Store slots of all requests, in the order of :attr:`request_ids`; read-only."""
-        return self._requests.all_slots
-
-    @property
-    def slot_of(self) -> Mapping[Hashable, int]:
-        """Store slot of each request as it is now; later edits do not change this mapping."""
-        return self._requests.frozen
-
-    @property
-    def templates(self) -> list[Template]:
-        """Handles of all templates, in the order in which they were added."""
-        return list(self._templates.values())
-
-    @property
-    def n_variables(self) -> int:
-        """Number of columns."""
-        return self.store.n_variables
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows: resources, and sum rows of requests."""
-        table = self.store.requests
-        return len(self._resources) + int(np.count_nonzero(table.relation[: table.size]))
-
-    @property
-    def nnz(self) -> int:
-        """Number of nonzeros in the resource rows."""
-        return self.store.nnz
-
-    def costs(self, request: Hashable) -> NDArray[np.float64]:
-        """Effective costs of a request, shape (n,): scale and overrides applied."""
-        return self.store.effective_costs(self._requests.slot(request))
-
-    def total(self, request: Hashable) -> float | None:
-        """Total of a request's sum row, None if it has none."""
-        slot = self._requests.slot(request)
-        table = self.store.requests
-        return None if table.relation[slot] == NO_TOTAL else float(table.total[slot])
-
-    def term(self, request: Hashable) -> ConvexTerm | None:
-        """Convex term of a request, None if it has none."""
-        return self.store.terms.get(self._requests.slot(request))
-
-    # ---- templates -------------------------------------------------------------------------------
-
-    def add_template(self, usage: Mapping[Any, Any], n_columns: int) -> Template:
-        """Columns that many requests will share.
-
-        Parameters
-        ----------
-        usage : mapping of resource id to coefficients
-            As in :meth:`add_request`.
-        n_columns : int
-            Number of columns.
-        """
-        n_columns = whole_number("template", "n_columns", n_columns)
-        slot = self._add_usage("template", usage, n_columns, shared=True)
-        self._templates[slot] = Template(slot, n_columns, self.store.tick(), secrets.randbits(62))
-        return self._templates[slot]
-
-    def drop_template(self, template: Template) -> None:
-        """Forget a template; requests that use it keep their columns."""
-        self._check_template("template", template)
-        del self._templates[template.slot]
-        self.store.usages.shared[template.slot] = False
-        if not self.store.usages.references[template.slot]:
-            self.store.free_usages([template.slot])
 
     # ---- requests --------------------------------------------------------------------------------
 
@@ -194,9 +93,10 @@ class ContinualProgram(Kept):
         id : hashable
         costs : (n,) array_like
             Finite cost of each column.
-        usage : Template or mapping
+        usage : Template, mapping or sparse array
             Coefficients in the resource rows: ``{resource id: coefficients}`` with a scalar (all columns),
-            an (n,) array, or a pair (column indices, values).
+            an (n,) array, or a pair (column indices, values); or a matrix of shape (number of resources, n)
+            whose rows are in the order of :attr:`resource_ids`.
         total, relation : float, "<=" or "=="
             Sum row of the request; None for no sum row.
         upper : float or (n,) array_like
@@ -224,10 +124,10 @@ class ContinualProgram(Kept):
         cost = cost_vector(id, "costs", costs)
         kind, amount = sum_row(id, total, relation)
         bound = upper_bounds(id, upper, cost.size)
-        scale = scale_factor(id, scale)
-        patch = sparse_entries(id, "override", override, cost.size) if override else None
-        begin = sparse_entries(id, "start", start, cost.size) if start is not None else None
-        convex = None if term is None else term_of(id, term, cost.size)
+        factor = scale_factor(id, scale)
+        rest = None
+        if override or start is not None or term is not None:
+            rest = additions_to_one(id, cost.size, override or None, start, KEEP if term is None else term)
         whole = flag(id, "integral", integral)
         slots = self.store.add_requests(
             np.array([cost.size]),
@@ -235,69 +135,89 @@ class ContinualProgram(Kept):
             cost,
             relation=kind,
             totals=np.array([amount]),
-            scales=scale,
+            scales=factor,
             upper=bound,
             integral=whole,
         )
-        slot = int(slots[0])
-        self._requests.add([id], [slot])
-        if patch is not None:
-            self.store.set_overrides(slots, np.array([patch[0].size]), *patch)
-        if begin is not None:
-            self._starts[slot] = begin
-        if convex is not None:
-            self.store.set_term(slot, convex)
+        self._requests.add([id], slots.tolist())
+        if rest is not None:
+            rest.make(self.store, slots, self._starts)
 
     def add_requests(
         self,
         ids: Sequence[Hashable],
-        costs: ArrayLike,
-        sizes: ArrayLike,
-        usage: Template | sparray,
+        costs: ArrayLike | Sequence[ArrayLike],
+        sizes: ArrayLike | None,
+        usage: Usage | Sequence[Usage],
         *,
-        totals: ArrayLike | None = None,
-        relation: Relation = "<=",
-        upper: float | ArrayLike = math.inf,
-        scales: ArrayLike | None = None,
-        integral: bool = False,
+        totals: float | Sequence[float | None] | ArrayLike | None = None,
+        relation: Relation | Sequence[Relation] = "<=",
+        upper: float | ArrayLike | Sequence[float | ArrayLike] = math.inf,
+        scales: float | ArrayLike | None = None,
+        overrides: EntriesLike | None = None,
+        integral: bool | ArrayLike = False,
+        starts: EntriesLike | None = None,
+        terms: ConvexTerm | Sequence[ConvexTerm | None] | None = None,
     ) -> None:
         """Add many requests at once; all of them or, if anything is wrong, none.
+
+        Every argument is as in :meth:`add_request`, for all requests or for each of them; flat arrays are
+        the quick form.
 
         Parameters
         ----------
         ids : sequence of k hashables
-        costs : (sum(sizes),) array_like
-            Costs of all columns, request after request.
-        sizes : (k,) array_like of int
-            Number of columns of each request.
-        usage : Template or sparse array
-            One template for all, or a matrix of shape (number of resources, sum(sizes)) whose rows are in
-            the order of :attr:`resource_ids`.
-        totals : (k,) array_like, optional
-        upper : float or (sum(sizes),) array_like
-        scales : (k,) array_like, optional
+        costs : (sum(sizes),) array_like, or sequence of k array_likes
+            Costs of all columns, flat, request after request; or one array a request.
+        sizes : (k,) array_like of int, optional
+            Number of columns of each request; None if the costs are one array a request.
+        usage : Template, sparse array, or sequence of k usages
+            One template for all; a matrix of shape (number of resources, sum(sizes)) whose rows are in
+            the order of :attr:`resource_ids`; or one usage a request.
+        totals : float or (k,) array_like, optional
+            In a list, None stands for no sum row.
+        relation : "<=", "==", or sequence of k of them
+        upper : float, (sum(sizes),) array_like, or sequence of k floats or array_likes
+        scales : float or (k,) array_like, optional
+        overrides : (counts (k,), columns (sum,), costs (sum,)), or sequence of k mappings, optional
+            Flat with ``counts`` entries each, or one mapping (or None) a request.
+        integral : bool or (k,) array_like of bool
+        starts : (counts (k,), columns (sum,), values (sum,)), or sequence of k mappings, optional
+            As ``overrides``; a request whose mapping is None has no start.
+        terms : ConvexTerm, or sequence of k terms, optional
+            In a sequence, None stands for no term.
+
+        Raises
+        ------
+        EditError
+            As :meth:`add_request`; also for an id that is given twice.
         """
         label = "add_requests"
         ids = listed(ids)
         self._requests.check_new(ids, label)
-        widths, cost, amounts = new_requests_of(label, ids, sizes, costs, totals)
-        kind = kind_of_row(label, relation, totals is not None)
-        bound = upper_bounds(label, upper, cost.size, owner=(ids, widths))
+        new = new_requests_of(label, ids, (costs, sizes), totals, relation)
+        bound = uppers_of(label, ids, upper, new.sizes)
         factors = 1.0 if scales is None else scales_of(label, ids, scales)
-        whole = flag(label, "integral", integral)
+        whole = flags_of(label, ids, integral)
+        rest = None
+        if overrides is not None or starts is not None or terms is not None:
+            given = KEEP if terms is None else terms
+            rest = additions_to_many(label, ids, new.sizes, overrides, starts, given)
         if not ids:
             return
         slots = self.store.add_requests(
-            widths,
-            self._usage_slots(label, ids, usage, widths),
-            cost,
-            relation=kind,
-            totals=amounts,
+            new.sizes,
+            self._usage_slots(label, ids, usage, new.sizes),
+            new.costs,
+            relation=new.kinds,
+            totals=new.totals,
             scales=factors,
             upper=bound,
             integral=whole,
         )
         self._requests.add(ids, slots.tolist())
+        if rest is not None:
+            rest.make(self.store, slots, self._starts)
 
     def update_request(
         self,
@@ -310,130 +230,141 @@ class ContinualProgram(Kept):
         total: float | None = KEEP,
         relation: Relation | None = None,
         upper: float | ArrayLike | None = None,
+        integral: bool | None = None,
         start: Mapping[int, float] | None = None,
-        term: ConvexTerm | None = KEEP,
+        term: ConvexTerm | Mapping[str, float] | None = KEEP,
     ) -> None:
         """Change a request; what is not given stays as it is.
 
         New ``costs`` of another length need a new ``usage`` too; a new usage begins without overrides
         (and needs ``upper`` again if the bounds were given per column), its warm start is ``start``.
-        ``override`` replaces the whole previous override, ``{}`` clears it.  ``term=None`` takes the convex
-        term away; a request that has one needs it again with a new usage.
+
+        Parameters
+        ----------
+        id : hashable
+        costs : (n,) array_like, optional
+        scale : float, optional
+        override : mapping of column to cost, optional
+            Replaces the whole previous override; ``{}`` clears it.
+        usage : Template, mapping or sparse array, optional
+            New columns, as in :meth:`add_request`; needs their ``costs``.
+        total : float, optional
+            None takes the sum row away.
+        relation : "<=" or "==", optional
+        upper : float or (n,) array_like, optional
+        integral : bool, optional
+        start : mapping of column to value, optional
+        term : ConvexTerm, or mapping of parameter name to float, optional
+            A new term, or new parameters of the one that is there, whose image stays; None takes it away.
+            A request that has one needs it again with a new usage.
+
+        Raises
+        ------
+        EditError
+            As :meth:`add_request`; also for an id that is unknown.
         """
+        given = {
+            "scale": scale,
+            "override": override,
+            "total": total,
+            "relation": relation,
+            "upper": upper,
+            "integral": integral,
+            "start": start,
+            "term": term,
+        }
         slot = self._requests.slot(id)
-        store, table = self.store, self.store.requests
-        n = int(table.n_columns[slot])
+        slots, n = np.array([slot]), int(self.store.requests.n_columns[slot])
         cost = None if costs is None else cost_vector(id, "costs", costs)
-        if usage is not None and cost is None:
-            raise EditError(id, "usage", usage, "needs the costs of the new columns too")
-        if cost is not None and usage is None and cost.size != n:
+        if usage is not None:
+            if cost is None:
+                raise EditError(id, "usage", usage, "needs the costs of the new columns too")
+            check_replacement(self.store, [id], slots, given)
+        elif cost is not None and cost.size != n:
             raise EditError(id, "costs", cost.size, f"the request has {n} columns; give a new usage too")
-        n = n if cost is None else cost.size
-        if usage is not None and upper is None and table.upper_start[slot] >= 0:
-            raise EditError(id, "upper", upper, "was given per column: a new usage needs it again")
-        if usage is not None and term is KEEP and slot in store.terms:
-            raise EditError(id, "term", term, "its image is of the old columns: a new usage needs it again")
-        convex = None if term is KEEP or term is None else term_of(id, term, n)
-        row = None
-        if upper is not None or total is not KEEP or relation is not None:
-            row = self._changed_row(id, slot, total, relation)
-        bound = None if upper is None else upper_bounds(id, upper, n)
-        factor = None if scale is None else scale_factor(id, scale)
-        patch = None if override is None else sparse_entries(id, "override", override, n)
-        begin = sparse_entries(id, "start", start, n) if start is not None else None
+        change = change_of_one(self.store, id, slot, cost, given)
         if usage is not None and cost is not None:
-            store.replace_columns(slot, self._usage_slot(id, usage, n), cost)
-            self._starts.pop(slot, None)
-        elif cost is not None:
-            store.set_costs([slot], [cost])
-        if begin is not None:
-            self._starts[slot] = begin
-        if row is not None:
-            store.set_bounds(slot, *row, self._bound(slot) if bound is None else bound)
-        scales = None if factor is None else np.array([factor])
-        if patch is not None:
-            store.set_overrides(np.array([slot]), np.array([patch[0].size]), *patch, scales=scales)
-        elif scales is not None:
-            store.set_scales(np.array([slot]), scales)
-        if term is not KEEP:
-            store.set_term(slot, convex)
+            change.usage = self._usage_slot(id, usage, cost.size)
+        change.make(self.store, slots, self._starts)
 
     def update_requests(
         self,
         ids: Sequence[Hashable],
         *,
-        costs: Sequence[ArrayLike] | None = None,
-        scales: ArrayLike | None = None,
-        overrides: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
-        totals: ArrayLike | None = None,
-        upper: float | ArrayLike | None = None,
-        terms: Mapping[str, ArrayLike] | None = None,
+        costs: ArrayLike | Sequence[ArrayLike] | None = None,
+        sizes: ArrayLike | None = None,
+        scales: float | ArrayLike | None = None,
+        overrides: EntriesLike | None = None,
+        usage: Usage | Sequence[Usage] | None = None,
+        totals: float | Sequence[float | None] | ArrayLike | None = KEEP,
+        relation: Relation | Sequence[Relation] | None = None,
+        upper: float | ArrayLike | Sequence[float | ArrayLike] | None = None,
+        integral: bool | ArrayLike | None = None,
+        starts: EntriesLike | None = None,
+        terms: ConvexTerm | Sequence[ConvexTerm | None] | Mapping[str, ArrayLike] | None = KEEP,
     ) -> None:
-        """Change many requests at once; all of them or none.
+        """Change many requests at once; all of them or none.  What is not given stays as it is.
+
+        Every argument is as in :meth:`update_request`, for all requests or for each of them, in the forms
+        of :meth:`add_requests`.
 
         Parameters
         ----------
         ids : sequence of k hashables
             As a list, tuple or range they are remembered: the same ids next round are quick.
-        costs : sequence of k array_likes, optional
-            New costs of each request, as many as it has columns.
-        scales : (k,) array_like, optional
-        overrides : (counts (k,), columns (sum,), costs (sum,)), optional
-            Replaces the override of every request named: ``counts`` entries each, flat.
-        totals : (k,) array_like, optional
-            New totals of requests that have a sum row, which stays ``<=`` or ``==``.
-        upper : float or (columns of all these requests,) array_like, optional
-            New upper bounds, request after request.
-        terms : mapping of parameter name to (k,) array_like, optional
-            New parameters, for example ``{"weight": weights}``, of convex terms of one class; what is not
-            named stays, and so do the images.
+        costs : (sum of columns,) array_like, or sequence of k array_likes, optional
+            New costs, flat, request after request, or one array a request; without a new ``usage`` as many
+            as the request has columns.
+        sizes : (k,) array_like of int, optional
+            Number of new columns of each request, for flat costs with a new ``usage``.
+        scales : float or (k,) array_like, optional
+        overrides : (counts (k,), columns (sum,), costs (sum,)), or sequence of k mappings, optional
+            Replaces the override of every request; of none whose mapping is None.
+        usage : Template, sparse array, or sequence of k usages, optional
+            New columns, as in :meth:`add_requests`; need their ``costs``.
+        totals : float or (k,) array_like, optional
+            None, also in a list, takes the sum row away.
+        relation : "<=", "==", or sequence of k of them, optional
+        upper : float, (sum of columns,) array_like, or sequence of k floats or array_likes, optional
+        integral : bool or (k,) array_like of bool, optional
+        starts : (counts (k,), columns (sum,), values (sum,)), or sequence of k mappings, optional
+        terms : ConvexTerm, sequence of k terms, or mapping of parameter name to (k,) array_like, optional
+            New terms (None takes one away), or new parameters, for example ``{"weight": weights}``, of
+            terms of one class, whose images stay.
 
         Raises
         ------
         EditError
-            An unknown id or one given twice, a wrong length, a NaN, an infinite cost, a total that is
-            negative or for a request without a sum row, a parameter for a request without a term: names the
-            request, the field and the value.
+            As :meth:`update_request`; also for an id that is given twice, and parameters for a request
+            without a term.
         """
         label = "update_requests"
         ids = listed(ids)
         slots = self._requests.slots(ids, label)
-        table = self.store.requests
+        given = {
+            "scales": scales,
+            "overrides": overrides,
+            "totals": totals,
+            "relation": relation,
+            "upper": upper,
+            "integral": integral,
+            "starts": starts,
+            "term": terms,
+        }
+        if usage is not None:
+            if costs is None:
+                raise EditError(label, "usage", type(usage).__name__, "needs the costs of new columns too")
+            check_replacement(self.store, ids, slots, given)
         fresh = None
-        if costs is not None:
-            widths = table.n_columns[slots].tolist()
-            if len(costs) != len(widths):
-                why = f"needs one array for each of {len(widths)} requests"
-                raise EditError(label, "costs", len(costs), why)
-            fresh = [cost_vector(id, "costs", c, n) for id, c, n in zip(ids, costs, widths, strict=True)]
-        factors = None if scales is None else scales_of(label, ids, scales)
-        patch = None if overrides is None else overrides_of(label, ids, overrides, table, slots)
-        amounts = None
-        if totals is not None:
-            amounts = totals_of(label, ids, totals)
-            without = table.relation[slots] == NO_TOTAL
-            if without.any():
-                where = int(without.argmax())
-                raise EditError(ids[where], "total", float(amounts[where]), "the request has no sum row")
-        bound = None
-        if upper is not None:
-            widths = table.n_columns[slots]
-            bound = upper_bounds(label, upper, int(widths.sum()), owner=(ids, widths))
-        restated = None
-        if terms is not None and ids:
-            restated = parameters_of(label, ids, terms, self.store.terms, slots)
-        if fresh is not None:
-            self.store.set_costs(slots.tolist(), fresh)
-        if patch is not None:
-            self.store.set_overrides(slots, *patch, scales=factors)
-        elif factors is not None:
-            self.store.set_scales(slots, factors)
-        if amounts is not None:
-            self.store.set_totals(slots, amounts)
-        if bound is not None:
-            self.store.set_uppers(slots, bound)
-        if restated is not None:
-            self.store.restate_terms(slots, *restated)
+        if costs is not None or sizes is not None:
+            fresh = costs_of_many(self.store, label, ids, slots, (costs, sizes), new=usage is not None)
+        change = change_of_many(self.store, label, ids, slots, fresh, given)
+        if not ids:
+            return
+        if usage is not None and fresh is not None:
+            widths = np.array([own.size for own in fresh], np.int64)
+            change.usage = self._usage_slots(label, ids, usage, widths)
+        change.make(self.store, slots, self._starts)
 
     def remove_request(self, id: Hashable) -> None:
         """Remove a request with its columns and its sum row."""
@@ -461,83 +392,16 @@ class ContinualProgram(Kept):
         """Give starts back that were taken for a solve which came to nothing; for solvers."""
         self._starts = starts | self._starts
 
-    # ---- copies ----------------------------------------------------------------------------------
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> ContinualProgram:
-        with self.guard.using("copy"):
-            kind, content = self._content()
-            twin = memo[id(self)] = _empty(kind)
-            for name, value in content.items():
-                setattr(twin, name, copy.deepcopy(value, memo))
-        return twin
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        twin = copy.deepcopy(self)  # nobody edits that one while it is pickled
-        return _empty, (type(twin),), vars(twin)
-
-    def _content(self) -> tuple[type[ContinualProgram], dict[str, Any]]:
-        """Class and attributes of a copy."""
-        return type(self), vars(self)
-
-    # ---- inside ----------------------------------------------------------------------------------
-
-    def _check_template(self, subject: Hashable, template: Template) -> None:
-        if self._templates.get(template.slot) != template:
-            raise EditError(subject, "usage", template, "no such template in this program (any more)")
-
-    def _changed_row(
-        self, id: Hashable, slot: int, total: float | None, relation: Relation | None
-    ) -> tuple[int, float]:
-        """(kind, total) of a sum row of which a part may be kept."""
-        table = self.store.requests
-        kind = int(table.relation[slot])
-        if total is KEEP:
-            total = None if kind == NO_TOTAL else float(table.total[slot])
-        kept: Relation = "==" if kind == EXACTLY and total is not None else "<="
-        return sum_row(id, total, relation or kept)
-
-    def _bound(self, slot: int) -> float | NDArray[np.float64]:
-        table = self.store.requests
-        return self.store.upper_bounds(slot) if table.upper_start[slot] >= 0 else float(table.upper[slot])
-
-    def _usage_slot(self, id: Hashable, usage: Usage, n: int) -> int:
-        if isinstance(usage, Template):
-            self._check_template(id, usage)
-            if usage.n_columns != n:
-                raise EditError(id, "costs", n, f"the template has {usage.n_columns} columns")
-            return usage.slot
-        return self._add_usage(id, usage, n, shared=False)
-
-    def _add_usage(self, id: Hashable, usage: Mapping[Any, Any], n: int, *, shared: bool) -> int:
-        columns = from_mapping(id, usage, n, self._resources)
-        return int(self.store.add_usages(np.array([n]), *columns, shared=shared)[0])
-
-    def _usage_slots(
-        self, label: str, ids: Sequence[Hashable], usage: Template | sparray, widths: NDArray[np.int64]
-    ) -> NDArray[np.int64] | int:
-        if isinstance(usage, Template):
-            self._check_template(label, usage)
-            if not all_are(widths, usage.n_columns):
-                wrong = int((widths != usage.n_columns).argmax())
-                why = f"template has {usage.n_columns} columns"
-                raise EditError(ids[wrong], "costs", int(widths[wrong]), why)
-            return usage.slot
-        columns = from_matrix(label, usage, (len(self._resources), int(widths.sum())))
-        return self.store.add_usages(widths, *columns, row_slots=self.resource_slots)
-
-
-def _empty(kind: type[ContinualProgram]) -> ContinualProgram:
-    """A program to be filled from another."""
-    return kind.__new__(kind)
-
 
 VERBS = (
     "add_resource",
+    "add_resource_rows",
     "set_capacity",
     "set_capacities",
     "add_resources",
     "remove_resources",
     "drop_resource",
+    "drop_resource_rows",
     "add_template",
     "drop_template",
     "add_request",

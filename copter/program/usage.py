@@ -6,7 +6,7 @@ A usage is a mapping of resource id to coefficients, a sparse matrix of many req
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -19,6 +19,8 @@ from copter.store.edits import compress, sound_columns
 from copter.store.slabs import plain
 
 if TYPE_CHECKING:
+    from scipy.sparse import sparray
+
     from copter.program.index import Index
 
 
@@ -39,7 +41,8 @@ class Template:
     key: int = field(default=0, repr=False)
 
 
-Usage: TypeAlias = Template | Mapping[Any, Any]
+Usage: TypeAlias = "Template | Mapping[Any, Any] | sparray"
+"""Of one request: a template, coefficients by resource id, or a sparse matrix, resources by columns."""
 
 
 class Compressed(NamedTuple):
@@ -53,8 +56,9 @@ class Compressed(NamedTuple):
 def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources: Index) -> Compressed:
     """The n columns that a mapping of resource id to coefficients stands for; rows are slots."""
     if not isinstance(usage, Mapping):
-        why = "needs a mapping of resource id to coefficients, or a template"
-        raise EditError(subject, "usage", usage, why)
+        why = "needs a mapping of resource id to coefficients, a sparse matrix, or a template"
+        shown = type(usage).__name__ if hasattr(usage, "shape") else usage
+        raise EditError(subject, "usage", shown, why)
     rows, columns, values = [], [], []
     for resource, coefficients in usage.items():
         if resource not in resources:
@@ -71,7 +75,17 @@ def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources:
     return compressed
 
 
-def from_matrix(label: str, usage: Any, shape: tuple[int, int]) -> Compressed:
+def joined(parts: Sequence[Compressed]) -> Compressed:
+    """Columns side by side."""
+    ends = np.cumsum([part.row.size for part in parts], dtype=np.int64)
+    pointers = [np.zeros(1, np.int64)]
+    pointers += [part.pointer[1:] + (end - part.row.size) for part, end in zip(parts, ends, strict=True)]
+    row, value = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
+    width = np.int32 if row.size < 2**31 else np.int64
+    return Compressed(np.concatenate(pointers).astype(width), row, value)
+
+
+def from_matrix(label: Hashable, usage: Any, shape: tuple[int, int]) -> Compressed:
     """The columns of a sparse matrix, without a copy if it is a CSC matrix whose columns are sorted."""
     from scipy.sparse import csc_array, csc_matrix, issparse
 
@@ -89,7 +103,7 @@ def from_matrix(label: str, usage: Any, shape: tuple[int, int]) -> Compressed:
     return _sound(label, matrix, shape[0])
 
 
-def _sound(label: str, matrix: Any, n_rows: int) -> Compressed:
+def _sound(label: Hashable, matrix: Any, n_rows: int) -> Compressed:
     value = np.asarray(matrix.data, np.float64)
     columns = Compressed(*(plain(part) for part in (matrix.indptr, matrix.indices, value)))
     known, finite = sound_columns(*columns, n_rows)

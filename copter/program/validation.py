@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.errors import EditError
-from copter.store.edits import all_within, first_outside, sound_entries, sound_overrides, sound_requests
+from copter.errors import EditError, TermError
+from copter.store.edits import all_within, sound_entries, sound_overrides, sound_requests
 from copter.store.slabs import Table, plain
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.term_table import TermTable
+from copter.terms.compiled import addresses
 from copter.terms.convex import ConvexTerm
 
 LARGEST_COST, LARGEST_SCALE = 1e150, 1e100
@@ -103,6 +104,13 @@ def _columns(subject: Hashable, field: str, values: Any, n: int) -> NDArray[np.i
         value = given.shape if given.ndim != 1 else float(given[wrong][0])
         raise EditError(subject, field, value, f"no such column (there are {n})")
     return given.astype(np.int64)
+
+
+def is_vector(value: Any) -> bool:
+    """Whether a value has entries, and is not one number, text, or thing."""
+    if isinstance(value, Sequence):
+        return not isinstance(value, (str, bytes))
+    return hasattr(value, "__array__") and np.ndim(value) > 0
 
 
 def within(values: NDArray[Any], low: float, high: float) -> bool:
@@ -236,6 +244,10 @@ def term_of(subject: Hashable, term: Any, n: int) -> tuple[ConvexTerm, NDArray[n
     """A convex term and its image on n columns."""
     if not isinstance(term, ConvexTerm):
         raise EditError(subject, "term", term, "must be a copter.ConvexTerm, for example a LogTerm")
+    try:
+        addresses(type(term), tuple(term.parameters))
+    except TermError as error:
+        raise EditError(subject, "term", term, str(error)) from error
     for name, value in term.parameters.items():
         if not math.isfinite(number(subject, f"term.{name}", value)):
             raise EditError(subject, f"term.{name}", value, "must be finite")
@@ -250,7 +262,7 @@ def term_of(subject: Hashable, term: Any, n: int) -> tuple[ConvexTerm, NDArray[n
 
 
 def parameters_of(
-    label: str,
+    label: Hashable,
     ids: Sequence[Hashable],
     given: Mapping[str, ArrayLike],
     table: TermTable,
@@ -293,20 +305,16 @@ def _check_terms(
         raise EditError(ids[where], f"term.{field}", float(shown[where]), why)
 
 
-def new_requests_of(
-    label: str, ids: Sequence[Hashable], sizes: ArrayLike, costs: ArrayLike, totals: ArrayLike | None
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64] | None]:
-    """Sizes, costs, flat, and totals of new requests."""
-    if _plain(sizes, _WHOLE) and sizes.size == len(ids) and _plain(costs, _REAL):
+def checked_requests(
+    count: int, sizes: Any, costs: Any, totals: Any
+) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    """Sizes and flat costs of new requests as they are, if a kernel finds them and the totals sound."""
+    if _plain(sizes, _WHOLE) and sizes.size == count and _plain(costs, _REAL):
         amounts = _NONE_GIVEN if totals is None else totals
         if _plain(amounts, _REAL) and (totals is None or amounts.size == sizes.size):
             if sound_requests(sizes, costs, amounts, LARGEST_COST):
-                return sizes, costs, None if totals is None else amounts
-    widths = whole_numbers(label, "sizes", sizes, len(ids))
-    if not within(widths, 1, math.inf):
-        raise EditError(ids[int(widths.argmin())], "sizes", int(widths.min()), "must be at least 1")
-    flat = cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths))
-    return widths, flat, None if totals is None else totals_of(label, ids, totals)
+                return sizes, costs
+    return None
 
 
 def totals_of(label: str, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray[np.float64]:
@@ -320,7 +328,9 @@ def totals_of(label: str, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray
 
 
 def scales_of(label: str, ids: Sequence[Hashable], scales: ArrayLike) -> NDArray[np.float64]:
-    """Scales of many requests: finite and positive."""
+    """Scales of many requests, one for all or one each: finite and positive."""
+    if not is_vector(scales):
+        return np.full(len(ids), scale_factor(label, cast(float, scales)))
     factors = _shaped(label, "scales", scales, len(ids))
     if not within(factors, 1.0 / LARGEST_SCALE, LARGEST_SCALE):
         vector(label, "scales", factors, len(ids), owner=(ids, None))
@@ -329,38 +339,13 @@ def scales_of(label: str, ids: Sequence[Hashable], scales: ArrayLike) -> NDArray
     return factors
 
 
-def overrides_of(
-    label: str,
-    ids: Sequence[Hashable],
-    overrides: tuple[ArrayLike, ArrayLike, ArrayLike],
-    table: Table,
-    slots: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Overrides of the requests in some slots: counts, columns and costs, flat."""
-    counts = whole_numbers(label, "override counts", overrides[0], len(ids))
-    columns, values = overrides[1], overrides[2]
-    if _plain(columns, _WHOLE) and _plain(values, _REAL):
-        if sound_overrides(table.whole, slots, counts, columns, values, LARGEST_COST):
-            return counts, columns, values
-    widths = table.n_columns[slots]
-    if not within(counts, 0, math.inf):
-        worst = int(counts.argmin())
-        raise EditError(ids[worst], "override counts", int(counts[worst]), "must not be negative")
-    columns = whole_numbers(label, "override columns", overrides[1], int(counts.sum()))
-    values = cost_vector(label, "override costs", overrides[2], columns.size, owner=(ids, counts))
-    where = first_outside(columns, counts, widths)
-    if where >= 0:
-        who = owner_of(label, (ids, counts), where)
-        raise EditError(who, "override", int(columns[where]), "no such column")
-    if not within(counts, 0, 1):
-        n = int(columns.max()) + 1
-        key = np.repeat(np.arange(len(ids)), counts) * n + columns
-        key.sort()
-        twice = key[1:][key[1:] == key[:-1]]
-        if twice.size:
-            which, column = divmod(int(twice[0]), n)
-            raise EditError(ids[which], "override", column, "the column is overridden twice")
-    return counts, columns, values
+def checked_overrides(counts: Any, columns: Any, values: Any, table: Table, slots: NDArray[np.int64]) -> bool:
+    """Whether a kernel finds the overrides of the requests in some slots sound as they are."""
+    if not (_plain(counts, _WHOLE) and _plain(columns, _WHOLE) and _plain(values, _REAL)):
+        return False
+    return counts.size == slots.size and bool(
+        sound_overrides(table.whole, slots, counts, columns, values, LARGEST_COST)
+    )
 
 
 def row_bounds_of(

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.parallel import dot
-from copter.proof.measure import LooseColumns, measure, row_excess, size_of_gap
+from copter.proof.measure import LooseColumns, Measures, measure, row_excess, size_of_gap
 from copter.proof.pricing import Pricing, price
 from copter.proof.tangents import term_bound
 from copter.store.allocation import SparseX
@@ -85,10 +85,29 @@ def certify(
     *,
     threads: int | None = None,
 ) -> Certificate:
-    """Certificate of the allocation ``x`` at the prices ``y`` (one a row slot).
+    """Certificate of the allocation ``x`` at the prices ``y``.
 
-    ``pricing`` may hand over a pass at the same prices that was made anyway.
+    Parameters
+    ----------
+    store : ConstraintStore
+    x : SparseX
+    y : (row slots,) ndarray
+    pricing : Pricing, optional
+        A pass at the same prices that was made anyway.
+    threads : int, optional
     """
+    return measured_certificate(store, x, y, pricing, threads=threads)[0]
+
+
+def measured_certificate(
+    store: ConstraintStore,
+    x: SparseX,
+    y: NDArray[np.float64],
+    pricing: Pricing | None = None,
+    *,
+    threads: int | None = None,
+) -> tuple[Certificate, Measures]:
+    """As :func:`certify`, with what it was measured by, request by request and row by row."""
     signed = right_signs(store, y)
     if pricing is None or not np.array_equal(signed, y):
         pricing = price(store, signed, threads=threads)
@@ -118,7 +137,7 @@ def certify(
         dual,
         (gap / size if gap > 0.0 and size > 0.0 else np.inf if gap > 0.0 else 0.0) if known else np.inf,
     )
-    return Certificate(objective, bound, size, relative, absolute)
+    return Certificate(objective, bound, size, relative, absolute), found
 
 
 def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, little: float) -> float:

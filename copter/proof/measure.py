@@ -24,11 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
+from copter.proof.magnitudes import components, geometric_means, medians
 from copter.proof.pricing import Pricing
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import StoreView, view_of
@@ -205,7 +204,11 @@ class LooseColumns(NamedTuple):
         """The loose columns of a store."""
         view, rows = view_of(store), store.rows
         slot, column, pointer, row, value = _loose_columns(view)
-        factor, scale = _geometric_means(rows.size, pointer, row, value)
+        each = np.arange(slot.size + 1)
+        typical, own = geometric_means(
+            pointer, row, value, each, np.ones(slot.size, np.bool_), rows.size, _MEAN_PASSES
+        )
+        factor, scale = np.exp(-typical), np.exp(-own)
         used = np.bincount(row, minlength=rows.size) > 0
         sides = [each[: rows.size] * factor for each in (rows.lower, rows.upper)]
         sides.append(_row_units(store, used) * factor)
@@ -244,44 +247,6 @@ class LooseColumns(NamedTuple):
         Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
         """
         return _floors(self.units_of(slot, column), little)
-
-
-def components(
-    row: NDArray[np.integer], owner: NDArray[np.int64], m: int, n: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """Connected components of a matrix by its entries: labels of its n columns and m rows; their number."""
-    graph = coo_array((np.ones(row.size, np.bool_), (owner, n + row.astype(np.int64))), shape=(n + m, n + m))
-    count, label = connected_components(graph, directed=False)
-    return label[:n], label[n:], int(count)
-
-
-def medians(label: NDArray[np.int32], value: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Median of the finite values above 0 of each of ``size`` labels; 0 where there are none."""
-    known = np.isfinite(value) & (value > 0)
-    label, value = label[known], value[known]
-    order = np.lexsort((value, label))
-    counts = np.bincount(label, minlength=size)
-    last = np.cumsum(counts)
-    result = np.zeros(size)
-    some = counts > 0
-    result[some] = value[order][(last - counts + (counts - 1) // 2)[some]]
-    return result
-
-
-def _geometric_means(
-    m: int, pointer: NDArray[np.int64], row: NDArray[np.int64], value: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Factors on rows and columns that bring the geometric means of their entries to 1."""
-    some = value != 0
-    owner = np.repeat(np.arange(pointer.size - 1), np.diff(pointer))[some]
-    row, entry = row[some], np.log(abs(value[some]))
-    n = pointer.size - 1
-    in_row, in_column = (np.maximum(np.bincount(k, minlength=size), 1) for k, size in ((row, m), (owner, n)))
-    factor, scale = np.zeros(m), np.zeros(n)
-    for _ in range(_MEAN_PASSES if entry.size else 0):
-        factor = -np.bincount(row, entry + scale[owner], m) / in_row
-        scale = -np.bincount(owner, entry + factor[row], n) / in_column
-    return np.exp(factor), np.exp(scale)
 
 
 def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:

@@ -83,7 +83,7 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     costs = store.column_costs(ray.slot, ray.column)
     if store.terms:
         batch = TermBatch.of(store)
-        costs += batch.spread_over(ray, batch.lowest_slopes())
+        costs += batch.spread_over(ray, batch.recession)
         if np.isinf(costs).any():
             return None
     value = float(costs @ ray.value)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import check
-from copter.errors import CopterError
+from copter.errors import UnsupportedError
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore, spread
 
 if TYPE_CHECKING:
@@ -136,12 +136,19 @@ def row_positions(store: ConstraintStore, row_slots: NDArray[np.int64]) -> NDArr
 
 
 def refuse_terms(program: ContinualProgram, what: str) -> None:
-    """Raise a CopterError that names a request with a convex term, if there is one."""
+    """Raise an UnsupportedError that names a request with a convex term, if there is one.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+    what : str
+        Who takes linear programs only, for the error.
+    """
     for slot in program.store.terms:
         id = next(id for id, own in program.slot_of.items() if own == slot)
-        raise CopterError(
-            f"{what} takes linear programs only, and request {id!r} has a convex term: "
-            "use the solver 'copter', or 'copter-cd', 'copter-newton', 'copter-cold', 'copter-rebuild'"
+        raise UnsupportedError(
+            f"{what} takes linear programs only, and request {id!r} has a convex term: use a solver with "
+            "the feature CONVEX_TERMS, such as 'copter'"
         )
 
 

@@ -4,24 +4,8 @@ Adding, removing or changing a request costs time in proportion to its own nonze
 :mod:`copter.store.slabs`), a resource change is O(1), and kernels read the very arrays that the edits wrote:
 there is no compile step.
 
-Three tables describe what is stored:
-
-``requests``
-    one block of columns each: where its costs lie, which usage it has, its sum row, its upper bounds,
-    a scale on its costs.  A free slot has ``n_columns == 0``.  A convex term and its image, which few have,
-    are kept aside in ``terms``.
-``usages``
-    the coupling columns A_q in compressed form (pointers, rows, values).  Requests that share a column
-    template point at the same usage, and so store nothing but their costs.
-``rows``
-    one resource each: ``lower <= sum_q A_q x_q <= upper``.
-
-Effective cost of column j of request q: ``scale[q] * cost[start[q] + j]``.  An override of single columns
-is folded into the pool (the pool then holds value / scale), the original is kept aside, so that moving all
-costs of a request but a few takes O(few) time and kernels need not know.
-
-Stamps, taken from one clock, tell a solver that keeps state what changed since it last looked.
-This module checks nothing: :class:`copter.program.program.ContinualProgram` validates before it edits.
+Its layout is described in :mod:`copter.store.layout`.  This module checks nothing:
+:class:`copter.program.program.ContinualProgram` validates before it edits.
 
 Source: list-of-lists store of COpter, thesis section 4.3.2.
 """
@@ -44,8 +28,8 @@ from copter.store.edits import (
     write_overrides,
     write_scales,
 )
-from copter.store.slabs import Pool, Table, places, plain, spread
-from copter.store.term_table import TermTable
+from copter.store.layout import Layout
+from copter.store.slabs import places, plain, spread
 
 if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
@@ -62,70 +46,25 @@ _NONE_GIVEN = np.empty(0)
 """Stands for numbers that are not given."""
 
 
-class ConstraintStore:
-    """Rows, usages and requests on slabs; see the module's head for the layout."""
-
-    def __init__(self) -> None:
-        self.clock = 0
-        self.n_variables = 0
-        self.costs = Pool(cost=np.float64)
-        self.uppers = Pool(upper=np.float64)
-        self.pointers = Pool(pointer=np.int32)
-        self.entries = Pool(row=np.int32, value=np.float64)
-        self.overrides = Pool(column=np.int32, original=np.float64, value=np.float64)
-        self.rows = Table(
-            lower=(np.float64, -np.inf),
-            upper=(np.float64, np.inf),
-            alive=(np.bool_, False),
-            birth=(np.int64, -1),
-            stamp=(np.int64, -1),
-        )
-        self.usages = Table(
-            pointer_start=(np.int64, 0),
-            entry_start=(np.int64, 0),
-            n_columns=(np.int64, 0),
-            nnz=(np.int64, 0),
-            references=(np.int64, 0),
-            shared=(np.bool_, False),
-        )
-        self.requests = Table(
-            cost_start=(np.int64, 0),
-            n_columns=(np.int64, 0),
-            usage=(np.int64, -1),
-            scale=(np.float64, 1.0),
-            upper=(np.float64, np.inf),
-            upper_start=(np.int64, -1),
-            total=(np.float64, np.inf),
-            relation=(np.int8, NO_TOTAL),
-            integral=(np.bool_, False),
-            override_start=(np.int64, 0),
-            override_length=(np.int64, 0),
-            birth=(np.int64, -1),
-            cost_stamp=(np.int64, -1),
-            bound_stamp=(np.int64, -1),
-        )
-        self.terms = TermTable()
-        self.packed_terms: Any = None
-        self._dropped_rows: list[int] = []
-
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"packed_terms": None}  # packed again when they are asked for
-
-    def tick(self) -> int:
-        """Next stamp of the clock."""
-        self.clock += 1
-        return self.clock
+class ConstraintStore(Layout):
+    """Rows, usages and requests on slabs, and their edits; :mod:`copter.store.layout` describes them."""
 
     # ---- rows ----------------------------------------------------------------------------------
 
     def add_row(self, lower: float, upper: float) -> int:
         """A new resource row; returns its slot."""
-        slot = int(self.rows.allocate(1)[0])
+        return int(self.add_rows(1, lower, upper)[0])
+
+    def add_rows(
+        self, count: int, lower: NDArray[np.float64] | float, upper: NDArray[np.float64] | float
+    ) -> NDArray[np.int64]:
+        """New resource rows; returns their slots."""
+        slots = self.rows.allocate(count)
         self.clock += 1
-        self.rows.alive[slot] = True
-        self.rows.birth[slot] = self.rows.stamp[slot] = self.clock
-        self.rows.lower[slot], self.rows.upper[slot] = lower, upper
-        return slot
+        self.rows.alive[slots] = True
+        self.rows.birth[slots] = self.rows.stamp[slots] = self.clock
+        self.rows.lower[slots], self.rows.upper[slots] = lower, upper
+        return slots
 
     def set_row(self, slot: int, lower: float, upper: float) -> None:
         """New bounds for a row."""
@@ -232,14 +171,14 @@ class ConstraintStore:
         usages: NDArray[np.int64] | int,
         costs: NDArray[np.float64],
         *,
-        relation: int = NO_TOTAL,
+        relation: NDArray[np.int8] | int = NO_TOTAL,
         totals: NDArray[np.float64] | None = None,
         scales: NDArray[np.float64] | float = 1.0,
         upper: NDArray[np.float64] | float = np.inf,
-        integral: bool = False,
+        integral: NDArray[np.bool_] | bool = False,
     ) -> NDArray[np.int64]:
         """New requests with ``sizes`` columns each; costs, and upper bounds if not one number, flat."""
-        table = self.requests
+        table, mixed = self.requests, isinstance(relation, np.ndarray)
         one, each = (-1, usages) if isinstance(usages, np.ndarray) else (usages, sizes)
         slots, starts = table.allocate(sizes.size), self.costs.allocate_all(sizes)
         self.clock += 1
@@ -255,13 +194,15 @@ class ConstraintStore:
             plain(costs),
             one,
             each,
-            relation,
+            NO_TOTAL if mixed else relation,
             _NONE_GIVEN if totals is None else plain(totals),
             self.clock,
         )
         # What is left out here is what a blank slot says.
-        if integral:
-            table.integral[slots] = True
+        if mixed:
+            table.relation[slots], table.total[slots] = relation, totals
+        if isinstance(integral, np.ndarray) or integral:
+            table.integral[slots] = integral
         if isinstance(scales, np.ndarray) or scales != 1.0:
             table.scale[places(slots)] = scales
         if isinstance(upper, np.ndarray):
@@ -328,12 +269,6 @@ class ConstraintStore:
                 pool[columns] = kept.value[part] / table.scale[slot]
             table.cost_stamp[slot] = self.clock
 
-    def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Columns and costs of a request's override."""
-        start, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
-        part = slice(start, start + length)
-        return self.overrides.column[part].astype(np.int64), self.overrides.value[part].copy()
-
     def set_scales(self, slots: NDArray[np.int64], scales: NDArray[np.float64]) -> None:
         """New scale for many requests; their overrides keep their values."""
         self.clock += 1
@@ -386,19 +321,18 @@ class ConstraintStore:
         at = places(slots)
         self.requests.total[at], self.requests.bound_stamp[at] = totals, self.clock
 
-    def set_bounds(self, slot: int, relation: int, total: float, upper: float | NDArray[np.float64]) -> None:
-        """New sum row and upper bounds (one for all columns, or one each) for a request."""
-        table = self.requests
+    def set_sum_rows(
+        self, slots: NDArray[np.int64], relations: NDArray[np.int8] | int, totals: NDArray[np.float64] | float
+    ) -> None:
+        """New sum rows, or none (``NO_TOTAL`` and an infinite total), for many requests."""
         self.clock += 1
-        table.bound_stamp[slot] = self.clock
-        table.relation[slot], table.total[slot] = relation, total
-        self._free_uppers(slot)
-        if isinstance(upper, np.ndarray):
-            start = self.uppers.allocate(upper.size)
-            self.uppers.upper[start : start + upper.size] = upper
-            table.upper_start[slot], table.upper[slot] = start, np.inf
-        else:
-            table.upper[slot] = upper
+        table = self.requests
+        table.relation[slots], table.total[slots], table.bound_stamp[slots] = relations, totals, self.clock
+
+    def set_integral(self, slots: NDArray[np.int64], integral: NDArray[np.bool_] | bool) -> None:
+        """Whether an integral allocation is wanted, for many requests."""
+        self.clock += 1
+        self.requests.integral[slots] = integral
 
     def set_uppers(self, slots: NDArray[np.int64], upper: float | NDArray[np.float64]) -> None:
         """New upper bounds of all columns of many requests, one each or one for all."""
@@ -412,66 +346,6 @@ class ConstraintStore:
         if own:
             self.uppers.upper[spread(table.upper_start[slots], table.n_columns[slots])] = upper
         table.upper[slots], table.bound_stamp[slots] = np.inf if own else upper, self.clock
-
-    def column_costs(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Effective costs of single columns, each named by its request's slot and its place there."""
-        table = self.requests
-        costs: NDArray[np.float64] = self.costs.cost[table.cost_start[slot] + column]
-        costs *= table.scale[slot]
-        return costs
-
-    def column_uppers(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Upper bounds of single columns, each named by its request's slot and its place there."""
-        start = self.requests.upper_start[slot]
-        upper: NDArray[np.float64] = self.requests.upper[slot]
-        own = np.flatnonzero(start >= 0)
-        if own.size:
-            upper[own] = self.uppers.upper[start[own] + column[own]]
-        return upper
-
-    def effective_costs(self, slot: int) -> NDArray[np.float64]:
-        """Copy of a request's costs, scale and overrides applied."""
-        start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
-        costs: NDArray[np.float64] = self.requests.scale[slot] * self.costs.cost[start : start + n]
-        columns, values = self.get_override(slot)
-        costs[columns] = values
-        return costs
-
-    def priced_columns(
-        self, slot: int, y: NDArray[np.float64], cost_factor: float = 1.0
-    ) -> NDArray[np.float64]:
-        """cost_factor c + A'y of a request's columns."""
-        usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
-        at, start, nnz = (
-            int(getattr(self.usages, name)[usage]) for name in ("pointer_start", "entry_start", "nnz")
-        )
-        priced = y[self.entries.row[start : start + nnz]] * self.entries.value[start : start + nnz]
-        running = np.concatenate(([0.0], np.cumsum(priced)))
-        pointer = self.pointers.pointer[at : at + n + 1]
-        return cost_factor * self.effective_costs(slot) + running[pointer[1:]] - running[pointer[:-1]]
-
-    def upper_bounds(self, slot: int) -> NDArray[np.float64]:
-        """Copy of the upper bounds of a request's columns."""
-        n, start = int(self.requests.n_columns[slot]), int(self.requests.upper_start[slot])
-        if start < 0:
-            return np.full(n, self.requests.upper[slot])
-        copy: NDArray[np.float64] = self.uppers.upper[start : start + n].copy()
-        return copy
-
-    def live_requests(self) -> NDArray[np.int64]:
-        """Slots in use, ascending."""
-        return np.flatnonzero(self.requests.n_columns[: self.requests.size])
-
-    @property
-    def nnz(self) -> int:
-        """Nonzeros in the resource rows, every request counted, dropped rows not."""
-        usages = self.usages
-        nnz = usages.nnz[: usages.size].copy()
-        if self._dropped_rows:
-            for slot in np.flatnonzero(nnz).tolist():
-                start = int(usages.entry_start[slot])
-                nnz[slot] = self.rows.alive[self.entries.row[start : start + int(nnz[slot])]].sum()
-        return int(nnz @ usages.references[: usages.size])
 
     def _release_columns(self, slots: NDArray[np.int64], *, blank: bool) -> None:
         table, usages = self.requests, self.usages

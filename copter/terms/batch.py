@@ -1,40 +1,23 @@
-"""The convex terms of a program, packed for evaluation at once.
-
-Terms of the class LogTerm itself are evaluated inside kernels where that matters; all others by the numpy
-functions of their class, one call for all of a class.
-"""
+"""The convex terms of a program, packed for evaluation at once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.store.slabs import spread
-from copter.terms.convex import ConvexTerm, Floats, LogTerm
+from copter.terms.compiled import addresses
+from copter.terms.convex import Floats
+from copter.terms.phi import HEAD, SLOPE, VALUE, Phi, of_all
 
 if TYPE_CHECKING:
     from copter.store.allocation import SparseX
     from copter.store.store import ConstraintStore
-
-
-class Family(NamedTuple):
-    """Terms of one class: which of the batch, and their parameters, an array each."""
-
-    kind: type[ConvexTerm]
-    members: NDArray[np.int64] | slice
-    parameters: tuple[Floats, ...]
-
-
-class Logs(NamedTuple):
-    """Which terms are plain logarithms, and their parameters; 0 for the others."""
-
-    own: NDArray[np.bool_]
-    weight: Floats
-    offset: Floats
+    from copter.store.term_table import TermTable
 
 
 @dataclass(frozen=True)
@@ -47,11 +30,11 @@ class TermBatch:
     first : (k + 1,) starts of the requests' columns in ``image`` and ``upper``
     image, upper : (columns,) arrays
     relation, total : (k,) arrays
-    families : terms by class
-    logs : those that kernels know
+    table : the functions and parameters, where ``phi`` finds them
+    phi : the functions, for kernels
+    recession : (k,) limits of the slopes as t goes to infinity
     columns : slot and column of all columns of requests with terms
     clock : the store's clock when it was packed
-    factor : on all terms, for another unit of cost; ``logs`` has it in its weights
     """
 
     slot: NDArray[np.int64]
@@ -60,11 +43,11 @@ class TermBatch:
     upper: Floats
     relation: NDArray[np.int8]
     total: Floats
-    families: list[Family]
-    logs: Logs
+    table: NDArray[np.int64]
+    phi: Phi
+    recession: Floats
     columns: tuple[NDArray[np.int64], NDArray[np.int64]]
     clock: int
-    factor: float = 1.0
 
     @classmethod
     def of(cls, store: ConstraintStore) -> TermBatch:
@@ -82,72 +65,28 @@ class TermBatch:
         first = np.concatenate(([0], np.cumsum(sizes)))
         columns = np.repeat(slot, sizes), spread(np.zeros_like(sizes), sizes)
         upper = store.column_uppers(*columns)
-        kind, families = terms.kind_of(slot), []
-        weight, offset, logs = np.zeros(slot.size), np.zeros(slot.size), np.zeros(slot.size, np.bool_)
-        for k in np.unique(kind).tolist():
-            own = kind == k
-            members = slice(None) if own.all() else np.flatnonzero(own)
-            family = Family(terms.kinds[k].type, members, terms.parameters(slot[members], k))
-            families.append(family)
-            if family.kind is LogTerm:
-                logs[members], (weight[members], offset[members]) = True, family.parameters
-        return cls(
-            slot,
-            first,
-            image,
-            upper,
-            table.relation[slot],
-            table.total[slot],
-            families,
-            Logs(logs, weight, offset),
-            columns,
-            store.clock,
-        )
+        functions = _functions(terms, slot)
+        recession = np.array([kind.type.recession for kind in terms.kinds])[terms.kind_of(slot)]
+        relation, total = table.relation[slot], table.total[slot]
+        phi, now = Phi.of(functions), store.clock
+        return cls(slot, first, image, upper, relation, total, functions, phi, recession, columns, now)
 
     def __len__(self) -> int:
         return int(self.slot.size)
 
     def in_units(self, total: Floats, cost: float) -> TermBatch:
         """The same terms with other totals, in units of ``cost``."""
-        logs = self.logs._replace(weight=self.logs.weight / cost)
-        return replace(self, total=total, logs=logs, factor=self.factor / cost)
-
-    # ---- phi, all at once ------------------------------------------------------------------------
-
-    def _each(self, method: str, *arguments: Floats) -> Floats:
-        result = np.empty(len(self))
-        for kind, members, parameters in self.families:
-            result[members] = getattr(kind, method)(*(a[members] for a in arguments), *parameters)
-        return result
+        return replace(self, total=total, phi=self.phi._replace(factor=self.phi.factor / cost))
 
     def value(self, t: Floats) -> Floats:
-        """phi(t)"""
-        return self.factor * self._each("value", t)
+        """phi(t) of each term at its own t."""
+        values: Floats = of_all(self.phi, VALUE, t)
+        return values
 
     def slope(self, t: Floats) -> Floats:
-        """phi'(t)"""
-        return self.factor * self._each("slope", t)
-
-    def curvature(self, t: Floats) -> Floats:
-        """phi''(t)"""
-        return self.factor * self._each("curvature", t)
-
-    def proximal(self, centre: Floats, step: Floats) -> Floats:
-        """Minimiser of phi(t) + (t - centre)^2 / (2 step); the centre where the step is 0."""
-        moves = step > 0
-        nearest = self._each("proximal", centre, np.where(moves, self.factor * step, 1.0))
-        return np.where(moves, nearest, centre)
-
-    def touching(self, slope: Floats) -> Floats:
-        """t at which phi has this slope, not below 0."""
-        return np.maximum(self._each("touching", slope / self.factor), 0.0)
-
-    def lowest_slopes(self) -> Floats:
-        """Limits of the slopes as t goes to infinity."""
-        limits = np.empty(len(self))
-        for kind, members, _ in self.families:
-            limits[members] = kind.recession
-        return limits
+        """phi'(t) of each term at its own t."""
+        slopes: Floats = of_all(self.phi, SLOPE, t)
+        return slopes
 
     # ---- on an allocation ------------------------------------------------------------------------
 
@@ -179,6 +118,19 @@ class TermBatch:
         with np.errstate(all="ignore"):
             sizes = np.where(t > 0, abs(self.slope(t) * t), 0.0)
         return float(np.sum(self.value(t))), float(np.sum(sizes))
+
+
+def _functions(terms: TermTable, slot: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The table of a :class:`Phi` for the terms of requests."""
+    kind, widest = terms.kind_of(slot), max(len(kind.names) for kind in terms.kinds)
+    table = np.zeros((slot.size, HEAD + widest), np.int64)
+    parameters = table.view(np.float64)[:, HEAD:]
+    for k in np.unique(kind).tolist():
+        own, names = np.flatnonzero(kind == k), terms.kinds[k].names
+        table[own, :HEAD] = len(names), *addresses(*terms.kinds[k])
+        for column, values in enumerate(terms.parameters(slot[own], k)):
+            parameters[own, column] = values
+    return table
 
 
 @kernel

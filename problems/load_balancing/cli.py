@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from copter.cli.console import errors, print_json, progress, seconds
-from copter.cli.options import (
-    Deadline,
-    Isolate,
-    JsonFlag,
-    JsonPath,
-    MipGap,
-    Seed,
-    Threads,
-    Tolerance,
-    existing_file,
-    solver_option,
-    solvers_option,
-)
-from copter.cli.solvers import split_solvers
+from copter.cli.command import BenchOptions, Options, RunOptions, Solving, command
+from copter.cli.console import seconds
+from copter.cli.options import MipGap, Tolerance, existing_file, one_of, solver_option, solvers_option
+from copter.cli.solvers import Names
+from copter.problems.load_balancing.names import METHODS, MODES, Mode
 
 if TYPE_CHECKING:
-    from copter.problems.load_balancing.report import BalancingRun
+    from collections.abc import Iterable
+
+    from copter.bench.course import Record
     from copter.problems.load_balancing.scenario import Scenario
 
-METHODS = ("heuristic", "pop-K")
 _SHARDS, _ROUNDS, _A_SERVER = 1024, 100, 8
 
 _RUN_EXAMPLES = """\b
@@ -45,17 +35,18 @@ Examples:
 """
 
 
-class Mode(StrEnum):
-    """How the Zipf exponent changes."""
-
-    stateless = "stateless"
-    stateful = "stateful"
-
-
 def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this domain."""
-    run.command("load-balancing", epilog=_RUN_EXAMPLES)(run_load_balancing)
-    bench.command("load-balancing", epilog=_BENCH_EXAMPLES)(bench_load_balancing)
+    """Add the commands of this domain.
+
+    Parameters
+    ----------
+    run, bench : typer.Typer
+        The groups `copter run` and `copter bench`.
+    """
+    run.command("load-balancing", epilog=_RUN_EXAMPLES)(command(BalancingRunOptions, run_load_balancing))
+    bench.command("load-balancing", epilog=_BENCH_EXAMPLES)(
+        command(BalancingBenchOptions, bench_load_balancing)
+    )
 
 
 def _memory(value: float | None) -> float | None:
@@ -64,16 +55,16 @@ def _memory(value: float | None) -> float | None:
     return value
 
 
-Servers = Annotated[
+Servers: TypeAlias = Annotated[
     int | None, typer.Option(min=1, help="Servers; one for every 8 shards if not given.", show_default=False)
 ]
-Memory = Annotated[
+Memory: TypeAlias = Annotated[
     float | None,
     typer.Option(
         callback=_memory, help="Shards that fit on a server; twice the shards a server if not given."
     ),
 ]
-Balance = Annotated[
+Balance: TypeAlias = Annotated[
     float,
     typer.Option(
         "--balance",
@@ -84,176 +75,144 @@ Balance = Annotated[
 ]
 
 
-def run_load_balancing(
+@dataclass(frozen=True, kw_only=True)
+class _Fleet(Options):
+    """Servers, and how loads are balanced on them."""
+
+    servers: Servers = None
+    memory: Memory = None
+    balance: Balance = 0.05
+
+    def zipf(self, shards: int | None, mode: str | None, rounds: int | None) -> Scenario:
+        """Return the scenario with Zipf loads of so many shards."""
+        from copter.problems.load_balancing.scenario import Scenario
+
+        count = shards or _SHARDS
+        kind: Mode = "stateful" if mode == "stateful" else "stateless"
+        servers = self.servers or max(1, count // _A_SERVER)
+        return Scenario(count, servers, rounds or _ROUNDS, kind, self.seed, self.memory, self.balance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BalancingRunOptions(_Fleet, Solving, RunOptions):
+    """Keep the loads of servers balanced while those of the shards change, with few movements.
+
+    Without --workload, the loads are Zipf: its exponent is drawn anew each round (stateless) or moves by 10%
+    (stateful).
+    """
+
     workload: Annotated[
         Path | None,
         typer.Option(
             callback=existing_file("give a CSV of round,shard,load, or leave it out for Zipf"),
             help="CSV of loads: round, shard, load.",
         ),
-    ] = None,
+    ] = None
     shards: Annotated[
         int | None, typer.Option(min=1, help=f"Shards of the Zipf loads; {_SHARDS} if not given.")
-    ] = None,
-    servers: Servers = None,
+    ] = None
+    servers: Servers = None
     mode: Annotated[
-        Mode | None, typer.Option(help="How the Zipf exponent changes; stateless if not given.")
-    ] = None,
+        str | None,
+        typer.Option(
+            callback=one_of(MODES, "mode"),
+            help=f"How the Zipf exponent changes: {', '.join(MODES)}; {MODES[0]} if not given.",
+        ),
+    ] = None
     rounds: Annotated[
         int | None, typer.Option(min=1, help=f"Rounds; {_ROUNDS}, or all of the workload, if not given.")
-    ] = None,
-    memory: Memory = None,
-    balance: Balance = 0.05,
-    solver: Annotated[str, solver_option(METHODS)] = "copter",
-    tolerance: Tolerance = 1e-2,
-    mip_gap: MipGap = 0.05,
-    deadline: Deadline = None,
-    threads: Threads = None,
-    seed: Seed = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Run folder; runs/load-balancing-<time>, or with --json none, if not given."),
-    ] = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Keep the loads of servers balanced while those of the shards change, with few movements.
+    ] = None
+    solver: Annotated[str, solver_option(METHODS)] = "copter"
+    tolerance: Tolerance = 1e-2
+    mip_gap: MipGap = 0.05
 
-    Without --workload, the loads are Zipf: its exponent is drawn anew each round (stateless) or moves by 10%
-    (stateful).
+    def __post_init__(self) -> None:
+        if self.workload is not None and (self.shards is not None or self.mode is not None):
+            name = "--shards" if self.shards is not None else "--mode"
+            raise typer.BadParameter(
+                "belongs to the Zipf loads: leave it out, or --workload", param_hint=name
+            )
+
+    def scenario(self) -> Scenario:
+        """Return what is balanced: the loads of the file named, or Zipf's."""
+        if self.workload is None:
+            return self.zipf(self.shards, self.mode, self.rounds)
+        from copter.problems.load_balancing.scenario import Scenario
+        from copter.problems.load_balancing.workload import read_loads
+
+        table = read_loads(self.workload)
+        servers = self.servers or max(1, len(table.shards) // _A_SERVER)
+        return Scenario.of_table(table, servers, self.rounds, self.memory, self.balance)
+
+
+def run_load_balancing(options: BalancingRunOptions) -> None:
+    """Run the command.
+
+    Parameters
+    ----------
+    options : BalancingRunOptions
     """
-    if workload is not None and (shards is not None or mode is not None):
-        name = "--shards" if shards is not None else "--mode"
-        raise typer.BadParameter("belongs to the Zipf loads: leave it out, or --workload", param_hint=name)
-    settings = {
-        "workload": str(workload) if workload else None,
-        "shards": shards,
-        "servers": servers,
-        "mode": mode,
-        "rounds": rounds,
-        "memory": memory,
-        "balance": balance,
-        "solver": solver,
-        "tolerance": tolerance,
-        "mip_gap": mip_gap,
-        "deadline": deadline,
-        "threads": threads,
-        "seed": seed,
-    }
-    scenario = _scenario(workload, shards, servers, mode, rounds, memory, balance, seed)
-    from copter.bench.rounds import SolverSettings, warm_up
-    from copter.cli.runfolder import default_path
+    scenario = options.scenario()
+    _check(scenario, [options.solver], "--solver")
+    from copter.bench.rounds import warm_up
+    from copter.cli.run import conclude, follow, preparing
     from copter.problems.load_balancing.course import Balancing
     from copter.problems.load_balancing.report import BalancingRun
 
-    _check_parts([solver], scenario.servers, "--solver")
-    scenario.check()
-    chosen, course = SolverSettings(solver, tolerance, deadline, threads, mip_gap), Balancing(scenario)
-    path = out if out is not None or as_json else default_path("load-balancing")
-    with BalancingRun(course, chosen, path, [Path(sys.argv[0]).name, *sys.argv[1:]], settings) as run:
-        errors().print(f"preparing {solver} (the first run ever compiles its kernels)")
+    chosen, course = options.solver_settings(options.solver), Balancing(scenario)
+
+    def show(record: Record) -> str:
+        moved = f"moves {record['movements']:4d} imbalance {record['imbalance']:6.1%}"
+        return f"{moved} round {seconds(record['t_total'])}"
+
+    with BalancingRun(course, chosen, options, options.folder("load-balancing")) as run:
+        preparing(options.solver)
         warm_up(course, chosen)
-        _follow(run, quiet=as_json)
-        summary = {"solver": solver, **run.finish()}
-    if as_json:
-        print_json(summary)
-        return
-    run.print_summary()
-    errors().print(f"Run folder: {path}")
+        follow(run.rounds(), "rounds", scenario.rounds, show, quiet=options.as_json)
+        conclude(run, solver=options.solver)
 
 
-def _scenario(
-    workload: Path | None,
-    shards: int | None,
-    servers: int | None,
-    mode: Mode | None,
-    rounds: int | None,
-    memory: float | None,
-    balance: float,
-    seed: int,
-) -> Scenario:
-    from copter.problems.load_balancing.scenario import Scenario
-    from copter.problems.load_balancing.workload import read_loads
-
-    if workload is not None:
-        table = read_loads(workload)
-        fitting = servers or max(1, len(table.shards) // _A_SERVER)
-        return Scenario.of_table(table, fitting, rounds, memory, balance)
-    count = shards or _SHARDS
-    fitting = servers or max(1, count // _A_SERVER)
-    kind = Mode.stateless if mode is None else mode
-    return Scenario(count, fitting, rounds or _ROUNDS, kind.value, seed, memory, balance)
-
-
-def _check_parts(names: list[str], servers: int, option: str) -> None:
+def _check(scenario: Scenario, names: Iterable[str], option: str) -> None:
+    """Raise if POP is asked for more parts than there are servers, or the shards do not fit."""
     for name in names:
-        if name.startswith("pop-") and int(name.removeprefix("pop-")) > servers:
+        if name.startswith("pop-") and int(name.removeprefix("pop-")) > scenario.servers:
             raise typer.BadParameter(
-                f"{name} needs as many servers, and there are {servers}", param_hint=option
+                f"{name} needs as many servers, and there are {scenario.servers}", param_hint=option
             )
+    scenario.check()
 
 
-def _follow(run: BalancingRun, quiet: bool) -> None:
-    """Play all rounds under a progress bar."""
-    bar = progress(
-        "moves {task.fields[moves]:4d}",
-        "imbalance {task.fields[imbalance]:6.1%}",
-        "round {task.fields[time]}",
-        quiet=quiet,
-    )
-    with bar:
-        task = bar.add_task("rounds", total=run.course.scenario.rounds, moves=0, imbalance=0.0, time="-")
-        for record in run.rounds():
-            bar.update(
-                task,
-                advance=1,
-                moves=record["movements"],
-                imbalance=record["imbalance"],
-                time=seconds(record["t_total"]),
-            )
+@dataclass(frozen=True, kw_only=True)
+class BalancingBenchOptions(_Fleet, BenchOptions):
+    """Let each solver balance the same Zipf loads, every one from its own last placement."""
 
-
-def bench_load_balancing(
-    shards: Annotated[int, typer.Option(min=1, help="Shards, each of size 1.")] = _SHARDS,
-    servers: Servers = None,
-    mode: Annotated[Mode, typer.Option(help="How the Zipf exponent changes.")] = Mode.stateless,
+    shards: Annotated[int, typer.Option(min=1, help="Shards, each of size 1.")] = _SHARDS
+    servers: Servers = None
+    mode: Annotated[
+        str,
+        typer.Option(
+            callback=one_of(MODES, "mode"), help=f"How the Zipf exponent changes: {', '.join(MODES)}."
+        ),
+    ] = MODES[0]
     rounds: Annotated[
         int, typer.Option(min=1, help="Rounds; of more than 20 the first 20 are left out of the summary.")
-    ] = _ROUNDS,
-    solvers: Annotated[str, solvers_option(METHODS)] = "copter,highs-hot,heuristic",
-    json_path: JsonPath = None,
-    memory: Memory = None,
-    balance: Balance = 0.05,
-    tolerance: Tolerance = 1e-2,
-    mip_gap: MipGap = 0.05,
-    deadline: Deadline = None,
-    threads: Threads = None,
-    seed: Seed = 0,
-    isolate: Isolate = True,
-) -> None:
-    """Let each solver balance the same Zipf loads, every one from its own last placement."""
-    names = split_solvers(solvers)
-    scenario = _scenario(None, shards, servers, mode, rounds, memory, balance, seed)
-    _check_parts(names, scenario.servers, "--solvers")
-    scenario.check()
-    settings = {
-        "shards": shards,
-        "servers": scenario.servers,
-        "mode": mode,
-        "rounds": rounds,
-        "solvers": names,
-        "memory": memory,
-        "balance": balance,
-        "tolerance": tolerance,
-        "mip_gap": mip_gap,
-        "deadline": deadline,
-        "threads": threads,
-        "seed": seed,
-        "isolate": isolate,
-    }
-    from copter.cli.bench_report import measure_all, report
+    ] = _ROUNDS
+    solvers: Annotated[Names, solvers_option(METHODS)] = Names(("copter", "highs-hot", "heuristic"))
+    tolerance: Tolerance = 1e-2
+    mip_gap: MipGap = 0.05
+
+
+def bench_load_balancing(options: BalancingBenchOptions) -> None:
+    """Run the benchmark.
+
+    Parameters
+    ----------
+    options : BalancingBenchOptions
+    """
+    scenario = options.zipf(options.shards, options.mode, options.rounds)
+    _check(scenario, options.solvers, "--solvers")
+    from copter.cli.bench_report import bench
     from copter.problems.load_balancing.course import Balancing
 
-    course = Balancing(scenario)
-    measured, failures = measure_all(course, settings)
-    title = f"Load balancing, {shards} shards on {scenario.servers} servers, {mode}"
-    report(title, course, settings, measured, failures, json_path)
+    title = f"Load balancing, {scenario.shards} shards on {scenario.servers} servers, {scenario.mode}"
+    bench(title, Balancing(scenario), replace(options, servers=scenario.servers))

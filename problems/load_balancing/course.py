@@ -15,7 +15,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from copter.bench.course import Course, Figure, Play, Record, method_round, solve_round
-from copter.problems.load_balancing import LoadBalancer, Pop, Round, greedy, solve_exact
+from copter.problems.load_balancing import BalancingRound, LoadBalancer, Pop, greedy, solve_exact
+from copter.problems.load_balancing.names import METHODS
 from copter.problems.load_balancing.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from copter.solution import Solution
     from copter.solvers.base import Solver
 
-METHODS = ("heuristic", "pop-K")
 EXACT = "highs-milp"
 BURN_IN = 20
 """Rounds that the authors leave out of their means, and so does the summary if there are more."""
@@ -76,7 +76,7 @@ class Balancing(Course):
         return Play(rounds(scenario, settings, parts), stopping)
 
 
-def _figures(balancer: LoadBalancer, done: Round) -> Record:
+def _figures(balancer: LoadBalancer, done: BalancingRound) -> Record:
     return {
         "integral_objective": done.cost,
         "integral_gap": done.gap,
@@ -130,16 +130,17 @@ def _exact(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator
         )
         done = balancer.take(exact.placement or last, exact.bound)
         own: dict[str, Any] = {
-            "n_variables": exact.columns,
-            "n_rows": exact.rows,
-            "nnz": exact.nnz,
-            "status": str(exact.status),
-            "gap": exact.gap,
+            "n_variables": exact.effort.columns,
+            "n_rows": exact.effort.rows,
+            "nnz": exact.effort.nnz,
+            "status": str(exact.found.status),
+            "gap": exact.found.gap,
             "bound": exact.bound,
-            "iterations": exact.nodes,
+            "iterations": exact.found.nodes,
         }
+        took = {"t_edit": exact.effort.build_seconds, "t_solve": exact.effort.seconds}
         fields = own | _figures(balancer, done)
-        yield method_round(settings.name, number, t_edit=exact.build_seconds, t_solve=exact.seconds, **fields)
+        yield method_round(settings.name, number, **took, **fields)
 
 
 def _pop(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator[Record]:
@@ -152,10 +153,10 @@ def _pop(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator[R
         pop = pop or Pop(fleet, parts, scenario.seed)
         found = pop.solve(fleet, last, mip_gap=settings.mip_gap, deadline=settings.time_limit)
         done = balancer.take(found.placement)
-        build = sum(answer.build_seconds for answer in found.answers)
-        seconds = [answer.seconds for answer in found.answers]
+        build = sum(answer.effort.build_seconds for answer in found.answers)
+        seconds = [answer.effort.seconds for answer in found.answers]
         fields = _figures(balancer, done) | {
-            "n_variables": sum(answer.columns for answer in found.answers),
+            "n_variables": sum(answer.effort.columns for answer in found.answers),
             "t_longest_part": max(seconds),
             "status": "deadline" if found.unanswered else "complete",
         }

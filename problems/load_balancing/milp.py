@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 
 from copter.problems.load_balancing.spread import Fleet, Placement
-from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.highs_model import answer, engine, pass_model, run, status_of
+from copter.solvers.milp import Effort, MilpAnswer, run_milp
 from copter.store.compiled import CompiledProgram
 
 _LEAST_SHARE = 1e-7
@@ -29,28 +28,16 @@ class Exact:
     ----------
     placement : Placement or None
         None if it found none in time.
-    status : Status
     bound : float
         Lower bound on the cost.
-    gap : float
-        Relative gap of branch and bound; infinite without a placement.
-    nodes : int
-    columns, rows, nnz : int
-        Size of the program.
-    build_seconds, seconds : float
-        Of making the model, and of solving it.
+    found : MilpAnswer
+    effort : Effort
     """
 
     placement: Placement | None
-    status: Status
     bound: float
-    gap: float
-    nodes: int
-    columns: int
-    rows: int
-    nnz: int
-    build_seconds: float
-    seconds: float
+    found: MilpAnswer
+    effort: Effort
 
 
 def solve_exact(
@@ -70,31 +57,16 @@ def solve_exact(
     mip_gap : float
         Relative gap at which it stops.
     deadline : float, optional
-        Seconds.
+        Seconds, of making the model and solving it.
     threads : int, optional
     """
     watch = Stopwatch()
     program = formulate(fleet, last)
-    highs = engine(threads, mip_rel_gap=mip_gap, **({} if deadline is None else {"time_limit": deadline}))
-    pass_model(highs, program, integral=True)
-    built = watch()
-    seconds = run(highs)
-    status = status_of(highs)[0]
-    info = highs.getInfo()
-    x = answer(highs, program.lower, program.upper)[0]
-    bound = float(info.mip_dual_bound) * fleet.unit_size
-    return Exact(
-        None if x is None else read(fleet, x),
-        status,
-        max(bound, 0.0),
-        float(info.mip_gap) if x is not None else math.inf,
-        max(0, int(info.mip_node_count)),
-        program.c.size,
-        program.row_lower.size,
-        int(program.A.nnz),
-        built,
-        seconds,
+    found, effort = run_milp(
+        program, program.integrality, mip_gap=mip_gap, deadline=deadline, threads=threads, watch=watch
     )
+    placement = None if found.x is None else read(fleet, found.x)
+    return Exact(placement, max(found.bound * fleet.unit_size, 0.0), found, effort)
 
 
 def formulate(fleet: Fleet, last: Placement) -> CompiledProgram:

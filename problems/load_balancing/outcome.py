@@ -17,7 +17,7 @@ class LoadBalancingError(CopterError, ValueError):
 
 
 @dataclass(frozen=True)
-class Round:
+class BalancingRound:
     """What a round did.
 
     Attributes

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from copter.bench.course import Record
 from copter.bench.rounds import SolverSettings
-from copter.cli.console import seconds, table
-from copter.cli.plots import over_time
-from copter.cli.runfolder import FolderRun, RowFile, RunFolder
+from copter.cli.command import RunOptions
+from copter.cli.console import seconds
+from copter.cli.plots import over_time, round_times
+from copter.cli.run import CourseRun, print_figures
+from copter.cli.runfolder import RunFolder
 from copter.problems.load_balancing.course import Balancing
 
 _ROUND = {
@@ -45,79 +44,67 @@ _ROUND = {
 }
 
 
-class BalancingRun(FolderRun):
+class BalancingRun(CourseRun):
     """Rounds with the folder that they are written into, if any.
 
     Parameters
     ----------
     course : Balancing
     chosen : SolverSettings
+    options : RunOptions
     path : Path, optional
         Run folder; None writes nothing.
-    command : sequence of str
-        The command line, for config.json.
-    settings : mapping
-        Everything else for config.json.
     """
 
+    meaning = "the figures of the table; those of rounds without the first, as is rounds_averaged"
+
     def __init__(
-        self,
-        course: Balancing,
-        chosen: SolverSettings,
-        path: Path | None,
-        command: Sequence[str],
-        settings: Mapping[str, Any],
+        self, course: Balancing, chosen: SolverSettings, options: RunOptions, path: Path | None
     ) -> None:
-        self.course = course
-        self.records: list[Record] = []
-        self.summary: dict[str, Any] = {}
-        self._chosen = chosen
-        self._begin = perf_counter()
-        self._rows: RowFile | None = None
         scenario = course.scenario
-        self._title = f"Load balancing: {scenario.shards} shards on {scenario.servers} servers"
-        if path is not None:
-            self._folder = RunFolder.create(path, f"{self._title}.", command, settings)
-            self._rows = self._folder.rows("rounds.csv", _ROUND, "a row per round:")
+        title = f"Load balancing: {scenario.shards} shards on {scenario.servers} servers"
+        super().__init__(course, chosen, _ROUND, options, path, title)
 
-    def rounds(self) -> Iterator[Record]:
-        """Play the rounds; each is in rounds.csv before it is given."""
-        for record in self.course.play(self._chosen).records:
-            self.records.append(record)
-            if self._rows is not None:
-                self._rows.write({name: record[name] for name in _ROUND})
-            yield record
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of the run."""
 
-    def finish(self) -> dict[str, Any]:
-        """Write what is known at the end; return the figures of the run."""
-        later = self.records[self.course.left_out :] or self.records
+        def later(name: str) -> np.ndarray:
+            return self.of(name, later=True)
 
-        def of(name: str) -> np.ndarray:
-            return np.array([record[name] for record in later], float)
-
-        total = of("t_total")
-        self.summary = {
+        total, gap = later("t_total"), later("gap")
+        return {
             "rounds": len(self.records),
-            "rounds_averaged": len(later),
-            "movements_per_round": float(of("movements").mean()),
-            "imbalance_mean": float(of("imbalance").mean()),
-            "imbalance_max": float(of("imbalance").max()),
-            "rounds_balanced": float(of("balanced").mean()),
-            "memory_max": float(max(record["memory"] for record in self.records)),
-            "replicas_mean": float(of("replicas").mean()),
-            "max_gap": float(np.nanmax(of("gap"))) if np.isfinite(of("gap")).any() else None,
+            "rounds_averaged": total.size,
+            "movements_per_round": float(later("movements").mean()),
+            "imbalance_mean": float(later("imbalance").mean()),
+            "imbalance_max": float(later("imbalance").max()),
+            "rounds_balanced": float(later("balanced").mean()),
+            "memory_max": float(self.of("memory").max()),
+            "replicas_mean": float(later("replicas").mean()),
+            "max_gap": float(np.nanmax(gap)) if np.isfinite(gap).any() else None,
             "round_p50_s": float(np.median(total)),
             "round_p99_s": float(np.percentile(total, 99)),
-            "wall_seconds": perf_counter() - self._begin,
         }
-        if self._folder is not None:
-            self._folder.write_json(
-                "summary.json",
-                self.summary,
-                "the figures of the table; those of rounds without the first, as is rounds_averaged",
-            )
-            _plot(self._folder, self.records)
-        return self.summary
+
+    def write(self, folder: RunFolder) -> None:
+        """Write the plots."""
+        rounds, axis = self.of("round"), "round"
+        folder.save_figure(
+            "movements.png",
+            over_time(rounds, {"movements": self.of("movements")}, "new replicas", "Movements", axis=axis),
+            "replicas that were not there before, by round",
+        )
+        percent = {"imbalance": 100.0 * self.of("imbalance")}
+        folder.save_figure(
+            "imbalance.png",
+            over_time(rounds, percent, "max / min - 1 (%)", "Imbalance", axis=axis),
+            "largest load of a server over the smallest, minus 1, by round",
+        )
+        folder.save_figure(
+            "time.png",
+            round_times(rounds, self.of, axis=axis),
+            "milliseconds of edit, solve and shim, by round",
+        )
 
     def print_summary(self) -> None:
         """Print the table at the end of a run."""
@@ -133,31 +120,4 @@ class BalancingRun(FolderRun):
             ("certified gap, largest", "-" if one["max_gap"] is None else f"{one['max_gap']:.1e}"),
             ("run time", seconds(one["wall_seconds"])),
         ]
-        table(f"{self._title}, {self._chosen.name}", ("figure", "value"), rows)
-
-
-def _plot(folder: RunFolder, records: Sequence[Record]) -> None:
-    rounds = np.array([record["round"] for record in records])
-
-    def of(name: str) -> np.ndarray:
-        return np.array([record[name] for record in records], float)
-
-    axis = "round"
-    folder.save_figure(
-        "movements.png",
-        over_time(rounds, {"movements": of("movements")}, "new replicas", "Movements", axis=axis),
-        "replicas that were not there before, by round",
-    )
-    folder.save_figure(
-        "imbalance.png",
-        over_time(
-            rounds, {"imbalance": 100.0 * of("imbalance")}, "max / min - 1 (%)", "Imbalance", axis=axis
-        ),
-        "largest load of a server over the smallest, minus 1, by round",
-    )
-    times = {part: 1e3 * np.maximum(of(f"t_{part}"), 1e-9) for part in ("edit", "solve", "shim")}
-    folder.save_figure(
-        "time.png",
-        over_time(rounds, times, "time (ms)", "Time of each round", axis=axis, logarithmic=True),
-        "milliseconds of edit, solve and shim, by round",
-    )
+        print_figures(f"{self.title}, {self.chosen.name}", rows)

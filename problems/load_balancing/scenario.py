@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.load_balancing.balancer import TOLERANCE, LoadBalancer
+from copter.problems.load_balancing.balancer import LoadBalancer
+from copter.problems.load_balancing.names import Mode
 from copter.problems.load_balancing.outcome import LoadBalancingError
-from copter.problems.load_balancing.workload import LoadTable, Mode, zipf_loads
+from copter.problems.load_balancing.state import TOLERANCE
+from copter.problems.load_balancing.workload import LoadTable, zipf_loads
 
-SHARDS_A_SERVER = 8
 MEMORY = 2.0
 """Memory of a server over what its part of the shards needs, as in the authors' experiment."""
 

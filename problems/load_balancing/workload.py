@@ -10,27 +10,21 @@ repeats; the thesis gives no limits for the stateful z, these are those of the s
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
+from copter.errors import InputError
+from copter.problems.load_balancing.names import MODES, Mode
+from copter.problems.reading import read_csv
 
-Mode = Literal["stateless", "stateful"]
-MODES: tuple[Mode, ...] = ("stateless", "stateful")
 LOWEST, HIGHEST = 0.25, 0.75
 STEP = 0.1
 _SCALE = 1e6
 _COLUMNS = ("round", "shard", "load")
-
-
-class WorkloadError(CopterError, ValueError):
-    """A file of loads that cannot be used; the message names the line."""
 
 
 def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[NDArray[np.float64]]:
@@ -75,29 +69,23 @@ def read_loads(path: Path) -> LoadTable:
     Rounds are whole numbers; they are played in ascending order.  A shard keeps its load in rounds that do
     not name it, and has none before the first that does.
 
+    Parameters
+    ----------
+    path : path
+
     Raises
     ------
-    WorkloadError
+    InputError
         Names the line.
     """
     entries: dict[tuple[int, str], float] = {}
-    with path.open(newline="") as file:
-        try:
-            reader = csv.reader(file)
-            header = tuple(cell.strip() for cell in next(reader, []))
-            if header != _COLUMNS:
-                raise WorkloadError(f"{path}, line 1: the header must be {','.join(_COLUMNS)}")
-            for row in reader:
-                if row:
-                    number, shard, load = _parse(f"{path}, line {reader.line_num}", row)
-                    if (number, shard) in entries:
-                        why = f"shard {shard!r} is given a load twice in round {number}"
-                        raise WorkloadError(f"{path}, line {reader.line_num}: {why}")
-                    entries[number, shard] = load
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise WorkloadError(f"{path}: not a CSV of text: {error}") from None
+    for row in read_csv(path, _COLUMNS):
+        key = row.whole("round"), row.text("shard")
+        if key in entries:
+            raise row.error("shard", f"{key[1]!r} is given a load twice in round {key[0]}")
+        entries[key] = row.amount("load")
     if not entries:
-        raise WorkloadError(f"{path}: no loads in it")
+        raise InputError(path, "file", "no loads in it")
     rounds = sorted({number for number, _ in entries})
     shards = tuple(dict.fromkeys(shard for _, shard in entries))
     place = {shard: k for k, shard in enumerate(shards)}
@@ -108,25 +96,6 @@ def read_loads(path: Path) -> LoadTable:
     for k in range(1, len(rounds)):
         loads[k] = np.where(np.isnan(loads[k]), loads[k - 1], loads[k])
     return LoadTable(shards, np.nan_to_num(loads))
-
-
-def _parse(where: str, row: list[str]) -> tuple[int, str, float]:
-    if len(row) != len(_COLUMNS):
-        raise WorkloadError(f"{where}: {len(row)} fields instead of {len(_COLUMNS)} ({','.join(_COLUMNS)})")
-    number, shard, load = (cell.strip() for cell in row)
-    try:
-        whole = int(number)
-    except ValueError:
-        raise WorkloadError(f"{where}: round {number!r} is no whole number") from None
-    if not shard:
-        raise WorkloadError(f"{where}: the shard has no name")
-    try:
-        value = float(load)
-    except ValueError:
-        raise WorkloadError(f"{where}: load {load!r} is no number") from None
-    if not 0.0 <= value < math.inf:
-        raise WorkloadError(f"{where}: load {load} must be finite and not negative")
-    return whole, shard, value
 
 
 def write_loads(path: Path, table: LoadTable) -> None:

@@ -1,4 +1,3 @@
-from copter.problems.shockwave.baselines import BASELINES as BASELINES
 from copter.problems.shockwave.baselines import make_baseline as make_baseline
 from copter.problems.shockwave.ftf import Outlook as Outlook
 from copter.problems.shockwave.ftf import finish_time_fairness as finish_time_fairness
@@ -8,7 +7,7 @@ from copter.problems.shockwave.instances import snapshot as snapshot
 from copter.problems.shockwave.interface import JobState as JobState
 from copter.problems.shockwave.interface import Policy as Policy
 from copter.problems.shockwave.interface import PolicyError as PolicyError
-from copter.problems.shockwave.interface import Round as Round
+from copter.problems.shockwave.interface import RoundState as RoundState
 from copter.problems.shockwave.market import Equilibrium as Equilibrium
 from copter.problems.shockwave.market import Market as Market
 from copter.problems.shockwave.market import MarketError as MarketError
@@ -18,16 +17,19 @@ from copter.problems.shockwave.metrics import JobResult as JobResult
 from copter.problems.shockwave.metrics import Metrics as Metrics
 from copter.problems.shockwave.metrics import PublishedResult as PublishedResult
 from copter.problems.shockwave.metrics import read_published as read_published
+from copter.problems.shockwave.names import BASELINES as BASELINES
 from copter.problems.shockwave.predictor import Errors as Errors
 from copter.problems.shockwave.predictor import Pattern as Pattern
 from copter.problems.shockwave.predictor import pattern_of as pattern_of
 from copter.problems.shockwave.predictor import prediction_errors as prediction_errors
+from copter.problems.shockwave.program import RelaxationProgram as RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation as Relaxation
 from copter.problems.shockwave.relaxation import dual_bound as dual_bound
 from copter.problems.shockwave.relaxation import solve_relaxation as solve_relaxation
 from copter.problems.shockwave.scheduler import Settings as Settings
 from copter.problems.shockwave.scheduler import Shockwave as Shockwave
 from copter.problems.shockwave.scheduler import Solve as Solve
+from copter.problems.shockwave.scheduler import make_relaxation as make_relaxation
 from copter.problems.shockwave.scheduler import plan_problem as plan_problem
 from copter.problems.shockwave.simulator import ReplayResult as ReplayResult
 from copter.problems.shockwave.simulator import RoundRecord as RoundRecord
@@ -36,7 +38,6 @@ from copter.problems.shockwave.simulator import schedule_matrix as schedule_matr
 from copter.problems.shockwave.traces import Job as Job
 from copter.problems.shockwave.traces import Mode as Mode
 from copter.problems.shockwave.traces import Regime as Regime
-from copter.problems.shockwave.traces import TraceError as TraceError
 from copter.problems.shockwave.traces import read_jobs as read_jobs
 from copter.problems.shockwave.traces import write_jobs as write_jobs
 from copter.problems.shockwave.waterfill import solve_waterfilling as solve_waterfilling

@@ -28,8 +28,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from copter.problems.shockwave.gavel import MaxMinFairness, MaxSumThroughput
-from copter.problems.shockwave.interface import JobState, Policy, Round, pack
+from copter.problems.shockwave.interface import JobState, Policy, RoundState, pack
 from copter.problems.shockwave.mechanism import Mechanism
+from copter.problems.shockwave.names import BASELINES
 from copter.solvers.base import Solver
 
 ALLOX_FILTER, THEMIS_FILTER = 0.2, 1.0
@@ -48,7 +49,7 @@ class OpenShop:
 
     name = "ossp"
 
-    def shares(self, now: Round) -> dict[str, float]:
+    def shares(self, now: RoundState) -> dict[str, float]:
         """Least share that meets the smallest makespan of the jobs that are there."""
         seconds = {state.name: state.reactive_seconds for state in now.jobs}
         work = sum(state.gpus * seconds[state.name] for state in now.jobs) / now.gpus
@@ -72,7 +73,7 @@ class Themis:
         self._isolated: dict[str, float] = {}
         self._last: dict[str, tuple[float, float]] = {}
 
-    def shares(self, now: Round) -> dict[str, float]:
+    def shares(self, now: RoundState) -> dict[str, float]:
         """Shares with the smallest worst ratio."""
         count = len(now.jobs)
         alone = {state.name: min(1.0, now.gpus / count / state.gpus) for state in now.jobs}
@@ -128,7 +129,7 @@ class AlloX:
         self.filter = _checked_filter(filter)
         self._leads: set[str] = set()
 
-    def shares(self, now: Round) -> dict[str, float]:
+    def shares(self, now: RoundState) -> dict[str, float]:
         """Jobs at the head of a GPU's queue have that GPU."""
         keeps = {state.name for state in now.jobs if state.name in self._leads and state.gpus == 1}
         waiting = [state for state in now.jobs if state.name not in keeps]
@@ -162,7 +163,7 @@ class GandivaFair:
 
     name = "gandiva-fair"
 
-    def shares(self, now: Round) -> dict[str, float]:
+    def shares(self, now: RoundState) -> dict[str, float]:
         """Equal shares."""
         return {state.name: min(1.0, now.gpus / len(now.jobs)) for state in now.jobs}
 
@@ -172,12 +173,9 @@ class ShortestFirst:
 
     name = "srpt"
 
-    def schedule(self, now: Round) -> list[str]:
+    def schedule(self, now: RoundState) -> list[str]:
         """The shortest jobs that fit."""
         return pack(sorted(now.jobs, key=lambda state: state.reactive_seconds), now.gpus)
-
-
-BASELINES = ("max-min-fairness", "max-sum-throughput", "ossp", "themis", "allox", "gandiva-fair", "srpt")
 
 
 def make_baseline(name: str, *, solver: Solver | None = None, filter: float | None = None) -> Policy:

@@ -1,10 +1,13 @@
-"""Shockwave's plans for benchmarks: the same windows for every solver, each from scratch to a binary plan.
+"""Shockwave's plans for benchmarks: the same windows for every solver, each to a binary plan.
 
 The rounds are those of :func:`copter.problems.shockwave.instances.busy_rounds`: they do not depend on any
 plan.  Every solver gets the window of a round (`t_store`: predictions, weights, segments) and ends at a plan
 of whole rounds.
 
-- `copter`: the relaxation solved exactly by water-filling, then the plan shim.  `t_edit` is the window.
+- `copter`: the relaxation as a program of the core, edited from window to window and solved warm, then the
+  plan shim.  `t_edit` is the window and the edits.
+- `water-filling`: the same relaxation by a method that knows nothing but this program, exactly and from
+  scratch, then the same shim.  `t_edit` is the window.
 - `cvxpy`: the same relaxation by Clarabel, then the same shim.  `t_edit` is what cvxpy needs to make
   Clarabel's problem, `t_solve` what Clarabel reports.
 - `highs-milp`: the plan itself by branch and bound (:mod:`copter.problems.shockwave.milp`).  `t_edit` is
@@ -28,20 +31,22 @@ import numpy as np
 
 from copter.bench.course import Course, Figure, Play, Record, method_round
 from copter.problems.shockwave.instances import busy_rounds
-from copter.problems.shockwave.interface import Round
+from copter.problems.shockwave.interface import RoundState
 from copter.problems.shockwave.milp import ExactPlan, solve_milp
+from copter.problems.shockwave.names import EXACT
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
-from copter.problems.shockwave.relaxation import RelaxationSolver, solve_relaxation
-from copter.problems.shockwave.scheduler import Settings, make_plan, plan_problem, urgency
-from copter.problems.shockwave.waterfill import solve_waterfilling
+from copter.problems.shockwave.relaxation import RelaxationSolver
+from copter.problems.shockwave.scheduler import (
+    Settings,
+    make_plan,
+    make_relaxation,
+    plan_problem,
+    urgency,
+)
 from copter.problems.shockwave.window import ROUNDS, Window, build_window
 
 if TYPE_CHECKING:
     from copter.bench.rounds import Measured, SolverSettings
-
-RELAXATIONS: Mapping[str, RelaxationSolver] = {"copter": solve_waterfilling, "cvxpy": solve_relaxation}
-EXACT = "highs-milp"
-METHODS = (*RELAXATIONS, EXACT)
 
 
 @dataclass(frozen=True)
@@ -69,19 +74,21 @@ class PlanCourse(Course):
         Figure("shortfall", "below the best plan", "max", ".1e"),
         Figure("idle", "GPU time idle", "mean", ".2%"),
     )
-    takes_edits: ClassVar[bool] = False
 
     def small(self) -> PlanCourse:
         """Return two rounds with few jobs."""
         return replace(self, jobs=min(self.jobs, 24), gpus=min(self.gpus, 8), rounds=2)
 
     def play(self, settings: SolverSettings) -> Play:
-        """Begin the rounds with one of :data:`METHODS`."""
+        """Begin the rounds with one of :data:`~copter.problems.shockwave.names.SOLVERS`."""
         if settings.name == EXACT:
             return Play(self._exact(settings), {"mip_rel_gap": settings.mip_gap})
-        return Play(self._relaxed(settings, RELAXATIONS[settings.name]))
+        solve = make_relaxation(settings.name, settings.tolerance, settings.threads)
+        return Play(
+            self._relaxed(settings, solve), {"gap": settings.tolerance} if settings.name == "copter" else {}
+        )
 
-    def _windows(self) -> Iterator[tuple[int, Round, Window, float]]:
+    def _windows(self) -> Iterator[tuple[int, RoundState, Window, float]]:
         own = self.settings
         rounds = islice(busy_rounds(self.jobs, self.gpus, seed=self.seed), self.rounds)
         for number, now in enumerate(rounds):
@@ -94,7 +101,6 @@ class PlanCourse(Course):
     def _relaxed(self, settings: SolverSettings, solve: RelaxationSolver) -> Iterator[Record]:
         for number, now, window, t_store in self._windows():
             relaxation = solve(window)
-            ours = settings.name == "copter"
             left = math.inf if settings.time_limit is None else settings.time_limit - relaxation.seconds
             begin = perf_counter()
             plan = make_plan(window, now, relaxation, max(0.0, min(self.settings.shim_seconds, left)))
@@ -103,7 +109,8 @@ class PlanCourse(Course):
             yield method_round(
                 settings.name,
                 number,
-                t_edit=t_store if ours else relaxation.model_seconds,
+                # cvxpy's model is made from the window, which is not its work
+                t_edit=relaxation.model_seconds + (0.0 if settings.name == "cvxpy" else t_store),
                 t_solve=relaxation.seconds - relaxation.model_seconds,
                 t_shim=t_shim,
                 t_store=t_store,
@@ -116,6 +123,8 @@ class PlanCourse(Course):
                 bound=-min(plan.bound, relaxation.bound),
                 integral_objective=-plan.objective,
                 integral_gap=plan.gap,
+                iterations=relaxation.iterations,
+                warm_started=relaxation.warm_started,
                 size=relaxation.size,
                 idle=_idle(plan.runs, window),
             )
@@ -134,17 +143,17 @@ class PlanCourse(Course):
             yield method_round(
                 settings.name,
                 number,
-                t_edit=tables + exact.build_seconds,
-                t_solve=exact.seconds,
+                t_edit=tables + exact.effort.build_seconds,
+                t_solve=exact.effort.seconds,
                 t_shim=t_shim,
                 t_store=t_store,
-                n_variables=exact.columns,
-                n_rows=exact.rows,
-                nnz=exact.nnz,
-                status=str(exact.status),
-                gap=exact.gap,
+                n_variables=exact.effort.columns,
+                n_rows=exact.effort.rows,
+                nnz=exact.effort.nnz,
+                status=str(exact.found.status),
+                gap=exact.found.gap,
                 bound=-exact.bound,
-                iterations=exact.nodes,
+                iterations=exact.found.nodes,
                 **own,
             )
 
@@ -177,7 +186,7 @@ def _idle(runs: np.ndarray, window: Window) -> float:
     return 1.0 - float((window.gpus @ runs).sum()) / (window.capacity * window.rounds)
 
 
-def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: Round) -> Mapping[str, Any]:
+def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: RoundState) -> Mapping[str, Any]:
     """What the plan of branch and bound comes to, with what it leaves idle given away if that is better."""
     if exact.runs is None:
         return {"idle": math.nan, "size": math.nan}

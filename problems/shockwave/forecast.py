@@ -20,7 +20,6 @@ from copter.problems.shockwave.traces import Job
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

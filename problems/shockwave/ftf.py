@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.shockwave.interface import JobState
+from copter.problems.shockwave.names import ORACLE, PREDICTORS
 from copter.problems.shockwave.predictor import RULES, Pattern, pattern_of, remaining_epochs
 
 POWER = 5.0
@@ -24,8 +25,6 @@ POWER = 5.0
 
 In replays of the authors' traces 12 is worse than 5 in makespan, average completion time and fairness.
 """
-ORACLE = "oracle"
-PREDICTORS = (*RULES, ORACLE)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ from __future__ import annotations
 import numpy as np
 
 from copter.errors import SolverError
-from copter.problems.shockwave.interface import Round
+from copter.problems.shockwave.interface import RoundState
 from copter.program.program import ContinualProgram
-from copter.solvers.base import Solver, make_solver
+from copter.solvers.base import Solver
+from copter.solvers.registry import make_solver
 
 LEFTOVER = 1e-3
 """Gain of a GPU's time for any job, in units of the poorest job's share, over the number of jobs."""
@@ -41,7 +42,7 @@ class _LinearShares:
         self.program.add_resource(GPUS, 0.0)
         self._jobs: set[str] = set()
 
-    def shares(self, now: Round) -> dict[str, float]:
+    def shares(self, now: RoundState) -> dict[str, float]:
         """Solve for the jobs that are there."""
         self.program.set_capacity(GPUS, now.gpus)
         self._edit(now)
@@ -51,7 +52,7 @@ class _LinearShares:
             raise SolverError(f"{self.name}: {solution.status}: {solution.reason}")
         return {state.name: float(np.clip(solution.x[state.name][0], 0.0, 1.0)) for state in now.jobs}
 
-    def _edit(self, now: Round) -> None:
+    def _edit(self, now: RoundState) -> None:
         raise NotImplementedError
 
 
@@ -60,7 +61,7 @@ class MaxSumThroughput(_LinearShares):
 
     name = "max-sum-throughput"
 
-    def shares(self, now: Round) -> dict[str, float]:
+    def shares(self, now: RoundState) -> dict[str, float]:
         """Solve; jobs without a share come by throughput a GPU where GPUs are left."""
         shares = super().shares(now)
         most = max(state.steps_per_second for state in now.jobs)
@@ -69,7 +70,7 @@ class MaxSumThroughput(_LinearShares):
             for state in now.jobs
         }
 
-    def _edit(self, now: Round) -> None:
+    def _edit(self, now: RoundState) -> None:
         states = {state.name: state for state in now.jobs}
         self.program.remove_requests(sorted(self._jobs - states.keys()))
         most = max(state.steps_per_second for state in now.jobs)
@@ -86,7 +87,7 @@ class MaxMinFairness(_LinearShares):
 
     name = "max-min-fairness"
 
-    def _edit(self, now: Round) -> None:
+    def _edit(self, now: RoundState) -> None:
         names = {state.name for state in now.jobs}
         # The common bound refers to every job's row, so it goes first and comes last.
         if _THETA in self.program:

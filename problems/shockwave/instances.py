@@ -12,14 +12,14 @@ from dataclasses import replace
 import numpy as np
 
 from copter.problems.shockwave.generator import generate
-from copter.problems.shockwave.interface import JobState, Round, pack
+from copter.problems.shockwave.interface import JobState, RoundState, pack
 from copter.problems.shockwave.simulator import ROUND_SECONDS
 
 _NEW_SHARE = 0.2
 
 
-def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS) -> Round:
-    """Round with so many active jobs on so many GPUs; one in five has not run yet."""
+def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS) -> RoundState:
+    """State with so many active jobs on so many GPUs; one in five has not run yet."""
     rng = np.random.default_rng(seed)
     contention = max(jobs / gpus, 1.0)
     states = []
@@ -28,12 +28,12 @@ def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUN
         run = share * job.seconds
         waited = float(rng.random()) * (contention - 1.0) * (run + round_seconds)
         states.append(JobState(job, run, waited, contention, bool(run > 0 and rng.random() < 0.5)))
-    return Round(0, 0.0, round_seconds, gpus, tuple(states))
+    return RoundState(0, 0.0, round_seconds, gpus, tuple(states))
 
 
 def busy_rounds(
     jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS
-) -> Iterator[Round]:
+) -> Iterator[RoundState]:
     """Rounds of a cluster that stays as busy, without end, the first one a :func:`snapshot`.
 
     What runs does not depend on any plan, so that all solvers see the same rounds: whoever has waited
@@ -54,7 +54,7 @@ def busy_rounds(
             named = replace(job, name=f"job-{fresh}", arrival=time)
             stay.append(JobState(named, 0.0, 0.0, max(jobs / gpus, 1.0), False))
             fresh += 1
-        now = Round(index, time, round_seconds, gpus, tuple(stay))
+        now = RoundState(index, time, round_seconds, gpus, tuple(stay))
 
 
 def _after(state: JobState, runs: bool, seconds: float) -> JobState:

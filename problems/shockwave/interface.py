@@ -80,7 +80,7 @@ class JobState:
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundState:
     """State of the cluster at the start of a round.
 
     Attributes
@@ -108,7 +108,7 @@ class Policy(Protocol):
 
     name: str
 
-    def schedule(self, now: Round) -> Collection[str]:
+    def schedule(self, now: RoundState) -> Collection[str]:
         """Names of the jobs that run in this round; they need to fit on the GPUs together."""
 
 

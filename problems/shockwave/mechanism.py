@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from copter.problems.shockwave.interface import Round, pack
+from copter.problems.shockwave.interface import RoundState, pack
 
 RESET_SECONDS = 1000.0
 """Least time between two computations of shares."""
@@ -28,7 +28,7 @@ class Shares(Protocol):
 
     name: str
 
-    def shares(self, now: Round) -> Mapping[str, float]:
+    def shares(self, now: RoundState) -> Mapping[str, float]:
         """Share of time in [0, 1] by name."""
 
 
@@ -53,7 +53,7 @@ class Mechanism:
         self._total = 0.0
         self._last: dict[str, float] = {}
 
-    def schedule(self, now: Round) -> list[str]:
+    def schedule(self, now: RoundState) -> list[str]:
         """Jobs of a round."""
         self._account(now)
         names = frozenset(state.name for state in now.jobs)
@@ -80,7 +80,7 @@ class Mechanism:
     def _share(self, name: str) -> float:
         return self._shares.get(name, 0.0)
 
-    def _account(self, now: Round) -> None:
+    def _account(self, now: RoundState) -> None:
         """Write down what the jobs of the last round have had."""
         ran = {state.name: state.run_seconds for state in now.jobs}
         for name, before in self._last.items():
@@ -93,7 +93,7 @@ class Mechanism:
         for name in self._had.keys() - ran.keys():
             del self._had[name], self._deficits[name]
 
-    def _reset(self, now: Round) -> None:
+    def _reset(self, now: RoundState) -> None:
         elapsed = now.time - (self._reset_at or 0.0)
         for name in self._had:
             self._deficits[name] += self._share(name) * elapsed - (self._had[name] - now.seconds / 2.0)

@@ -15,15 +15,14 @@ out, over all GPU time from the first arrival to the last completion.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from copter.problems.shockwave.traces import Job, TraceError
+from copter.problems.reading import Record, read_json
+from copter.problems.shockwave.traces import Job
 
 TOLERANT_FTF = 1.05
 """Where the authors' script begins to count a job as unfairly scheduled."""
@@ -133,20 +132,12 @@ def read_published(path: str | Path, trace: Sequence[Job]) -> PublishedResult:
 
     Raises
     ------
-    TraceError
+    InputError
         A missing or malformed file, or one of another number of jobs.
     """
-    path = Path(path)
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise TraceError(path, "file", "does not exist") from None
-    except (OSError, ValueError) as error:
-        raise TraceError(path, "file", f"cannot be read as JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise TraceError(path, "file", "must hold an object")
+    content = Record(path, read_json(path))
     jct, ftf, live = (
-        _numbers(path, content, name, len(trace))
+        content.numbers(name, len(trace))
         for name in ("jct_list", "finish_time_fairness_list", "finish_time_fairness_themis_list")
     )
     jobs = tuple(
@@ -154,7 +145,7 @@ def read_published(path: str | Path, trace: Sequence[Job]) -> PublishedResult:
         for k, job in enumerate(trace)
     )
     unfair = np.array(ftf)
-    single = {name: _number(path, content, name) for name in ("makespan", "avg_jct", "cluster_util")}
+    single = {name: content.get(name, float) for name in ("makespan", "avg_jct", "cluster_util")}
     metrics = Metrics(
         single["makespan"],
         single["avg_jct"],
@@ -163,20 +154,4 @@ def read_published(path: str | Path, trace: Sequence[Job]) -> PublishedResult:
         float(np.mean(unfair > TOLERANT_FTF)),
         single["cluster_util"],
     )
-    return PublishedResult(str(content.get("policy", path.stem)), jobs, metrics)
-
-
-def _numbers(path: Path, content: dict[str, Any], name: str, count: int) -> list[float]:
-    values = content.get(name)
-    if not isinstance(values, list) or not all(isinstance(v, int | float) for v in values):
-        raise TraceError(path, name, "must be a list of numbers")
-    if len(values) != count:
-        raise TraceError(path, name, f"has {len(values)} jobs, the trace {count}")
-    return [float(v) for v in values]
-
-
-def _number(path: Path, content: dict[str, Any], name: str) -> float:
-    value = content.get(name)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TraceError(path, name, f"{value!r} is no number")
-    return float(value)
+    return PublishedResult(str(content.fields.get("policy", Path(path).stem)), jobs, metrics)

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 
 from copter.problems.shockwave.plan import PlanProblem
-from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.highs_model import answer, engine, pass_model, run, status_of
+from copter.solvers.milp import Effort, MilpAnswer, run_milp
 from copter.store.compiled import CompiledProgram
 
 _CONVEX = 1e-12
@@ -34,34 +33,22 @@ _CONVEX = 1e-12
 
 @dataclass(frozen=True)
 class ExactPlan:
-    """Answer of branch and bound; objective and bound are to be maximised, as those of a plan.
+    """Answer of branch and bound.
 
     Attributes
     ----------
     runs : (N, T) bool array or None
         None if it found no plan in time.
-    status : Status
     bound : float
-        No plan has a larger objective; infinite if it has none.
-    gap : float
-        Relative gap by HiGHS; infinite without a plan.
-    nodes : int
-    columns, rows, nnz : int
-        Size of the program.
-    build_seconds, seconds : float
-        Of making the model, and of solving it.
+        To be maximised, as a plan's objective: no plan has a larger one; infinite if it has none.
+    found : MilpAnswer
+    effort : Effort
     """
 
     runs: NDArray[np.bool_] | None
-    status: Status
     bound: float
-    gap: float
-    nodes: int
-    columns: int
-    rows: int
-    nnz: int
-    build_seconds: float
-    seconds: float
+    found: MilpAnswer
+    effort: Effort
 
 
 def solve_milp(
@@ -84,31 +71,12 @@ def solve_milp(
     """
     watch = Stopwatch()
     program, factor = formulate(problem)
-    highs = engine(threads, mip_rel_gap=mip_gap)
-    pass_model(highs, program, integral=True)
-    built = watch()
-    if deadline is not None:
-        highs.setOptionValue("time_limit", max(deadline - built, 0.01))
-    seconds = run(highs)
-    info = highs.getInfo()
-    x = answer(highs, program.lower, program.upper)[0]
-    count, rounds = len(problem.gpus), problem.rounds
-    # HiGHS calls a point valid that it was stopped at; only a finite gap says that it is integral.
-    found = x is not None and math.isfinite(info.mip_gap)
-    runs = x[: count * rounds].reshape(count, rounds) > 0.5 if x is not None and found else None
-    bound = -float(info.mip_dual_bound) / factor
-    return ExactPlan(
-        runs,
-        status_of(highs)[0],
-        bound,
-        float(info.mip_gap) if found else math.inf,
-        max(0, int(info.mip_node_count)),
-        program.c.size,
-        program.row_lower.size,
-        int(program.A.nnz),
-        built,
-        seconds,
+    found, effort = run_milp(
+        program, program.integrality, mip_gap=mip_gap, deadline=deadline, threads=threads, watch=watch
     )
+    shape = len(problem.gpus), problem.rounds
+    runs = None if found.x is None else found.x[: shape[0] * shape[1]].reshape(shape) > 0.5
+    return ExactPlan(runs, -found.bound / factor, found, effort)
 
 
 def formulate(problem: PlanProblem) -> tuple[CompiledProgram, float]:

@@ -26,13 +26,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 STAY = 2.0
 """Factor on the urgency of a job that ran in the round before: restarts cost time."""
-_PRICE_STEPS = 40
+_PRICE_STEPS, _PRICE_ACCURACY = 200, 1e-9
+"""Of the search for the best price, which takes some 30 steps; accuracy relative to the largest price."""
 _PARTNERS = 8
 _LEVELS = 24
 _GAIN = 1e-12
@@ -199,9 +201,19 @@ class PlanShim:
 
 
 def problem_bound(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> float:
-    """Best bound over the price of a GPU's round, by bisection on whether GPU time is over- or underused.
+    """Best bound over the price of a GPU's round, in which the bound is convex.
 
-    The bound is convex in that price, so the search keeps the smallest value it meets.
+    Parameters
+    ----------
+    problem : PlanProblem
+    mu : float
+        Price to begin with.
+    work, jobs : float, (N,) ndarray
+        Prices of the rows of H, which stay.
+
+    Returns
+    -------
+    float
     """
     if not len(problem.gpus):
         return problem.bound(mu, work, jobs)
@@ -209,23 +221,18 @@ def problem_bound(problem: PlanProblem, mu: float, work: float, jobs: Floats) ->
     steepest = float((_gains(problem, work, jobs) / problem.gpus[:, None]).max())
     if not steepest > 0:
         return best  # nobody would pay for a round
-    low, high = 0.0, max(2.0 * mu, 1e-6 * steepest)
+    high = max(2.0 * mu, 1e-6 * steepest)
     while problem.bound(2.0 * high, work, jobs) < problem.bound(high, work, jobs):
         high *= 2.0
     high *= 2.0
-    ratio = (np.sqrt(5.0) - 1.0) / 2.0
-    a, b = high - ratio * (high - low), low + ratio * (high - low)
-    at_a, at_b = problem.bound(a, work, jobs), problem.bound(b, work, jobs)
-    for _ in range(_PRICE_STEPS):
-        if at_a <= at_b:
-            high, b, at_b = b, a, at_a
-            a = high - ratio * (high - low)
-            at_a = problem.bound(a, work, jobs)
-        else:
-            low, a, at_a = a, b, at_b
-            b = low + ratio * (high - low)
-            at_b = problem.bound(b, work, jobs)
-    return min(best, at_a, at_b)
+    found = minimize_scalar(
+        problem.bound,
+        args=(work, jobs),
+        bounds=(0.0, high),
+        method="bounded",
+        options={"xatol": _PRICE_ACCURACY * high, "maxiter": _PRICE_STEPS},
+    )
+    return min(best, float(found.fun))
 
 
 def _normal(problem: PlanProblem, prices: tuple[float, float, Floats] | None) -> tuple[float, float, Floats]:

@@ -44,11 +44,13 @@ class RelaxationProgram:
     ----------
     tolerance : float
         Certified gap, relative to what the objective is made up of.
+    threads : int, optional
+        Of the solver; its own choice if not given.
     """
 
-    def __init__(self, tolerance: float = 1e-5) -> None:
+    def __init__(self, tolerance: float = 1e-5, threads: int | None = None) -> None:
         self.tolerance = tolerance
-        self.solver = ProximalPoint()
+        self.solver = ProximalPoint(threads=threads)
         self.program = ContinualProgram()
         self.program.add_resource(_CAPACITY, 0.0)
         self.program.add_resource(_WORK, np.inf)
@@ -59,6 +61,7 @@ class RelaxationProgram:
         self._rows: dict[str, None] = {}  # in one order always: that of a set would change the last digits
         self._capacity = 0
         self._size, self._magnified = 0.0, 1.0
+        self._iterations, self._warm = 0, False
 
     def __call__(self, window: Window) -> Relaxation:
         """Relaxation of a window; its ``model_seconds`` are those of the edits."""
@@ -75,7 +78,7 @@ class RelaxationProgram:
         names = [window.names[j] for j in own.tolist()]
         self._edit(window, own, names, unit)
         edited = time.perf_counter() - begin
-        tolerance = _MARGIN * self.tolerance / self._magnified
+        tolerance, warm, self._iterations = _MARGIN * self.tolerance / self._magnified, self._warm, 0
         while True:
             self.solver.tolerance = tolerance
             relaxed = self._solve(window, own, names, unit, begin)
@@ -84,7 +87,14 @@ class RelaxationProgram:
                 break
             tolerance *= _TIGHTER
         self._size = relaxed.size
-        return replace(relaxed, seconds=time.perf_counter() - begin, model_seconds=edited)
+        self._warm = True
+        return replace(
+            relaxed,
+            seconds=time.perf_counter() - begin,
+            model_seconds=edited,
+            iterations=self._iterations,
+            warm_started=warm,
+        )
 
     # ---- edits -----------------------------------------------------------------------------------
 
@@ -182,6 +192,7 @@ class RelaxationProgram:
         program, seconds = self.program, window.round_seconds
         solution = self.solver.solve(program)
         self._magnified = max(1.0, abs(solution.objective))
+        self._iterations += solution.iterations
         slots = np.fromiter(map(program.slot_of.__getitem__, names), np.int64, own.size)
         x, rounds = solution.nonzeros, np.zeros(len(window))
         rounds[own] = np.bincount(x.slot, x.value, program.store.requests.size)[slots]

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from copter.errors import SolverError
+from copter.extras import extra
 from copter.problems.shockwave.window import Window
 
 Floats = NDArray[np.float64]
@@ -62,7 +63,11 @@ class Relaxation:
         alpha_j.
     seconds : float
     model_seconds : float
-        Of these, in which a model was made for another solver.
+        Of these, in which a model was made for another solver, or copter's program was edited.
+    iterations : int
+        Of an iterative solver.
+    warm_started : bool
+        Whether it began from the answer for the last window.
     """
 
     rounds: Floats
@@ -74,6 +79,8 @@ class Relaxation:
     job_prices: Floats
     seconds: float
     model_seconds: float = 0.0
+    iterations: int = 0
+    warm_started: bool = False
 
 
 RelaxationSolver = Callable[[Window], Relaxation]
@@ -81,7 +88,8 @@ RelaxationSolver = Callable[[Window], Relaxation]
 
 def solve_relaxation(window: Window) -> Relaxation:
     """Solve with cvxpy and Clarabel."""
-    import cvxpy as cp  # Slow to import, and only this reference needs it.
+    with extra("cvxpy"):
+        import cvxpy as cp  # Slow to import, and only this reference needs it.
 
     begin = time.perf_counter()
     count, segments = len(window), len(window.segment_rounds)

@@ -9,14 +9,19 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
+from copter.cli.command import RunOptions
 from copter.cli.console import seconds, table
 from copter.cli.plots import cumulative
-from copter.cli.runfolder import FolderRun, RowFile, RunFolder
-from copter.problems.shockwave import Job, Policy, ReplayResult, Round, Shockwave, Solve, replay
+from copter.cli.run import Run
+from copter.cli.runfolder import RowFile, RunFolder
+from copter.extras import extra
+from copter.problems.shockwave import Job, Policy, ReplayResult, RoundState, Shockwave, Solve, replay
 
-Watch = Callable[[Round, int], None]
+with extra("cli"):
+    from matplotlib.figure import Figure
+
+Watch = Callable[[RoundState, int], None]
 
 _ROUND = {
     "policy": "its name",
@@ -61,43 +66,34 @@ class _Watched:
         self.name, self._policy, self._show = policy.name, policy, show
         self._seen: set[str] = set()
 
-    def schedule(self, now: Round) -> Collection[str]:
+    def schedule(self, now: RoundState) -> Collection[str]:
         self._seen |= {state.name for state in now.jobs}
         self._show(now, len(self._seen) - len(now.jobs))
         return self._policy.schedule(now)
 
 
-class ShockwaveRun(FolderRun):
+class ShockwaveRun(Run):
     """Replays of one trace with the folder that they are written into, if any.
 
     Parameters
     ----------
     trace : sequence of Job
     gpus : int
+    options : RunOptions
     path : Path, optional
         Run folder; None writes nothing.
-    command : sequence of str
-        The command line, for config.json.
-    settings : mapping
-        Everything else for config.json.
     """
 
-    def __init__(
-        self,
-        trace: Sequence[Job],
-        gpus: int,
-        path: Path | None,
-        command: Sequence[str],
-        settings: Mapping[str, Any],
-    ) -> None:
+    meaning = _SUMMARY
+
+    def __init__(self, trace: Sequence[Job], gpus: int, options: RunOptions, path: Path | None) -> None:
+        title = f"Shockwave: {len(trace)} jobs on {gpus} GPUs"
+        super().__init__(options, path, title, {"trace_jobs": len(trace)})
         self.trace, self.gpus = list(trace), gpus
         self.results: list[ReplayResult] = []
         self.policies: dict[str, dict[str, Any]] = {}
-        self._begin = perf_counter()
         self._files: dict[str, RowFile] = {}
-        if path is not None:
-            title = f"Shockwave: {len(self.trace)} jobs on {gpus} GPUs."
-            self._folder = RunFolder.create(path, title, command, {**settings, "trace_jobs": len(self.trace)})
+        if self._folder is not None:
             for name, columns, row in (
                 ("rounds.csv", _ROUND, "round"),
                 ("jobs.csv", _JOB, "job"),
@@ -134,18 +130,13 @@ class ShockwaveRun(FolderRun):
     def _write(self, name: str, policy: str, row: Mapping[str, Any]) -> None:
         self._files[name].write({"policy": policy, **row})
 
-    def finish(self) -> dict[str, Any]:
-        """Write what is known at the end; return the figures of the run."""
-        summary = {
-            "jobs": len(self.trace),
-            "gpus": self.gpus,
-            "policies": self.policies,
-            "wall_seconds": perf_counter() - self._begin,
-        }
-        if self._folder is not None:
-            self._folder.write_json("summary.json", summary, _SUMMARY)
-            _plot(self._folder, self.results)
-        return summary
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of the run."""
+        return {"jobs": len(self.trace), "gpus": self.gpus, "policies": self.policies}
+
+    def write(self, folder: RunFolder) -> None:
+        """Draw the plots."""
+        _plot(folder, self.results)
 
     def print_summary(self) -> None:
         """Print the table at the end."""

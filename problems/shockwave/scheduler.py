@@ -10,16 +10,17 @@ far behind, the one that is done earlier leaves its GPUs earlier.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.shockwave.ftf import POWER
-from copter.problems.shockwave.interface import Round, pack
+from copter.problems.shockwave.interface import RoundState, pack
 from copter.problems.shockwave.plan import Plan, PlanProblem, PlanShim
-from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver
+from copter.problems.shockwave.program import RelaxationProgram
+from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver, solve_relaxation
 from copter.problems.shockwave.waterfill import solve_waterfilling
 from copter.problems.shockwave.window import LAMBDA, Window, build_window
 
@@ -67,6 +68,34 @@ class Solve:
     plan: Plan
 
 
+def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = None) -> RelaxationSolver:
+    """Return a fresh solver of the relaxation by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`~copter.problems.shockwave.names.RELAXATIONS`: ``copter`` keeps a program of the core
+        and solves it warm, ``water-filling`` is a method for this program alone, ``cvxpy`` calls Clarabel.
+    tolerance : float
+        Certified gap at which ``copter`` stops; the others have tolerances of their own.
+    threads : int, optional
+        Of ``copter``.
+
+    Raises
+    ------
+    ValueError
+        For any other name.
+    """
+    makers: dict[str, Callable[[], RelaxationSolver]] = {
+        "copter": lambda: RelaxationProgram(tolerance, threads),
+        "water-filling": lambda: solve_waterfilling,
+        "cvxpy": lambda: solve_relaxation,
+    }
+    if name not in makers:
+        raise ValueError(f"relaxation = {name!r}: must be one of {', '.join(makers)}")
+    return makers[name]()
+
+
 def plan_problem(window: Window) -> PlanProblem:
     """Tables of a window for the shim: what 0 to T whole rounds are worth to each job."""
     counts = np.arange(window.rounds + 1, dtype=float)
@@ -78,7 +107,7 @@ def plan_problem(window: Window) -> PlanProblem:
 
 def make_plan(
     window: Window,
-    now: Round,
+    now: RoundState,
     relaxation: Relaxation,
     shim_seconds: float,
     last: NDArray[np.int64] | None = None,
@@ -127,7 +156,7 @@ class Shockwave:
         self._remaining: dict[str, float] = {}
         self._made = 0
 
-    def schedule(self, now: Round) -> Collection[str]:
+    def schedule(self, now: RoundState) -> Collection[str]:
         """Jobs of a round."""
         names = tuple(state.name for state in now.jobs)
         age = now.index - self._made
@@ -142,7 +171,7 @@ class Shockwave:
         others.sort(key=lambda state: self._remaining[state.name], reverse=True)
         return pack([*planned, *others], now.gpus)
 
-    def _left(self, now: Round) -> NDArray[np.int64] | None:
+    def _left(self, now: RoundState) -> NDArray[np.int64] | None:
         """Rounds of each job in what is left of the last plan."""
         if not self.solves:
             return None
@@ -150,7 +179,7 @@ class Shockwave:
         left = dict(zip(self._names, counts.tolist(), strict=True))
         return np.array([left.get(state.name, 0) for state in now.jobs], np.int64)
 
-    def _plan(self, now: Round) -> None:
+    def _plan(self, now: RoundState) -> None:
         settings = self.settings
         window = build_window(
             now,

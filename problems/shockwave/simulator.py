@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.shockwave.interface import JobState, Policy, PolicyError, Round
+from copter.problems.shockwave.interface import JobState, Policy, PolicyError, RoundState
 from copter.problems.shockwave.metrics import JobResult, Metrics
 from copter.problems.shockwave.traces import Job, check_names
 
@@ -133,45 +133,64 @@ def replay(
         raise ValueError(f"round_seconds = {round_seconds}: must be more than a restart, {restart_seconds}")
     check_names("jobs", jobs)
     ordered = sorted(jobs, key=lambda job: job.arrival)
-    rejected = tuple(job.name for job in ordered if job.gpus > gpus)
-    waiting = [job for job in ordered if job.gpus <= gpus][::-1]
-    entered = len(waiting)
-    live: dict[str, _Live] = {}
+    cluster = _Cluster([job for job in ordered if job.gpus <= gpus], gpus, round_seconds, restart_seconds)
     records: list[RoundRecord] = []
-    results: list[JobResult] = []
-    time = waiting[-1].arrival if waiting else 0.0
-    while waiting or live:
-        index = len(records)
-        if index >= max_rounds:
-            raise PolicyError(f"{policy.name}: {len(live)} jobs are not complete after {max_rounds} rounds")
-        if not live:
-            time = max(time, waiting[-1].arrival)
-        while waiting and waiting[-1].arrival <= time:
-            job = waiting.pop()
-            live[job.name] = _Live(job)
-        for entry in live.values():
-            entry.contention.append(len(live) / gpus)
-        now = Round(index, time, round_seconds, gpus, tuple(e.state(time, index) for e in live.values()))
+    while cluster.waiting or cluster.live:
+        if len(records) >= max_rounds:
+            left = f"{len(cluster.live)} jobs are not complete"
+            raise PolicyError(f"{policy.name}: {left} after {max_rounds} rounds")
+        records.append(cluster.play(policy, len(records)))
+    order = {job.name: k for k, job in enumerate(ordered)}
+    results = sorted(cluster.results, key=lambda result: order[result.name])
+    first = min((result.arrival for result in results), default=0.0)
+    rejected = tuple(job.name for job in ordered if job.gpus > gpus)
+    metrics = Metrics.of(results, gpus, first)
+    return ReplayResult(policy.name, gpus, tuple(results), rejected, tuple(records), metrics)
+
+
+class _Cluster:
+    """Jobs that wait for their arrival, jobs that are there, and what became of the others."""
+
+    def __init__(self, jobs: list[Job], gpus: int, round_seconds: float, restart_seconds: float) -> None:
+        self.waiting = jobs[::-1]
+        self.live: dict[str, _Live] = {}
+        self.results: list[JobResult] = []
+        self._gpus, self._contention = gpus, len(jobs) / gpus
+        self._round_seconds, self._restart_seconds = round_seconds, restart_seconds
+        self._time = 0.0
+
+    def play(self, policy: Policy, index: int) -> RoundRecord:
+        """Play a round."""
+        self._admit()
+        live, time, length = self.live, self._time, self._round_seconds
+        now = RoundState(
+            index, time, length, self._gpus, tuple(entry.state(time, index) for entry in live.values())
+        )
         begin = clock.perf_counter()
         running = tuple(policy.schedule(now))
         seconds = clock.perf_counter() - begin
         used = _check(policy, now, live, running)
         starts = sum(live[name].last_round != index - 1 for name in running)
-        names = tuple(live)
+        record = RoundRecord(index, time, tuple(live), running, used, starts, seconds)
         for name in running:
-            end = _advance(live[name], index, time, round_seconds, restart_seconds)
+            end = _advance(live[name], index, time, length, self._restart_seconds)
             if end is not None:
-                results.append(_result(live.pop(name), end, entered / gpus))
-        records.append(RoundRecord(index, time, names, running, used, starts, seconds))
-        time += round_seconds
-    order = {job.name: k for k, job in enumerate(ordered)}
-    results.sort(key=lambda result: order[result.name])
-    first = min((result.arrival for result in results), default=0.0)
-    metrics = Metrics.of(results, gpus, first)
-    return ReplayResult(policy.name, gpus, tuple(results), rejected, tuple(records), metrics)
+                self.results.append(_result(live.pop(name), end, self._contention))
+        self._time += length
+        return record
+
+    def _admit(self) -> None:
+        """Let in the jobs that have arrived; hours without jobs are skipped."""
+        if not self.live:
+            self._time = max(self._time, self.waiting[-1].arrival)
+        while self.waiting and self.waiting[-1].arrival <= self._time:
+            job = self.waiting.pop()
+            self.live[job.name] = _Live(job)
+        for entry in self.live.values():
+            entry.contention.append(len(self.live) / self._gpus)
 
 
-def _check(policy: Policy, now: Round, live: dict[str, _Live], running: tuple[str, ...]) -> int:
+def _check(policy: Policy, now: RoundState, live: dict[str, _Live], running: tuple[str, ...]) -> int:
     unknown = [name for name in running if name not in live]
     if unknown or len(set(running)) < len(running):
         what = f"no such job: {unknown[0]!r}" if unknown else "a job is named twice"

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -24,15 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
-
-
-class TraceError(CopterError, ValueError):
-    """A trace that cannot be used; names the file, the job and the field."""
-
-    def __init__(self, path: str | Path, where: str, why: str) -> None:
-        self.path, self.where = Path(path), where
-        super().__init__(f"{path}, {where}: {why}")
+from copter.errors import InputError
+from copter.problems.reading import Record, read_json
 
 
 class Mode(StrEnum):
@@ -153,19 +145,13 @@ def read_jobs(path: str | Path) -> list[Job]:
 
     Raises
     ------
-    TraceError
+    InputError
         A missing or malformed file; names the file, the job and the field.
     """
-    path = Path(path)
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise TraceError(path, "file", "does not exist") from None
-    except (OSError, ValueError) as error:
-        raise TraceError(path, "file", f"cannot be read as JSON: {error}") from None
+    content = read_json(path)
     if not isinstance(content, list):
-        raise TraceError(path, "file", "must hold a list of jobs")
-    jobs = [_job(path, k, entry) for k, entry in enumerate(content)]
+        raise InputError(path, "file", "must hold a list of jobs")
+    jobs = [_job(Record(path, entry, f"job {k}"), k) for k, entry in enumerate(content)]
     check_names(path, jobs)
     return sorted(jobs, key=lambda job: job.arrival)
 
@@ -175,65 +161,45 @@ def check_names(source: str | Path, jobs: Sequence[Job]) -> None:
     seen: set[str] = set()
     for job in jobs:
         if job.name in seen:
-            raise TraceError(source, f"job {job.name!r}", "two jobs have this name")
+            raise InputError(source, f"job {job.name!r}", "two jobs have this name")
         seen.add(job.name)
 
 
-def _job(path: Path, k: int, entry: Any) -> Job:
-    where = f"job {k}"
-    if not isinstance(entry, dict):
-        raise TraceError(path, where, f"must be an object, is {entry!r}")
-    mode = _field(path, where, entry, "mode", str)
+def _job(record: Record, k: int) -> Job:
+    mode = record.get("mode", str)
     if mode not in set(Mode):
-        raise TraceError(path, f"{where}.mode", f"{mode!r} is none of {', '.join(Mode)}")
+        raise record.error("mode", f"{mode!r} is none of {', '.join(Mode)}")
+    name = "regimes_bs_nepochs_epochsec"
     regimes = tuple(
-        _regime(path, f"{where}.regimes_bs_nepochs_epochsec[{i}]", regime)
-        for i, regime in enumerate(_field(path, where, entry, "regimes_bs_nepochs_epochsec", list))
+        _regime(record.path, f"{record.where}.{name}[{i}]", regime)
+        for i, regime in enumerate(record.get(name, list))
     )
     try:
         job = Job(
-            name=str(entry.get("name", f"job-{k}")),
-            arrival=_field(path, where, entry, "arrival_s", float),
-            gpus=_field(path, where, entry, "scale_factor", int),
+            name=str(record.fields.get("name", f"job-{k}")),
+            arrival=record.get("arrival_s", float),
+            gpus=record.get("scale_factor", int),
             mode=Mode(mode),
             regimes=regimes,
-            model=str(entry.get("model", "")),
-            samples=_field(path, where, entry, "samples_per_epoch", int),
+            model=str(record.fields.get("model", "")),
+            samples=record.get("samples_per_epoch", int),
         )
+    except InputError:
+        raise
     except ValueError as error:
-        if isinstance(error, TraceError):
-            raise
-        raise TraceError(path, where, str(error)) from None
-    said = _field(path, where, entry, "num_epochs", int)
+        raise InputError(record.path, record.where, str(error)) from None
+    said = record.get("num_epochs", int)
     if said != job.epochs:
-        raise TraceError(path, f"{where}.num_epochs", f"{said}, but the regimes have {job.epochs}")
+        raise record.error("num_epochs", f"{said}, but the regimes have {job.epochs}")
     return job
 
 
-def _regime(path: Path, where: str, entry: Any) -> Regime:
+def _regime(path: str | Path, where: str, entry: Any) -> Regime:
     if not isinstance(entry, list) or len(entry) != 3:
-        raise TraceError(path, where, f"must be [batch size, epochs, seconds an epoch], is {entry!r}")
-    fields: Mapping[str, Any] = dict(zip(("batch size", "epochs", "seconds"), entry, strict=True))
+        raise InputError(path, where, f"must be [batch size, epochs, seconds an epoch], is {entry!r}")
+    record = Record(path, dict(zip(("batch size", "epochs", "seconds"), entry, strict=True)), where)
+    values = record.get("batch size", int), record.get("epochs", int), record.get("seconds", float)
     try:
-        return Regime(
-            _field(path, where, fields, "batch size", int),
-            _field(path, where, fields, "epochs", int),
-            _field(path, where, fields, "seconds", float),
-        )
+        return Regime(*values)
     except ValueError as error:
-        if isinstance(error, TraceError):
-            raise
-        raise TraceError(path, where, str(error)) from None
-
-
-def _field(path: Path, where: str, record: Mapping[str, Any], name: str, type: Any) -> Any:
-    if name not in record:
-        raise TraceError(path, f"{where}.{name}", "is missing")
-    value = record[name]
-    if type is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value) if abs(value) <= sys.float_info.max else math.inf
-    if type is int and isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, type) or isinstance(value, bool):
-        raise TraceError(path, f"{where}.{name}", f"{value!r} is no {type.__name__}")
-    return value
+        raise InputError(path, where, str(error)) from None

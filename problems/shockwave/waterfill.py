@@ -103,57 +103,17 @@ def solve_waterfilling(window: Window) -> Relaxation:
     filling = _Filling(window)
     if float(window.gpus @ filling.most) <= filling.budget:
         return _all(window, filling, begin)
-    seconds, kappa, gpus = window.round_seconds, window.makespan_weight, window.gpus
-    floor = float(gpus @ window.remaining) / window.capacity - seconds * window.rounds
-    # The least h that GPU time allows: below it there is no plan.
-    low, high = 0.0, float(window.remaining.max(initial=0.0))
-    for _ in range(_STEPS):
-        middle = 0.5 * (low + high)
-        if _possible(filling, middle):
-            high = middle
-        else:
-            low = middle
-        if high - low <= _CLOSE * max(high, seconds):
-            break
-    low, high = max(high, floor), max(float(window.remaining.max(initial=0.0)), floor)
-    none = np.zeros(len(window))
-
-    def slopes(h: float) -> tuple[float, Floats, Floats]:
-        least = np.clip((window.remaining - h) / seconds, 0.0, filling.most)
-        mu, rounds = filling.price(least)
-        if mu <= 0:
-            return mu, filling.leftover(rounds), none
-        # Whoever has at least as much of its own will loses nothing.  Its marginal value cannot tell: at the
-        # end of a segment rounding decides whether it is that of the next.
-        lost = np.maximum(mu * gpus - filling.marginal(rounds), 0.0) / seconds
-        return mu, filling.leftover(rounds), np.where(least > filling.rounds(mu, none), lost, 0.0)
-
-    mu, rounds, alpha = slopes(low)
-    if float(alpha.sum()) > kappa:
-        over = alpha
-        # The upper end, where nobody is forced, may itself be the answer: no middle ever gets there.
-        mu, rounds, alpha = slopes(high)
-        for _ in range(_STEPS):
-            middle = 0.5 * (low + high)
-            at = slopes(middle)
-            if float(at[2].sum()) > kappa:
-                low, over = middle, at[2]
-            else:
-                high, (mu, rounds, alpha) = middle, at
-            if high - low <= _CLOSE * max(high, seconds):
-                break
-        # The slopes jump where a job enters another segment: between the two sides of the jump all are right.
-        spread = float(over.sum() - alpha.sum())
-        if spread > 0:
-            alpha = alpha + (over - alpha) * min(1.0, max(kappa - float(alpha.sum()), 0.0) / spread)
-    work = max(kappa - float(alpha.sum()), 0.0)
-    left = window.remaining - seconds * rounds
+    floor = float(window.gpus @ window.remaining) / window.capacity - window.round_seconds * window.rounds
+    low = max(_least_run_time(filling), floor)
+    mu, rounds, alpha = _best_run_time(filling, low, max(_longest(window), floor))
+    work = max(window.makespan_weight - float(alpha.sum()), 0.0)
+    left = window.remaining - window.round_seconds * rounds
     if work > 0 and float(left.max()) > floor * (1 + 1e-12):
         # The longest job has every round of the window: what it lacks of h costs others nothing.
         alpha[int(left.argmax())] += work
         work = 0.0
     # The price of GPU time has in it what the other part of H saves by using it.
-    mu += work * seconds / window.capacity
+    mu += work * window.round_seconds / window.capacity
     relaxed = answer(window, rounds, mu, work, alpha, begin)
     if relaxed.bound - relaxed.objective <= _CERTAIN * relaxed.size:
         return relaxed
@@ -162,6 +122,62 @@ def solve_waterfilling(window: Window) -> Relaxation:
     price = _least_bound(window, work, alpha, highest)
     better = answer(window, rounds, price, work, alpha, begin)
     return better if better.bound < relaxed.bound else relaxed
+
+
+def _longest(window: Window) -> float:
+    return float(window.remaining.max(initial=0.0))
+
+
+def _least_run_time(filling: _Filling) -> float:
+    """The least h that GPU time allows: below it there is no plan."""
+    low, high = 0.0, _longest(filling.window)
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        if _possible(filling, middle):
+            high = middle
+        else:
+            low = middle
+        if high - low <= _CLOSE * max(high, filling.window.round_seconds):
+            break
+    return high
+
+
+def _slopes(filling: _Filling, h: float) -> tuple[float, Floats, Floats]:
+    """Price of GPU time and rounds of each job at an h, and the alpha_j."""
+    window, none = filling.window, np.zeros(filling.count)
+    least = np.clip((window.remaining - h) / window.round_seconds, 0.0, filling.most)
+    mu, rounds = filling.price(least)
+    if mu <= 0:
+        return mu, filling.leftover(rounds), none
+    # Whoever has at least as much of its own will loses nothing.  Its marginal value cannot tell: at the
+    # end of a segment rounding decides whether it is that of the next.
+    lost = np.maximum(mu * window.gpus - filling.marginal(rounds), 0.0) / window.round_seconds
+    return mu, filling.leftover(rounds), np.where(least > filling.rounds(mu, none), lost, 0.0)
+
+
+def _best_run_time(filling: _Filling, low: float, high: float) -> tuple[float, Floats, Floats]:
+    """The same at the best h between two: where the alpha_j add up to lambda / Z_0."""
+    kappa, seconds = filling.window.makespan_weight, filling.window.round_seconds
+    mu, rounds, alpha = _slopes(filling, low)
+    if float(alpha.sum()) <= kappa:
+        return mu, rounds, alpha
+    over = alpha
+    # The upper end, where nobody is forced, may itself be the answer: no middle ever gets there.
+    mu, rounds, alpha = _slopes(filling, high)
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        at = _slopes(filling, middle)
+        if float(at[2].sum()) > kappa:
+            low, over = middle, at[2]
+        else:
+            high, (mu, rounds, alpha) = middle, at
+        if high - low <= _CLOSE * max(high, seconds):
+            break
+    # The slopes jump where a job enters another segment: between the two sides of the jump all are right.
+    jump = float(over.sum() - alpha.sum())
+    if jump > 0:
+        alpha = alpha + (over - alpha) * min(1.0, max(kappa - float(alpha.sum()), 0.0) / jump)
+    return mu, rounds, alpha
 
 
 def _least_bound(window: Window, work: float, alpha: Floats, high: float) -> float:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from copter.problems.shockwave.forecast import Forecast, forecast
 from copter.problems.shockwave.ftf import POWER, Outlook
-from copter.problems.shockwave.interface import Round
+from copter.problems.shockwave.interface import RoundState
 
 Floats = NDArray[np.float64]
 
@@ -174,7 +174,7 @@ class Window:
 
 
 def build_window(
-    now: Round,
+    now: RoundState,
     *,
     rounds: int = ROUNDS,
     power: float = POWER,

@@ -3,7 +3,6 @@ from copter.problems.sia.cluster import Configuration as Configuration
 from copter.problems.sia.cluster import Configurations as Configurations
 from copter.problems.sia.cluster import GpuType as GpuType
 from copter.problems.sia.cluster import configurations as configurations
-from copter.problems.sia.files import ProfileError as ProfileError
 from copter.problems.sia.files import read_cluster as read_cluster
 from copter.problems.sia.files import read_profiles as read_profiles
 from copter.problems.sia.generator import Scenario as Scenario
@@ -13,14 +12,14 @@ from copter.problems.sia.generator import generate as generate
 from copter.problems.sia.generator import read_scenario as read_scenario
 from copter.problems.sia.interface import InfeasibleRoundError as InfeasibleRoundError
 from copter.problems.sia.interface import Job as Job
-from copter.problems.sia.interface import PolicyError as PolicyError
-from copter.problems.sia.interface import Round as Round
+from copter.problems.sia.interface import SiaError as SiaError
+from copter.problems.sia.interface import SiaRound as SiaRound
 from copter.problems.sia.policy import SiaPolicy as SiaPolicy
 from copter.problems.sia.profiles import CountProfile as CountProfile
 from copter.problems.sia.profiles import Profile as Profile
 from copter.problems.sia.profiles import ReplicaProfile as ReplicaProfile
 from copter.problems.sia.profiles import TableProfile as TableProfile
-from copter.problems.sia.records import JobResult as JobResult
+from copter.problems.sia.records import JobRecord as JobRecord
 from copter.problems.sia.records import NodeChange as NodeChange
 from copter.problems.sia.records import RoundRecord as RoundRecord
 from copter.problems.sia.replay import CapacityError as CapacityError
@@ -28,6 +27,5 @@ from copter.problems.sia.replay import Replay as Replay
 from copter.problems.sia.steady import SteadyReplay as SteadyReplay
 from copter.problems.sia.steady import record_rounds as record_rounds
 from copter.problems.sia.workload import JobSubmission as JobSubmission
-from copter.problems.sia.workload import WorkloadError as WorkloadError
 from copter.problems.sia.workload import read_workload as read_workload
 from copter.problems.sia.workload import write_workload as write_workload

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from copter.bench.recording import Recorded, Recorder, RecordingProgram
 from copter.problems.sia.steady import record_rounds
-from copter.solvers.base import make_solver
+from copter.solvers.registry import make_solver
 
 _SHIM = "copter.shims.choose_one:ChooseOneShim"
 

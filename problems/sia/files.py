@@ -15,17 +15,13 @@ RTX-2080Ti's figures).
 
 from __future__ import annotations
 
-import json
-import math
-import sys
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from copter.errors import CopterError
+from copter.errors import InputError
+from copter.problems.reading import Record, read_json
 from copter.problems.sia.cluster import Cluster, Configuration, GpuType
 from copter.problems.sia.profiles import CountProfile, Profile, ReplicaProfile, TableProfile
 
@@ -53,14 +49,6 @@ BATCH_INFERENCE = "batch_inference.json"
 DERIVED = "derived_npz"
 
 
-class ProfileError(CopterError, ValueError):
-    """A profile file that is missing or cannot be used; names the file and the field."""
-
-    def __init__(self, path: str | Path, field: str, why: str) -> None:
-        self.path, self.field = Path(path), field
-        super().__init__(f"{path}, {field}: {why}")
-
-
 def profile_folder(path: str | Path) -> Path:
     """The folder with the npz files: ``path``, or ``derived_npz`` in it if that is where they are."""
     path = Path(path)
@@ -75,7 +63,7 @@ def read_profiles(folder: str | Path) -> dict[str, Profile]:
 
     Raises
     ------
-    ProfileError
+    InputError
         A missing or malformed file; names the file and the field.
     """
     folder = profile_folder(folder)
@@ -86,97 +74,67 @@ def read_profiles(folder: str | Path) -> dict[str, Profile]:
     if (folder / BATCH_INFERENCE).exists():
         profiles.update(_read_batch_inference(folder / BATCH_INFERENCE))
     if not profiles:
-        raise ProfileError(folder, "*.npz", "no profile in this folder")
+        raise InputError(folder, "*.npz", "no profile in this folder")
     return profiles
 
 
 def read_cluster(folder: str | Path, scale: float = 1.0) -> Cluster:
     """The authors' cluster, from ``simulator_constants.json``, with ``scale`` times its 256 GPUs."""
     folder = profile_folder(folder)
-    path = folder / CONSTANTS
     constants = _constants(folder)
-    nodes = _field(path, constants, "cluster_nnodes", dict)
-    sizes = _field(path, constants, "cluster_ngpus_per_node", dict)
+    nodes, sizes = constants.record("cluster_nnodes"), constants.record("cluster_ngpus_per_node")
     types = []
-    for name, count in nodes.items():
-        per_node = _field(path, sizes, name, int, "cluster_ngpus_per_node.")
+    for name in nodes.fields:
+        per_node, count = sizes.get(name, int), nodes.get(name, int)
         try:
-            types.append(GpuType(name, per_node, int(count)))
-        except (TypeError, ValueError) as error:
-            raise ProfileError(path, f"cluster_nnodes.{name}", str(error)) from None
+            types.append(GpuType(name, per_node, count))
+        except ValueError as error:
+            raise nodes.error(name, str(error)) from None
     return Cluster(types).scaled(scale)
 
 
-def _constants(folder: Path) -> dict[str, Any]:
+def _constants(folder: Path) -> Record:
     if not folder.is_dir():
-        raise ProfileError(folder, "profiles", "no such folder")
-    return _read_json(folder / CONSTANTS)
+        raise InputError(folder, "profiles", "no such folder")
+    path = folder / CONSTANTS
+    return Record(path, read_json(path))
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ProfileError(path, "file", "does not exist") from None
-    except (OSError, ValueError) as error:
-        raise ProfileError(path, "file", f"cannot be read as JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise ProfileError(path, "file", "must hold an object")
-    return content
-
-
-def _field(path: Path, record: Mapping[str, Any], name: str, type: Any, prefix: str = "") -> Any:
-    if name not in record:
-        raise ProfileError(path, prefix + name, "is missing")
-    value = record[name]
-    if type is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value) if abs(value) <= sys.float_info.max else math.inf
-    if not isinstance(value, type) or isinstance(value, bool):
-        raise ProfileError(path, prefix + name, f"{value!r} is no {type.__name__}")
-    if type is float and not (math.isfinite(value) and value >= 0):
-        raise ProfileError(path, prefix + name, f"{value} must be finite and not negative")
-    return value
-
-
-def _read_npz(path: Path, constants: dict[str, Any]) -> Profile:
+def _read_npz(path: Path, constants: Record) -> Profile:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise ProfileError(path, "file", f"cannot be read as npz: {error}") from None
+        raise InputError(path, "file", f"cannot be read as npz: {error}") from None
     try:
         return _training(path, arrays, constants) if "goodput" in arrays else _synthetic(path, arrays)
-    except ProfileError:
+    except InputError:
         raise
     except (TypeError, ValueError) as error:
-        raise ProfileError(path, "goodput" if "goodput" in arrays else "num_gpus", str(error)) from None
+        raise InputError(path, "goodput" if "goodput" in arrays else "num_gpus", str(error)) from None
 
 
-def _training(path: Path, arrays: dict[str, np.ndarray], constants: dict[str, Any]) -> Profile:
+def _training(path: Path, arrays: dict[str, np.ndarray], constants: Record) -> Profile:
     for name in ("progress", "gpu_type", "num_nodes", "num_gpus"):
         if name not in arrays:
-            raise ProfileError(path, name, "is missing")
+            raise InputError(path, name, "is missing")
     kinds = {"gpu_type": "U", "num_nodes": "iu", "num_gpus": "iu"}
     width = arrays["goodput"].shape[-1] if arrays["goodput"].ndim == 2 else -1
     for name, kind in kinds.items():
         if arrays[name].dtype.kind not in kind or arrays[name].shape != (width,):
             found = f"{arrays[name].dtype} of shape {arrays[name].shape}"
-            raise ProfileError(path, name, f"must name the {width} columns of goodput, is {found}")
+            raise InputError(path, name, f"must name the {width} columns of goodput, is {found}")
     columns = (arrays[name].tolist() for name in ("num_nodes", "num_gpus", "gpu_type"))
     grid = [Configuration(*entry) for entry in zip(*columns, strict=True)]
-    beside = path.parent / CONSTANTS
-    restart = _field(
-        beside, _field(beside, constants, "restart_seconds", dict), path.stem, float, "restart_seconds."
-    )
-    factors = _field(beside, constants, "calibration_factors", dict)
-    calibration = _field(beside, factors, path.stem, float, "calibration_factors.")
+    restart = constants.record("restart_seconds").amount(path.stem)
+    calibration = constants.record("calibration_factors").amount(path.stem)
     return TableProfile(path.stem, restart, arrays["progress"], grid, arrays["goodput"], calibration)
 
 
 def _synthetic(path: Path, arrays: dict[str, np.ndarray]) -> Profile:
     for name in ("max_progress", "num_gpus", *HARDWARE_CLASSES.values()):
         if name not in arrays:
-            raise ProfileError(path, name, "is missing")
+            raise InputError(path, name, "is missing")
     curves = {type: arrays[hardware] for type, hardware in HARDWARE_CLASSES.items()}
     work, restart = float(arrays["max_progress"]), SINGLE_PHASE_RESTART_SECONDS
     return CountProfile(path.stem, restart, work, arrays["num_gpus"], curves, SYNTHETIC_MAX_GPUS)
@@ -184,19 +142,18 @@ def _synthetic(path: Path, arrays: dict[str, np.ndarray]) -> Profile:
 
 def _read_batch_inference(path: Path) -> dict[str, Profile]:
     profiles: dict[str, Profile] = {}
-    for name, record in _read_json(path).items():
-        if not isinstance(record, dict):
-            raise ProfileError(path, name, "must be an object")
-        prefix = f"{name}."
-        speedup = _field(path, record, "sim_speedup", float, prefix)
+    document = Record(path, read_json(path))
+    for name in document.fields:
+        record = document.record(name)
+        speedup, types = record.amount("sim_speedup"), record.record("gpu_profiles")
         replicas = {}
-        for type, entry in _field(path, record, "gpu_profiles", dict, prefix).items():
-            where = f"{prefix}gpu_profiles.{type}."
-            throughput = speedup * _field(path, entry, "throughput", float, where)
-            replicas[OTHER_NAMES.get(type, type)] = (_field(path, entry, "min_gpus", int, where), throughput)
-        work = _field(path, record, "num_iters", float, prefix)
+        for type in types.fields:
+            entry = types.record(type)
+            throughput = speedup * entry.amount("throughput")
+            replicas[OTHER_NAMES.get(type, type)] = (entry.get("min_gpus", int), throughput)
+        work = record.amount("num_iters")
         try:
             profiles[name] = ReplicaProfile(name, SINGLE_PHASE_RESTART_SECONDS, work, replicas, MAX_REPLICAS)
         except ValueError as error:
-            raise ProfileError(path, name, str(error)) from None
+            raise document.error(name, str(error)) from None
     return profiles

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from copter.solution import Solution
 
 
-class PolicyError(CopterError, ValueError):
+class SiaError(CopterError, ValueError):
     """An event that makes no sense: names the job or GPU type."""
 
 
@@ -51,7 +51,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Round:
+class SiaRound:
     """What a round decided.
 
     Attributes

@@ -32,17 +32,17 @@ from numpy.typing import NDArray
 
 from copter.problems.sia.cluster import Cluster, Configuration
 from copter.problems.sia.columns import Choices, CostRow, RowCache, TemplateCache
-from copter.problems.sia.interface import InfeasibleRoundError, Job, PolicyError, Round, Shim
+from copter.problems.sia.interface import InfeasibleRoundError, Job, Shim, SiaError, SiaRound
 from copter.problems.sia.jobs import NONE, JobTable
+from copter.problems.sia.modes import FREE, PINNED, REQUIRED, limits, modes, stay
 from copter.problems.sia.objective import Objective, restart_factor
 from copter.problems.sia.profiles import Profile
 from copter.program.program import ContinualProgram
+from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
-FREE, REQUIRED, PINNED = 0, 1, 2
-NO_LIMIT = -1
 _LEVELS = 1 << 32
 
 
@@ -132,9 +132,9 @@ class SiaPolicy:
     def submit(self, job: Job) -> None:
         """A job arrives."""
         if job.id in self._slots:
-            raise PolicyError(f"job {job.id!r} is there already")
+            raise SiaError(f"job {job.id!r} is there already")
         if (job.kind == "rigid") != (job.gpus is not None):
-            raise PolicyError(f"job {job.id!r}: gpus = {job.gpus}: a rigid job needs it, no other has it")
+            raise SiaError(f"job {job.id!r}: gpus = {job.gpus}: a rigid job needs it, no other has it")
         profile = job.profile
         if job.kind != "adaptive":
             if profile not in self._fixed_batch:
@@ -188,20 +188,20 @@ class SiaPolicy:
         wrong = (values < 0) | (values >= top[self._table.source[slots]]) if slots.size else values < 0
         if wrong.any():
             at = int(wrong.argmax())
-            raise PolicyError(f"job {jobs[at]!r}: level = {values[at]}: its profile has no such level")
+            raise SiaError(f"job {jobs[at]!r}: level = {values[at]}: its profile has no such level")
         self._table.level[slots] = values
 
     def set_nodes(self, type: str, nodes: int) -> None:
         """A GPU type has another number of nodes from the next round on."""
         if type not in self.cluster.names:
-            raise PolicyError(f"unknown GPU type {type!r}; the cluster has {list(self.cluster.names)}")
+            raise SiaError(f"unknown GPU type {type!r}; the cluster has {list(self.cluster.names)}")
         if nodes < 0:
-            raise PolicyError(f"GPU type {type!r}: nodes = {nodes}: must not be negative")
+            raise SiaError(f"GPU type {type!r}: nodes = {nodes}: must not be negative")
         self._nodes[type] = nodes
 
     # ---- a round ---------------------------------------------------------------------------------
 
-    def round(self, solver: Solver, now: float, *, deadline: float | None = None) -> Round:
+    def round(self, solver: Solver, now: float, *, deadline: float | None = None) -> SiaRound:
         """Bring the program up to date, solve it, and give every job its configuration.
 
         If the solver has no answer in time the round is missed: its ``rounded`` is None, and jobs keep what
@@ -232,13 +232,13 @@ class SiaPolicy:
         shim_seconds = perf_counter() - solved
         changes = self._stay() if rounded is None else self.assign(rounded.choice, now)
         store, (model, solve) = edited - begin, solver.seconds(solution, wall)
-        return Round(
+        return SiaRound(
             self.allocation,
             changes,
             self._released,
             solution,
             rounded,
-            model + (store if solver.edits_in_place else 0.0),
+            model + (store if Feature.IN_PLACE in solver.features else 0.0),
             solve,
             shim_seconds,
             store,
@@ -266,8 +266,9 @@ class SiaPolicy:
         if self._nodes:
             self._apply_nodes()
         table, slots = self._table, self._table.slots()
-        mode = self._modes(slots, now)
-        limit = self._limits(slots)
+        mode, released = modes(table, slots, self.cluster, now)
+        self._released = [self._ids[slot] for slot in released.tolist()]
+        limit = limits(table, slots, self.cluster, self.scale_up_limit)
         row = table.source[slots] * _LEVELS + table.level[slots]
         changed = (row != table.sent_row[slots]) | (mode != table.sent_mode[slots])
         changed |= (limit != table.sent_limit[slots]) | (table.current[slots] != table.sent_current[slots])
@@ -326,25 +327,14 @@ class SiaPolicy:
     # ---- inside ----------------------------------------------------------------------------------
 
     def _stay(self) -> dict[Hashable, Configuration | None]:
-        """Take GPUs only from the last jobs to come, where there are fewer now; returns these jobs."""
-        table, configurations, left = self._table, self.cluster.configurations, dict(self.cluster.capacity)
-        changes: dict[Hashable, Configuration | None] = {}
-        for job, slot in sorted(self._slots.items(), key=lambda item: bool(table.sent_mode[item[1]] == FREE)):
-            if table.current[slot] < 0:
-                continue
-            held = configurations[int(table.current[slot])]
-            if held.gpus <= left[held.type]:
-                left[held.type] -= held.gpus
-            else:
-                table.current[slot] = NONE
-                changes[job] = None
-        return changes
+        """Jobs that lost their GPUs in a round without an answer."""
+        return {self._ids[slot]: None for slot in stay(self._table, self._slots.values(), self.cluster)}
 
     def _slot(self, job: Hashable) -> int:
         try:
             return self._slots[job]
         except KeyError:
-            raise PolicyError(f"unknown job {job!r}") from None
+            raise SiaError(f"unknown job {job!r}") from None
 
     def _apply_nodes(self) -> None:
         """Change nodes and configurations of the cluster; jobs whose configuration is gone have none."""
@@ -369,44 +359,6 @@ class SiaPolicy:
                 self.program.add_resources(type, more)
             elif more < 0:
                 self.program.remove_resources(type, -more)
-
-    def _modes(self, slots: NDArray[np.int64], now: float) -> NDArray[np.int64]:
-        table = self._table
-        mode = np.where(table.reserved[slots], REQUIRED, FREE)
-        holds = table.current[slots] >= 0
-        restarting = holds & (table.restart_until[slots] > now)
-        fixed = holds & ~table.preemptible[slots]
-        mode[restarting | fixed] = PINNED
-        self._released = []
-        configurations, capacity = self.cluster.configurations, self.cluster.capacity
-        pinned = np.flatnonzero(mode == PINNED)
-        held = table.current[slots[pinned]]
-        types, gpus = configurations.type_index[held], configurations.gpus[held]
-        demand = np.bincount(types, gpus, len(configurations.types))
-        for k, name in enumerate(configurations.types):
-            over = demand[k] - capacity[name]
-            if over <= 0:
-                continue
-            free = pinned[(types == k) & ~fixed[pinned]]
-            free = free[np.argsort(-table.restart_until[slots[free]], kind="stable")]
-            freed = np.cumsum(configurations.gpus[table.current[slots[free]]])
-            if not freed.size or freed[-1] < over:
-                raise InfeasibleRoundError(
-                    f"GPU type {name!r}: {capacity[name]} GPUs, but its non-preemptible jobs hold "
-                    f"{demand[k] - freed[-1] if freed.size else demand[k]:.0f}"
-                )
-            free = free[: int(np.searchsorted(freed, over)) + 1]
-            mode[free] = np.where(table.reserved[slots[free]], REQUIRED, FREE)
-            self._released += [self._ids[slot] for slot in slots[free].tolist()]
-        return mode
-
-    def _limits(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Most GPUs of each job; pinned jobs have one too, for :meth:`_pick` may release them."""
-        if self.scale_up_limit is None:
-            return np.full(slots.size, NO_LIMIT)
-        current = self._table.current[slots]
-        held = np.where(current >= 0, self.cluster.configurations.gpus[current], 0)
-        return (held * self.scale_up_limit).astype(np.int64)
 
     def _row(self, slot: int) -> CostRow:
         source, level = int(self._table.source[slot]), int(self._table.level[slot])

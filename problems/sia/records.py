@@ -33,7 +33,7 @@ class RoundRecord:
         Share of all GPUs that were given to jobs.
     utilisation_by_type : dict
     t_edit, t_solve, t_shim, t_total : float
-        Seconds of the policy, see :class:`copter.problems.sia.interface.Round`; the last is their sum.
+        Seconds of the policy, see :class:`copter.problems.sia.interface.SiaRound`; the last is their sum.
     t_store, t_certify : float
         Seconds in which events became edits, and of certifying a baseline's answer.
     status : str
@@ -85,7 +85,7 @@ class RoundRecord:
 
 
 @dataclass(frozen=True)
-class JobResult:
+class JobRecord:
     """What became of a job; times in seconds, NaN for what did not happen.
 
     Attributes

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from copter.errors import CopterError
 from copter.problems.sia.cluster import Configurations
 from copter.problems.sia.generator import Scenario
-from copter.problems.sia.interface import Job, Round
+from copter.problems.sia.interface import Job, SiaRound
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.profiles import Profile
-from copter.problems.sia.records import JobResult, NodeChange, RoundRecord
+from copter.problems.sia.records import JobRecord, NodeChange, RoundRecord
 
 if TYPE_CHECKING:
     from copter.solvers.base import Solver
@@ -213,7 +213,7 @@ class Replay:
         holds = self._active[self._column[self._active] >= 0]
         self._column[holds] = now.find_codes(before.codes[self._column[holds]])
 
-    def _take_over(self, decided: Round, time: float) -> int:
+    def _take_over(self, decided: SiaRound, time: float) -> int:
         """Write the new configurations down; returns the number of starts and restarts."""
         configurations = self.policy.cluster.configurations
         restarts = 0
@@ -291,7 +291,7 @@ class Replay:
         """Number of jobs complete so far."""
         return int(np.count_nonzero(~np.isnan(self._finished)))
 
-    def job_results(self) -> list[JobResult]:
+    def job_results(self) -> list[JobRecord]:
         """What became of each job, in order of submission."""
         jct = self._finished - self._submitted
         columns: Sequence[NDArray[Any]] = (
@@ -303,7 +303,7 @@ class Replay:
             self._gpu_seconds,
         )
         rows = zip(self.jobs, *(column.tolist() for column in columns), strict=True)
-        return [JobResult(job.name, job.application, job.category, job.kind, *row) for job, *row in rows]
+        return [JobRecord(job.name, job.application, job.category, job.kind, *row) for job, *row in rows]
 
     def summary(self) -> dict[str, float | int]:
         """Figures of the whole run so far; NaN where nothing completed or no round was simulated.

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from copter.cli.console import seconds, table
-from copter.cli.plots import cumulative, over_time
-from copter.cli.runfolder import FolderRun, RowFile, RunFolder
-from copter.problems.sia.records import JobResult, RoundRecord
+from copter.cli.command import RunOptions
+from copter.cli.console import seconds
+from copter.cli.plots import cumulative, over_time, round_times
+from copter.cli.run import Run, print_figures
+from copter.cli.runfolder import RowFile, RunFolder
+from copter.problems.sia.records import JobRecord, RoundRecord
 from copter.problems.sia.replay import Replay
 
 _ROUND = {
@@ -64,32 +65,30 @@ _SUMMARY = (
 )
 
 
-class SiaRun(FolderRun):
+class SiaRun(Run):
     """A replay with the folder that it writes into, if any.
 
     Parameters
     ----------
     replay : Replay
+    options : RunOptions
     path : Path, optional
         Run folder; None writes nothing.
-    command : sequence of str
-        The command line, for config.json.
-    settings : mapping
-        Everything else for config.json.
     """
 
-    def __init__(
-        self, replay: Replay, path: Path | None, command: Sequence[str], settings: Mapping[str, Any]
-    ) -> None:
+    meaning = _SUMMARY
+
+    def __init__(self, replay: Replay, options: RunOptions, path: Path | None) -> None:
+        cluster = replay.policy.cluster
+        config = {
+            "jobs": len(replay.jobs),
+            "cluster (GPUs a node, nodes)": {
+                type.name: [type.gpus_per_node, type.nodes] for type in cluster.types
+            },
+        }
+        super().__init__(options, path, f"Sia policy: {len(replay.jobs)} jobs on {cluster.gpus} GPUs", config)
         self.replay = replay
-        self.summary: dict[str, Any] = {}
-        self._begin = perf_counter()
         self._rows: RowFile | None = None
-        if path is not None:
-            cluster = {type.name: [type.gpus_per_node, type.nodes] for type in replay.policy.cluster.types}
-            title = f"Sia policy: {len(replay.jobs)} jobs on {replay.policy.cluster.gpus} GPUs."
-            config = {**settings, "jobs": len(replay.jobs), "cluster (GPUs a node, nodes)": cluster}
-            self._folder = RunFolder.create(path, title, command, config)
 
     def rounds(self) -> Iterator[RoundRecord]:
         """Play the rounds; each is in rounds.csv before it is given."""
@@ -104,15 +103,15 @@ class SiaRun(FolderRun):
             self._rows = folder.rows("rounds.csv", _ROUND | types, "a row per round:")
         self._rows.write(row)
 
-    def finish(self) -> dict[str, Any]:
-        """Write what is known at the end; return the figures of the run."""
-        self.summary = {**self.replay.summary(), "wall_seconds": perf_counter() - self._begin}
-        if self._folder is not None:
-            jobs = self.replay.job_results()
-            self._folder.write_rows("jobs.csv", _JOB, map(asdict, jobs), "a row per job:")
-            self._folder.write_json("summary.json", self.summary, _SUMMARY)
-            _plot(self._folder, self.replay.records, jobs)
-        return self.summary
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of the run."""
+        return self.replay.summary() | {"gpus": self.replay.policy.cluster.gpus}
+
+    def write(self, folder: RunFolder) -> None:
+        """Write jobs and plots."""
+        jobs = self.replay.job_results()
+        folder.write_rows("jobs.csv", _JOB, map(asdict, jobs), "a row per job:")
+        _plot(folder, self.replay.records, jobs)
 
     def print_summary(self) -> None:
         """Print the table at the end of a run."""
@@ -132,10 +131,10 @@ class SiaRun(FolderRun):
             ("integral gap, largest", f"{one['max_integral_gap']:.1e}"),
             ("run time", seconds(one["wall_seconds"])),
         ]
-        table(f"Sia on {self.replay.policy.cluster.gpus} GPUs", ("figure", "value"), rows)
+        print_figures(f"Sia on {self.replay.policy.cluster.gpus} GPUs", rows)
 
 
-def _plot(folder: RunFolder, records: Sequence[RoundRecord], jobs: Sequence[JobResult]) -> None:
+def _plot(folder: RunFolder, records: Sequence[RoundRecord], jobs: Sequence[JobRecord]) -> None:
     hours = np.array([record.time for record in records]) / 3600.0
 
     def of(name: str) -> np.ndarray:
@@ -155,10 +154,9 @@ def _plot(folder: RunFolder, records: Sequence[RoundRecord], jobs: Sequence[JobR
         ),
         "jobs without and with GPUs, over simulated time",
     )
-    times = {part: 1e3 * of(f"t_{part}") for part in ("edit", "solve", "shim")}
     folder.save_figure(
         "solve_time.png",
-        over_time(hours, times, "time (ms)", "Time of each round", logarithmic=True),
+        round_times(hours, of),
         "milliseconds of edit, solve and shim in each round, over simulated time",
     )
     complete: dict[str, list[float]] = {"all": []}

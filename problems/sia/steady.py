@@ -20,6 +20,7 @@ from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.records import RoundRecord
 from copter.problems.sia.replay import Replay
 from copter.solvers.base import Solver
+from copter.solvers.wrapper import Wrapper
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -113,16 +114,18 @@ class SteadyReplay(Replay):
         return completed
 
 
-class _Marked(Solver):
+class _Marked(Wrapper):
     """Calls ``mark`` before each solve: a round's edits are complete then."""
 
     def __init__(self, solver: Solver, mark: Callable[[], None]) -> None:
-        super().__init__(solver.name)
-        self._solver, self._mark = solver, mark
+        super().__init__(solver)
+        self._mark = mark
 
-    def solve(self, program: ContinualProgram, *, deadline: float | None = None) -> Solution:
+    def solve(
+        self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
+    ) -> Solution:
         self._mark()
-        return self._solver.solve(program, deadline=deadline)
+        return super().solve(program, deadline=deadline, raise_error=raise_error)
 
 
 def record_rounds(

@@ -10,24 +10,17 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
-from copter.errors import CopterError
+from copter.errors import InputError
+from copter.problems.reading import CsvRow, read_csv
 
 Kind: TypeAlias = Literal["adaptive", "strong-scaling", "rigid"]
 REQUIRED = ("name", "time", "category", "application")
 OPTIONAL = ("kind", "gpus", "preemptible", "reserved")
-
-
-class WorkloadError(CopterError, ValueError):
-    """A workload file that cannot be used; names the file, the line and the field."""
-
-    def __init__(self, path: str | Path, line: int, field: str, why: str) -> None:
-        self.path, self.line, self.field = Path(path), line, field
-        super().__init__(f"{path}, line {line}, {field}: {why}")
 
 
 _DIGITS = 9
@@ -87,37 +80,22 @@ def read_workload(path: str | Path, applications: Collection[str] | None = None)
 
     Raises
     ------
-    WorkloadError
+    InputError
         A missing column or value, a time that is negative, NaN or no number, an unknown application, a
         duplicate name; names the file, the line and the field.
     """
     jobs: list[JobSubmission] = []
     seen: dict[str, int] = {}
-    with open(path, newline="", encoding="utf-8") as file:
-        for line, row in _rows(path, file):
-            job = _submission(path, line, row)
-            if job.name in seen:
-                raise WorkloadError(path, line, "name", f"{job.name!r} is also on line {seen[job.name]}")
-            if applications is not None and job.application not in applications:
-                known = ", ".join(sorted(applications))
-                why = f"{job.application!r} has no profile; there are: {known}"
-                raise WorkloadError(path, line, "application", why)
-            seen[job.name] = line
-            jobs.append(job)
+    for row in read_csv(path, REQUIRED):
+        job = _submission(row)
+        if job.name in seen:
+            raise row.error("name", f"{job.name!r} is also on line {seen[job.name]}")
+        if applications is not None and job.application not in applications:
+            known = ", ".join(sorted(applications))
+            raise row.error("application", f"{job.application!r} has no profile; there are: {known}")
+        seen[job.name] = row.line
+        jobs.append(job)
     return sorted(jobs, key=lambda job: job.time)
-
-
-def _rows(path: str | Path, file: TextIO) -> Iterator[tuple[int, dict[str, str | None]]]:
-    """Number of the line and fields of each row."""
-    reader = csv.DictReader(file)
-    try:
-        missing = [name for name in REQUIRED if name not in (reader.fieldnames or ())]
-        if missing:
-            raise WorkloadError(path, 1, missing[0], f"no such column; the file has {reader.fieldnames}")
-        for row in reader:
-            yield reader.line_num, row
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise WorkloadError(path, reader.line_num + 1, "row", f"not a CSV of text: {error}") from None
 
 
 def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
@@ -131,37 +109,25 @@ def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
             writer.writerow((job.name, job.time, job.category, job.application, job.kind, gpus, *flags))
 
 
-def _submission(path: str | Path, line: int, row: dict[str, str | None]) -> JobSubmission:
-    for field in REQUIRED:
-        if not row[field]:
-            raise WorkloadError(path, line, field, "is empty")
-    try:
-        time = float(row["time"] or "")
-    except ValueError:
-        raise WorkloadError(path, line, "time", f"{row['time']!r} is not a number of seconds") from None
-    if not (math.isfinite(time) and time >= 0):
-        raise WorkloadError(path, line, "time", f"{time} must be finite and not negative")
-    gpus = row.get("gpus") or None
-    if gpus is not None and not (gpus.isdecimal() and len(gpus) <= _DIGITS):
-        raise WorkloadError(path, line, "gpus", f"{gpus!r} is not a number of GPUs")
-    kind = row.get("kind") or "adaptive"
+def _submission(row: CsvRow) -> JobSubmission:
+    gpus = row.text("gpus")
+    if gpus and not (gpus.isdecimal() and len(gpus) <= _DIGITS):
+        raise row.error("gpus", f"{gpus[:40]!r} is not a number of GPUs")
+    kind = row.text("kind") or "adaptive"
     if kind not in get_args(Kind):
-        raise WorkloadError(path, line, "kind", f"{kind!r} is none of {', '.join(get_args(Kind))}")
-    preemptible = _flag(path, line, "preemptible", row.get("preemptible"), default=True)
-    reserved = _flag(path, line, "reserved", row.get("reserved"), default=False)
-    texts = [cast(str, row[field]) for field in ("name", "category", "application")]
-    count = int(gpus) if gpus else None
+        raise row.error("kind", f"{kind!r} is none of {', '.join(get_args(Kind))}")
     try:
         return JobSubmission(
-            texts[0], time, texts[1], texts[2], cast(Kind, kind), count, preemptible, reserved
+            row.text("name"),
+            row.amount("time"),
+            row.text("category"),
+            row.text("application"),
+            cast(Kind, kind),
+            int(gpus) if gpus else None,
+            row.flag("preemptible", default=True),
+            row.flag("reserved", default=False),
         )
+    except InputError:
+        raise
     except ValueError as error:
-        raise WorkloadError(path, line, "gpus", str(error)) from None
-
-
-def _flag(path: str | Path, line: int, field: str, text: str | None, *, default: bool) -> bool:
-    if not text:
-        return default
-    if text.lower() not in ("true", "false", "1", "0"):
-        raise WorkloadError(path, line, field, f"{text!r} is neither true nor false")
-    return text.lower() in ("true", "1")
+        raise row.error("gpus", str(error)) from None

@@ -2,13 +2,10 @@ from copter.problems.traffic.baselines import Allocated as Allocated
 from copter.problems.traffic.baselines import lp_top as lp_top
 from copter.problems.traffic.baselines import pop as pop
 from copter.problems.traffic.baselines import shortest_path as shortest_path
-from copter.problems.traffic.changes import CHANGES as CHANGES
-from copter.problems.traffic.changes import DRIFTS as DRIFTS
 from copter.problems.traffic.changes import LinkEvents as LinkEvents
 from copter.problems.traffic.changes import drift as drift
 from copter.problems.traffic.changes import failures as failures
-from copter.problems.traffic.matrices import FLAT_POISSON as FLAT_POISSON
-from copter.problems.traffic.matrices import MODELS as MODELS
+from copter.problems.traffic.matrices import POISSON_FLAT as POISSON_FLAT
 from copter.problems.traffic.matrices import MatrixError as MatrixError
 from copter.problems.traffic.matrices import bimodal as bimodal
 from copter.problems.traffic.matrices import check_matrix as check_matrix
@@ -19,6 +16,9 @@ from copter.problems.traffic.matrices import poisson as poisson
 from copter.problems.traffic.matrices import read_matrices as read_matrices
 from copter.problems.traffic.model import TrafficEngineering as TrafficEngineering
 from copter.problems.traffic.model import TrafficRound as TrafficRound
+from copter.problems.traffic.names import CHANGES as CHANGES
+from copter.problems.traffic.names import DRIFTS as DRIFTS
+from copter.problems.traffic.names import MODELS as MODELS
 from copter.problems.traffic.paths import PathError as PathError
 from copter.problems.traffic.paths import PathSet as PathSet
 from copter.problems.traffic.search import edge_disjoint_paths as edge_disjoint_paths
@@ -26,7 +26,6 @@ from copter.problems.traffic.search import k_shortest_paths as k_shortest_paths
 from copter.problems.traffic.state import Check as Check
 from copter.problems.traffic.state import TrafficState as TrafficState
 from copter.problems.traffic.topology import DEFAULT_CAPACITY as DEFAULT_CAPACITY
-from copter.problems.traffic.topology import MissingPackageError as MissingPackageError
 from copter.problems.traffic.topology import Topology as Topology
 from copter.problems.traffic.topology import TopologyError as TopologyError
 from copter.problems.traffic.topology import load_topology as load_topology

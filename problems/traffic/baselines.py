@@ -34,7 +34,7 @@ from copter.kernels import kernel
 from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.state import TrafficState
 from copter.shims.flow import THETA
-from copter.solvers.base import make_solver
+from copter.solvers.registry import make_solver
 
 QUANTILE, LEAST = 0.9, 0.001
 """Demands that LP-Top solves: at or above this quantile of those that are larger than this."""

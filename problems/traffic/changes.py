@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.problems.traffic.names import DRIFTS, Drift
 from copter.problems.traffic.topology import Topology
-
-Drift: TypeAlias = Literal["independent", "source", "global", "permute"]
-DRIFTS: tuple[Drift, ...] = get_args(Drift)
-CHANGES: tuple[str, ...] = (*DRIFTS, "failures")
 
 
 def drift(

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar, cast
 
 import typer
 
-from copter.cli.console import errors, print_json, progress, seconds
-from copter.cli.options import (
-    Deadline,
-    Isolate,
-    JsonFlag,
-    JsonPath,
-    Seed,
-    Threads,
-    Tolerance,
-    positive,
-    solver_option,
-    solvers_option,
+from copter.cli.command import BenchOptions, Options, RunOptions, Solving, command
+from copter.cli.console import errors, progress, seconds
+from copter.cli.options import Tolerance, one_of, positive, solver_option, solvers_option
+from copter.cli.solvers import Names, check_known
+from copter.problems.traffic.names import (
+    CHANGES,
+    METHODS,
+    MODELS,
+    OBJECTIVES,
+    PATH_KINDS,
+    Objective,
+    PathKind,
 )
-from copter.cli.solvers import split_solvers
 
 if TYPE_CHECKING:
-    from copter.problems.traffic.course import Instance, TrafficCourse
+    from numpy.typing import NDArray
 
-METHODS = ("lp-top", "pop-K", "shortest")
-CHANGES = ("independent", "source", "global", "permute", "failures", "sequence")
-MODELS = ("gravity", "poisson", "poisson-flat", "bimodal")
+    from copter.bench.course import Record
+    from copter.problems.traffic.course import Instance, TrafficCourse
+    from copter.problems.traffic.topology import Topology
+
+_OTHER_NAMES = {"flat-poisson": "poisson-flat"}
 
 _RUN_EXAMPLES = """\b
 Examples:
@@ -47,23 +47,20 @@ Examples:
 
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this domain."""
-    run.command("traffic", epilog=_RUN_EXAMPLES)(run_traffic)
-    bench.command("traffic", epilog=_BENCH_EXAMPLES)(bench_traffic)
+    """Add the commands of this domain.
 
-
-def _one_of(*names: str) -> Callable[[str | None], str | None]:
-    def check(value: str | None) -> str | None:
-        if value is not None and value not in names:
-            raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}")
-        return value
-
-    return check
+    Parameters
+    ----------
+    run, bench : typer.Typer
+        The groups `copter run` and `copter bench`.
+    """
+    run.command("traffic", epilog=_RUN_EXAMPLES)(command(TrafficRunOptions, run_traffic))
+    bench.command("traffic", epilog=_BENCH_EXAMPLES)(command(TrafficBenchOptions, bench_traffic))
 
 
 def _changes(value: str | None) -> str | None:
     for name in [] if value is None else value.split(","):
-        _one_of(*CHANGES)(name)
+        check_known(name, CHANGES, "change")
     return value
 
 
@@ -74,41 +71,12 @@ def _demands(value: str) -> str:
 
 
 def _matrix(value: str) -> str:
-    value = {"flat-poisson": "poisson-flat"}.get(value, value)
+    value = _OTHER_NAMES.get(value, value)
     if value not in MODELS and not Path(value).is_file():
         raise typer.BadParameter(f"{value!r} is neither one of {', '.join(MODELS)} nor a file")
     return value
 
 
-Network: TypeAlias = Annotated[
-    str, typer.Option("--topology", help="File (.graphml, .json), or a name of topohub, as topozoo/Abilene.")
-]
-MatrixSource: TypeAlias = Annotated[
-    str,
-    typer.Option("--matrix", callback=_matrix, help=f"{', '.join(MODELS)}, or a file (.npy, .npz, .csv)."),
-]
-Scale: TypeAlias = Annotated[
-    float, typer.Option(callback=positive, help="Factor on the demands of a model; a file is taken as it is.")
-]
-Capacity: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        callback=positive, help="Capacity of every link; the topology's own, or 1000, if not given."
-    ),
-]
-Demands: TypeAlias = Annotated[
-    str, typer.Option(callback=_demands, help="all, or how many pairs to draw; they share the volume of all.")
-]
-Paths: TypeAlias = Annotated[int, typer.Option(min=1, help="Paths a pair, at most.")]
-PathKind: TypeAlias = Annotated[
-    str, typer.Option(callback=_one_of("edge-disjoint", "shortest"), help="edge-disjoint or shortest.")
-]
-Goal: TypeAlias = Annotated[
-    str, typer.Option("--objective", callback=_one_of("max-flow", "min-mlu"), help="max-flow or min-mlu.")
-]
-Rounds: TypeAlias = Annotated[
-    int, typer.Option(min=1, help="Rounds (of each kind of change); the first one starts from nothing.")
-]
 Change: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -118,151 +86,143 @@ Change: TypeAlias = Annotated[
         "if the file has several, if not given.",
     ),
 ]
+Rounds: TypeAlias = Annotated[
+    int, typer.Option(min=1, help="Rounds (of each kind of change); the first one starts from nothing.")
+]
 
 
-def run_traffic(
-    topology: Network,
-    matrix: MatrixSource = "gravity",
-    scale: Scale = 16.0,
-    capacity: Capacity = None,
-    demands: Demands = "all",
-    paths: Paths = 4,
-    path_kind: PathKind = "edge-disjoint",
-    objective: Goal = "max-flow",
-    rounds: Rounds = 10,
-    change: Change = None,
-    solver: Annotated[str, solver_option(METHODS)] = "copter",
-    tolerance: Tolerance = 1e-4,
-    deadline: Deadline = None,
-    threads: Threads = None,
-    seed: Seed = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Run folder; runs/traffic-<time>, or with --json none, if not given.")
-    ] = None,
-    as_json: JsonFlag = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class NetworkOptions(Options):
+    """A network, its demands, their paths, and what changes from round to round."""
+
+    topology: Annotated[
+        str,
+        typer.Option("--topology", help="File (.graphml, .json), or a name of topohub, as topozoo/Abilene."),
+    ]
+    matrix: Annotated[
+        str,
+        typer.Option(
+            "--matrix", callback=_matrix, help=f"{', '.join(MODELS)}, or a file (.npy, .npz, .csv)."
+        ),
+    ] = "gravity"
+    scale: Annotated[
+        float,
+        typer.Option(callback=positive, help="Factor on the demands of a model; a file is taken as it is."),
+    ] = 16.0
+    capacity: Annotated[
+        float | None,
+        typer.Option(
+            callback=positive, help="Capacity of every link; the topology's own, or 1000, if not given."
+        ),
+    ] = None
+    demands: Annotated[
+        str,
+        typer.Option(callback=_demands, help="all, or how many pairs to draw; they share the volume of all."),
+    ] = "all"
+    paths: Annotated[int, typer.Option(min=1, help="Paths a pair, at most.")] = 4
+    path_kind: Annotated[
+        str, typer.Option(callback=one_of(PATH_KINDS, "kind of paths"), help=f"{' or '.join(PATH_KINDS)}.")
+    ] = "edge-disjoint"
+    objective: Annotated[
+        str,
+        typer.Option(
+            "--objective", callback=one_of(OBJECTIVES, "objective"), help=f"{' or '.join(OBJECTIVES)}."
+        ),
+    ] = "max-flow"
+    rounds: Rounds = 10
+    change: Change = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrafficRunOptions(NetworkOptions, Solving, RunOptions):
     """Decide the flows of a network round by round while its demands drift or its links fail."""
-    settings: dict[str, Any] = {
-        "topology": topology,
-        "matrix": matrix,
-        "scale": scale,
-        "capacity": capacity,
-        "demands": demands,
-        "paths": paths,
-        "path_kind": path_kind,
-        "objective": objective,
-        "rounds": rounds,
-        "change": change,
-        "solver": solver,
-        "tolerance": tolerance,
-        "deadline": deadline,
-        "threads": threads,
-        "seed": seed,
-    }
-    instance = _instance(settings, quiet=as_json)
-    from copter.bench.rounds import SolverSettings
+
+    solver: Annotated[str, solver_option(METHODS)] = "copter"
+    tolerance: Tolerance = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrafficBenchOptions(NetworkOptions, BenchOptions):
+    """Measure solvers on the same rounds of a network: time, feasible flow, share of the best bound."""
+
+    rounds: Rounds = 5
+    solvers: Annotated[Names, solvers_option(METHODS)] = Names(
+        ("copter", "highs-hot", "pop-16", "lp-top", "shortest")
+    )
+    tolerance: Tolerance = 1e-4
+
+
+Chosen = TypeVar("Chosen", TrafficRunOptions, TrafficBenchOptions)
+
+
+def run_traffic(options: TrafficRunOptions) -> None:
+    """Run the command.
+
+    Parameters
+    ----------
+    options : TrafficRunOptions
+    """
+    options, instance = _prepare(options, quiet=options.as_json)
+    from copter.cli.run import conclude, follow, preparing
     from copter.problems.traffic.report import TrafficRun
 
-    chosen = SolverSettings(solver, tolerance, deadline, threads)
-    path = out if out is not None or as_json else _default_folder()
+    def show(record: Record) -> str:
+        value = f"{course.measure} {record[course.measure]:.6g}"
+        return f"{value} solve {seconds(record['t_solve'])}"
+
     with TemporaryDirectory(prefix="copter-traffic-") as folder:
-        course = _course(Path(folder), instance, settings)
-        command = [Path(sys.argv[0]).name, *sys.argv[1:]]
-        with TrafficRun(course, instance, chosen, path, command, settings) as run:
-            errors().print(f"preparing {solver} (the first run ever compiles its kernels)")
+        course = _course(Path(folder), instance, options)
+        chosen = options.solver_settings(options.solver)
+        with TrafficRun(course, instance, chosen, options, options.folder("traffic")) as run:
+            preparing(options.solver)
             run.warm_up()
-            _follow(run, course.n_rounds, quiet=as_json)
-            summary = {"solver": solver, **run.finish()}
-    if as_json:
-        print_json(summary)
-        return
-    run.print_summary()
-    errors().print(f"Run folder: {path}")
+            follow(run.rounds(), "rounds", course.n_rounds, show, quiet=options.as_json)
+            conclude(run, solver=options.solver)
 
 
-def _default_folder() -> Path:
-    from copter.cli.runfolder import default_path
+def bench_traffic(options: TrafficBenchOptions) -> None:
+    """Run the benchmark.
 
-    return default_path("traffic")
-
-
-def _follow(run: Any, rounds: int, quiet: bool) -> None:
-    bar = progress("{task.fields[value]}", "solve {task.fields[solve]}", quiet=quiet)
-    with bar:
-        task = bar.add_task("rounds", total=rounds, value="", solve="-")
-        for record in run.rounds():
-            value = f"{run.course.measure} {record[run.course.measure]:.6g}"
-            bar.update(task, advance=1, value=value, solve=seconds(record["t_solve"]))
-
-
-def bench_traffic(
-    topology: Network,
-    matrix: MatrixSource = "gravity",
-    scale: Scale = 16.0,
-    capacity: Capacity = None,
-    demands: Demands = "all",
-    paths: Paths = 4,
-    path_kind: PathKind = "edge-disjoint",
-    objective: Goal = "max-flow",
-    rounds: Rounds = 5,
-    change: Change = None,
-    solvers: Annotated[str, solvers_option(METHODS)] = "copter,highs-hot,pop-16,lp-top,shortest",
-    json_path: JsonPath = None,
-    tolerance: Tolerance = 1e-4,
-    deadline: Deadline = None,
-    threads: Threads = None,
-    seed: Seed = 0,
-    isolate: Isolate = True,
-) -> None:
-    """Measure solvers on the same rounds of a network: time, feasible flow, share of the best bound."""
-    settings: dict[str, Any] = {
-        "topology": topology,
-        "matrix": matrix,
-        "scale": scale,
-        "capacity": capacity,
-        "demands": demands,
-        "paths": paths,
-        "path_kind": path_kind,
-        "objective": objective,
-        "rounds": rounds,
-        "change": change,
-        "solvers": split_solvers(solvers),
-        "tolerance": tolerance,
-        "mip_gap": 1e-3,
-        "deadline": deadline,
-        "threads": threads,
-        "seed": seed,
-        "isolate": isolate,
-    }
-    instance = _instance(settings)
-    from copter.cli.bench_report import measure_all, report
+    Parameters
+    ----------
+    options : TrafficBenchOptions
+    """
+    options, instance = _prepare(options)
+    from copter.cli.bench_report import bench
 
     with TemporaryDirectory(prefix="copter-bench-") as folder:
-        course = _course(Path(folder), instance, settings)
-        title = (
-            f"{instance.topology.name}, {instance.paths.n_pairs:,} demands, {matrix}, {settings['change']}"
-        )
+        course = _course(Path(folder), instance, options)
+        size = f"{instance.topology.name}, {instance.paths.n_pairs:,} demands"
         del instance  # solvers in this process are weighed without it
-        measured, failures = measure_all(course, settings)
-    report(f"{objective}: {title}", course, settings, measured, failures, json_path)
+        bench(f"{options.objective}: {size}, {options.matrix}, {options.change}", course, options)
 
 
-def _instance(settings: dict[str, Any], quiet: bool = False) -> Instance:
-    """Read or draw the demands and find their paths; settles what changes from round to round."""
-    from copter.problems.traffic import load_topology, make_matrix, read_matrices
+def _prepare(options: Chosen, *, quiet: bool = False) -> tuple[Chosen, Instance]:
+    """Read or draw the demands and find their paths; with them, the options with what changes settled."""
+    from copter.problems.traffic import load_topology
+
+    network = load_topology(options.topology, capacity=options.capacity)
+    matrices = _matrices(options, network)
+    change = options.change or ("sequence" if len(matrices) > 1 else "independent")
+    if "sequence" in change.split(",") and len(matrices) == 1:
+        raise typer.BadParameter("needs a matrix file with several matrices", param_hint="--change")
+    instance = _instance(options, network, matrices, quiet)
+    if not instance.paths.n_pairs:
+        raise typer.BadParameter("there is no demand at all", param_hint="--matrix")
+    return replace(options, change=change), instance
+
+
+def _matrices(options: NetworkOptions, network: Topology) -> NDArray:
+    from copter.problems.traffic import make_matrix, read_matrices
+
+    if options.matrix in MODELS:
+        return make_matrix(options.matrix, network, seed=options.seed, scale=options.scale)[None]
+    return read_matrices(options.matrix, network)
+
+
+def _instance(options: Chosen, network: Topology, matrices: NDArray, quiet: bool) -> Instance:
     from copter.problems.traffic.course import make_instance
 
-    matrix, seed = settings["matrix"], settings["seed"]
-    network = load_topology(settings["topology"], capacity=settings["capacity"])
-    if matrix in MODELS:
-        name = {"poisson-flat": "flat-poisson"}.get(matrix, matrix)
-        matrices = make_matrix(name, network, seed=seed, scale=settings["scale"])[None]
-    else:
-        matrices = read_matrices(matrix, network)
-    if settings["change"] is None:
-        settings["change"] = "sequence" if len(matrices) > 1 else "independent"
-    if "sequence" in settings["change"].split(",") and len(matrices) == 1:
-        raise typer.BadParameter("needs a matrix file with several matrices", param_hint="--change")
     begin = perf_counter()
     bar = progress(quiet=quiet)
     with bar:
@@ -270,31 +230,29 @@ def _instance(settings: dict[str, Any], quiet: bool = False) -> Instance:
         instance = make_instance(
             network,
             matrices,
-            demands=None if settings["demands"] == "all" else int(settings["demands"]),
-            k=settings["paths"],
-            kind=settings["path_kind"],
-            seed=seed,
-            threads=settings["threads"],
+            demands=None if options.demands == "all" else int(options.demands),
+            k=options.paths,
+            kind=cast(PathKind, options.path_kind),
+            seed=options.seed,
+            threads=options.threads,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
         bar.update(task, completed=instance.paths.n_pairs, total=instance.paths.n_pairs)
     size = f"{network.n_nodes} nodes, {network.n_links} links, {instance.paths.n_pairs:,} demands"
     took = seconds(perf_counter() - begin)
     errors().print(f"{network.name}: {size}, {instance.paths.n_paths:,} paths in {took}")
-    if not instance.paths.n_pairs:
-        raise typer.BadParameter("there is no demand at all", param_hint="--matrix")
     return instance
 
 
-def _course(folder: Path, instance: Instance, settings: Mapping[str, Any]) -> TrafficCourse:
+def _course(folder: Path, instance: Instance, options: NetworkOptions) -> TrafficCourse:
     from copter.problems.traffic.course import prepare, split_for
 
     return prepare(
         folder,
         instance,
-        settings["objective"],
-        rounds=settings["rounds"],
-        changes=settings["change"].split(","),
-        seed=settings["seed"],
-        split=split_for(settings["matrix"]),
+        cast(Objective, options.objective),
+        rounds=options.rounds,
+        changes=(options.change or "independent").split(","),
+        seed=options.seed,
+        split=split_for(options.matrix),
     )

@@ -15,18 +15,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.bench.course import Course, Figure, Play, Record, method_round, solve_round
 from copter.problems.traffic.baselines import SPLIT_POISSON, Allocated, lp_top, pop, shortest_path
-from copter.problems.traffic.changes import Drift, drift, failures
+from copter.problems.traffic.changes import drift, failures
 from copter.problems.traffic.model import TrafficEngineering
+from copter.problems.traffic.names import CHANGES, METHODS, Drift, Objective, PathKind
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.search import Progress, edge_disjoint_paths, k_shortest_paths
-from copter.problems.traffic.state import Objective, TrafficState
+from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 
 if TYPE_CHECKING:
@@ -34,12 +35,6 @@ if TYPE_CHECKING:
     from copter.solution import Solution
     from copter.solvers.base import Solver
 
-METHODS = ("lp-top", "pop-K", "shortest")
-"""Names of what solves no whole program; -K stands for a number."""
-CHANGES = ("independent", "source", "global", "permute", "failures", "sequence")
-"""What changes from round to round; "sequence" takes the matrices of a file in turn."""
-PathKind: TypeAlias = Literal["edge-disjoint", "shortest"]
-PATH_KINDS: tuple[PathKind, ...] = ("edge-disjoint", "shortest")
 SMALL_PAIRS = 32_000
 """Pairs of the warm-up: more than 50,000 columns, so that passes use threads."""
 

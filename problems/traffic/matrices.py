@@ -6,7 +6,7 @@ fixed order, so that a seed gives the instance that others published under it:
 - *gravity*: the share of a pair is out_u / sum(out) * in_v / (sum(in) - in_u), with the capacities that leave
   and enter a node; normal noise with a quarter of the share as its deviation, cut off at 0.
 - *Poisson*: Poisson(rate * decay^hops).  With the default parameters a few large demands make up nearly all.
-- *flat Poisson*: the same with :data:`FLAT_POISSON`, demands of all sizes.
+- *Poisson, flat* (``poisson-flat``): the same with :data:`POISSON_FLAT`, demands of all sizes.
 - *bimodal*: a fifth of the pairs uniform in a high range, the others in a low one.
 """
 
@@ -22,6 +22,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import shortest_path
 
 from copter.errors import CopterError
+from copter.problems.traffic.names import MODELS
 from copter.problems.traffic.topology import Topology
 
 Matrix: TypeAlias = NDArray[np.float64]
@@ -31,12 +32,11 @@ SCALE = 16.0
 """The scale factor of most published runs."""
 
 GRAVITY_TOTAL = 1500.0
-FLAT_POISSON = {"rate": 1e4, "decay": 0.9, "factor": 3.3e-6}
+POISSON_FLAT = {"rate": 1e4, "decay": 0.9, "factor": 3.3e-6}
 BIMODAL_HIGH_SHARE = 0.2
 BIMODAL_LOW = (0.0, 0.00275)
 BIMODAL_HIGH = (0.0055, 0.011)
 
-MODELS = ("gravity", "poisson", "flat-poisson", "bimodal")
 FILES = (".npy", ".npz", ".csv")
 
 
@@ -60,8 +60,8 @@ def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale:
             return gravity(topology, seed, scale)
         case "poisson":
             return poisson(topology, seed, scale)
-        case "flat-poisson":
-            return poisson(topology, seed, scale, **FLAT_POISSON)
+        case "poisson-flat":
+            return poisson(topology, seed, scale, **POISSON_FLAT)
         case "bimodal":
             return bimodal(topology, seed, scale)
         case _:

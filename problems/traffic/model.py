@@ -28,13 +28,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
 from copter.kernels import kernel
+from copter.problems.traffic.names import Objective
 from copter.problems.traffic.paths import PathSet
-from copter.problems.traffic.state import Objective, TrafficState
+from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 from copter.program.program import ContinualProgram
 from copter.shims.flow import THETA, Flows, FlowShim, UtilisationShim
-from copter.solvers.base import Stopwatch
-from copter.solvers.proximal.solver import ProximalPoint
+from copter.solvers.base import Stopwatch, takes_start
 
 if TYPE_CHECKING:
     from copter.solution import Solution
@@ -223,7 +223,7 @@ class TrafficEngineering(TrafficState):
         CopterError
             The program was given requests or resources that the shim cannot repair.
         """
-        if isinstance(self.shim, FlowShim) and isinstance(solver, ProximalPoint):
+        if isinstance(self.shim, FlowShim) and takes_start(solver):
             start = solver.start(self.program)
             if start is not None:
                 flows = self.shim.near(self.program, *start)

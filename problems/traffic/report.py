@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from copter.bench.course import Record
 from copter.bench.rounds import SolverSettings, warm_up
-from copter.cli.console import seconds, table
-from copter.cli.plots import over_time
-from copter.cli.runfolder import FolderRun, RowFile, RunFolder
+from copter.cli.command import RunOptions
+from copter.cli.console import seconds
+from copter.cli.plots import over_time, round_times
+from copter.cli.run import CourseRun, print_figures
+from copter.cli.runfolder import RunFolder
+from copter.extras import extra
 from copter.problems.traffic.course import Instance, TrafficCourse
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
+
+with extra("cli"):
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
 
 _ROUND = {
     "round": "counts from 0",
@@ -59,7 +61,7 @@ _LINK = {
 }
 
 
-class TrafficRun(FolderRun):
+class TrafficRun(CourseRun):
     """Rounds of a course with the folder that it writes into, if any.
 
     Parameters
@@ -68,12 +70,9 @@ class TrafficRun(FolderRun):
     instance : Instance
         What its rounds are about.
     chosen : SolverSettings
+    options : RunOptions
     path : Path, optional
         Run folder; None writes nothing.
-    command : sequence of str
-        The command line, for config.json.
-    settings : mapping
-        Everything else for config.json.
     """
 
     def __init__(
@@ -81,24 +80,17 @@ class TrafficRun(FolderRun):
         course: TrafficCourse,
         instance: Instance,
         chosen: SolverSettings,
+        options: RunOptions,
         path: Path | None,
-        command: Sequence[str],
-        settings: Mapping[str, Any],
     ) -> None:
         self.course = replace(course, on_loads=self._observe)
-        self.instance, self.chosen = instance, chosen
-        self.records: list[Record] = []
-        self.summary: dict[str, Any] = {}
-        self._begin = perf_counter()
+        self.instance = instance
         self._last: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None = None
-        self._rows: RowFile | None = None
-        if path is not None:
-            network = instance.topology
-            title = (
-                f"Traffic engineering, {course.objective}: {network.name}, {instance.paths.n_pairs} demands."
-            )
-            config = {**settings, "nodes": network.n_nodes, "links": network.n_links}
-            self._folder = RunFolder.create(path, title, command, config)
+        network, measure = instance.topology, course.measure
+        title = f"Traffic engineering, {course.objective}: {network.name}, {instance.paths.n_pairs} demands"
+        config = {"nodes": network.n_nodes, "links": network.n_links}
+        columns = _ROUND | {measure: _MEASURES[measure]}
+        super().__init__(self.course, chosen, columns, options, path, title, config)
 
     def _observe(self, traffic: TrafficState, loads: NDArray[np.float64]) -> None:
         self._last = traffic.effective_capacity, loads, traffic.utilisation(loads)
@@ -107,72 +99,62 @@ class TrafficRun(FolderRun):
         """Compile everything first, so that it is in no round's time."""
         warm_up(self.course, self.chosen)
 
-    def rounds(self) -> Iterator[Record]:
-        """Play the rounds; each is in rounds.csv before it is given."""
-        columns = _ROUND | {self.course.measure: _MEASURES[self.course.measure]}
-        for record in self.course.play(self.chosen).records:
-            self.records.append(record)
-            if self._folder is not None:
-                if self._rows is None:
-                    self._rows = self._folder.rows("rounds.csv", columns, "a row per round:")
-                self._rows.write({name: record[name] for name in columns})
-            yield record
-
-    def _of(self, name: str) -> NDArray[np.float64]:
-        return np.array([record[name] for record in self.records], float)
-
-    def finish(self) -> dict[str, Any]:
-        """Write what is known at the end; return the figures of the run."""
-        later = slice(1, None) if len(self.records) > 1 else slice(None)
-        measure, totals = self._of(self.course.measure), self._of("t_total")[later]
-        self.summary = {
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of the run."""
+        measure, totals = self.of(self.course.measure), self.of("t_total", later=True)
+        return {
             "rounds": len(self.records),
             f"mean_{self.course.measure}": float(measure.mean()),
             f"last_{self.course.measure}": float(measure[-1]),
-            "first_round_s": float(self._of("t_total")[0]),
+            "first_round_s": float(self.of("t_total")[0]),
             "round_p50_s": float(np.median(totals)),
             "round_p99_s": float(np.percentile(totals, 99)),
-            "max_gap": float(self._of("gap").max()),
-            "max_integral_gap": float(self._of("integral_gap").max()),
-            "max_overload": float(self._of("overload").max()),
+            "max_gap": float(self.of("gap").max()),
+            "max_integral_gap": float(self.of("integral_gap").max()),
+            "max_overload": float(self.of("overload").max()),
             "not_optimal": sum(record["status"] not in ("optimal", "complete") for record in self.records),
-            "wall_seconds": perf_counter() - self._begin,
         }
-        if self._folder is not None:
-            self._write(self._folder)
-        return self.summary
 
-    def _write(self, folder: RunFolder) -> None:
-        topology = self.instance.topology
+    def write(self, folder: RunFolder) -> None:
+        """Write the links and the plots."""
         if self._last is not None:
-            capacity, loads, shares = self._last
-            rows = (
-                {
-                    "tail": topology.nodes[topology.tail[link]],
-                    "head": topology.nodes[topology.head[link]],
-                    "capacity": capacity[link],
-                    "load": loads[link],
-                    "utilisation": shares[link],
-                }
-                for link in range(topology.n_links)
-            )
-            folder.write_rows("links.csv", _LINK, rows, "a row per link, after the last round:")
-            figure = draw_network(topology, shares, capacity <= 0, f"{topology.name} after the last round")
-            folder.save_figure("network.png", figure, "the network, links by the share of capacity used")
-        folder.write_json("summary.json", self.summary, "the figures of the table")
-        rounds, name = self._of("round"), self.course.measure
+            self._write_links(folder, *self._last)
+        rounds, name = self.of("round"), self.course.measure
         label = _MEASURES[name]
-        figure = over_time(rounds, {name: self._of(name)}, label, "What the rounds achieve", axis="round")
+        figure = over_time(rounds, {name: self.of(name)}, label, "What the rounds achieve", axis="round")
         folder.save_figure(f"{name}.png", figure, f"{label}, by round")
-        times = {part: 1e3 * self._of(f"t_{part}") for part in ("edit", "solve", "shim")}
-        figure = over_time(rounds, times, "time (ms)", "Time of each round", logarithmic=True, axis="round")
-        folder.save_figure("solve_time.png", figure, "milliseconds of edit, solve and shim in each round")
+        folder.save_figure(
+            "solve_time.png",
+            round_times(rounds, self.of, axis="round"),
+            "milliseconds of edit, solve and shim in each round",
+        )
+
+    def _write_links(
+        self,
+        folder: RunFolder,
+        capacity: NDArray[np.float64],
+        loads: NDArray[np.float64],
+        shares: NDArray[np.float64],
+    ) -> None:
+        topology = self.instance.topology
+        rows = (
+            {
+                "tail": topology.nodes[topology.tail[link]],
+                "head": topology.nodes[topology.head[link]],
+                "capacity": capacity[link],
+                "load": loads[link],
+                "utilisation": shares[link],
+            }
+            for link in range(topology.n_links)
+        )
+        folder.write_rows("links.csv", _LINK, rows, "a row per link, after the last round:")
+        figure = draw_network(topology, shares, capacity <= 0, f"{topology.name} after the last round")
+        folder.save_figure("network.png", figure, "the network, links by the share of capacity used")
 
     def print_summary(self) -> None:
         """Print the table at the end of a run."""
         one, name = self.summary, self.course.measure
-        later = slice(1, None) if len(self.records) > 1 else slice(None)
-        times = [np.median(self._of(f"t_{part}")[later]) for part in ("edit", "solve", "shim")]
+        times = [np.median(self.of(f"t_{part}", later=True)) for part in ("edit", "solve", "shim")]
         rows = [
             (f"{_MEASURES[name]}, mean", f"{one[f'mean_{name}']:,.6g}"),
             ("rounds", f"{one['rounds']}, {one['not_optimal']} of them cut off"),
@@ -185,9 +167,7 @@ class TrafficRun(FolderRun):
             ("run time", seconds(one["wall_seconds"])),
         ]
         title = f"{self.course.objective} on {self.instance.topology.name}"
-        table(
-            f"{title}, {self.instance.paths.n_pairs:,} demands, {self.chosen.name}", ("figure", "value"), rows
-        )
+        print_figures(f"{title}, {self.instance.paths.n_pairs:,} demands, {self.chosen.name}", rows)
 
 
 def draw_network(

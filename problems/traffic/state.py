@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
 from copter.kernels import kernel
+from copter.problems.traffic.names import OBJECTIVES, Objective
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.topology import Topology
-
-Objective: TypeAlias = Literal["max-flow", "min-mlu"]
-OBJECTIVES: tuple[Objective, ...] = ("max-flow", "min-mlu")
 
 
 @dataclass(frozen=True)

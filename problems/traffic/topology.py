@@ -15,11 +15,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import CopterError
+from copter.extras import extra
+
+with extra("traffic"):
+    import networkx as nx
 
 DEFAULT_CAPACITY = 1000.0
 """Capacity of a link that has none of its own: the one that published runs on Topology Zoo graphs use."""
@@ -29,10 +32,6 @@ _POSITIONS = (("Longitude", "Latitude"), ("lon", "lat"), ("x", "y"))
 
 class TopologyError(CopterError, ValueError):
     """A topology that cannot be read or used; names the file, the link or the node."""
-
-
-class MissingPackageError(CopterError, ImportError):
-    """An optional package is needed and not installed; says how to install it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +177,7 @@ def load_topology(source: str | Path | nx.Graph, *, capacity: float | None = Non
     ------
     TopologyError
         A source that does not exist or cannot be read, a link whose capacity is wrong.
-    MissingPackageError
+    MissingExtraError
         A name, but topohub is not installed.
     """
     if isinstance(source, nx.Graph):
@@ -231,11 +230,8 @@ def _node_link(data: Mapping[str, Any]) -> nx.Graph:
 
 
 def _from_topohub(name: str) -> nx.Graph:
-    try:
+    with extra("traffic"):
         import topohub
-    except ModuleNotFoundError:
-        why = f"topology {name!r} is no file; names need topohub: pip install 'copter-opt[wan]'"
-        raise MissingPackageError(why) from None
     try:
         return _node_link(topohub.get(name))
     except Exception as error:  # a missing topology raises whatever reading a missing file raises

@@ -25,7 +25,9 @@ from copter.clock import Clock, Interrupted
 from copter.proof.certificate import Certificate, certify
 from copter.solution import (
     UNKNOWN,
+    ColdStart,
     Solution,
+    Start,
     Status,
     Timings,
     dense_to_sparse,
@@ -34,9 +36,9 @@ from copter.solution import (
 )
 from copter.solvers.base import ClockedSolver
 from copter.solvers.baselines.highs_rays import find_ray
+from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, churn_base
 from copter.store.allocation import NOTHING, SparseX
-from copter.store.compiled import refuse_terms
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -45,7 +47,8 @@ _SHARPER = 1 / 3
 """Of a solver's tolerance, each time that its optimum misses the wanted one."""
 _READING_SHARE = 0.5
 """What reading an answer takes, as a share of the time that its model took, until it is known."""
-COLD = (False, "this baseline starts cold every round")
+COLD = ColdStart.ALWAYS_COLD.start()
+BASELINE = Feature.PRICES | Feature.RAYS | Feature.DEADLINE | Feature.CANCEL
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class Outcome:
     x : (n,) values of the columns, None if there are none
     dual : row duals in the baseline's sign, None if there are none
     iterations : int
-    warm : whether a warm start was used, and why (not)
+    warm : how the run began
     details : figures of the baseline for the record
     """
 
@@ -89,7 +92,7 @@ class Outcome:
     x: NDArray[np.float64] | None = None
     dual: NDArray[np.float64] | None = None
     iterations: int = 0
-    warm: tuple[bool, str] = COLD
+    warm: Start = COLD
     details: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -109,7 +112,11 @@ class Baseline(ClockedSolver):
         self._last: LastX | None = None
         self._reading = 0.0  # seconds a column that reading and certifying an answer took
 
-    edits_in_place = False
+    @property
+    def features(self) -> Feature:
+        """What every baseline can do; the deadline and the word to stop are kept by giving its run up."""
+        return BASELINE
+
     _of_one_round: ClassVar[tuple[str, ...]] = ()
     """Attributes that hold a round's model; a library's objects among them cannot be copied."""
 
@@ -125,7 +132,6 @@ class Baseline(ClockedSolver):
         self._last = None
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
-        refuse_terms(program, f"solver {self.name!r}")
         best, edit = None, None
         try:
             layout = self._load(program)
@@ -147,11 +153,6 @@ class Baseline(ClockedSolver):
             best = unanswered if best is None else best.followed_by(unanswered)
         assert best is not None and edit is not None
         return self._solution(program, best, edit, clock)
-
-    @property
-    def whole(self) -> bool:
-        """Whether it solves the integer program where requests want whole numbers, not its relaxation."""
-        return False
 
     @abstractmethod
     def _load(self, program: ContinualProgram) -> Layout:
@@ -194,7 +195,7 @@ class Baseline(ClockedSolver):
         if status in (Status.INFEASIBLE, Status.UNBOUNDED):
             x = None
             try:
-                status, ray = find_ray(program, status, clock, whole=self.whole)
+                status, ray = find_ray(program, status, clock, whole=Feature.INTEGRALITY in self.features)
                 if status is Status.NUMERICAL_ERROR:
                     reason = f"{reason}, but the program has an optimum"
             except Interrupted:

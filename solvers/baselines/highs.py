@@ -30,8 +30,10 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted, check_for
 from copter.solvers.base import Stopwatch
-from copter.solvers.baselines.baseline import Baseline, Layout, Outcome
+from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
+from copter.solvers.features import Feature
 from copter.solvers.highs_model import answer, check, engine, pass_model, run_until, set_option, status_of
+from copter.solvers.milp import read_answer
 from copter.solvers.settings import Setting, one_of, share_or_nothing, switch
 from copter.store.compiled import compile_program
 
@@ -110,9 +112,10 @@ class HighsRebuild(Baseline):
         self.mip_gap = mip_gap
 
     @property
-    def whole(self) -> bool:
-        """Whether it is branch and bound."""
-        return self.method == "milp"
+    def features(self) -> Feature:
+        """Whole numbers by branch and bound only."""
+        own = BASELINE | Feature.THREADS
+        return own | Feature.INTEGRALITY if self.method == "milp" else own
 
     _of_one_round = ("_compiled", "_highs")
 
@@ -126,7 +129,8 @@ class HighsRebuild(Baseline):
         self._compiled = compile_program(program)
         check_for(watch())  # HiGHS takes it in one piece
         self._highs = engine(self.threads, **self._options())
-        pass_model(self._highs, self._compiled, integral=self.method == "milp")
+        kinds = self._compiled.integrality.astype(np.int32) if self.method == "milp" else None
+        pass_model(self._highs, self._compiled, kinds)
         return Layout.of(program)
 
     def _options(self) -> dict[str, Any]:
@@ -172,9 +176,12 @@ class HighsRebuild(Baseline):
         x, dual = answer(highs, compiled.lower, compiled.upper)
         details = {"seconds": seconds}
         if self.method == "milp":
-            iterations = max(0, int(info.mip_node_count))
-            details |= {"mip_gap": float(info.mip_gap), "mip_bound": float(info.mip_dual_bound)}
-            if x is not None:
+            found = read_answer(highs, whole=bool(compiled.integrality.any()))
+            iterations = found.nodes
+            details |= {"mip_gap": found.gap, "mip_bound": found.bound}
+            if found.x is None:
+                x = None
+            elif x is not None:
                 x = np.where(compiled.integrality, np.rint(x), x)
                 dual = self._relaxation_dual(clock, left)
         else:

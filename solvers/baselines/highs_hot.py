@@ -30,11 +30,12 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, check_for
 from copter.clock import check as check_clock
-from copter.solution import Status
+from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.baselines.baseline import Baseline, Layout, Outcome
+from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
 from copter.solvers.baselines.highs import STRATEGIES, WIDE, fitting_strategy, simplex_options
 from copter.solvers.baselines.highs_start import first_basis
+from copter.solvers.features import Feature
 from copter.solvers.highs_model import answer, check, engine, pass_model, run_until, set_option, status_of
 from copter.solvers.settings import Setting, one_of, switch
 from copter.store.compiled import (
@@ -70,6 +71,7 @@ class HighsHot(Baseline):
         ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`.
     """
 
+    features = BASELINE | Feature.WARM_START | Feature.DIFFERENTIAL_EDITS | Feature.THREADS
     strategy = Setting(one_of("auto", *STRATEGIES))
     keep_basis = Setting(switch)
 
@@ -104,11 +106,11 @@ class HighsHot(Baseline):
         moved = bounded = False
         if model is not None and model.store is program.store:
             moved, bounded = model.push()
-            self._warm = (True, "basis kept") if self.keep_basis else (False, "basis cleared every round")
+            self._warm = Start(True, "basis kept") if self.keep_basis else ColdStart.SWITCHED_OFF.start()
         else:
             options = simplex_options(self.tolerance, "choose")
             model = HotModel(engine(self.threads, **options), program)
-            self._warm = False, "first round of this program"
+            self._warm = ColdStart.FIRST_ROUND.start()
         set_option(model.highs, "simplex_strategy", STRATEGIES[self._fitting(model, moved, bounded)])
         self._model = model
         return model.layout()
@@ -118,7 +120,7 @@ class HighsHot(Baseline):
         if self.strategy != "auto":
             return self.strategy
         n, bounds = int(model.size.sum()), model.row_bounds()
-        if not self._warm[0]:
+        if not self._warm.warm:
             return fitting_strategy(n, *bounds)
         if not moved:
             return "dual"
@@ -126,7 +128,7 @@ class HighsHot(Baseline):
 
     def _start(self, model: HotModel, clock: Clock) -> bool:
         """Give a large new model a basis near the optimum, if copter finds one in half of the time."""
-        if self._warm[0] or not self.keep_basis or int(model.size.sum()) < _START_FROM:
+        if self._warm.warm or not self.keep_basis or int(model.size.sum()) < _START_FROM:
             return False
         if clock.over(_START_SHARE * model.seconds):
             return False
@@ -143,17 +145,17 @@ class HighsHot(Baseline):
         assert model is not None
         highs, watch = model.highs, Stopwatch()
         started = self._start(model, clock)
-        warm = (False, f"{self._warm[1]}, from copter's basis") if started else self._warm
+        warm = ColdStart.FIRST_ROUND.start(", from copter's basis") if started else self._warm
         if not self.keep_basis:
             check(highs.clearSolver(), "clearing the solver")
         seconds = watch()
         seconds += run_until(highs, clock, reserve)
         status, reason = status_of(highs)
-        if status is Status.NUMERICAL_ERROR and (warm[0] or started):
+        if status is Status.NUMERICAL_ERROR and (warm.warm or started):
             # met once in 640 rounds of random edits
             check(highs.clearSolver(), "clearing the solver")
             seconds += run_until(highs, clock, reserve)
-            warm = False, f"the basis failed ({reason}): cleared"
+            warm = ColdStart.BASIS_FAILED.start(f" ({reason})")
             status, reason = status_of(highs)
         self._model = model
         x, dual = answer(highs, 0.0, model.upper())

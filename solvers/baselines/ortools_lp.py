@@ -17,22 +17,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.linear_solver.python.model_builder_helper import (
-    ModelBuilderHelper,
-    ModelSolverHelper,
-    SolveStatus,
-)
-from ortools.pdlp import solve_log_pb2, solvers_pb2
-from ortools.pdlp.python import pdlp
 
 from copter.clock import Clock, check_for
-from copter.solution import Status
+from copter.extras import extra
+from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.baselines.baseline import COLD, Baseline, Layout, Outcome
+from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, Layout, Outcome
+from copter.solvers.features import Feature
 from copter.solvers.native import run_apart
 from copter.solvers.settings import Setting, switch
 from copter.store.compiled import compile_program
 from copter.store.store import spread
+
+with extra("baselines"):
+    from ortools.linear_solver.python.model_builder_helper import (
+        ModelBuilderHelper,
+        ModelSolverHelper,
+        SolveStatus,
+    )
+    from ortools.pdlp import solve_log_pb2, solvers_pb2
+    from ortools.pdlp.python import pdlp
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -121,6 +125,7 @@ class Pdlp(Baseline):
         ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`.
     """
 
+    features = (BASELINE | Feature.WARM_START | Feature.THREADS) & ~Feature.CANCEL  # it keeps the GIL
     warm_start = Setting(switch)
 
     def __init__(self, name: str, *, warm_start: bool = True, **common: Any) -> None:
@@ -147,12 +152,12 @@ class Pdlp(Baseline):
         qp.variable_lower_bounds, qp.variable_upper_bounds = compiled.lower, compiled.upper
         self._begin, self._warm = None, COLD
         if not self.warm_start:
-            self._warm = False, "warm start is off"
+            self._warm = ColdStart.SWITCHED_OFF.start()
         elif self._memory is None or self._memory.program is not program:
-            self._warm = False, "first round of this program"
+            self._warm = (ColdStart.FIRST_ROUND if self._memory is None else ColdStart.OTHER_PROGRAM).start()
         else:
             self._begin = self._memory.recall(self._layout, compiled.sum_row, compiled.row_lower.size)
-            self._warm = True, "last round's columns and prices"
+            self._warm = Start(True, "last round's columns and prices")
         self._edit = watch()
         return self._layout
 

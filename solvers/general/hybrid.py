@@ -23,12 +23,13 @@ from copter.errors import SettingError
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.general_program import GeneralProgram, to_program
 from copter.solution import Solution, Status
-from copter.solvers.base import Solver, Stopwatch, make_solver
+from copter.solvers.base import Solver, Stopwatch
 from copter.solvers.general.handover import LEAST, Run, optimize, terms
 from copter.solvers.general.presolve import Presolved, Vertex
 from copter.solvers.general.proof import LPRay, Proof, falling, infeasible_ray, quietest, unbounded_ray
 from copter.solvers.proximal.solver import ProximalPoint
-from copter.solvers.settings import Check, share, time_limit
+from copter.solvers.registry import solver_entry
+from copter.solvers.settings import Check, setting_defaults, share, time_limit
 
 if TYPE_CHECKING:
     import highspy
@@ -127,8 +128,8 @@ def solve_lp(
     ----------
     lp : GeneralLP
     solver : str or Solver
-        ``"auto"`` for all parts; a name of :data:`~copter.solvers.base.SOLVERS`, or a solver, for that one
-        alone, which has its own tolerance and deadline if it is no name.
+        ``"auto"`` for all parts; a name of :data:`~copter.solvers.registry.SOLVERS`, or a solver, for that
+        one alone, which has its own tolerance and deadline if it is no name.
     tolerance : float
         Relative residuals and gap that an optimal answer is within; a solver's own if that is larger.
     deadline : float, optional
@@ -158,9 +159,9 @@ def solve_lp(
     """
     tolerance, deadline = _setting("tolerance", tolerance, share), _setting("deadline", deadline, time_limit)
     if isinstance(solver, str) and solver != AUTO:
-        solver = make_solver(solver, tolerance=tolerance, threads=threads)
-        if isinstance(solver, ProximalPoint):
-            solver.hand_over = False  # alone means alone
+        entry = solver_entry(solver, also=(AUTO,))
+        alone = {"hand_over": False} if "hand_over" in setting_defaults(entry.load()) else {}
+        solver = entry.make(tolerance=tolerance, threads=threads, **alone)
     solve = _Solve(checked(lp), solver, tolerance, deadline, polish, threads, highs_options or {})
     return solve.run(presolve)
 

@@ -23,6 +23,7 @@ from copter.solvers.general.scipy_arguments import (
 )
 from copter.solvers.general.scipy_options import MILP, highs_options
 from copter.solvers.highs_model import engine, run, status_of
+from copter.solvers.milp import read_answer
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
@@ -135,14 +136,13 @@ def branch_and_bound(
         return IntegerAnswer(Status.INFEASIBLE, f"the bounds of column {empty} leave no value")
     lp = checked(lp)
     highs = _run(lp, kinds, settings or {})
-    status, reason = status_of(highs)
+    found = read_answer(highs, whole=bool(kinds.any()))
+    status, reason, x = found.status, found.reason, found.x
     if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
         without = status_of(_run(replace(lp, c=np.zeros(lp.c.size)), kinds, settings or {}))[0]
         status = Status.UNBOUNDED if without is Status.OPTIMAL else without
-    info, solution = highs.getInfo(), highs.getSolution()
-    if status in (Status.INFEASIBLE, Status.UNBOUNDED) or not solution.value_valid:
+    if status in (Status.INFEASIBLE, Status.UNBOUNDED) or x is None:
         return IntegerAnswer(status, reason)
-    x = np.array(solution.col_value)
     why = _violation(lp, kinds, x)
     if why and status is not Status.OPTIMAL:
         return IntegerAnswer(status, reason)
@@ -151,8 +151,7 @@ def branch_and_bound(
     objective = float(lp.c @ x)
     if not kinds.any():  # simplex proved it
         return IntegerAnswer(status, reason, x, objective, objective, 0.0, 0)
-    nodes = max(0, int(info.mip_node_count))
-    return IntegerAnswer(status, reason, x, objective, float(info.mip_dual_bound), float(info.mip_gap), nodes)
+    return IntegerAnswer(status, reason, x, objective, found.bound, found.gap, found.nodes)
 
 
 def _run(lp: GeneralLP, kinds: NDArray[np.int32], settings: Mapping[str, Any]) -> highspy.Highs:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from copter.models.general_lp import GeneralLP
 from copter.models.highs_form import from_highs
 from copter.solution import Status
-from copter.solvers.highs_model import check, engine
+from copter.solvers.highs_model import check, engine, pass_model
 
 _CLAIMS = {
     highspy.HighsPresolveStatus.kInfeasible: Status.INFEASIBLE,
@@ -39,25 +39,7 @@ class Vertex:
 
 def pass_lp(highs: highspy.Highs, lp: GeneralLP, kinds: NDArray[np.int32] | None = None) -> None:
     """Give HiGHS the whole LP, all columns continuous or of the given kinds (its numbers, and scipy's)."""
-    m, n = lp.A.shape
-    status = highs.passModel(
-        n,
-        m,
-        lp.A.nnz,
-        int(highspy.MatrixFormat.kColwise),
-        int(highspy.ObjSense.kMinimize),
-        lp.offset,
-        lp.c,
-        lp.lower,
-        lp.upper,
-        lp.row_lower,
-        lp.row_upper,
-        lp.A.indptr.astype(np.int32),
-        lp.A.indices.astype(np.int32),
-        lp.A.data,
-        np.zeros(n, np.int32) if kinds is None else kinds,
-    )
-    check(status, "the model")
+    pass_model(highs, lp, kinds, lp.offset)
 
 
 class Presolved:

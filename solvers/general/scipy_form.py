@@ -149,8 +149,8 @@ def from_arrays(
 ) -> GeneralProgram:
     """A ContinualProgram from the arguments of scipy's ``linprog``, to be edited and solved every round.
 
-    Rows that are sums over blocks of columns, as ``sum_j x_j <= total`` of an allocation, become the totals of
-    requests (:mod:`copter.models.blocks`); every other row becomes a resource.
+    Rows that are sums over blocks of columns, as ``sum_j x_j <= total`` of an allocation, become the totals
+    of requests (:mod:`copter.models.blocks`); every other row becomes a resource.
 
     Parameters
     ----------

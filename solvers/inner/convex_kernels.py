@@ -1,4 +1,13 @@
-"""Kernels of the Newton method with convex terms: slopes of logarithms, and rank-one parts of the matrix.
+"""Kernels of solvers with convex terms: slopes at the answer of a request, and rank-one parts of a Hessian.
+
+A request with a term has to solve
+
+    min { p'x + phi(a'x) + |x - z|^2 / (2 sigma) : x in X_q }.
+
+With s = -phi'(a'x) at the answer it is that of a linear request, x(s) = Proj_X(z - sigma (p - s a)), and s is
+the root of the increasing function s + phi'(a'x(s)).  a'x(s) is piecewise linear with slope
+kappa = sigma a'P a, P as for a linear request; on a piece the root is a proximal point of phi, so a step goes
+there at once, and steps inside a bracket reach it after a few pieces.
 
 Terms are numbered as in their batch; ``block`` has the place of each in the working set ``w``, and ``first``
 where its columns begin in the arrays that hold columns of terms only.
@@ -11,6 +20,7 @@ import numpy as np
 from copter.kernels import kernel
 from copter.solvers.inner.newton_kernels import multiplier
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
+from copter.terms.phi import proximal, slope
 
 SLOPE_STEPS = 60
 SLOPE_CLOSE = 1e-13
@@ -61,40 +71,23 @@ def _response(v, push, image, upper, relation, total, begin, end, x):  # type: i
 
 
 @kernel
-def respond(v, push, image, upper, relation, total, first, todo, reach, square):  # type: ignore[no-untyped-def]
-    """Of x = Proj(v + push a), term by term: a'x, and the squared norm of P a for its free columns."""
-    x = np.empty(v.size)
-    for b in range(todo.size):
-        if todo[b]:
-            reach[b], square[b] = _response(
-                v, push[b], image, upper, relation[b], total[b], first[b], first[b + 1], x
-            )
-
-
-@kernel
-def _solve_log(v, sigma, image, upper, relation, total, begin, end, w, beta, scale, guess, x):  # type: ignore[no-untyped-def]
-    """Root s of s = w / (beta + a'x(s)), x(s) = Proj(v + sigma s a), from a guess; a'x there."""
-    if end == begin + 1 and w > 0.0 and relation != EXACTLY and image[begin] > 0.0:  # no sum row to share
+def _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, guess, x):  # type: ignore[no-untyped-def]
+    """Root s of s = -phi'(a'x(s)), x(s) = Proj(v + sigma s a), of term q from a guess; a'x there."""
+    if end == begin + 1 and relation != EXACTLY and image[begin] > 0.0:  # no sum row to share
         most, a = upper[begin] if relation == NO_TOTAL else min(upper[begin], total), image[begin]
-        far, gain = beta + a * v[begin], sigma * a * a * w
-        root = np.sqrt(far * far + 4.0 * gain)
-        far = 0.5 * (root + far) if far > 0.0 else 2.0 * gain / max(root - far, 1e-300)
-        at = a * min(max((far - beta) / a, 0.0), most)
-        return w / (far if at == far - beta else max(beta + at, 1e-300)), at
+        at = a * min(max(proximal(phi, q, a * v[begin], sigma * a * a) / a, 0.0), most)
+        return -slope(phi, q, at), at
     low, high, at = -np.inf, np.inf, 0.0
     for _ in range(SLOPE_STEPS):
         at, square = _response(v, sigma * guess, image, upper, relation, total, begin, end, x)
-        kappa = sigma * square
-        flat = w / max(beta + at, 1e-300)
+        kappa, flat = sigma * square, -slope(phi, q, at)
         if guess < flat:
             low = guess
         elif guess > flat:
             high = guess
         new = flat
-        if kappa > 0.0 and w > 0.0:  # by the proximal point of the logarithm, without cancellation
-            far = at - kappa * guess + beta
-            root = np.sqrt(far * far + 4.0 * kappa * w)
-            new = w / (0.5 * (root + far)) if far > 0.0 else (root - far) / (2.0 * kappa)
+        if kappa > 0.0:
+            new = -slope(phi, q, proximal(phi, q, at - kappa * guess, kappa))
         # far from the root the slope may be far too steep, or infinite
         reach = EXPANSION * max(abs(guess), scale)
         if high == np.inf:
@@ -117,32 +110,20 @@ def _solve_log(v, sigma, image, upper, relation, total, begin, end, w, beta, sca
 
 
 @kernel
-def solve_logs(v, sigma, image, upper, relation, total, first, own, weight, offset, scale, s, t):  # type: ignore[no-untyped-def]
-    """Roots s of s = weight / (offset + a'x(s)) for all logarithms, from guesses; a'x there."""
+def solve_slopes(phi, v, sigma, image, upper, relation, total, first, scale, s, t):  # type: ignore[no-untyped-def]
+    """Roots s of s = -phi'(a'x(s)) of all terms, from the guesses in ``s``; a'x there in ``t``."""
     x = np.empty(v.size)
-    for b in range(own.size):
-        if own[b]:
-            s[b], t[b] = _solve_log(
-                v,
-                sigma,
-                image,
-                upper,
-                relation[b],
-                total[b],
-                first[b],
-                first[b + 1],
-                weight[b],
-                offset[b],
-                scale[b],
-                s[b],
-                x,
-            )
+    for q in range(relation.size):
+        begin, end = first[q], first[q + 1]
+        s[q], t[q] = _solve_slope(
+            phi, q, v, sigma, image, upper, relation[q], total[q], begin, end, scale[q], s[q], x
+        )
 
 
 @kernel
-def step_to(v, sigma, image, upper, relation, total, begin, end, w, beta, scale, guess, x):  # type: ignore[no-untyped-def]
-    """Minimiser of |x - v|^2 / (2 sigma) - w log(beta + a'x) over X_q in ``x``; returns its slope s."""
-    s, _ = _solve_log(v, sigma, image, upper, relation, total, begin, end, w, beta, scale, guess, x)
+def step_to(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, guess, x):  # type: ignore[no-untyped-def]
+    """Minimiser of |x - v|^2 / (2 sigma) + phi(a'x) over X_q in ``x``; returns its slope s."""
+    s, _ = _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, guess, x)
     top, mass = -np.inf, 0.0
     for j in range(begin, end):
         x[j] = v[j] + (sigma * s * image[j] if image[j] > 0.0 else 0.0)

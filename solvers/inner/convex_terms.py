@@ -50,19 +50,10 @@ class WorkingTerms:
         self._curved[self.block] = True
         self._nowhere = np.zeros(working.column.size)
 
-    @property
-    def logs(self) -> bool:
-        """Whether all terms are logarithms that kernels know."""
-        return bool(self.batch.logs.own.all())
-
     def images(self, x: Floats) -> Floats:
         """a'x of every term."""
         result: Floats = np.add.reduceat(self.image * x[self.columns], self.start)
         return result
-
-    def value(self, x: Floats) -> float:
-        """Sum of all phi(a'x)."""
-        return float(np.sum(self.batch.value(self.images(x))))
 
     def tilted(self, slope: Floats) -> WorkingSet:
         """The working set with costs c + slope a: what it is with tangents in place of the terms."""

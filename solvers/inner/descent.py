@@ -24,20 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
+from copter.solvers.inner.elastic import costless, least_violation
+from copter.solvers.inner.tuning import DescentTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.store.store import AT_MOST, NO_TOTAL
 
-_EPOCHS = 100
-_EPOCHS_A_CALL = 20
 _PAIR_STEPS = 8
-_PENALTY = 1.0
-_PENALTY_GROWTH = 4.0
-_FIRST_GROWTH = 16.0
-_PENALTY_LIMIT = 1e4
-_ELASTIC_STEPS = 9
-_FAR = 1e6
-"""A row bound of more than this, in units of a typical request, says nothing of how large x is."""
-_SHRINK = 0.5
+"""Steps between pairs of columns of a request in one visit, at most; compiled, so not in the tuning."""
 
 
 class CoordinateDescent:
@@ -48,18 +41,22 @@ class CoordinateDescent:
     working : WorkingSet
     stop : callable
         Asked before every multiplier step whether to give up, for deadlines.
+    tuning : DescentTuning, optional
     """
 
-    def __init__(self, working: WorkingSet, stop: Callable[[], bool]) -> None:
+    def __init__(
+        self, working: WorkingSet, stop: Callable[[], bool], tuning: DescentTuning | None = None
+    ) -> None:
         self.working = working
+        self.tuning = tuning = tuning or DescentTuning()
         self.stop = stop
         column = np.repeat(np.arange(working.column.size), np.diff(working.pointer))
         norms = np.bincount(column, working.value**2)
         self._curvature = float(np.median(norms[norms > 0])) if norms.any() else 1.0
         # a step of x this long is one of the whole allocation's size
-        bounds = np.minimum(abs(np.concatenate((working.lower_row, working.upper_row))), _FAR)
-        self._reach = 1.0 + float(np.linalg.norm(bounds[bounds < _FAR]))
-        self._first = _PENALTY
+        bounds = np.minimum(abs(np.concatenate((working.lower_row, working.upper_row))), tuning.far)
+        self._reach = 1.0 + float(np.linalg.norm(bounds[bounds < tuning.far]))
+        self._first = tuning.penalty
         self._rows = RowTest(working)
         self._x: NDArray[np.float64] | None = None
 
@@ -67,9 +64,9 @@ class CoordinateDescent:
         self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
     ) -> InnerResult:
         """Meet rows to a share ``closeness`` of their sizes; at most ``limit`` multiplier steps."""
-        w = self.working
+        w, tuning = self.working, self.tuning
         tolerance = closeness * self._reach
-        most = _PENALTY_LIMIT / (sigma * self._curvature)
+        most = tuning.penalty_limit / (sigma * self._curvature)
         eta = self._first / sigma
         x = centre.copy() if self._x is None else self._x.copy()
         make_feasible(w, x)
@@ -82,13 +79,13 @@ class CoordinateDescent:
             if violation <= 1.0 and stationary:
                 self._x = x
                 return InnerResult(x, y, True, iteration)
-            if violation > _SHRINK * last and stationary:
-                eta = min(_PENALTY_GROWTH * eta, most)
+            if violation > tuning.enough * last and stationary:
+                eta = min(tuning.penalty_growth * eta, most)
             last = violation
             if abs(y).max(initial=0.0) > far or self.stop():  # prices run away where rows cannot be met
                 break
         self._x = x
-        self._first = min(_FIRST_GROWTH * self._first, _PENALTY_LIMIT / self._curvature)
+        self._first = min(tuning.first_growth * self._first, tuning.penalty_limit / self._curvature)
         return InnerResult(x, y, False, iteration)
 
     def _descend(
@@ -102,31 +99,32 @@ class CoordinateDescent:
         tolerance: float,
     ) -> bool:
         """Epochs on x and ``shifted`` until x is stationary, the limit is reached, or it is time to stop."""
-        for _ in range(_EPOCHS // _EPOCHS_A_CALL):
-            if descend(w, x, shifted, centre, sigma, eta, tolerance, _EPOCHS_A_CALL):
+        at_once = self.tuning.epochs_a_call
+        for _ in range(self.tuning.epochs // at_once):
+            if descend(w, x, shifted, centre, sigma, eta, tolerance, at_once):
                 return True
             if self.stop():
                 break
         return False
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
-        """(Scaled) prices proportional to the least violation of the rows that the columns can reach.
+        """Least violation of the rows (:func:`copter.solvers.inner.elastic.least_violation`).
 
-        At a minimiser x of dist(A x, [l, u])^2 / 2 over the boxes and sum rows, y = A x - Proj(A x) is a
-        Farkas ray if it is not 0: descent with zero costs, y = 0 and eta = 1, and a vanishing proximal term.
+        A step is descent with y = 0 and eta = 1.
         """
-        w = self.working._replace(cost=np.zeros_like(self.working.cost))
-        x, sigma, steps = centre.copy(), 1.0, 0
-        make_feasible(w, x)
-        while steps < min(_ELASTIC_STEPS, limit):
-            steps += 1
-            self._descend(w, x, row_activity(w, x), centre, sigma, 1.0, 1e-12)
-            centre = x.copy()
-            sigma *= 10.0
-            if self.stop():
-                break
-        activity: NDArray[np.float64] = row_activity(w, x)
-        return InnerResult(x, activity - np.clip(activity, w.lower_row, w.upper_row), False, steps)
+        w, tuning = costless(self.working), self.tuning.elastic
+        begin = centre.copy()
+        make_feasible(w, begin)
+
+        def step(
+            y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, limit: int
+        ) -> InnerResult:
+            x = centre.copy()
+            self._descend(w, x, row_activity(w, x), centre, sigma, 1.0, tuning.closeness)
+            activity: NDArray[np.float64] = row_activity(w, x)
+            return InnerResult(x, activity - np.clip(activity, w.lower_row, w.upper_row), False, 1)
+
+        return least_violation(step, begin, w.row_scale.size, limit, self.stop, tuning)
 
 
 def _complementarity(

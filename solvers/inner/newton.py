@@ -33,29 +33,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.parallel import chunk_bounds, dot, run_chunks
+from copter.solvers.inner.elastic import costless, least_violation
 from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times, project_blocks
+from copter.solvers.inner.sampling import Sampler
+from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
-from copter.solvers.proximal.sampling import Sampler
 from copter.store.store import NO_TOTAL
 
 Sample: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Blocks, and how many each stands for."""
 
-_DENSE_ROWS = 1000
-_HESSIAN_BLOCKS = 10_000
-"""A Hessian is summed over about so many blocks at first: of more, over a sample, another in each step."""
-_POOR_STEPS = 3
-"""After so many steps in a row that do not halve the gradient the sample doubles."""
 _GOLDEN = 0.6180339887498949
-ARMIJO = 1e-4
-CURVATURE = 0.8
-LINE_STEPS = 12
-RETRIES = 5
-LONGEST_STEP = 1e9
-_ELASTIC_STEPS, _ELASTIC_ITERATIONS = 12, 50
-_ELASTIC_CHANGE = 1e-10
-"""Violations that change by less, relatively, are the least: longer steps would only meet round-off."""
-DAMPING = (1e-12, 1e4)
+"""Multiples of the golden section spread evenly: so the samples of successive steps do."""
 
 
 @dataclass
@@ -79,8 +68,7 @@ class SemismoothNewton:
     stop : callable
         Asked before every step whether to give up, for deadlines.
     threads : int, optional
-    blocks : int
-        Blocks that the first Hessians are summed over.
+    tuning : NewtonTuning, optional
     """
 
     def __init__(
@@ -88,14 +76,15 @@ class SemismoothNewton:
         working: WorkingSet,
         stop: Callable[[], bool],
         threads: int | None = None,
-        blocks: int = _HESSIAN_BLOCKS,
+        tuning: NewtonTuning | None = None,
     ) -> None:
         self.working = working
         self.stop = stop
         self.threads = threads
-        self._damping = 1e-3
+        self.tuning = tuning or NewtonTuning()
+        self._damping = self.tuning.line.first_damping
         self._turn = self._poor = 0
-        self._blocks = blocks
+        self._blocks = self.tuning.hessian_blocks
         # totals in the set's units go with the root of the curvature
         self._weight = np.where(working.relation == NO_TOTAL, np.inf, working.total**2)
         self._sampler = Sampler(self._weight, self._blocks)
@@ -152,7 +141,7 @@ class SemismoothNewton:
             if left <= 1.0 or abs(here.y).max(initial=0.0) > far or self.stop():
                 return result(iteration)
             there = None
-            for _ in range(RETRIES):
+            for _ in range(self.tuning.line.retries):
                 there = self._search(here, self._direction(here, sigma), centre, sigma)
                 if there is not None:
                     break
@@ -171,30 +160,27 @@ class SemismoothNewton:
     def _judge(self, good: bool | np.bool_) -> None:
         """Take a larger sample for the Hessian where steps lead little further."""
         self._poor = 0 if good else self._poor + 1
-        if self._poor == _POOR_STEPS and self._blocks < self._weight.size:
+        if self._poor == self.tuning.poor_steps and self._blocks < self._weight.size:
             self._poor, self._blocks = 0, 2 * self._blocks
             self._sampler = Sampler(self._weight, self._blocks)
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
-        """(Scaled) prices proportional to the least violation of the rows that the columns can reach.
+        """Least violation of the rows (:func:`copter.solvers.inner.elastic.least_violation`).
 
-        At a minimiser x of dist(A x, [l, u])^2 / 2 over the boxes and sum rows, y = A x - Proj(A x) is a
-        Farkas ray if it is not 0.  Its dual is psi with zero costs less |y|^2 / 2.
+        Its dual is psi with zero costs less |y|^2 / 2.
         """
-        free = self.working._replace(cost=np.zeros_like(self.working.cost))
-        newton = SemismoothNewton(free, self.stop, self.threads)
+        tuning = self.tuning
+        newton = SemismoothNewton(costless(self.working), self.stop, self.threads, tuning)
         newton._elastic = 1.0
-        y, sigma, iterations, done = np.zeros(free.row_scale.size), 1.0, 0, False
-        for _ in range(_ELASTIC_STEPS):
-            most = min(_ELASTIC_ITERATIONS, limit - iterations)
-            result = newton.solve(y, centre, sigma, 1e-12 * (1.0 + float(np.linalg.norm(y))), most)
-            iterations += max(1, result.iterations)
-            done = float(np.linalg.norm(result.y - y)) <= _ELASTIC_CHANGE * float(np.linalg.norm(y))
-            y, centre = result.y, result.x
-            sigma *= 10.0
-            if done or iterations >= limit or self.stop():
-                break
-        return InnerResult(centre, y, done, iterations)
+
+        def step(
+            y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, limit: int
+        ) -> InnerResult:
+            closeness = tuning.elastic.closeness * (1.0 + float(np.linalg.norm(y)))
+            return newton.solve(y, centre, sigma, closeness, min(tuning.elastic_iterations, limit))
+
+        rows = self.working.row_scale.size
+        return least_violation(step, centre, rows, limit, self.stop, tuning.elastic)
 
     def _direction(self, here: Point, sigma: float) -> NDArray[np.float64]:
         """Newton step; prices that would cross their kink go right to it, the others know of that."""
@@ -207,7 +193,7 @@ class SemismoothNewton:
         step = np.where(crossing, -here.y, 0.0)
         mask = ((here.gradient != 0) | (here.y != 0)) & ~crossing
         active = np.flatnonzero(mask | crossing)
-        if active.size <= _DENSE_ROWS:
+        if active.size <= self.tuning.systems.dense_rows:
             index = np.full(here.y.size, -1)
             index[active] = np.arange(active.size)
             hessian = self._hessian(here, sigma, index, active, sample)
@@ -252,11 +238,13 @@ class SemismoothNewton:
         damping: float,
     ) -> NDArray[np.float64]:
         residual = np.where(mask, right, 0.0)
-        goal = min(0.1, float(np.linalg.norm(residual))) * float(np.linalg.norm(residual))
+        goal = min(self.tuning.systems.cg_closeness, float(np.linalg.norm(residual))) * float(
+            np.linalg.norm(residual)
+        )
         step = np.zeros(residual.size)
         scaled = residual / diagonal
         search, product = scaled.copy(), dot(residual, scaled)
-        for _ in range(500):
+        for _ in range(self.tuning.systems.cg_steps):
             curved = self._hessian_times(here, sigma, search) + damping * search
             curved[~mask] = 0.0
             curvature = dot(search, curved)
@@ -276,13 +264,14 @@ class SemismoothNewton:
         self, here: Point, step: NDArray[np.float64], centre: NDArray[np.float64], sigma: float
     ) -> Point | None:
         """A point along the (kinked) ray that is higher and not too steep; None if there is none."""
+        line = self.tuning.line
         slope = dot(here.gradient, step)
         # psi is a difference: x'x / 2 - x'v against z'z / 2, over sigma
         noise = 1e-14 * (1.0 + abs(here.value) + 0.5 * dot(centre, centre) / sigma)
         steepness = dot(here.gradient, here.gradient)
         length, low, high = 1.0, 0.0, np.inf
         best: Point | None = None
-        for _ in range(LINE_STEPS):
+        for _ in range(line.steps):
             y = here.y + length * step
             crossed = self._kinked & (((here.y > 0) & (y < 0)) | ((here.y < 0) & (y > 0)))
             y[crossed] = 0.0
@@ -291,7 +280,7 @@ class SemismoothNewton:
             y[blocked] = 0.0
             there = self.evaluate(y, centre, sigma)
             risen = there.value - here.value
-            enough = risen >= ARMIJO * dot(here.gradient, y - here.y) - noise
+            enough = risen >= line.armijo * dot(here.gradient, y - here.y) - noise
             # at the noise floor of the values only the gradient tells
             enough |= risen >= -100.0 * noise and dot(there.gradient, there.gradient) <= 0.5 * steepness
             if not enough:
@@ -299,15 +288,15 @@ class SemismoothNewton:
             else:
                 if best is None or there.value > best.value:
                     best = there
-                if dot(there.gradient, step) <= CURVATURE * slope:
+                if dot(there.gradient, step) <= line.curvature * slope:
                     break
                 low = length
-            if high == np.inf and length > LONGEST_STEP:
+            if high == np.inf and length > line.longest:
                 break
-            length = 0.5 * (low + high) if high < np.inf else 4.0 * length
+            length = 0.5 * (low + high) if high < np.inf else line.growth * length
         if best is None:
-            self._damping = min(DAMPING[1], 100.0 * self._damping)
+            self._damping = min(line.most_damping, line.damping_jump * self._damping)
             return None
-        self._damping *= 0.25 if high == np.inf else 4.0
-        self._damping = min(DAMPING[1], max(DAMPING[0], self._damping))
+        self._damping *= 1.0 / line.damping_change if high == np.inf else line.damping_change
+        self._damping = min(line.most_damping, max(line.least_damping, self._damping))
         return best

@@ -15,49 +15,48 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.parallel import dot
-from copter.proof.measure import components, medians
+from copter.proof.magnitudes import components, geometric_means, medians
 from copter.store.store import EXACTLY
 
-_MEAN_PASSES, _RUIZ_PASSES = 4, 8
 _SAME_COST = 1e-14
 """Costs of a request that differ by no more than this share of them are equal but for rounding."""
 
 
-@kernel
-def weights(pointer, row, value, first, total, decided, summed, m):  # type: ignore[no-untyped-def]
+def weights(
+    pointer: NDArray[np.int64],
+    row: NDArray[np.uint32],
+    value: NDArray[np.float64],
+    first: NDArray[np.int64],
+    total: NDArray[np.float64],
+    decided: NDArray[np.bool_],
+    summed: NDArray[np.bool_],
+    m: int,
+    passes: int,
+) -> NDArray[np.float64]:
     """How much of its rows each column uses compared with others, by geometric means: in no unit.
 
     The columns of a sum row have the same weight, at values of its total; where all requests have the same
     unit that is the total, up to a factor.  Columns that no sum row ties have one each, at values of 1.
+
+    Parameters
+    ----------
+    pointer, row, value : compressed columns
+    first : (blocks + 1,) starts of the blocks' columns
+    total, decided, summed : (blocks,) arrays
+        Totals; whether a block's sum row leaves no choice, and whether it has one.
+    m : int
+        Rows.
+    passes : int
     """
-    size = np.zeros(value.size)  # logarithms of entries
-    for b in range(total.size):
-        for k in range(pointer[first[b]], pointer[first[b + 1]]):
-            if value[k] != 0.0:
-                size[k] = np.log(abs(value[k]) * (total[b] if summed[b] else 1.0))
-    weight = np.zeros(pointer.size - 1)
-    for _ in range(_MEAN_PASSES):
-        mean, count = np.zeros(m), np.zeros(m)
-        for b in range(total.size):
-            if not decided[b]:
-                for j in range(first[b], first[b + 1]):
-                    for k in range(pointer[j], pointer[j + 1]):
-                        if value[k] != 0.0:
-                            mean[row[k]] += size[k] - weight[j]
-                            count[row[k]] += 1.0
-        for r in range(m):
-            mean[r] /= max(1.0, count[r])
-        for b in range(total.size):
-            along, entries, begin = 0.0, 0, first[b]
-            for j in range(first[b], first[b + 1]):
-                for k in range(pointer[j], pointer[j + 1]):
-                    if value[k] != 0.0 and count[row[k]] > 0.0:
-                        along += size[k] - mean[row[k]]
-                        entries += 1
-                if not summed[b] or j + 1 == first[b + 1]:
-                    weight[begin : j + 1] = along / max(1, entries)
-                    along, entries, begin = 0.0, 0, j + 1
-    return np.exp(weight)
+    sizes = np.diff(first)
+    block = np.repeat(np.arange(sizes.size), sizes)
+    begins = ~summed[block]
+    begins[first[:-1]] = True
+    group = np.cumsum(begins) - 1
+    starts = np.append(np.flatnonzero(begins), block.size)
+    scaled = value * np.repeat(np.where(summed, total, 1.0)[block], np.diff(pointer))
+    _, own = geometric_means(pointer, row, scaled, starts, ~decided[block[starts[:-1]]], m, passes)
+    return np.asarray(np.exp(own)[group], np.float64)
 
 
 def typical(weights: NDArray[np.float64]) -> float:
@@ -129,23 +128,24 @@ def scales(
     single: NDArray[np.bool_],
     unit: NDArray[np.float64],
     m: int,
+    passes: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Factors that give rows unit norm, and before that even out the columns that no sum row ties (Ruiz)."""
     row_scale, column_scale = np.ones(m), unit.copy()
     size = abs(value) * np.repeat(unit, np.diff(pointer))
     if single.any() and size.size:
-        _even_out(pointer, row, size, single, row_scale, column_scale)
+        _even_out(pointer, row, size, single, row_scale, column_scale, passes)
     row_scale *= _inverse_root(np.asarray(np.bincount(row, size * size, m), np.float64))
     return row_scale, column_scale
 
 
 @kernel
-def _even_out(pointer, row, size, single, row_scale, column_scale):  # type: ignore[no-untyped-def]
+def _even_out(pointer, row, size, single, row_scale, column_scale, passes):  # type: ignore[no-untyped-def]
     """Ruiz' passes: scales entries (in place), rows and columns by the roots of their largest entries.
 
     Before that rows alone, by their largest entries: from then on no unit of a row matters.
     """
-    for turn in range(_RUIZ_PASSES + 1):
+    for turn in range(passes + 1):
         largest = np.zeros(row_scale.size)
         for k in range(size.size):
             largest[row[k]] = max(largest[row[k]], size[k])

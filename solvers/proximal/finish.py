@@ -9,123 +9,194 @@ added by the next pass.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Interrupted
 from copter.errors import SolverError
+from copter.models.general_lp import GeneralLP
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Status
-from copter.solvers.inner.working_set import WorkingSet
-from copter.solvers.proximal.steps import Budget, StepsResult
+from copter.solvers.proximal.steps import StepsResult
 from copter.store.store import EXACTLY, NO_TOTAL
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
+    from copter.solvers.inner.working_set import WorkingSet
+    from copter.solvers.proximal.budget import Budget
+    from copter.solvers.proximal.tuning import HandOverTuning
 
-_TOLERANCE = 1e-10
-"""The least that HiGHS takes: rows are judged in their own scale, which may be much less than 1."""
-_LEAST = 1e-12
-WAYS: tuple[dict[str, str | int], ...] = (
-    {"solver": "simplex", "presolve": "choose", "simplex_strategy": 1},
-    {"solver": "simplex", "presolve": "choose", "simplex_strategy": 1},
+log = logging.getLogger("copter")
+
+_DUAL_SIMPLEX: dict[str, str | int] = {"solver": "simplex", "presolve": "choose", "simplex_strategy": 1}
+_WAYS: tuple[dict[str, str | int], ...] = (
+    _DUAL_SIMPLEX,
+    _DUAL_SIMPLEX,
     {"solver": "simplex", "presolve": "off", "simplex_strategy": 4},
     {"solver": "ipm", "presolve": "choose"},
 )
 """Options of one attempt after another: dual simplex, then primal without presolve, then interior point."""
 
 
-def finish(
-    program: ContinualProgram, working: WorkingSet, budget: Budget, attempt: int, size: float
-) -> StepsResult | None:
-    """Optimum, least violation or ray of a working set by HiGHS; None if that has no answer in time.
+class HandOver:
+    """The attempts of one solve to have HiGHS finish its working sets.
 
-    Each ``attempt`` goes another way.  In every second one the ``size`` of the objective is the unit of cost:
-    reduced costs then hold relative to it.
+    Parameters
+    ----------
+    program : ContinualProgram
+    budget : Budget
+    tuning : HandOverTuning
+    allowed : bool
+        Whether there are to be any.
+
+    Attributes
+    ----------
+    successes : int
+        How often HiGHS had an answer.
     """
-    import highspy  # only programs that stall pay for it
-    from scipy.sparse import csc_array, vstack
 
-    from copter.solvers.highs_model import engine, run_until, status_of
+    def __init__(
+        self, program: ContinualProgram, budget: Budget, tuning: HandOverTuning, allowed: bool
+    ) -> None:
+        self.program, self.budget, self.tuning = program, budget, tuning
+        self.successes = 0
+        self._attempts = 0
+        self._allowed = allowed and not program.store.terms
 
-    blocks, n = working.slot.size, working.column.size
-    summed = (working.relation != NO_TOTAL) & (working.total > 0)
-    closed = (working.relation != NO_TOTAL) & (working.total <= 0)
-    unit = np.where(summed, working.total, 1.0)[working.block]  # sum rows of 1
-    upper = np.where(closed[working.block], 0.0, working.upper / unit)
-    shape = (working.lower_row.size, n)
-    matrix = csc_array((working.value, working.row.astype(np.int32), working.pointer), shape=shape)
-    sums = csc_array(
-        (np.ones(n), working.block.astype(np.int32), np.arange(n + 1)), shape=(blocks, n)
-    ).tocsr()[summed]
-    sharp = _sharper(working.lower_row, working.upper_row)
-    both = vstack([matrix.multiply(unit).multiply(sharp[:, None]), sums]).tocsc()
-    low = np.where(working.relation == EXACTLY, 1.0, -np.inf)[summed]
-    way, factor = WAYS[attempt % len(WAYS)], 1.0
-    if attempt % 2 and size > 0:
-        factor = 2.0 ** np.round(np.log2(np.clip(working.cost_scale / size, 1e-9, 1e9)))
-    highs = engine(
-        budget.threads,
-        **way,
-        primal_feasibility_tolerance=_TOLERANCE,
-        dual_feasibility_tolerance=_TOLERANCE,
-        simplex_iteration_limit=max(1, 50 * (n + shape[0] + blocks)),
-    )
-    highs.passModel(
-        n,
-        both.shape[0],
-        both.nnz,
-        int(highspy.MatrixFormat.kColwise),
-        int(highspy.ObjSense.kMinimize),
-        0.0,
-        working.cost * unit * factor,
-        np.zeros(n),
-        upper,
-        np.concatenate((working.lower_row * sharp, low)),
-        np.concatenate((working.upper_row * sharp, np.ones(low.size))),
-        both.indptr,
-        both.indices,
-        both.data,
-        np.zeros(n, np.int32),
-    )
-    try:
-        run_until(highs, budget.clock, budget.reserve)
-        status = status_of(highs)[0]
-        if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # presolve shows no rays
-            for name, value in WAYS[0].items():
-                highs.setOptionValue(name, value)
-            highs.setOptionValue("presolve", "off")
-            run_until(highs, budget.clock, budget.reserve)
+    def finish(self, working: WorkingSet, idle: int, size: float) -> StepsResult | None:
+        """What HiGHS makes of a set on which steps stall; None if they do not, or it has no answer.
+
+        Parameters
+        ----------
+        working : WorkingSet
+        idle : int
+            Passes in a row that brought no progress.
+        size : float
+            Of the objective.
+        """
+        stalled = idle >= self.tuning.idle_rounds or 2 * self.budget.iterations > self.budget.iteration_limit
+        if not (self._allowed and stalled and working.column.size <= self.tuning.columns):
+            return None
+        for _ in _WAYS:
+            result = self._attempt(working, size)
+            self._attempts += 1
+            log.debug("    handed over to HiGHS: %s", "no answer" if result is None else "an answer")
+            if result is not None or self.budget.late():
+                break
+        self.successes += result is not None
+        self._allowed = result is not None and self.successes < self.tuning.most
+        return result
+
+    def _attempt(self, working: WorkingSet, size: float) -> StepsResult | None:
+        """Optimum, least violation or ray of a set; None if HiGHS has no answer in time.
+
+        Each attempt goes another way.  In every second one the ``size`` of the objective is the unit of cost:
+        reduced costs then hold relative to it.
+        """
+        from copter.solvers.general.presolve import pass_lp  # only programs that stall pay for HiGHS
+        from copter.solvers.highs_model import engine, run_until, status_of
+
+        factor = 1.0
+        if self._attempts % 2 and size > 0:
+            factor = 2.0 ** np.round(np.log2(np.clip(working.cost_scale / size, 1e-9, 1e9)))
+        model = _Model.of(working, factor, self.tuning.least_row)
+        highs = engine(
+            self.budget.threads,
+            **_WAYS[self._attempts % len(_WAYS)],
+            primal_feasibility_tolerance=self.tuning.tolerance,
+            dual_feasibility_tolerance=self.tuning.tolerance,
+            simplex_iteration_limit=max(1, self.tuning.pivots * (sum(model.lp.A.shape))),
+        )
+        try:
+            pass_lp(highs, model.lp)
+            run_until(highs, self.budget.clock, self.budget.reserve)
             status = status_of(highs)[0]
-    except (Interrupted, SolverError):  # HiGHS gives up on what is too badly scaled for it
-        return None
-    budget.iterations += 1
-    rows, x, y = shape[0], np.zeros(n), np.zeros(shape[0])
-    ray = violation = None
-    if status is Status.INFEASIBLE:
-        _, found, multipliers = highs.getDualRay()
-        if not found:
+            if status in (Status.INFEASIBLE, Status.UNBOUNDED):  # presolve shows no rays
+                for name, value in (_DUAL_SIMPLEX | {"presolve": "off"}).items():
+                    highs.setOptionValue(name, value)
+                run_until(highs, self.budget.clock, self.budget.reserve)
+                status = status_of(highs)[0]
+        except (Interrupted, SolverError):  # HiGHS gives up on what is too badly scaled for it
             return None
-        violation = -np.asarray(multipliers)[:rows] * sharp * working.row_scale
-        ray = farkas_ray(program, violation, budget.threads)
-    elif status is Status.UNBOUNDED:
-        _, found, direction = highs.getPrimalRay()
-        ray = primal_ray(program, working.sparse(np.asarray(direction) * unit)) if found else None
-        if ray is None:
+        self.budget.iterations += 1
+        return self._result(highs, status, working, model)
+
+    def _result(self, highs: Any, status: Status, working: WorkingSet, model: _Model) -> StepsResult | None:
+        """The answer of a run in the units of the program; None if it has none that is of use."""
+        x, y = np.zeros(model.unit.size), np.zeros(model.sharp.size)
+        ray = violation = None
+        if status is Status.INFEASIBLE:
+            _, found, multipliers = highs.getDualRay()
+            if not found:
+                return None
+            violation = -np.asarray(multipliers)[: y.size] * model.sharp * working.row_scale
+            ray = farkas_ray(self.program, violation, self.budget.threads)
+        elif status is Status.UNBOUNDED:
+            _, found, direction = highs.getPrimalRay()
+            if found:
+                ray = primal_ray(self.program, working.sparse(np.asarray(direction) * model.unit))
+            if ray is None:
+                return None
+        elif status is Status.OPTIMAL:
+            solution = highs.getSolution()
+            x = np.clip(solution.col_value, 0.0, model.lp.upper) * model.unit
+            y = -np.array(solution.row_dual)[: y.size] * model.sharp / model.factor
+        else:
             return None
-    elif status is Status.OPTIMAL:
-        solution = highs.getSolution()
-        x = np.clip(solution.col_value, 0.0, upper) * unit
-        y = -np.array(solution.row_dual)[:rows] * sharp / factor
-    else:
-        return None
-    return StepsResult(working.sparse(x), working.prices(y), 0.0, ray, violation)
+        return StepsResult(working.sparse(x), working.prices(y), 0.0, ray, violation)
 
 
-def _sharper(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+class _Model(NamedTuple):
+    """A working set as HiGHS takes it: rows of the program, then sum rows of 1.
+
+    Attributes
+    ----------
+    lp : GeneralLP
+    unit : (columns,) what a value of 1 is in the set
+    sharp : (program's rows,) factors on these rows
+    factor : on costs
+    """
+
+    lp: GeneralLP
+    unit: NDArray[np.float64]
+    sharp: NDArray[np.float64]
+    factor: float
+
+    @classmethod
+    def of(cls, working: WorkingSet, factor: float, least: float) -> _Model:
+        """The model of a set."""
+        from scipy.sparse import csc_array, vstack
+
+        blocks, n = working.slot.size, working.column.size
+        summed = (working.relation != NO_TOTAL) & (working.total > 0)
+        closed = (working.relation != NO_TOTAL) & (working.total <= 0)
+        unit = np.where(summed, working.total, 1.0)[working.block]
+        matrix = csc_array(
+            (working.value, working.row.astype(np.int32), working.pointer), shape=(working.lower_row.size, n)
+        )
+        sums = csc_array(
+            (np.ones(n), working.block.astype(np.int32), np.arange(n + 1)), shape=(blocks, n)
+        ).tocsr()[summed]
+        sharp = _sharper(working.lower_row, working.upper_row, least)
+        low = np.where(working.relation == EXACTLY, 1.0, -np.inf)[summed]
+        lp = GeneralLP(
+            c=working.cost * unit * factor,
+            A=vstack([matrix.multiply(unit).multiply(sharp[:, None]), sums]).tocsc(),
+            row_lower=np.concatenate((working.lower_row * sharp, low)),
+            row_upper=np.concatenate((working.upper_row * sharp, np.ones(low.size))),
+            lower=np.zeros(n),
+            upper=np.where(closed[working.block], 0.0, working.upper / unit),
+            offset=0.0,
+            integral=np.zeros(n, np.bool_),
+        )
+        return cls(lp, unit, sharp, factor)
+
+
+def _sharper(lower: NDArray[np.float64], upper: NDArray[np.float64], least: float) -> NDArray[np.float64]:
     """Factors that bring rows with small bounds to 1, where the tolerance of HiGHS means what it says."""
     low, high = (np.where(np.isfinite(each) & (each != 0), abs(each), np.inf) for each in (lower, upper))
-    size = np.clip(np.minimum(low, high), _LEAST, 1.0)
+    size = np.clip(np.minimum(low, high), least, 1.0)
     return np.asarray(2.0 ** -np.round(np.log2(size)), np.float64)

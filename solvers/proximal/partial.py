@@ -25,27 +25,20 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
-from copter.proof.pricing import Pricing
-from copter.solvers.inner.working_set import Held, gather, union
-from copter.solvers.proximal.steps import Budget, run_steps
+from copter.solvers.inner.gather import Held, gather, union
+from copter.solvers.proximal.steps import Aim, run_steps
 from copter.store.allocation import SparseX, merged, row_activity
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
+from copter.store.store import EXACTLY, NO_TOTAL
 from copter.store.view import view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
+    from copter.solvers.proximal.answer import Answer
+    from copter.solvers.proximal.budget import Budget
+    from copter.solvers.proximal.tuning import ProximalTuning
 
-_PATIENCE, _MORE_PATIENCE = 5.0, 8.0
-_LEAST_NEED = 0.01
-"""Share of the requests of a row with a price that may move even if the row lacks nothing."""
-_NEAR = 0.15
-"""A row is near its bound if less than this share of it is left."""
-_IGNORED = 0.2
-_MOST = 0.5
-_SHORT = 1e-2
-_ROW_PASSES = 4
-_FIRST_SIGMA = 20.0
-_GOAL_SHARE = 0.3
+_PLACED = 1e-9
+"""A request with sum(x) == total that is short of, or over, its total by a larger share of it must move."""
 
 
 class Moved(NamedTuple):
@@ -63,51 +56,53 @@ class PartialSteps:
     ----------
     program : ContinualProgram
     budget : Budget
+    tuning : ProximalTuning
     """
 
-    def __init__(self, program: ContinualProgram, budget: Budget) -> None:
+    def __init__(self, program: ContinualProgram, budget: Budget, tuning: ProximalTuning) -> None:
         self.program, self.store, self.budget = program, program.store, budget
-        self._patience = _PATIENCE
+        self._all_tuning, self.tuning = tuning, tuning.partial
+        self._patience = self.tuning.patience
         self._last_y = np.zeros(self.store.rows.size)
         self._moves = np.zeros(self.store.requests.size, np.bool_)
-        self._needed = _needed(view_of(self.store), self.store.rows.size)
+        view, rows = view_of(self.store), self.store.rows.size
+        self._needed = _needed(view, rows)
+        self._chunks = bounds = chunk_bounds(view.n_columns)
+        parts = run_chunks(
+            lambda k: _reach(view, rows, bounds[k], bounds[k + 1]), bounds.size - 1, budget.threads
+        )
+        self._reach = np.sum(parts, axis=0)
 
-    def step(self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, size: float) -> Moved | None:
-        """One step from (x, y) with a pass at y; None if this leads no further.
+    def step(self, now: Answer) -> Moved | None:
+        """One step from an answer; None if this leads no further.
 
-        ``size`` is what the gap is relative to.  It leads no further if most requests would have to move, if
-        none moves that did not before, or if a ray shows that there is no optimum.
+        That is if most requests would have to move, if none moves that did not before, or if a ray shows that
+        there is no optimum.
         """
+        x, y, pricing, measures = now.x, now.y, now.pricing, now.measures
         budget, store, moves = self.budget, self.store, self._moves
         before = np.count_nonzero(moves)
-        activity, weight = self._choose(x, y, pricing, size)
-        self._patience *= _MORE_PATIENCE
-        if not before < np.count_nonzero(moves) <= _MOST * len(self.program):
+        self._choose(now)
+        self._patience *= self.tuning.more_patience
+        if not before < np.count_nonzero(moves) <= self.tuning.most * len(self.program):
             return None
         among, own = moves[pricing.slot], moves[x.slot]
         moved, kept = x.where(own), x.where(~own)
         slot, column = union(pricing.slot[among], pricing.column[among], moved.slot, moved.column)
         usage = row_activity(store, kept, threads=budget.threads)
-        seen = (self._room(activity, weight) < _NEAR) | (y != 0) | self._needed
-        for _ in range(_ROW_PASSES):
-            working = gather(store, slot, column, Held(usage, seen))
-            steps = run_steps(
-                self.program,
-                working,
-                "newton",
-                budget,
-                moved,
-                y,
-                first=_FIRST_SIGMA,
-                goal=_GOAL_SHARE * budget.tolerance,
-            )
+        near = self.tuning.near
+        seen = (self._room(measures.activity, measures.weight) < near) | (y != 0) | self._needed
+        aim = Aim(self._all_tuning.goal_share * budget.tolerance, self.tuning.first_sigma)
+        for _ in range(self.tuning.row_passes):
+            working = gather(store, slot, column, Held(usage, seen), tuning=self._all_tuning.working_set)
+            steps = run_steps(self.program, working, "newton", budget, moved, y, aim, self._all_tuning)
             if steps.ray is not None:
                 return None
             moved, y = steps.x, steps.y
-            room = self._room(usage + row_activity(store, moved, threads=budget.threads), weight)
+            room = self._room(usage + row_activity(store, moved, threads=budget.threads), measures.weight)
             if budget.late() or not (~seen & (room < -budget.tolerance)).any():
                 break
-            seen |= room < _NEAR
+            seen |= room < near
         self._last_y = y
         return Moved(merged(kept, moved), y, slot.size)
 
@@ -122,27 +117,30 @@ class PartialSteps:
             room[bounded] = np.minimum(room[bounded], left[bounded] / size)
         return room
 
-    def _choose(
-        self, x: SparseX, y: NDArray[np.float64], pricing: Pricing, size: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Let more requests move; returns A x and |A| |x|."""
-        store, budget = self.store, self.budget
-        view, rows = view_of(store), store.rows
-        first = np.concatenate(([0], np.cumsum(np.bincount(x.slot, minlength=view.n_columns.size))))
-        bounds = chunk_bounds(view.n_columns)
-        loss = np.zeros(view.n_columns.size)
-        parts = run_chunks(
-            lambda k: _losses(
-                view, y, pricing.marginal, first, x.column, x.value, bounds[k], bounds[k + 1], loss
-            ),
+    def _choose(self, now: Answer) -> None:
+        """Let more requests move."""
+        need, loss = self._need(now), self._losses(now)
+        limit = _threshold(loss, self.tuning.ignored * self.budget.tolerance * now.certificate.size)
+        view, salt, moves, bounds = view_of(self.store), self.store.clock, self._moves, self._chunks
+        run_chunks(
+            lambda k: _mark(view, need, loss, limit, salt, bounds[k], bounds[k + 1], moves),
             bounds.size - 1,
-            budget.threads,
+            self.budget.threads,
         )
-        activity, weight, reach = np.zeros(y.size), np.zeros(y.size), np.zeros(y.size)
-        for part in parts:
-            activity += part[0]
-            weight += part[1]
-            reach += part[2]
+
+    def _losses(self, now: Answer) -> NDArray[np.float64]:
+        """Losses of the requests; infinite for those that must move, whatever that costs."""
+        table, x = self.store.requests, now.x
+        relation, total = table.relation[: table.size], table.total[: table.size]
+        placed = np.bincount(x.slot, x.value, table.size)
+        short = (relation == EXACTLY) & (abs(total - placed) > _PLACED * total)
+        # of boxes: their columns are independent, and the marginal price of the request says nothing
+        return np.where(short | (relation == NO_TOTAL), np.inf, now.measures.loss)
+
+    def _need(self, now: Answer) -> NDArray[np.float64]:
+        """Share of the requests of each row that are to move, to make up for what it lacks."""
+        rows, y, tuning = self.store.rows, now.y, self.tuning
+        activity, weight = now.measures.activity, now.measures.weight
         lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
         # what a row is worth, in units of cost: prices of rows in different units do not compare
         extent = np.maximum(np.minimum(abs(upper), abs(lower)), weight)
@@ -151,24 +149,16 @@ class PartialSteps:
         priced = worth > 1e-9 * worth.max(initial=0.0)
         lack = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
         lack = np.where(priced, abs(np.where(y > 0, upper, lower) - activity), lack)
-        movable = np.where((activity > upper) | (activity < lower), weight, reach)
+        movable = np.where((activity > upper) | (activity < lower), weight, self._reach)
         lack = np.minimum(lack, 1e100)
         need = self._patience * lack / np.maximum(movable, np.maximum(1e-9 * lack, 1e-100))
-        need = np.maximum(need, np.where(priced, self._patience * _LEAST_NEED, 0.0))
+        need = np.maximum(need, np.where(priced, self._patience * tuning.least_need, 0.0))
         # rows that were short for what moved, but are not for all: others should make room on them
         top = last_worth.max(initial=0.0)
-        blocking = (last_worth > _SHORT * top) & (worth <= _SHORT * top)
+        blocking = (last_worth > tuning.short * top) & (worth <= tuning.short * top)
         missing = extent * (float((abs(y) * lack)[priced].sum()) / top if top else 0.0)
         room = np.minimum(1.0, self._patience * missing / np.maximum(weight, missing + 1e-300))
-        need = np.where(blocking, np.maximum(need, room), need)
-        limit = _threshold(loss, _IGNORED * budget.tolerance * size)
-        salt, moves = store.clock, self._moves
-        run_chunks(
-            lambda k: _choose(view, need, loss, limit, salt, bounds[k], bounds[k + 1], moves),
-            bounds.size - 1,
-            budget.threads,
-        )
-        return activity, weight
+        return np.where(blocking, np.maximum(need, room), need)
 
 
 def _threshold(loss: NDArray[np.float64], ignored: float) -> float:
@@ -179,39 +169,18 @@ def _threshold(loss: NDArray[np.float64], ignored: float) -> float:
 
 
 @kernel
-def _losses(view, y, marginal, first, column, value, begin, end, loss):  # type: ignore[no-untyped-def]
-    """Loss of requests [begin, end); A x and |A| |x| of their allocation."""
-    activity, weight, reach = np.zeros(y.size), np.zeros(y.size), np.zeros(y.size)
+def _reach(view, rows, begin, end):  # type: ignore[no-untyped-def]
+    """What could flow through each row: all columns of the requests [begin, end) at their totals."""
+    reach = np.zeros(rows)
     for q in range(begin, end):
         n = view.n_columns[q]
-        if n == 0:
+        if n == 0 or view.relation[q] == NO_TOTAL:
             continue
-        usage, start = view.usage[q], view.cost_start[q]
+        usage = view.usage[q]
         pointer, entry = view.pointer_start[usage], view.entry_start[usage]
-        level, placed, lost = marginal[q], 0.0, 0.0
-        for k in range(first[q], first[q + 1]):
-            j, xj = column[k], value[k]
-            p = view.scale[q] * view.cost[start + j]
-            for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-                r, a = np.uint32(view.row[e]), view.value[e] * xj
-                p += y[r] * view.value[e]
-                activity[r] += a
-                weight[r] += abs(a)
-            lost += max(0.0, p - level) * xj
-            placed += xj
-        if view.relation[q] != NO_TOTAL:
-            for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + n]):
-                reach[np.uint32(view.row[e])] += abs(view.value[e]) * view.total[q]
-        if view.relation[q] == AT_MOST:
-            lost -= level * (view.total[q] - placed)
-        elif view.relation[q] == EXACTLY:
-            lost += abs((view.total[q] - placed) * level)
-            if abs(view.total[q] - placed) > 1e-9 * view.total[q]:
-                lost = np.inf  # it must move, whatever that costs
-        else:
-            lost = np.inf  # boxes: columns are independent, and their marginal price says nothing
-        loss[q] = lost
-    return activity, weight, reach
+        for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + n]):
+            reach[np.uint32(view.row[e])] += abs(view.value[e]) * view.total[q]
+    return reach
 
 
 @kernel
@@ -240,7 +209,7 @@ def _draw(slot, salt):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _choose(view, need, loss, limit, salt, begin, end, moves):  # type: ignore[no-untyped-def]
+def _mark(view, need, loss, limit, salt, begin, end, moves):  # type: ignore[no-untyped-def]
     """Mark the requests of [begin, end) that move too."""
     for q in range(begin, end):
         n = view.n_columns[q]

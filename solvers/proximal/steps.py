@@ -1,4 +1,4 @@
-"""Proximal-point steps on a working set: the step length, the inner solver, and what failures mean.
+"""Proximal-point steps on a working set: the step length, and what failures of the inner solver mean.
 
 A step that the inner solver brings to its tolerance moves the centre and lengthens sigma; one that it does
 not shortens sigma.  Where prices run away the rows cannot be met by the columns of the set: the least
@@ -10,93 +10,25 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.clock import Clock
 from copter.parallel import dot
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray
-from copter.solvers.inner.convex_descent import ConvexDescent
-from copter.solvers.inner.convex_newton import ConvexNewton
-from copter.solvers.inner.convex_terms import WorkingTerms
-from copter.solvers.inner.descent import CoordinateDescent
-from copter.solvers.inner.log_descent import LogDescent
-from copter.solvers.inner.log_newton import LogNewton, fits
-from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
+from copter.solvers.proximal.inner import Inner, Method, curved_inner, linear_inner
 from copter.store.allocation import SparseX
 from copter.terms.batch import TermBatch
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
+    from copter.solvers.proximal.budget import Budget
+    from copter.solvers.proximal.tuning import ProximalTuning, StepsTuning
 
 log = logging.getLogger("copter")
-
-_GROWTH = 5.0
-COLD_SIGMA, WARM_SIGMA = 10.0, 600.0
-"""First step lengths, as multiples of what a column typically gets over what it typically costs: without
-prices, and with those of the last round or of a sample."""
-_SIGMA_RANGE = (1e-6, 1e12)
-_INNER_LIMIT = 25
-_FAILURES = 3
-_MERELY_LONG, _NEARLY_THERE, _LONG_STEPS = 0.1, 0.01, 8
-"""A step that left at most this share of its residual is merely long, no sign that rows cannot be met; with
-so little left it goes on, once, at the same length."""
-_STALLED, _STALLS, _CLOSER = 0.7, 3, 0.1
-"""Where so many converged steps do not lessen the gap to this share, the inner tolerance holds it up."""
-_INNER_SHARE = 0.01
-_INEXACT, _INEXACT_STEPS = 0.1, 20
-"""A step that leaves rows off by so much less than it moved is good enough to go on from, so many times."""
-_SHARPER, _SHARPER_STEPS = 1e-3, 4
-"""Reduced costs of columns without bounds make a bound that is none: a few more steps mostly end that."""
-_RAY_GAP = 1e-3
-_MOST_PIECE = 0.25
-"""Of a deadline: what is kept for one more piece of work at most."""
-
-
-class InnerSolver(Protocol):
-    """What solves the subproblem of one step."""
-
-    def solve(
-        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
-    ) -> InnerResult:
-        """Solve it from prices ``y``, rows to a share ``closeness`` of their sizes, in ``limit`` steps."""
-
-    def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
-        """Prices proportional to the least violation of the rows that the columns can reach."""
-
-
-@dataclass
-class Budget:
-    """Time and iterations that a solve may use, and has used."""
-
-    tolerance: float
-    clock: Clock
-    iteration_limit: int
-    threads: int | None
-    reserve: float = 0.0
-    """Seconds that are kept for the pass which certifies what the steps find."""
-    iterations: int = 0
-    asked: float = 0.0
-    over: bool = False
-
-    def late(self) -> bool:
-        """Whether it is time to certify what there is, or the solve was cancelled.
-
-        Work goes on in pieces between which this is asked: the next one may take as long as the last.
-        """
-        now = self.clock()
-        piece, self.asked = now - self.asked, now
-        piece = min(piece, _MOST_PIECE * self.clock.deadline)
-        self.over = self.over or self.clock.over(self.reserve + piece)
-        return self.over
-
-    def spent(self) -> bool:
-        """Whether the iteration limit is reached."""
-        return self.iterations >= self.iteration_limit
 
 
 @dataclass(frozen=True)
@@ -118,116 +50,243 @@ class StepsResult:
     violation: NDArray[np.float64] | None
 
 
-def run_steps(
-    program: ContinualProgram,
-    working: WorkingSet,
-    inner: Literal["cd", "newton"],
-    budget: Budget,
-    x: SparseX,
-    y: NDArray[np.float64],
-    *,
-    first: float = COLD_SIGMA,
-    sigma: float = 0.0,
-    goal: float,
-    least: float = 0.0,
-) -> StepsResult:
-    """Proximal-point steps from (x, y) until the set's own gap and dual residual are at most ``goal``.
+@dataclass(frozen=True)
+class Aim:
+    """Where steps begin, and what they are to reach.
 
-    Parameters
+    Attributes
     ----------
-    first : float
-        First step length, in multiples as :data:`COLD_SIGMA`.
-    sigma : float
-        First step length, to go on with that of an earlier call.
     goal : float
+        Gap and dual residual of the set, as a program of its own, at which they end.
+    first : float
+        First step length, as a multiple of what a column typically gets over what it typically costs.
+    sigma : float
+        First step length itself, to go on with that of earlier steps; 0 if there are none.
     least : float
         The gap is relative to the size of the objective, but not to less than this.
     """
+
+    goal: float
+    first: float
+    sigma: float = 0.0
+    least: float = 0.0
+
+
+def run_steps(
+    program: ContinualProgram,
+    working: WorkingSet,
+    method: Method,
+    budget: Budget,
+    x: SparseX,
+    y: NDArray[np.float64],
+    aim: Aim,
+    tuning: ProximalTuning,
+) -> StepsResult:
+    """Proximal-point steps from (x, y) until the set's own gap and dual residual are small enough.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+    working : WorkingSet
+    method : "cd" or "newton"
+    budget : Budget
+        Its iterations are counted on.
+    x : SparseX
+    y : (row slots,) ndarray
+    aim : Aim
+    tuning : ProximalTuning
+    """
     centre = working.values_at(x)
-    reached, ray, violation, failures, long_steps = centre, None, None, 0, 0
-    closeness, unit = _INNER_SHARE * budget.tolerance, 1.0
-    loosest, last_gap, stalls = closeness, math.inf, 0
-    solver: InnerSolver
-    measured: WorkingSet | WorkingTerms = working
     if program.store.terms:
-        batch = TermBatch.of(program.store)
-        slopes, unit, cost = WorkingTerms(working, batch).reference(centre)
-        working = working.with_cost_unit(cost)
-        measured = terms = WorkingTerms(working, batch)
-        slopes = slopes / cost
-        if inner == "cd" and terms.logs:
-            solver = LogDescent(working, terms, budget.late, slopes)
-        elif inner == "cd":
-            solver = ConvexDescent(working, terms, budget.late)
-        else:
-            method = LogNewton if fits(working, terms) else ConvexNewton
-            solver = method(working, terms, budget.late, budget.threads, slopes)
-    elif inner == "cd":
-        solver = CoordinateDescent(working, budget.late)
+        inner = curved_inner(working, TermBatch.of(program.store), method, centre, budget, tuning)
     else:
-        solver = SemismoothNewton(working, budget.late, budget.threads)
-    free = not (working.cost.any() or program.store.terms)  # any point that meets the rows is optimal
-    prices, least = working.scaled_prices(y), least / working.cost_scale
-    sound, looked = prices, False
-    sigma, inexact, sharper = sigma or first * unit, 0, 0
-    while not budget.spent():
-        limit = min(_INNER_LIMIT, budget.iteration_limit - budget.iterations)
-        result = solver.solve(prices, centre, sigma, closeness, limit)
-        budget.iterations += max(1, result.iterations)
-        if result.converged and free:
+        inner = linear_inner(working, method, budget, tuning)
+    return _Steps(program, inner, budget, centre, inner.working.scaled_prices(y), aim, tuning.steps).run()
+
+
+class _Step(NamedTuple):
+    """What the inner solver made of one subproblem.
+
+    Attributes
+    ----------
+    result : InnerResult
+    gap, dual : relative gap and dual residual of the set there
+    move : (columns,) how x moved away from the centre
+    length : norm of that
+    """
+
+    result: InnerResult
+    gap: float
+    dual: float
+    move: NDArray[np.float64]
+    length: float
+
+
+class _Closeness:
+    """How closely the inner solver meets rows: more so where that holds up the gap.
+
+    Parameters
+    ----------
+    loosest : float
+    tuning : StepsTuning
+    """
+
+    def __init__(self, loosest: float, tuning: StepsTuning) -> None:
+        self.value = self._loosest = loosest
+        self._tuning = tuning
+        self._last, self._stalls = math.inf, 0
+
+    def judge(self, gap: float) -> bool:
+        """Look at the gap after a converged step; False if it stalls at the sharpest closeness."""
+        tuning = self._tuning
+        self._stalls = self._stalls + 1 if gap > tuning.stalled * self._last else 0
+        self._last = gap
+        if self._stalls < tuning.stalls:
+            return True
+        if self.value < tuning.closer**2 * self._loosest:
+            return False
+        self._stalls, self.value = 0, tuning.closer * self.value
+        return True
+
+
+class _Failures:
+    """Steps that did not converge since the last one that did: merely long ones, and others."""
+
+    def __init__(self) -> None:
+        self.long = self.others = 0
+        self.looked = False
+
+    def count(self, left: float, tuning: StepsTuning) -> bool:
+        """Count a step that left this share of its residual; whether there were too many."""
+        if left <= tuning.merely_long:
+            self.long += 1
+        else:
+            self.others += 1
+        return self.others > tuning.failures or self.long > tuning.long_steps
+
+    def suspicious(self, tuning: StepsTuning) -> bool:
+        """Whether it is time, once, to look whether the rows can be met at all."""
+        look = self.others == tuning.failures and not self.looked
+        self.looked = self.looked or look
+        return look
+
+
+class _Steps:
+    """The steps on one working set; every step moves on, is good enough to go on from, or failed."""
+
+    def __init__(
+        self,
+        program: ContinualProgram,
+        inner: Inner,
+        budget: Budget,
+        centre: NDArray[np.float64],
+        prices: NDArray[np.float64],
+        aim: Aim,
+        tuning: StepsTuning,
+    ) -> None:
+        self.program, self.inner, self.budget, self.tuning = program, inner, budget, tuning
+        self.working, self.aim = inner.working, aim
+        self.least = aim.least / inner.working.cost_scale
+        self.sigma = aim.sigma or aim.first * inner.unit
+        self.closeness = _Closeness(tuning.closeness * budget.tolerance, tuning)
+        self.failures = _Failures()
+        self.centre = self.reached = centre
+        self.prices = self.sound = prices
+        """Prices to begin the next step with, and those of the last step that converged."""
+        self.inexact = self.sharper = 0
+        self.ray: Ray | None = None
+        self.violation: NDArray[np.float64] | None = None
+
+    def run(self) -> StepsResult:
+        """Take steps until one of them says that this is the end."""
+        done = False
+        while not done and not self.budget.spent():
+            step = self._step()
+            if step.result.converged:
+                done = self._moved(step)
+            elif self._good_enough(step):
+                self.centre, self.prices = step.result.x, step.result.y
+                self.inexact += 1
+            else:
+                done = self._failed(step.result)
+        # without the columns that are missing the prices went where these should be
+        prices = self.prices if self.violation is None else self.sound
+        working = self.working
+        return StepsResult(
+            working.sparse(self.reached), working.prices(prices), self.sigma, self.ray, self.violation
+        )
+
+    def _step(self) -> _Step:
+        """Solve the subproblem at the centre, and measure the answer."""
+        limit = min(self.tuning.inner_limit, self.budget.left())
+        inner = self.inner
+        result = inner.solver.solve(self.prices, self.centre, self.sigma, self.closeness.value, limit)
+        self.budget.iterations += max(1, result.iterations)
+        if result.converged and inner.free:
             result = result._replace(y=np.zeros_like(result.y))
-        size, loss, dual = measured.gap(result.x, result.y)
-        gap = abs(loss) / max(size, least, math.ulp(0.0))
-        move, reached = result.x - centre, result.x
+        size, loss, dual = inner.measured.gap(result.x, result.y)
+        gap = abs(loss) / max(size, self.least, math.ulp(0.0))
+        move = result.x - self.centre
+        length = math.sqrt(dot(move, move))
+        self.reached = result.x
         log.debug(
             "    sigma %.1e: %d steps, %s, gap %.1e, dual %.1e, move %.1e",
-            sigma,
+            self.sigma,
             result.iterations,
             "converged" if result.converged else "not converged",
             gap,
             dual,
-            math.sqrt(dot(move, move)),
+            length,
         )
-        if result.converged:
-            centre, prices, violation, failures, long_steps = result.x, result.y, None, 0, 0
-            sound, looked = prices, False
-            ray = primal_ray(program, working.sparse(move)) if gap > _RAY_GAP else None
-            close = max(gap, dual) <= goal
-            sharper += close
-            if ray is not None or not move.any() or budget.late():
-                break
-            if close and (dual <= _SHARPER * budget.tolerance or sharper > _SHARPER_STEPS):
-                break
-            stalls = stalls + 1 if max(gap, dual) > _STALLED * last_gap else 0
-            last_gap = max(gap, dual)
-            if stalls == _STALLS:
-                if closeness < _CLOSER**2 * loosest:
-                    break
-                stalls, closeness = 0, _CLOSER * closeness
-            if 2 * result.iterations <= _INNER_LIMIT:
-                sigma = min(sigma * _GROWTH, _SIGMA_RANGE[1] * unit)
-            continue
-        if inexact < _INEXACT_STEPS and result.residual <= _INEXACT * math.sqrt(dot(move, move)):
-            centre, prices, inexact = result.x, result.y, inexact + 1
-            continue
-        if result.left <= _MERELY_LONG:
-            long_steps += 1
-        else:
-            failures += 1
-        if budget.late() or failures > _FAILURES or long_steps > _LONG_STEPS:
-            break
-        if failures == _FAILURES and not looked:
-            looked = True
-            elastic = solver.least_violation(result.x, max(1, budget.iteration_limit - budget.iterations))
-            budget.iterations += elastic.iterations
-            if RowTest(working).worst(elastic.y, elastic.x, closeness) > 1.0:  # else the rows can be met
-                violation = elastic.y * working.row_scale
-                ray = farkas_ray(program, violation, budget.threads)
-                if ray is not None:
-                    break
-        if result.left > _NEARLY_THERE or long_steps % 2 == 0:
-            sigma = max(sigma / _GROWTH, _SIGMA_RANGE[0] * unit)
-        if abs(result.y).max(initial=0.0) <= runaway_price(working):
-            prices = result.y
-    prices = prices if violation is None else sound  # they went where the columns that lack should be
-    return StepsResult(working.sparse(reached), working.prices(prices), sigma, ray, violation)
+        return _Step(result, gap, dual, move, length)
+
+    def _moved(self, step: _Step) -> bool:
+        """Go on from a step that converged, with a longer one; whether there is no need to."""
+        result, tuning = step.result, self.tuning
+        self.centre, self.prices, self.sound = result.x, result.y, result.y
+        self.violation, self.failures = None, _Failures()
+        if step.gap > tuning.ray_gap:
+            self.ray = primal_ray(self.program, self.working.sparse(step.move))
+        worst = max(step.gap, step.dual)
+        close = worst <= self.aim.goal
+        self.sharper += close
+        if self.ray is not None or not step.move.any() or self.budget.late():
+            return True
+        if close and (
+            step.dual <= tuning.sharper * self.budget.tolerance or self.sharper > tuning.sharper_steps
+        ):
+            return True
+        if not self.closeness.judge(worst):
+            return True
+        if 2 * result.iterations <= tuning.inner_limit:
+            self.sigma = min(self.sigma * tuning.growth, tuning.most_sigma * self.inner.unit)
+        return False
+
+    def _good_enough(self, step: _Step) -> bool:
+        """Whether a step that did not converge leaves rows off by much less than it moved."""
+        tuning = self.tuning
+        return self.inexact < tuning.inexact_steps and step.result.residual <= tuning.inexact * step.length
+
+    def _failed(self, result: InnerResult) -> bool:
+        """Shorten the next step; whether steps lead no further, or a ray says that none can."""
+        tuning = self.tuning
+        too_many = self.failures.count(result.left, tuning)
+        if self.budget.late() or too_many:
+            return True
+        if self.failures.suspicious(tuning) and self._cannot_be_met(result.x):
+            return True
+        if result.left > tuning.nearly_there or self.failures.long % 2 == 0:
+            self.sigma = max(self.sigma / tuning.growth, tuning.least_sigma * self.inner.unit)
+        if abs(result.y).max(initial=0.0) <= runaway_price(self.working):
+            self.prices = result.y
+        return False
+
+    def _cannot_be_met(self, x: NDArray[np.float64]) -> bool:
+        """Whether the least violation of the rows proves the program infeasible; if not, it is kept."""
+        elastic = self.inner.solver.least_violation(x, max(1, self.budget.left()))
+        self.budget.iterations += elastic.iterations
+        if RowTest(self.working).worst(elastic.y, elastic.x, self.closeness.value) <= 1.0:
+            return False  # the rows can be met
+        self.violation = elastic.y * self.working.row_scale
+        self.ray = farkas_ray(self.program, self.violation, self.budget.threads)
+        return self.ray is not None

@@ -68,7 +68,9 @@ def test_a_rejected_edit_is_not_recorded(tmp_path):
 
 
 def test_every_verb_that_edits_is_recorded():
-    reading = {"costs", "term", "total", "capacity", "take_starts", "return_starts", "save", "load"}
+    reading = {"costs", "base_costs", "scale", "override", "usage", "template", "total", "relation", "upper"}
+    reading |= {"integral", "start", "term", "capacity", "read_requests", "read_resources"}
+    reading |= {"take_starts", "return_starts", "save", "load"}
     public = {
         name
         for name in dir(ContinualProgram)

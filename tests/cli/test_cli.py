@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from copter.cli.main import app
-from copter.solvers.base import SOLVERS, make_solver
+from copter.solvers.registry import SOLVERS, make_solver
 
 SUMMARY = {"average_jct_hours", "p99_jct_hours", "makespan_hours", "jobs_completed", "restarts_per_job"}
 SUMMARY |= {"utilisation", "policy_p50_s", "policy_p99_s", "max_gap"}

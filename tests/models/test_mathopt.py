@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from lp_cases import random_general
 
-from copter import ContinualProgram, CopterError, make_solver
+from copter import (
+    ContinualProgram,
+    MissingExtraError,
+    UnsupportedError,
+    from_mathopt,
+    make_solver,
+    to_mathopt,
+)
 from copter.models.general_program import to_program
-from copter.models.mathopt import from_mathopt, to_mathopt
 
 mathopt = pytest.importorskip("ortools.math_opt.python.mathopt", reason="needs copter-opt[baselines]")
 
@@ -95,11 +102,11 @@ def test_what_is_no_linear_program_is_named():
     model = mathopt.Model()
     x = model.add_variable(lb=0.0)
     model.minimize(x * x)
-    with pytest.raises(CopterError, match="a quadratic objective"):
+    with pytest.raises(UnsupportedError, match="a quadratic objective"):
         from_mathopt(model)
 
 
 def test_without_ortools_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ortools.math_opt.python", None)
-    with pytest.raises(CopterError, match=r"copter-opt\[baselines\]"):
+    monkeypatch.setitem(sys.modules, "ortools.math_opt", None)
+    with pytest.raises(MissingExtraError, match=r"copter-opt\[baselines\]"):
         to_mathopt(ContinualProgram())

@@ -166,7 +166,7 @@ def test_a_copy_of_highs_hot_starts_cold():
     solver.solve(program)
     twin, its = copy.deepcopy((program, solver))
     found = its.solve(twin)
-    assert (found.warm_started, found.warm_reason) == (False, "first round of this program")
+    assert (found.warm_started, found.warm_reason) == (False, "no earlier round")
     assert solver.solve(program).warm_started
 
 

@@ -146,11 +146,17 @@ UPDATES = {
         "totals",
         (1,),
     ),
-    "bulk total without a sum row": (
-        lambda p: p.update_requests(["q", "u"], scales=[2, 2], totals=[1, 3]),
+    "bulk equation without a total": (
+        lambda p: p.update_requests(["q", "u"], scales=[2, 2], relation="=="),
         "u",
-        "total",
-        3.0,
+        "relation",
+        "==",
+    ),
+    "bulk equation whose total goes": (
+        lambda p: p.update_requests(["q", "t"], totals=[1, None], relation="=="),
+        "t",
+        "relation",
+        "==",
     ),
     "bulk scale too large": (lambda p: p.update_requests(["q", "t"], scales=[1, 1e101]), "t", "scale", 1e101),
     "bulk scale too small": (

@@ -212,7 +212,7 @@ class Edits(RuleBasedStateMachine):
         id = data.draw(st.sampled_from(list(self.plain.requests)))
         request, change = self.plain.requests[id], {}
         n = len(request.costs)
-        fields = st.sampled_from(["costs", "scale", "override", "total", "relation", "upper"])
+        fields = st.sampled_from(["costs", "scale", "override", "total", "relation", "upper", "integral"])
         for name in data.draw(st.lists(fields, unique=True)):
             value = {
                 "costs": lambda: self.vector(data, n, costs),
@@ -221,6 +221,7 @@ class Edits(RuleBasedStateMachine):
                 "total": lambda: data.draw(totals),
                 "relation": lambda: data.draw(relations),
                 "upper": lambda: self.upper(data, n),
+                "integral": lambda: data.draw(st.booleans()),
             }[name]()
             change[name] = value
         if change.get("total", request.total) is None and change.get("relation") == "==":

@@ -12,10 +12,11 @@ from copter import ContinualProgram
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.pricing import KEEP_ALL, price
 from copter.solvers.inner.descent import descend, make_feasible, row_activity
+from copter.solvers.inner.gather import gather, union
 from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times
-from copter.solvers.inner.working_set import WorkingSet, gather, union
-from copter.solvers.proximal.sampling import Sampler
+from copter.solvers.inner.sampling import Sampler
+from copter.solvers.inner.working_set import WorkingSet
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from copter.program.program import ContinualProgram
 from copter.solution import Status
-from copter.solvers.base import make_solver
+from copter.solvers.registry import make_solver
 from copter.store.compiled import compile_program
 
 EXACT = ["highs-hot", "highs-simplex", "glop"]
@@ -352,7 +352,7 @@ def test_highs_and_ortools_in_one_process(order):
         [f"import copter.solvers.baselines.{module}" for module in order]
         + [
             "from copter.program.program import ContinualProgram",
-            "from copter.solvers.base import make_solver",
+            "from copter.solvers.registry import make_solver",
             "p = ContinualProgram(); p.add_resource('a', 2.0)",
             "p.add_request('q', [-1.0, -3.0], {'a': [1.0, 2.0]}, total=2.0)",
             "names = ['highs-simplex', 'glop', 'highs-hot', 'pdlp']",

@@ -12,9 +12,9 @@ from copter import ContinualProgram, ConvexTerm, CopterError, EditError, LogTerm
 from copter.proof.certificate import certify
 from copter.proof.pricing import price
 from copter.solution import Solution
-from copter.solvers.proximal import steps
 from copter.store.allocation import NOTHING
 from copter.terms.batch import TermBatch
+from copter.terms.phi import HEAD, proximal, touching
 
 INF = np.inf
 INNERS = ["copter", "copter-newton", "copter-cd"]
@@ -27,18 +27,16 @@ class Quadratic(ConvexTerm):
         super().__init__(image, stiffness=stiffness, wanted=wanted)
 
     @staticmethod
-    def value(t, *parameters):
-        stiffness, wanted = parameters
+    def value(t, stiffness, wanted):
         return 0.5 * stiffness * (t - wanted) ** 2
 
     @staticmethod
-    def slope(t, *parameters):
-        stiffness, wanted = parameters
+    def slope(t, stiffness, wanted):
         return stiffness * (t - wanted)
 
     @staticmethod
-    def curvature(t, *parameters):
-        return parameters[0] + 0.0 * t
+    def curvature(t, stiffness, wanted):
+        return stiffness
 
 
 class PlainLog(ConvexTerm):
@@ -174,19 +172,9 @@ def test_logarithms_alone_against_clarabel(seed, name):
     check(make_solver(name).solve(plain.build()), plain.optimum())
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_compiled_steps_end_where_those_of_python_do(seed, monkeypatch):
-    plain = random_plain([seed, 9], ("log",))
-    compiled = make_solver("copter-newton", tolerance=1e-8).solve(plain.build())
-    monkeypatch.setattr(steps, "fits", lambda working, terms: False)
-    python = make_solver("copter-newton", tolerance=1e-8).solve(plain.build())
-    assert compiled.status is python.status is Status.OPTIMAL
-    assert compiled.objective == pytest.approx(python.objective, rel=1e-7, abs=1e-7)
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_the_bound_of_logarithms_is_that_of_the_general_search(seed):
-    """The same functions as a class that kernels do not know, at prices of any kind."""
+    """Closed forms against the search for the argument of a slope, at prices of any kind."""
     plain, twin = random_plain([seed, 7], ("log",)), random_plain([seed, 7], ("log",))
     for request in twin.requests:
         request.kind = "plain"
@@ -283,18 +271,32 @@ def test_warm_rounds_after_edits_reach_what_a_cold_one_does(seed):
         check(warm, plain.optimum())
 
 
-@pytest.mark.parametrize("kind", ["log", "plain", "quadratic"])
-def test_proximal_and_touching_points(kind):
+@pytest.mark.parametrize("cls", [LogTerm, PlainLog, Quadratic])
+def test_proximal_and_touching_points(cls):
     rng = np.random.default_rng(1)
-    classes = {"log": LogTerm, "plain": PlainLog, "quadratic": Quadratic}
-    cls = classes[kind]
-    first, second = rng.uniform(0.1, 3.0, 50), rng.choice([0.0, 0.5, 2.0], 50)
-    centre, step = 3.0 * rng.normal(size=50), 10.0 ** rng.uniform(-3, 3, 50)
-    t = cls.proximal(centre, step, first, second)
-    left = step * cls.slope(t, first, second) + t - centre
-    np.testing.assert_allclose(left, 0.0, atol=1e-9 * (1 + abs(centre)).max())
-    slope = -rng.uniform(0.05, 5.0, 50)
-    np.testing.assert_allclose(cls.slope(cls.touching(slope, first, second), first, second), slope, rtol=1e-9)
+    for _ in range(50):
+        parameters = float(rng.uniform(0.1, 3.0)), float(rng.choice([0.0, 0.5, 2.0]))
+        phi, _table = one_term(cls(*parameters, 1.0))
+        centre, step = float(3.0 * rng.normal()), float(10.0 ** rng.uniform(-3, 3))
+        t = proximal(phi, 0, centre, step)
+        assert step * cls.slope(t, *parameters) + t - centre == pytest.approx(0.0, abs=1e-8)
+        slope = -float(rng.uniform(0.05, 5.0))
+        wanted = max(touching_of(cls, slope, parameters), 0.0)
+        assert touching(phi, 0, slope) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
+
+
+def one_term(term):
+    program = ContinualProgram()
+    program.add_resource("r", 1.0)
+    program.add_request(0, [0.0], {"r": 1.0}, term=term)
+    batch = TermBatch.of(program.store)
+    return batch.phi, batch.table
+
+
+def touching_of(cls, slope, parameters):
+    """The argument of a slope, on paper."""
+    first, second = parameters
+    return slope / first + second if cls is Quadratic else -first / slope - second
 
 
 def test_a_term_comes_and_goes():
@@ -343,7 +345,7 @@ def test_terms_of_requests_that_come_and_go_keep_their_parameters():
     for place, slot in enumerate(batch.slot.tolist()):
         id = next(k for k in ids if program.slot_of[k] == slot)
         weight, image = known[id]
-        assert batch.logs.weight[place] == (10.0 * weight if id in ids[::2] else weight)
+        assert batch.table[place].view(np.float64)[HEAD] == (10.0 * weight if id in ids[::2] else weight)
         np.testing.assert_array_equal(batch.image[batch.first[place] : batch.first[place + 1]], image)
 
 

@@ -17,8 +17,8 @@ from copter import ContinualProgram, ProximalPoint, Status
 from copter.parallel import chunk_bounds
 from copter.proof.certificate import certify
 from copter.proof.pricing import price
+from copter.solvers.inner.gather import gather
 from copter.solvers.inner.newton import SemismoothNewton
-from copter.solvers.inner.working_set import gather
 
 ROWS, SCREENED, SMALL = 7, 250, 9000
 

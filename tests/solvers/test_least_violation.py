@@ -6,12 +6,13 @@ from scipy.optimize import linprog
 
 from copter.problems.load_balancing.scenario import Scenario
 from copter.program.program import ContinualProgram
-from copter.solvers.base import make_solver
 from copter.solvers.inner.descent import CoordinateDescent
+from copter.solvers.inner.gather import gather
 from copter.solvers.inner.newton import SemismoothNewton
-from copter.solvers.inner.working_set import gather
-from copter.solvers.proximal import solver as proximal
-from copter.solvers.proximal.sampling import Sampler
+from copter.solvers.inner.sampling import Sampler
+from copter.solvers.proximal import sample
+from copter.solvers.proximal.solver import ProximalPoint
+from copter.solvers.proximal.tuning import ProximalTuning, SampleTuning, ScreeningTuning
 from copter.store.compiled import compile_program
 
 
@@ -84,21 +85,26 @@ def count_samples(monkeypatch):
         drawn.append(wanted)
         return Sampler(size, wanted)
 
-    monkeypatch.setattr(proximal, "Sampler", sampler)
+    monkeypatch.setattr(sample, "Sampler", sampler)
     return drawn
+
+
+def sampled(columns):
+    """Samples of so many columns, in programs of more than a thousand."""
+    return ProximalTuning(
+        screening=ScreeningTuning(screen_from=1_000), sample=SampleTuning(columns=columns, columns_a_row=0)
+    )
 
 
 def test_prices_of_too_small_a_sample_do_not_keep_columns_out(monkeypatch):
     """Loads with a heavy tail on many rows: columns chosen at a sample's prices cannot meet the rows."""
     drawn = count_samples(monkeypatch)
-    monkeypatch.setattr(proximal, "_SAMPLED_A_ROW", 0)
-    monkeypatch.setattr(proximal, "_SCREEN_FROM", 1_000)
     program = balanced(512, 64)
     expected = optimum(program)
     # a sample of fewer requests than rows is not taken; one of hardly more is, and that ends well too
     for columns, samples in ((39 * 64, []), (65 * 64, [65])):
-        monkeypatch.setattr(proximal, "_SAMPLE_COLUMNS", columns)
-        solution = make_solver("copter", tolerance=1e-4, iteration_limit=2_000).solve(program)
+        solver = ProximalPoint(tolerance=1e-4, iteration_limit=2_000, tuning=sampled(columns))
+        solution = solver.solve(program)
         assert drawn == samples
         assert solution.status == "optimal"
         assert solution.objective == pytest.approx(expected, rel=2e-3)
@@ -106,12 +112,9 @@ def test_prices_of_too_small_a_sample_do_not_keep_columns_out(monkeypatch):
 
 def test_a_deadline_holds_while_rows_cannot_be_met(monkeypatch):
     drawn = count_samples(monkeypatch)
-    monkeypatch.setattr(proximal, "_SAMPLE_COLUMNS", 65 * 64)
-    monkeypatch.setattr(proximal, "_SCREEN_FROM", 1_000)
-    monkeypatch.setattr(proximal, "_SAMPLED_A_ROW", 0)
     program = balanced(512, 64)
     for settings in ({"deadline": 0.0}, {"iteration_limit": 3}):
-        solution = make_solver("copter", tolerance=1e-9, **settings).solve(program)
+        solution = ProximalPoint(tolerance=1e-9, tuning=sampled(65 * 64), **settings).solve(program)
         assert solution.status in ("deadline", "iteration_limit")
         assert np.isfinite(solution.primal_residual) or not solution.found
     assert drawn == [65, 65]

@@ -17,8 +17,9 @@ from copter.program.program import ContinualProgram
 from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim
 from copter.solution import Status
-from copter.solvers.base import Solver, make_solver
+from copter.solvers.base import Solver
 from copter.solvers.baselines.highs import HighsRebuild
+from copter.solvers.registry import make_solver
 
 ALL = ["copter", "copter-rebuild", "highs-hot", "highs-simplex", "highs-ipm", "highs-pdlp", "highs-milp"]
 ALL += ["glop", "pdlp"]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.solvers.proximal.sampling import Sampler
+from copter.solvers.inner.sampling import Sampler
 
 DRAWS = 512
 

@@ -7,7 +7,7 @@ import pytest
 
 from copter import ContinualProgram, CopterError, EditError
 from copter.errors import SettingError
-from copter.solvers.base import SOLVERS, make_solver
+from copter.solvers.registry import SOLVERS, make_solver
 
 WRONG = [
     ("tolerance", [-1, 0.0, 1.0, 5.0, math.nan, "1e-6", True, None]),

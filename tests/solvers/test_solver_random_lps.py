@@ -8,7 +8,7 @@ from numpy_twins import INF, verify
 from strategies import KINDS, PlainProgram, PlainRequest, make_infeasible, make_unbounded, random_plain
 
 from copter import ProximalPoint
-from copter.solvers.proximal import solver as proximal
+from copter.solvers.proximal.tuning import ProximalTuning, ScreeningTuning
 
 #: inner solver and the tolerance it is asked for, and then held to
 INNERS = [("newton", 1e-6), ("cd", 1e-4), ("auto", 1e-6)]
@@ -16,9 +16,14 @@ PATIENCE = 10.0
 """Seconds; a solve takes milliseconds."""
 
 
-def check(plain: PlainProgram, inner: str, tolerance: float) -> str:
+SCREENED = ProximalTuning(screening=ScreeningTuning(screen_from=0))
+"""Small programs are screened by prices too, as large ones are."""
+
+
+def check(plain: PlainProgram, inner: str, tolerance: float, tuning: ProximalTuning | None = None) -> str:
     program = plain.build()
-    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=PATIENCE).solve(program)
+    solver = ProximalPoint(inner=inner, tolerance=tolerance, deadline=PATIENCE, tuning=tuning)
+    solution = solver.solve(program)
     return verify(solution, program, plain.model(), tolerance)
 
 
@@ -173,39 +178,35 @@ def test_smallest(case, inner, tolerance):
 # ---- screened columns ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def screened(monkeypatch):
-    """Small programs are screened by prices too, as large ones are."""
-    monkeypatch.setattr(proximal, "_SCREEN_FROM", 0)
-
-
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
 @pytest.mark.parametrize("kind", ["wide", "mixed", "degenerate"])
 @pytest.mark.parametrize("seed", range(12))
-def test_screened(seed, kind, inner, tolerance, screened):
+def test_screened(seed, kind, inner, tolerance):
     rng = np.random.default_rng([seed, 8])
-    assert check(random_plain(rng, kind), inner, tolerance) == "optimal"
+    assert check(random_plain(rng, kind), inner, tolerance, SCREENED) == "optimal"
 
 
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
 @pytest.mark.parametrize("make", [make_infeasible, make_unbounded])
 @pytest.mark.parametrize("seed", range(12))
-def test_screened_without_an_optimum(seed, make, inner, tolerance, screened):
+def test_screened_without_an_optimum(seed, make, inner, tolerance):
     rng = np.random.default_rng([seed, 9])
     plain = random_plain(rng, "wide")
     make(rng, plain)
-    assert check(plain, inner, tolerance) == ("infeasible" if make is make_infeasible else "unbounded")
+    assert check(plain, inner, tolerance, SCREENED) == (
+        "infeasible" if make is make_infeasible else "unbounded"
+    )
 
 
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS)
 @pytest.mark.parametrize("n", [4, 12])
-def test_screened_assignment(n, inner, tolerance, screened):
+def test_screened_assignment(n, inner, tolerance):
     """The columns that look best at first are too few to meet the rows."""
-    assert check(assignment(n, np.random.default_rng(n)), inner, tolerance) == "optimal"
+    assert check(assignment(n, np.random.default_rng(n)), inner, tolerance, SCREENED) == "optimal"
 
 
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS)
-def test_columns_that_only_feasibility_asks_for(inner, tolerance, screened):
+def test_columns_that_only_feasibility_asks_for(inner, tolerance):
     """The row is met by dear columns alone: prices of optimality never point at them."""
     n = 40
     costs = np.linspace(1.0, 2.0, n).tolist()
@@ -213,7 +214,7 @@ def test_columns_that_only_feasibility_asks_for(inner, tolerance, screened):
     plain = PlainProgram({"need": (3.0, INF)})
     for k in range(4):
         plain.requests[k] = PlainRequest(list(costs), {"need": {n - 1: 1.0}}, 1.0, "==")
-    assert check(plain, inner, tolerance) == "optimal"
+    assert check(plain, inner, tolerance, SCREENED) == "optimal"
 
 
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS)
@@ -228,5 +229,5 @@ def test_many_columns_of_which_few_matter(seed, inner, tolerance):
     for k in range(80):
         gains = (-(sizes**0.6) * rng.uniform(0.5, 1.5, 300)).tolist()
         plain.requests[k] = PlainRequest(gains, {i: dict(e) for i, e in usage.items()}, 1.0)
-    assert plain.model().c.size > proximal._SCREEN_FROM
+    assert plain.model().c.size > ScreeningTuning().screen_from
     assert check(plain, inner, tolerance) == "optimal"

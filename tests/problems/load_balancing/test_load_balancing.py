@@ -19,7 +19,7 @@ from copter.problems.load_balancing import (
 from copter.problems.load_balancing.packing import pack
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.load_balancing.spread import Fleet, Placement
-from copter.solvers.base import make_solver
+from copter.solvers.registry import make_solver
 
 
 @st.composite
@@ -131,7 +131,7 @@ def test_branch_and_bound_against_all_sets_of_replicas(instance):
         best = cost if answer.status == 0 else best
     exact = solve_exact(fleet, last, mip_gap=0.0, threads=1)
     if not np.isfinite(best):
-        assert exact.placement is None and exact.status == "infeasible"
+        assert exact.placement is None and exact.found.status == "infeasible"
         return
     check(fleet, exact.placement)
     assert imbalance(fleet, exact.placement) <= 2 * fleet.tolerance + 1e-5
@@ -318,7 +318,7 @@ def test_bounds_of_a_zipf_day_are_those_of_branch_and_bound():
         balancer.set_loads(loads)
         exact = solve_exact(balancer.fleet(), balancer.placement(), mip_gap=0.0, deadline=20)
         done = balancer.round(solver)
-        if exact.status == "optimal":
+        if exact.found.status == "optimal":
             least = round(exact.bound)
             assert done.bound <= least + 1e-6 and done.movements >= least
             met += done.movements == least

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from copter.bench.rounds import SolverSettings, measure
 from copter.cli.main import app
+from copter.errors import InputError
 from copter.problems.load_balancing import (
     LoadBalancingError,
     LoadTable,
-    WorkloadError,
     read_loads,
     write_loads,
     zipf_loads,
@@ -74,22 +74,23 @@ def test_a_shard_keeps_its_load_and_has_none_before_its_first(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "line 1: the header must be round,shard,load"),
-        ("round,load,shard\n", "line 1: the header"),
+        ("", "line 1, round: no such column"),
+        ("round,load,name\n", "line 1, shard: no such column"),
         ("round,shard,load\n", "no loads"),
-        ("round,shard,load\n0,a,1\n0,b\n", "line 3: 2 fields"),
-        ("round,shard,load\n0.5,a,1\n", "line 2: round '0.5'"),
-        ("round,shard,load\n0,,1\n", "line 2: the shard has no name"),
-        ("round,shard,load\n0,a,much\n", "line 2: load 'much'"),
-        ("round,shard,load\n0,a,nan\n", "line 2: load nan"),
-        ("round,shard,load\n0,a,-1\n", "line 2: load -1"),
-        ("round,shard,load\n0,a,1\n0,a,2\n", "line 3: shard 'a' is given a load twice in round 0"),
+        ("round,shard,load\n0,a,1\n0,b\n", "line 3, load: is empty"),
+        ("round,shard,load\n0,a,1,2\n", "line 2, load: more follows it"),
+        ("round,shard,load\n0.5,a,1\n", "line 2, round: '0.5' is no whole number"),
+        ("round,shard,load\n0,,1\n", "line 2, shard: is empty"),
+        ("round,shard,load\n0,a,much\n", "line 2, load: 'much' is no number"),
+        ("round,shard,load\n0,a,nan\n", "line 2, load: nan must be finite"),
+        ("round,shard,load\n0,a,-1\n", "line 2, load: -1 must be finite"),
+        ("round,shard,load\n0,a,1\n0,a,2\n", "line 3, shard: 'a' is given a load twice in round 0"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_line(tmp_path, text, words):
     path = tmp_path / "loads.csv"
     path.write_text(text)
-    with pytest.raises(WorkloadError, match=words):
+    with pytest.raises(InputError, match=words):
         read_loads(path)
 
 

@@ -18,9 +18,9 @@ from copter.problems.shockwave import (
     BASELINES,
     Settings,
     build_window,
-    cli,
     generate,
     make_baseline,
+    make_relaxation,
     plan_problem,
     replay,
     snapshot,
@@ -28,10 +28,12 @@ from copter.problems.shockwave import (
     write_jobs,
 )
 from copter.problems.shockwave import course as bench
-from copter.problems.shockwave.ftf import PREDICTORS
 from copter.problems.shockwave.instances import busy_rounds
 from copter.problems.shockwave.milp import ExactPlan, solve_milp
+from copter.problems.shockwave.names import ORACLE, PREDICTORS, RELAXATIONS
+from copter.problems.shockwave.predictor import RULES
 from copter.solution import Status
+from copter.solvers.milp import Effort, MilpAnswer
 
 
 def invoke(*arguments):
@@ -133,31 +135,39 @@ def test_jobs_that_all_need_more_gpus_are_refused(tmp_path):
     assert result.exit_code == 2 and "every job needs more than 2: at least 4" in words(result)
 
 
-def test_the_command_knows_the_names_of_the_code():
-    assert {cli.SHORT.get(name, name) for name in cli.POLICIES} == {"shockwave", *BASELINES}
-    assert cli.SOLVERS == bench.METHODS and tuple(bench.RELAXATIONS) == cli.RELAXATIONS
-    assert set(cli.PREDICTORS) == set(PREDICTORS)
+def test_every_name_of_a_command_stands_for_something():
+    for name in BASELINES:
+        assert make_baseline(name).name == name
+    for name in RELAXATIONS:
+        assert callable(make_relaxation(name))
+    assert {*RULES, ORACLE} == set(PREDICTORS)
+    with pytest.raises(ValueError, match="one of copter, water-filling, cvxpy"):
+        make_relaxation("clarabel")
 
 
 def test_bench_writes_the_document(tmp_path):
     path = tmp_path / "bench.json"
-    solvers = "copter,cvxpy,highs-milp"
+    solvers = "copter,water-filling,cvxpy,highs-milp"
     options = f"--jobs 30 --gpus 12 --rounds 3 --plan-rounds 8 --solvers {solvers} --no-isolate".split()
     result = invoke("bench", "shockwave", *options, "--mip-gap", "1e-6", "--deadline", 60, "--json", path)
     assert result.exit_code == 0, result.output
     found = json.loads(path.read_text())
     rounds = [[r for r in found["records"] if r["round"] == number] for number in range(3)]
-    for ours, reference, exact in rounds:
-        assert (ours["solver"], reference["solver"], exact["solver"]) == tuple(solvers.split(","))
-        assert ours["objective"] == pytest.approx(reference["objective"], rel=1e-6)
+    for *relaxed, exact in rounds:
+        assert [one["solver"] for one in (*relaxed, exact)] == solvers.split(",")
+        reference = relaxed[-1]
         # The optimal plan lies between every plan and every bound.
-        for one in (ours, reference):
+        for one in relaxed:
+            assert one["objective"] == pytest.approx(reference["objective"], rel=2e-6)
             assert one["integral_objective"] >= exact["bound"] - 1e-9 * abs(exact["bound"])
             assert one["bound"] <= exact["integral_objective"] + 1e-6 * abs(exact["bound"])
         assert exact["integral_gap"] <= 1e-6 * (1 + 1e-6)
         assert 0 < reference["t_solve"] and 0 < reference["t_edit"]
-    assert all(row["differential_edits"] is None for row in found["ablation"])
-    assert found["summary"]["copter"]["best_gap"]["max"] < 0.01
+    keeps = {row["solver"]: (row["differential_edits"], row["warm_start"]) for row in found["ablation"]}
+    assert keeps["copter"] == (True, True) and keeps["water-filling"] == (None, False)
+    for name in ("copter", "water-filling"):
+        assert found["summary"][name]["best_gap"]["max"] < 0.01
+    assert found["settings"]["lambda"] == 10.0 and found["settings"]["solvers"] == solvers.split(",")
 
 
 @given(window=windows(most=4, rounds=3, capacity=3))
@@ -174,7 +184,8 @@ def test_branch_and_bound_finds_the_best_plan(window):
 
 
 def test_a_round_without_any_plan_is_counted_as_such(monkeypatch):
-    none = ExactPlan(None, Status.DEADLINE, math.inf, math.inf, 0, 3, 2, 1, 0.1, 0.2)
+    nothing = MilpAnswer(None, Status.DEADLINE, "time limit", -math.inf, math.inf, 0)
+    none = ExactPlan(None, math.inf, nothing, Effort(3, 2, 1, 0.1, 0.2))
     monkeypatch.setattr(bench, "solve_milp", lambda *problem, **limits: none)
     course = bench.PlanCourse(20, 8, rounds=1)
     nothing, ours = (
@@ -210,7 +221,7 @@ def test_busy_rounds_keep_the_number_of_jobs_and_lose_no_time():
 
 def test_relaxation_is_the_same_whatever_the_limit_on_the_shim():
     course = bench.PlanCourse(60, 16, rounds=1, settings=Settings(rounds=20, shim_seconds=0.0))
-    record = next(course.play(SolverSettings("copter")).records)
+    record = next(course.play(SolverSettings("water-filling")).records)
     relaxation = solve_waterfilling(build_window(snapshot(60, 16)))
     assert -record["objective"] == pytest.approx(relaxation.objective)
     assert record["integral_objective"] >= record["bound"]

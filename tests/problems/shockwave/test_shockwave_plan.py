@@ -29,7 +29,7 @@ def check(problem, plan):
     assert problem.objective(counts) == pytest.approx(plan.objective)
     assert plan.bound >= plan.objective - 1e-12 * max(1.0, abs(plan.objective))
     assert plan.gap == pytest.approx(
-        max(plan.bound - plan.objective, 0) / max(abs(plan.objective), 1e-300), abs=1e-9
+        max(plan.bound - plan.objective, 0) / max(abs(plan.objective), 1e-300), rel=1e-6, abs=1e-9
     )
     before = np.zeros(len(problem.gpus), int)
     for t in range(problem.rounds):

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from shockwave_cases import PUBLISHED, needs_data, result_path, static, trace_path
 from shockwave_cases import jobs as some_jobs
 
+from copter.errors import InputError
 from copter.problems.shockwave import (
     Job,
     Mode,
     PolicyError,
     Regime,
-    TraceError,
     generate,
     make_baseline,
     read_jobs,
@@ -182,11 +182,11 @@ def test_malformed_results_are_named(tmp_path):
         ({"makespan": "x"}, "makespan"),
     ):
         path.write_text(json.dumps(good | change))
-        with pytest.raises(TraceError, match=where):
+        with pytest.raises(InputError, match=where):
             read_published(path, trace)
     path.write_text(json.dumps(good))
     assert read_published(path, trace).jobs[0].ftf == 0.5
-    with pytest.raises(TraceError, match="does not exist"):
+    with pytest.raises(InputError, match="does not exist"):
         read_published(tmp_path / "nothing.json", trace)
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from shockwave_cases import jobs as some_jobs
 from shockwave_cases import needs_data, trace_path
 
-from copter.problems.shockwave import Job, Mode, Regime, TraceError, generate, read_jobs, write_jobs
+from copter.errors import InputError
+from copter.problems.shockwave import Job, Mode, Regime, generate, read_jobs, write_jobs
 from copter.problems.shockwave.generator import HOURS, MODELS
 
 ENTRY = {
@@ -68,14 +69,14 @@ def test_written_jobs_come_back(tmp_path_factory, jobs):
 )
 def test_malformed_traces_are_named(tmp_path, content, where, why):
     path = write(tmp_path, content)
-    with pytest.raises(TraceError) as caught:
+    with pytest.raises(InputError) as caught:
         read_jobs(path)
     assert str(path) in str(caught.value)
     assert where in str(caught.value) and why in str(caught.value)
 
 
 def test_missing_trace_is_named(tmp_path):
-    with pytest.raises(TraceError, match="does not exist"):
+    with pytest.raises(InputError, match="does not exist"):
         read_jobs(tmp_path / "nothing.json")
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from real_data import DATA
 
+from copter.errors import InputError
 from copter.problems.sia import (
     Cluster,
     Configuration,
     GpuType,
-    ProfileError,
     read_cluster,
     read_profiles,
     read_scenario,
@@ -145,18 +145,18 @@ def test_errors_name_file_and_field(folder, name, content, field):
         path.write_text(json.dumps(content))
     elif content is not None:
         np.savez(path, **content)
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(InputError) as caught:
         read_profiles(folder)
-    assert caught.value.path == path
-    assert caught.value.field == field
+    assert caught.value.path == str(path)
+    assert caught.value.where == field
     assert str(path) in str(caught.value)
 
 
 def test_a_folder_that_is_not_there_or_empty(tmp_path):
-    with pytest.raises(ProfileError, match="no such folder"):
+    with pytest.raises(InputError, match="no such folder"):
         read_profiles(tmp_path / "nowhere")
     (tmp_path / "simulator_constants.json").write_text(json.dumps(CONSTANTS))
-    with pytest.raises(ProfileError, match="no profile in this folder"):
+    with pytest.raises(InputError, match="no profile in this folder"):
         read_profiles(tmp_path)
 
 
@@ -164,7 +164,7 @@ def test_a_cluster_without_the_size_of_a_node(folder):
     (folder / "simulator_constants.json").write_text(
         json.dumps(changed(CONSTANTS, "cluster_ngpus_per_node", "aws"))
     )
-    with pytest.raises(ProfileError, match=r"cluster_ngpus_per_node\.aws"):
+    with pytest.raises(InputError, match=r"cluster_ngpus_per_node\.aws"):
         read_cluster(folder)
 
 

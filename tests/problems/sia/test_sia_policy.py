@@ -13,7 +13,7 @@ from copter.problems.sia import (
     ReplicaProfile,
 )
 from copter.problems.sia.analytic import Scaling, TrainingProfile
-from copter.solvers.base import make_solver
+from copter.solvers.registry import make_solver
 
 # ---- what a job may choose ---------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from copter.problems.sia import (
     Configuration,
     GpuType,
     Job,
-    PolicyError,
+    SiaError,
 )
 from copter.program.program import ContinualProgram
 from copter.store.compiled import compile_program
@@ -270,17 +270,17 @@ def test_any_events_leave_the_program_of_the_formula(data):
 def test_events_that_make_no_sense():
     policy = make(PAIR)
     policy.submit(Job("J", table([1.0] * 5)))
-    with pytest.raises(PolicyError, match="'J' is there already"):
+    with pytest.raises(SiaError, match="'J' is there already"):
         policy.submit(Job("J", table([1.0] * 5)))
-    with pytest.raises(PolicyError, match="unknown job 'K'"):
+    with pytest.raises(SiaError, match="unknown job 'K'"):
         policy.complete("K")
-    with pytest.raises(PolicyError, match="level = 1"):
+    with pytest.raises(SiaError, match="level = 1"):
         policy.update("J", level=1)
-    with pytest.raises(PolicyError, match="unknown GPU type 'Z'"):
+    with pytest.raises(SiaError, match="unknown GPU type 'Z'"):
         policy.set_nodes("Z", 1)
-    with pytest.raises(PolicyError, match="must not be negative"):
+    with pytest.raises(SiaError, match="must not be negative"):
         policy.set_nodes("A", -1)
-    with pytest.raises(PolicyError, match="a rigid job needs it"):
+    with pytest.raises(SiaError, match="a rigid job needs it"):
         policy.submit(Job("R", table([1.0] * 5), kind="rigid"))
     with pytest.raises(ValueError, match="scale_up_limit"):
         make(PAIR, scale_up_limit=0.5)

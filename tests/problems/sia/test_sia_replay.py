@@ -19,7 +19,7 @@ from copter.problems.sia import (
     SteadyReplay,
     generate,
 )
-from copter.solvers.base import make_solver
+from copter.solvers.registry import make_solver
 
 
 class Greedy(Exact):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from copter.problems.sia import JobSubmission, WorkloadError, read_workload, write_workload
+from copter.errors import InputError
+from copter.problems.sia import JobSubmission, read_workload, write_workload
 
 HEADER = "name,time,category,application\n"
 
@@ -39,7 +40,7 @@ def test_written_jobs_are_read_back(tmp_path):
         (HEADER + "a,1,S,bert\nb,-1,S,bert\n", 3, "time", "must be finite and not negative"),
         (HEADER + "a,nan,S,bert\n", 2, "time", "must be finite and not negative"),
         (HEADER + "a,inf,S,bert\n", 2, "time", "must be finite and not negative"),
-        (HEADER + "a,soon,S,bert\n", 2, "time", "'soon' is not a number of seconds"),
+        (HEADER + "a,soon,S,bert\n", 2, "time", "'soon' is no number"),
         (HEADER + "a,1,S,gpt\n", 2, "application", "'gpt' has no profile; there are: bert"),
         (HEADER + "a,1,S,bert\na,2,S,bert\n", 3, "name", "'a' is also on line 2"),
         (HEADER + ",1,S,bert\n", 2, "name", "is empty"),
@@ -52,10 +53,10 @@ def test_written_jobs_are_read_back(tmp_path):
 )
 def test_errors_name_file_line_and_field(tmp_path, text, line, field, words):
     path = write(tmp_path, text)
-    with pytest.raises(WorkloadError) as caught:
+    with pytest.raises(InputError) as caught:
         read_workload(path, {"bert"})
     error = caught.value
-    assert (error.path, error.line, error.field) == (path, line, field)
+    assert (error.path, error.where) == (str(path), f"line {line}, {field}")
     assert words in str(error)
     assert str(path) in str(error)
 

@@ -15,7 +15,8 @@ from copter.bench.rounds import SolverSettings, measure
 from copter.cli.main import app
 from copter.problems.traffic import MODELS, cli, load_topology, make_matrix
 from copter.problems.traffic import course as bench
-from copter.problems.traffic.course import Event, Instance, events_of, make_instance, prepare
+from copter.problems.traffic.course import Event, Instance, events_of, is_method, make_instance, prepare
+from copter.problems.traffic.names import CHANGES, METHODS
 from copter.problems.traffic.report import draw_network
 
 NODES = 7
@@ -239,10 +240,10 @@ def test_bench_summarises_each_kind_of_change(topology_file, tmp_path):
         (["--matrix", "fog"], "neither one of gravity"),
         (["--demands", "0"], "neither all nor a number"),
         (["--demands", "some"], "neither all nor a number"),
-        (["--objective", "max-fun"], "not one of max-flow, min-mlu"),
-        (["--path-kind", "scenic"], "not one of edge-disjoint, shortest"),
-        (["--change", "all"], "not one of independent, source"),
-        (["--change", "source,all"], "'all' is not one of independent, source"),
+        (["--objective", "max-fun"], "There are: max-flow, min-mlu"),
+        (["--path-kind", "scenic"], "There are: edge-disjoint, shortest"),
+        (["--change", "all"], "There are: independent, source"),
+        (["--change", "source,all"], "no change is called 'all'"),
         (["--change", "sequence"], "several matrices"),
         (["--capacity", "-1"], "must be greater than 0"),
         (["--paths", "0"], "--paths"),
@@ -261,9 +262,17 @@ def test_a_topology_that_is_none_is_named(tmp_path):
     assert "nowhere.graphml: no such file" in str(result.exception)
 
 
-def test_the_command_knows_the_names_of_the_code():
-    assert cli.METHODS == bench.METHODS and cli.CHANGES == bench.CHANGES
-    assert {name.replace("poisson-flat", "flat-poisson") for name in cli.MODELS} == set(MODELS)
+@pytest.mark.parametrize("name", ["poisson-flat", "flat-poisson"])
+def test_a_model_has_one_name_and_the_command_takes_the_other_too(name):
+    assert cli._matrix(name) == "poisson-flat"
+
+
+def test_every_name_of_a_command_stands_for_something(instance):
+    for name in MODELS:
+        assert make_matrix(name, instance.topology, seed=0).shape == (NODES, NODES)
+    for name in CHANGES:
+        assert isinstance(next(events_of(instance, name, 0)), Event)
+    assert all(is_method(name.replace("-K", "-2")) for name in METHODS)
 
 
 def test_a_network_without_places_is_drawn_all_the_same():

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from copter.problems.traffic import (
     DRIFTS,
-    FLAT_POISSON,
     MODELS,
+    POISSON_FLAT,
     MatrixError,
     Topology,
     bimodal,
@@ -75,7 +75,7 @@ def test_models_drawn_one_by_one(ring):
                 expected[u, v] = 1500 * 2 * max(random.normal(share, share / 4), 0.0)
     np.testing.assert_allclose(gravity(ring, 7, 2.0), expected, rtol=1e-6)
 
-    for parameters in ({"rate": 8e9, "decay": 0.35, "factor": 4.3e-9}, FLAT_POISSON):
+    for parameters in ({"rate": 8e9, "decay": 0.35, "factor": 4.3e-9}, POISSON_FLAT):
         random = np.random.RandomState(7)
         for u in range(n):
             for v in range(n):

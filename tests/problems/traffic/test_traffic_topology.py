@@ -10,7 +10,8 @@ import real_data
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.problems.traffic import MissingPackageError, Topology, TopologyError, load_topology
+from copter.extras import MissingExtraError
+from copter.problems.traffic import Topology, TopologyError, load_topology
 
 DATA = real_data.DATA / "wan"
 needs_data = pytest.mark.skipif(
@@ -183,7 +184,7 @@ def test_topohub_by_name():
 
 def test_without_topohub_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "topohub", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'copter-opt\[wan\]'"):
+    with pytest.raises(MissingExtraError, match=r"topohub is .*: pip install 'copter-opt\[traffic\]'"):
         load_topology("topozoo/Abilene")
 
 

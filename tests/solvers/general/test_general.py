@@ -277,9 +277,7 @@ def test_a_bad_coefficient_is_named_by_its_row_and_column(bad):
 # ---- files -------------------------------------------------------------------------------------------
 
 FILES = [
-    path
-    for path in sorted([*DATA.rglob("*.npz"), *DATA.glob("*.mps")])
-    if not path.stem.startswith("nan")
+    path for path in sorted([*DATA.rglob("*.npz"), *DATA.glob("*.mps")]) if not path.stem.startswith("nan")
 ]
 LARGE = ("STOCFOR3", "PILOT", "PILOT87", "QAP12", "MAROS-R7", "GREENBEA", "FIT2D", "DEGEN3", "D6CUBE")
 # Badly scaled: 5 s to minutes on a quiet machine, not all end within the limit (docs/algorithm.md, limits).

@@ -126,7 +126,6 @@ def test_text_is_no_number(given):
 ERRORS = {
     "NaN cost": ({"c": [1.0, NAN]}, "c[1]", "c"),
     "infinite cost": ({"c": [INF, 1.0]}, "c[0]", "c"),
-
     "bounds of no numbers": ({"c": [1.0], "bounds": [("a", 2)]}, "bounds", "pairs"),
     "ragged bounds": ({"c": [1.0, 2.0], "bounds": [(0, 2), (1,)]}, "bounds", "pairs"),
     "NaN right-hand side": ({"c": [1.0], "A_ub": [[1.0], [2.0]], "b_ub": [1.0, NAN]}, "row 1", "bounds"),

@@ -1,0 +1,137 @@
+"""What each number of the solver's tuning is worth: inner iterations and time with a quarter and four times of it.
+
+    python -m copter.bench.tuning                       all numbers
+    python -m copter.bench.tuning steps. newton.        those whose names begin so
+
+The programs are small and random, one a kind: requests of many columns, which are screened; more requests than
+move in a step; rows with little room and equal costs; rows that cannot be met.  Each is solved cold and after
+two rounds of edits.  Iterations, of which it shows the geometric mean of the ratios, are the same on any
+machine, seconds of the processor are not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from time import process_time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import random_array
+
+from copter.program.program import ContinualProgram
+from copter.solution import Status
+from copter.solvers.proximal.solver import Inner, ProximalPoint
+from copter.solvers.proximal.tuning import ProximalTuning
+
+_ROUNDS = 3
+_FACTORS = (0.25, 4.0)
+_TOLERANCE: dict[Inner, float] = {"newton": 1e-5, "cd": 1e-3}
+_LIMIT = 3_000
+"""Inner iterations, where a bad value makes a solve endless."""
+
+
+def requests(
+    rng: np.random.Generator, rows: int, count: int, width: int, relation: str, room: float, whole: bool
+) -> ContinualProgram:
+    """Requests of so many columns that ask for up to three rows each, more than the rows hold."""
+    program = ContinualProgram()
+    shape = rows, count * width
+    usage = random_array(shape, density=min(1.0, 2.0 / rows), rng=rng, format="csc")
+    usage.data = 1.0 + usage.data
+    totals = rng.pareto(1.5, count) + 0.1
+    capacity = room * totals.sum() * 1.5 * min(2.0, rows) / rows
+    for row in range(rows):
+        program.add_resource(row, upper=capacity * rng.uniform(0.5, 1.5))
+    gains = rng.integers(1, 4, count * width) if whole else rng.uniform(0.5, 1.5, count * width)
+    costs = (-1.0 if relation == "<=" else 1.0) * gains.astype(float)
+    sizes = np.full(count, width)
+    program.add_requests(range(count), costs, sizes, usage, totals=totals, relation=relation)
+    return program
+
+
+CASES: dict[str, Callable[[np.random.Generator], ContinualProgram]] = {
+    "wide": lambda rng: requests(rng, 8, 60, 500, "<=", 0.4, False),
+    "many": lambda rng: requests(rng, 40, 12_000, 3, "<=", 0.4, False),
+    "equal": lambda rng: requests(rng, 30, 300, 4, "==", 0.9, True),
+    "short": lambda rng: requests(rng, 20, 200, 6, "==", 0.2, False),
+}
+
+
+def edit(program: ContinualProgram, rng: np.random.Generator) -> None:
+    """Change a twentieth of the totals, scale a tenth of the costs, close half of a row."""
+    ids = np.array(program.request_ids)
+    moved = rng.choice(ids, ids.size // 20, replace=False).tolist()
+    program.update_requests(moved, totals=rng.uniform(0.1, 2.0, len(moved)))
+    scaled = rng.choice(ids, ids.size // 10, replace=False).tolist()
+    program.update_requests(scaled, scales=rng.uniform(0.8, 1.2, len(scaled)))
+    row = int(rng.integers(len(program.resource_slots)))
+    program.set_capacity(row, upper=0.5 * program.capacity(row)[1])
+
+
+def run(tuning: ProximalTuning, inner: Inner) -> tuple[NDArray[np.float64], float, int]:
+    """Inner iterations of each solve, seconds of all, and how many ended without an answer."""
+    iterations, seconds, unsolved = [], 0.0, 0
+    for make in CASES.values():
+        rng = np.random.default_rng(1)
+        program = make(rng)
+        solver = ProximalPoint(
+            inner=inner, tolerance=_TOLERANCE[inner], iteration_limit=_LIMIT, hand_over=False, tuning=tuning
+        )
+        for _ in range(_ROUNDS):
+            begin = process_time()
+            solution = solver.solve(program)
+            seconds += process_time() - begin
+            iterations.append(solution.iterations)
+            unsolved += solution.status not in (Status.OPTIMAL, Status.INFEASIBLE)
+            edit(program, rng)
+    return np.array(iterations), seconds, unsolved
+
+
+def numbers(record: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
+    """Dotted names and values of all numbers of a tuning."""
+    names = [each.name for each in fields(record)] if is_dataclass(record) else record._fields
+    for name in names:
+        value = getattr(record, name)
+        if isinstance(value, int | float):
+            yield prefix + name, value
+        else:
+            yield from numbers(value, f"{prefix}{name}.")
+
+
+def changed(record: Any, name: str, value: float) -> Any:
+    """The tuning with another value of a number."""
+    first, _, rest = name.partition(".")
+    new = changed(getattr(record, first), rest, value) if rest else value
+    return replace(record, **{first: new}) if is_dataclass(record) else record._replace(**{first: new})
+
+
+def worth(name: str, value: float) -> str:
+    """How many more iterations, and seconds, a quarter and four times of a number take."""
+    inner: Inner = "cd" if name.startswith("descent.") else "newton"
+    base, _, _ = run(ProximalTuning(), inner)
+    parts = []
+    for factor in _FACTORS:
+        other = max(1, round(factor * value)) if isinstance(value, int) else factor * value
+        iterations, seconds, unsolved = run(changed(ProximalTuning(), name, other), inner)
+        more = np.exp(np.mean(np.log((1 + iterations) / (1 + base)))) - 1.0
+        failed = f", {unsolved} unsolved" if unsolved else ""
+        parts.append(f"{other:g}: {100 * more:+.0f}% iterations, {seconds:.2f} s{failed}")
+    return f"{name} = {value:g}; {'; '.join(parts)}"
+
+
+def main(wanted: list[str]) -> None:
+    """Print a line for each number whose name begins as one of those that are wanted."""
+    for inner in _TOLERANCE:
+        run(ProximalTuning(), inner)  # compiles
+        iterations, seconds, unsolved = run(ProximalTuning(), inner)
+        print(f"{inner}: {iterations.sum()} iterations, {seconds:.2f} s, {unsolved} unsolved", flush=True)
+    for name, value in numbers(ProximalTuning()):
+        if not wanted or name.startswith(tuple(wanted)):
+            print(worth(name, value), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,147 @@
+"""Commands from frozen dataclasses: fields are options, and what goes into a document is read from them too.
+
+A field with ``typer.Option`` or ``typer.Argument`` in its type is an option of the command; one without is a
+setting that the command leaves alone.  Options that belong together are checked in ``__post_init__``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, Field, asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_hints
+
+import typer
+from typer.models import ParameterInfo
+
+from copter.cli.options import Deadline, Isolate, JsonFlag, JsonPath, Seed, SolverNames, Threads, Tolerance
+from copter.cli.solvers import Names
+
+if TYPE_CHECKING:
+    from copter.bench.rounds import SolverSettings
+
+_OUTPUT = ("out", "as_json", "json_path")
+"""Where a command writes, which is no setting of what it computes."""
+
+Out: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Run folder; runs/<domain>-<time>, or with --json none, if not given.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of a command, checked."""
+
+    seed: Seed = 0
+
+    def settings(self) -> dict[str, Any]:
+        """Return all that the command computes from, as it stands in config.json and in documents."""
+        own = asdict(self)
+        return {field.name: _plain(own[field.name]) for field in ordered(type(self)) if field.name in own}
+
+
+def ordered(options: type[Options]) -> Iterator[Field[Any]]:
+    """Iterate over the settings of a class, its own before those that it shares with others."""
+    return (field for field in _in_order(options) if field.name not in _OUTPUT)
+
+
+def _in_order(options: type[Options]) -> list[Field[Any]]:
+    there = {field.name: field for field in fields(options)}
+    names = [name for cls in options.__mro__ for name in cls.__dict__.get("__annotations__", {})]
+    return [there[name] for name in dict.fromkeys(names) if name in there]
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solving(Options):
+    """How solvers are run."""
+
+    tolerance: Tolerance = 1e-6
+    mip_gap: float = 1e-3
+    deadline: Deadline = None
+    threads: Threads = None
+
+    def solver_settings(self, name: str) -> SolverSettings:
+        """Return the settings of a solver, or of a method of the domain's own.
+
+        Parameters
+        ----------
+        name : str
+        """
+        from copter.bench.rounds import SolverSettings
+
+        return SolverSettings(name, self.tolerance, self.deadline, self.threads, self.mip_gap)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Options):
+    """What every ``copter run`` takes."""
+
+    out: Out = None
+    as_json: JsonFlag = False
+
+    def folder(self, domain: str) -> Path | None:
+        """Return the folder of the run: the one named, and without --json one by the time of now.
+
+        Parameters
+        ----------
+        domain : str
+        """
+        from copter.cli.runfolder import default_path
+
+        return self.out if self.out is not None or self.as_json else default_path(domain)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions(Solving):
+    """What every ``copter bench`` on a course of rounds takes."""
+
+    solvers: SolverNames = Names(("copter", "highs-hot"))
+    json_path: JsonPath = None
+    isolate: Isolate = True
+
+
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+
+
+def command(options: type[AnyOptions], body: Callable[[AnyOptions], None]) -> Callable[..., None]:
+    """Return the function that typer makes a command of: it takes the options, and calls ``body`` with them.
+
+    Parameters
+    ----------
+    options : type of Options
+        Its docstring is the help of the command.
+    body : callable
+    """
+
+    def run(**values: Any) -> None:
+        body(options(**values))
+
+    hints = get_type_hints(options, include_extras=True)
+    parameters = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=_default(field), annotation=hints[field.name]
+        )
+        for field in _in_order(options)
+        if any(isinstance(extra, ParameterInfo) for extra in getattr(hints[field.name], "__metadata__", ()))
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__doc__ = options.__doc__
+    return run
+
+
+def _default(field: Field[Any]) -> Any:
+    if field.default is MISSING:
+        return inspect.Parameter.empty
+    return str(field.default) if isinstance(field.default, Names) else field.default
+
+
+def command_line() -> list[str]:
+    """Return the command as it was given, for config.json."""
+    return [Path(sys.argv[0]).name, *sys.argv[1:]]

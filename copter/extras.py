@@ -1,0 +1,49 @@
+"""Optional packages: where one is imported and is not there, the error names the extra that brings it.
+
+    with extra("traffic"):
+        import networkx as nx
+
+What each extra brings is in ``pyproject.toml``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from copter.errors import CopterError
+
+
+class MissingExtraError(CopterError, ImportError):
+    """A package that comes with an extra of copter is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(package, extra)
+
+    def __str__(self) -> str:
+        return f"{self.package} is not installed: pip install 'copter-opt[{self.extra}]'"
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Import packages of an extra in a ``with`` block.
+
+    Parameters
+    ----------
+    name : str
+        Of the extra, as in ``pip install 'copter-opt[name]'``.
+
+    Raises
+    ------
+    MissingExtraError
+        A package is not installed: it has the package and the extra in its text.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "copter"):
+            raise
+        raise MissingExtraError(package, name) from error

@@ -1,0 +1,279 @@
+"""The forms in which bulk verbs take what they are given, brought into flat arrays.
+
+Many requests' columns come flat with sizes, or as one array a request; what single columns have (overrides,
+starts) flat with counts, or as one mapping a request; what a request has (totals, relations, terms, whether
+it is integral) as one value for all, or as one each.  Flat arrays are the quick form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.errors import EditError
+from copter.program.validation import (
+    checked_requests,
+    cost_vector,
+    flag,
+    is_vector,
+    kind_of_row,
+    number,
+    owner_of,
+    sparse_entries,
+    term_of,
+    totals_of,
+    upper_bounds,
+    whole_numbers,
+    within,
+)
+from copter.store.edits import AT_MOST, EXACTLY, NO_TOTAL, first_outside
+from copter.terms.convex import ConvexTerm
+
+
+class _Keep:
+    def __repr__(self) -> str:
+        return "<as it is>"
+
+
+KEEP: Any = _Keep()
+"""Default of update arguments for which None means something: leave the field as it is."""
+
+
+class Entries(NamedTuple):
+    """Numbers for single columns of some requests.
+
+    Attributes
+    ----------
+    which : (k,) places of the requests in the batch, None for all of it
+    counts : (k,) entries of each
+    columns, values : (sum(counts),) flat
+    """
+
+    which: NDArray[np.int64] | None
+    counts: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def each(self) -> list[tuple[int, tuple[NDArray[np.int64], NDArray[np.float64]]]]:
+        """(place, (columns, values)) of each request."""
+        places = range(self.counts.size) if self.which is None else self.which.tolist()
+        ends = np.cumsum(self.counts).tolist()
+        parts = zip([0, *ends], ends, strict=False)
+        return [
+            (place, (self.columns[a:b].copy(), self.values[a:b].copy()))
+            for place, (a, b) in zip(places, parts, strict=True)
+        ]
+
+
+SumRows = tuple[NDArray[np.int8] | int, NDArray[np.float64] | None]
+"""Kinds of sum rows, one for all or one each, and totals; None if nobody has one."""
+
+
+class NewRequests(NamedTuple):
+    """Checked columns and sum rows of new requests: sizes, flat costs, kinds of rows, totals."""
+
+    sizes: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    kinds: NDArray[np.int8] | int
+    totals: NDArray[np.float64] | None
+
+
+def in_parts(values: Any) -> bool:
+    """Whether numbers are given as one array a request, and not flat."""
+    if isinstance(values, np.ndarray):
+        return values.ndim > 1
+    return isinstance(values, (list, tuple)) and len(values) > 0 and is_vector(values[0])
+
+
+def parts_of(
+    ids: Sequence[Hashable], label: str, costs: Any, sizes: Sequence[int] | None
+) -> list[NDArray[np.float64]]:
+    """Costs that are given as one array a request, checked; ``sizes`` says how long each must be."""
+    if len(costs) != len(ids):
+        raise EditError(label, "costs", len(costs), f"needs one array for each of {len(ids)} requests")
+    lengths = [None] * len(ids) if sizes is None else sizes
+    return [cost_vector(id, "costs", own, n) for id, own, n in zip(ids, costs, lengths, strict=True)]
+
+
+def columns_of(
+    label: str, ids: Sequence[Hashable], costs: Any, sizes: ArrayLike | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Sizes and flat costs of requests with new columns."""
+    widths = None if sizes is None else whole_numbers(label, "sizes", sizes, len(ids))
+    if widths is not None and not within(widths, 1, math.inf):
+        raise EditError(ids[int(widths.argmin())], "sizes", int(widths.min()), "must be at least 1")
+    if in_parts(costs) or (widths is None and not ids):
+        parts = parts_of(ids, label, costs, None if widths is None else widths.tolist())
+        widths = np.array([part.size for part in parts], np.int64)
+        return widths, np.concatenate([np.empty(0), *parts])
+    if widths is None:
+        why = "flat costs need the number of columns of each request; or give one array a request"
+        raise EditError(label, "sizes", sizes, why)
+    return widths, cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths))
+
+
+def new_requests_of(
+    label: str,
+    ids: Sequence[Hashable],
+    columns: tuple[Any, ArrayLike | None],
+    totals: Any,
+    relation: Any,
+) -> NewRequests:
+    """Columns, given as (costs, sizes), and sum rows of new requests."""
+    costs, sizes = columns
+    if isinstance(relation, str):
+        sound = checked_requests(len(ids), sizes, costs, totals)
+        if sound is not None:
+            kind = kind_of_row(label, relation, totals is not None)
+            return NewRequests(sound[0], sound[1], kind, totals)
+    widths, flat = columns_of(label, ids, costs, sizes)
+    return NewRequests(widths, flat, *sum_rows_of(label, ids, totals, relation))
+
+
+def sum_rows_of(
+    label: str,
+    ids: Sequence[Hashable],
+    totals: Any,
+    relation: Any,
+    old: tuple[NDArray[np.int8], NDArray[np.float64]] | None = None,
+) -> SumRows:
+    """Sum rows of many requests, of which the relation or the total may be kept (``old``: kinds, totals)."""
+    if totals is KEEP and old is not None:
+        has, amounts = old[0] != NO_TOTAL, old[1]
+    else:
+        has, amounts = _totals(label, ids, totals)
+    if isinstance(relation, str) and (has.all() or not has.any()):
+        kind = kind_of_row(label, relation, totals is not None and bool(has.all()))
+        return kind, None if kind == NO_TOTAL and old is None else amounts
+    if relation is None and old is not None:
+        kinds = np.where(old[0] == EXACTLY, EXACTLY, AT_MOST)
+        return np.where(has, kinds, NO_TOTAL).astype(np.int8), amounts
+    each = [relation] * len(ids) if isinstance(relation, str) else _one_each(label, ids, "relation", relation)
+    pairs = zip(ids, each, has.tolist(), strict=True)
+    return np.array([kind_of_row(id, own, summed) for id, own, summed in pairs], np.int8), amounts
+
+
+def _totals(
+    label: str, ids: Sequence[Hashable], totals: Any
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """(whether there is one, totals) of many requests."""
+    if totals is None:
+        return np.zeros(len(ids), np.bool_), np.full(len(ids), np.inf)
+    if isinstance(totals, (list, tuple)) and None in totals:
+        each = _one_each(label, ids, "totals", totals)
+        has = np.array([total is not None for total in each], np.bool_)
+        some = [id for id, total in zip(ids, each, strict=True) if total is not None]
+        amounts = np.full(len(ids), np.inf)
+        amounts[has] = totals_of(label, some, [total for total in each if total is not None])
+        return has, amounts
+    if not is_vector(totals):
+        totals = np.full(len(ids), number(label, "totals", totals))
+    return np.ones(len(ids), np.bool_), totals_of(label, ids, totals)
+
+
+def _one_each(label: str, ids: Sequence[Hashable], field: str, values: Any) -> Sequence[Any]:
+    if not isinstance(values, (list, tuple, np.ndarray)) or len(values) != len(ids):
+        given = len(values) if isinstance(values, (list, tuple, np.ndarray)) else values
+        raise EditError(label, field, given, f"needs one for each of {len(ids)} requests")
+    return values
+
+
+def uppers_of(
+    label: str, ids: Sequence[Hashable], upper: Any, widths: NDArray[np.int64]
+) -> float | NDArray[np.float64]:
+    """Upper bounds of the columns of many requests: one number, flat, or a number or array a request."""
+    if isinstance(upper, float):
+        return upper_bounds(label, upper, 0)
+    given = upper if isinstance(upper, (list, tuple, np.ndarray)) else ()
+    in_all = int(widths.sum())
+    flat = isinstance(given, np.ndarray) and given.ndim == 1 or not any(map(is_vector, given))
+    if flat and (len(given) != len(ids) or len(given) == in_all):
+        return upper_bounds(label, upper, in_all, owner=(ids, widths))
+    pairs = zip(ids, _one_each(label, ids, "upper", given), widths.tolist(), strict=True)
+    return np.concatenate([np.broadcast_to(upper_bounds(id, own, n), n) for id, own, n in pairs])
+
+
+def flags_of(label: str, ids: Sequence[Hashable], given: Any) -> bool | NDArray[np.bool_]:
+    """Whether requests are integral: one truth value for all, or one each."""
+    if given is False or given is True:
+        return given
+    if not isinstance(given, (list, tuple, np.ndarray)):
+        return flag(label, "integral", given)
+    each = _one_each(label, ids, "integral", given)
+    if isinstance(given, np.ndarray) and given.dtype == np.bool_:
+        return given
+    return np.array([flag(id, "integral", own) for id, own in zip(ids, each, strict=True)], np.bool_)
+
+
+def entries_of(
+    label: str, field: str, ids: Sequence[Hashable], given: Any, widths: NDArray[np.int64]
+) -> Entries:
+    """Numbers for single columns of many requests: (counts, columns, values), flat, or one mapping each.
+
+    A request whose mapping is None is left out.
+    """
+    if is_flat(given):
+        return Entries(None, *flat_entries(label, field, ids, given, widths))
+    each = _one_each(label, ids, f"{field}s", given)
+    which = [k for k, own in enumerate(each) if own is not None]
+    found = [sparse_entries(ids[k], field, each[k], int(widths[k])) for k in which]
+    counts = np.array([columns.size for columns, _ in found], np.int64)
+    columns = np.concatenate([np.empty(0, np.int64), *(columns for columns, _ in found)])
+    values = np.concatenate([np.empty(0), *(values for _, values in found)])
+    places = None if len(which) == len(ids) else np.array(which, np.int64)
+    return Entries(places, counts, columns, values)
+
+
+def is_flat(given: Any) -> bool:
+    """Whether numbers for single columns are given as (counts, columns, values)."""
+    return (
+        isinstance(given, tuple)
+        and len(given) == 3
+        and (isinstance(given[0], np.ndarray) or is_vector(given[0]))
+    )
+
+
+def flat_entries(
+    label: str,
+    field: str,
+    ids: Sequence[Hashable],
+    given: tuple[Any, Any, Any],
+    widths: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Counts, columns and values, flat, of many requests that have ``widths`` columns."""
+    counts = whole_numbers(label, f"{field} counts", given[0], len(ids))
+    if not within(counts, 0, math.inf):
+        worst = int(counts.argmin())
+        raise EditError(ids[worst], f"{field} counts", int(counts[worst]), "must not be negative")
+    columns = whole_numbers(label, f"{field} columns", given[1], int(counts.sum()))
+    kind = "costs" if field == "override" else "values"
+    values = cost_vector(label, f"{field} {kind}", given[2], columns.size, owner=(ids, counts))
+    where = first_outside(columns, counts, widths)
+    if where >= 0:
+        who = owner_of(label, (ids, counts), where)
+        raise EditError(who, field, int(columns[where]), "no such column")
+    if not within(counts, 0, 1):
+        n = int(columns.max()) + 1
+        key = np.repeat(np.arange(len(ids)), counts) * n + columns
+        key.sort()
+        twice = key[1:][key[1:] == key[:-1]]
+        if twice.size:
+            which, column = divmod(int(twice[0]), n)
+            raise EditError(ids[which], field, column, "the column is named twice")
+    return counts, columns, values
+
+
+def terms_of(
+    label: str, ids: Sequence[Hashable], terms: Any, widths: NDArray[np.int64]
+) -> list[tuple[int, tuple[ConvexTerm, NDArray[np.float64]] | None]]:
+    """(place, (term, image)) of requests that are given a convex term, or (place, None) for no term."""
+    one = terms is None or isinstance(terms, ConvexTerm)
+    each = [terms] * len(ids) if one else _one_each(label, ids, "terms", terms)
+    return [
+        (k, None if term is None else term_of(id, term, n))
+        for k, (id, term, n) in enumerate(zip(ids, each, widths.tolist(), strict=True))
+    ]

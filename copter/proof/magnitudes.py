@@ -1,0 +1,68 @@
+"""How large the entries of a matrix typically are: by rows, by columns, and by what is connected.
+
+Nothing here depends on the units of rows and columns, so that what is found says which units are natural.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from copter.kernels import kernel
+
+
+@kernel
+def geometric_means(pointer, row, value, first, counted, m, passes):  # type: ignore[no-untyped-def]
+    """Logarithms of what is typical of m rows and of groups of columns, by turns: the means of the rest.
+
+    Entry k is about exp(typical of its row + typical of its group).  Group g has the columns
+    ``first[g]:first[g + 1]``; only the entries of groups that are ``counted`` say what is typical of a row.
+    """
+    size = np.zeros(value.size)
+    for k in range(value.size):
+        if value[k] != 0.0:
+            size[k] = np.log(abs(value[k]))
+    groups = first.size - 1
+    mean, typical = np.zeros(m), np.zeros(groups)
+    for _ in range(passes):
+        mean, count = np.zeros(m), np.zeros(m)
+        for g in range(groups):
+            if counted[g]:
+                for k in range(pointer[first[g]], pointer[first[g + 1]]):
+                    if value[k] != 0.0:
+                        mean[row[k]] += size[k] - typical[g]
+                        count[row[k]] += 1.0
+        for r in range(m):
+            mean[r] /= max(1.0, count[r])
+        for g in range(groups):
+            along, entries = 0.0, 0
+            for k in range(pointer[first[g]], pointer[first[g + 1]]):
+                if value[k] != 0.0 and count[row[k]] > 0.0:
+                    along += size[k] - mean[row[k]]
+                    entries += 1
+            typical[g] = along / max(1, entries)
+    return mean, typical
+
+
+def components(
+    row: NDArray[np.integer], owner: NDArray[np.int64], m: int, n: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """Connected components of a matrix by its entries: labels of its n columns and m rows; their number."""
+    graph = coo_array((np.ones(row.size, np.bool_), (owner, n + row.astype(np.int64))), shape=(n + m, n + m))
+    count, label = connected_components(graph, directed=False)
+    return label[:n], label[n:], int(count)
+
+
+def medians(label: NDArray[np.int32], value: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Median of the finite values above 0 of each of ``size`` labels; 0 where there are none."""
+    known = np.isfinite(value) & (value > 0)
+    label, value = label[known], value[known]
+    order = np.lexsort((value, label))
+    counts = np.bincount(label, minlength=size)
+    last = np.cumsum(counts)
+    result = np.zeros(size)
+    some = counts > 0
+    result[some] = value[order][(last - counts + (counts - 1) // 2)[some]]
+    return result

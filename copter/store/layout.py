@@ -1,0 +1,164 @@
+"""Layout of the program in memory: tables and pools, and how single requests and columns are read from them.
+
+Three tables describe what is stored:
+
+``requests``
+    one block of columns each: where its costs lie, which usage it has, its sum row, its upper bounds,
+    a scale on its costs.  A free slot has ``n_columns == 0``.  A convex term and its image, which few have,
+    are kept aside in ``terms``.
+``usages``
+    the coupling columns A_q in compressed form (pointers, rows, values).  Requests that share a column
+    template point at the same usage, and so store nothing but their costs.
+``rows``
+    one resource each: ``lower <= sum_q A_q x_q <= upper``.
+
+Effective cost of column j of request q: ``scale[q] * cost[start[q] + j]``.  An override of single columns
+is folded into the pool (the pool then holds value / scale), the original is kept aside, so that moving all
+costs of a request but a few takes O(few) time and kernels need not know.
+
+Stamps, taken from one clock, tell a solver that keeps state what changed since it last looked.
+
+Source: list-of-lists store of COpter, thesis section 4.3.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.store.edits import NO_TOTAL
+from copter.store.slabs import Pool, Table
+from copter.store.term_table import TermTable
+
+
+class Layout:
+    """Rows, usages and requests on slabs; see the module's head."""
+
+    def __init__(self) -> None:
+        self.clock = 0
+        self.n_variables = 0
+        self.costs = Pool(cost=np.float64)
+        self.uppers = Pool(upper=np.float64)
+        self.pointers = Pool(pointer=np.int32)
+        self.entries = Pool(row=np.int32, value=np.float64)
+        self.overrides = Pool(column=np.int32, original=np.float64, value=np.float64)
+        self.rows = Table(
+            lower=(np.float64, -np.inf),
+            upper=(np.float64, np.inf),
+            alive=(np.bool_, False),
+            birth=(np.int64, -1),
+            stamp=(np.int64, -1),
+        )
+        self.usages = Table(
+            pointer_start=(np.int64, 0),
+            entry_start=(np.int64, 0),
+            n_columns=(np.int64, 0),
+            nnz=(np.int64, 0),
+            references=(np.int64, 0),
+            shared=(np.bool_, False),
+        )
+        self.requests = Table(
+            cost_start=(np.int64, 0),
+            n_columns=(np.int64, 0),
+            usage=(np.int64, -1),
+            scale=(np.float64, 1.0),
+            upper=(np.float64, np.inf),
+            upper_start=(np.int64, -1),
+            total=(np.float64, np.inf),
+            relation=(np.int8, NO_TOTAL),
+            integral=(np.bool_, False),
+            override_start=(np.int64, 0),
+            override_length=(np.int64, 0),
+            birth=(np.int64, -1),
+            cost_stamp=(np.int64, -1),
+            bound_stamp=(np.int64, -1),
+        )
+        self.terms = TermTable()
+        self.packed_terms: Any = None
+        self._dropped_rows: list[int] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"packed_terms": None}  # packed again when they are asked for
+
+    def tick(self) -> int:
+        """Next stamp of the clock."""
+        self.clock += 1
+        return self.clock
+
+    # ---- one request ---------------------------------------------------------------------------
+
+    def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Columns and costs of a request's override."""
+        start, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
+        part = slice(start, start + length)
+        return self.overrides.column[part].astype(np.int64), self.overrides.value[part].copy()
+
+    def base_costs(self, slot: int) -> NDArray[np.float64]:
+        """Copy of a request's costs as they were given, without scale and overrides."""
+        start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
+        costs: NDArray[np.float64] = self.costs.cost[start : start + n].copy()
+        at, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
+        costs[self.overrides.column[at : at + length]] = self.overrides.original[at : at + length]
+        return costs
+
+    def column_costs(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Effective costs of single columns, each named by its request's slot and its place there."""
+        table = self.requests
+        costs: NDArray[np.float64] = self.costs.cost[table.cost_start[slot] + column]
+        costs *= table.scale[slot]
+        return costs
+
+    def column_uppers(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Upper bounds of single columns, each named by its request's slot and its place there."""
+        start = self.requests.upper_start[slot]
+        upper: NDArray[np.float64] = self.requests.upper[slot]
+        own = np.flatnonzero(start >= 0)
+        if own.size:
+            upper[own] = self.uppers.upper[start[own] + column[own]]
+        return upper
+
+    def effective_costs(self, slot: int) -> NDArray[np.float64]:
+        """Copy of a request's costs, scale and overrides applied."""
+        start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
+        costs: NDArray[np.float64] = self.requests.scale[slot] * self.costs.cost[start : start + n]
+        columns, values = self.get_override(slot)
+        costs[columns] = values
+        return costs
+
+    def priced_columns(
+        self, slot: int, y: NDArray[np.float64], cost_factor: float = 1.0
+    ) -> NDArray[np.float64]:
+        """cost_factor c + A'y of a request's columns."""
+        usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
+        at, start, nnz = (
+            int(getattr(self.usages, name)[usage]) for name in ("pointer_start", "entry_start", "nnz")
+        )
+        priced = y[self.entries.row[start : start + nnz]] * self.entries.value[start : start + nnz]
+        running = np.concatenate(([0.0], np.cumsum(priced)))
+        pointer = self.pointers.pointer[at : at + n + 1]
+        return cost_factor * self.effective_costs(slot) + running[pointer[1:]] - running[pointer[:-1]]
+
+    def upper_bounds(self, slot: int) -> NDArray[np.float64]:
+        """Copy of the upper bounds of a request's columns."""
+        n, start = int(self.requests.n_columns[slot]), int(self.requests.upper_start[slot])
+        if start < 0:
+            return np.full(n, self.requests.upper[slot])
+        copy: NDArray[np.float64] = self.uppers.upper[start : start + n].copy()
+        return copy
+
+    def live_requests(self) -> NDArray[np.int64]:
+        """Slots in use, ascending."""
+        return np.flatnonzero(self.requests.n_columns[: self.requests.size])
+
+    @property
+    def nnz(self) -> int:
+        """Nonzeros in the resource rows, every request counted, dropped rows not."""
+        usages = self.usages
+        nnz = usages.nnz[: usages.size].copy()
+        if self._dropped_rows:
+            for slot in np.flatnonzero(nnz).tolist():
+                start = int(usages.entry_start[slot])
+                nnz[slot] = self.rows.alive[self.entries.row[start : start + int(nnz[slot])]].sum()
+        return int(nnz @ usages.references[: usages.size])

@@ -1,0 +1,98 @@
+"""Classes of terms as machine code: each of their functions compiled for itself, and called by its address.
+
+A kernel gets the addresses of a class as numbers, so that it is compiled once and not once for each class,
+programs may mix classes, and a class of a user's own costs no more than its few small functions.  They are
+kept on disk as kernels are.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+from numba import float64
+from numba.core.errors import NumbaError
+from numba.core.typing import signature
+
+from copter.errors import TermError
+from copter.kernels import kernel
+from copter.terms.convex import ConvexTerm
+
+#: Functions of a class, and how many arguments each has before the parameters. Kernels number them so.
+FUNCTIONS = {"value": 1, "slope": 1, "curvature": 1, "lowest": 0, "proximal": 2, "touching": 1}
+
+#: A class may have no more parameters than this: a kernel that calls it has a branch for each number.
+MOST_PARAMETERS = 8
+
+_REQUIRED = ("value", "slope", "curvature")
+
+
+@cache
+def addresses(kind: type[ConvexTerm], names: tuple[str, ...]) -> tuple[int, ...]:
+    """Where the functions of a class are, in the order of ``FUNCTIONS``; 0 for one that it does not have.
+
+    Parameters
+    ----------
+    kind
+        A class of terms; compiled the first time that it is asked for.
+    names
+        Its parameters.
+
+    Raises
+    ------
+    TermError
+        A function is missing, takes other arguments, or numba cannot compile it.
+    """
+    if len(names) > MOST_PARAMETERS:
+        raise TermError(kind, "parameters", f"has {len(names)}, and at most {MOST_PARAMETERS} are possible")
+    found = []
+    for method, before in FUNCTIONS.items():
+        function = getattr(kind, method, None)
+        if function is None and method not in _REQUIRED:
+            found.append(0)
+            continue
+        _check_arguments(kind, method, function, before, names)
+        try:
+            found.append(_address(function, before + len(names)))
+        except NumbaError as error:
+            raise TermError(kind, method, f"numba cannot compile it: {_reason(error)}") from error
+    return tuple(found)
+
+
+def _check_arguments(
+    kind: type[ConvexTerm], method: str, function: Any, before: int, names: tuple[str, ...]
+) -> None:
+    wanted = ", ".join([*("t", "step")[:before], *names])
+    if not isinstance(function, FunctionType):
+        why = "is missing" if function is None else "is no static method"
+        raise TermError(kind, method, f"{why}; define it with @staticmethod and the arguments ({wanted})")
+    parameters = inspect.signature(function).parameters.values()
+    plain = all(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
+    if not plain or len(parameters) != before + len(names):
+        raise TermError(kind, method, f"must have the arguments ({wanted}), each by its name")
+
+
+@cache
+def _kernel(function: Callable[..., float]) -> Any:
+    """The compiled function, which must live as long as its address is used."""
+    return kernel(function)
+
+
+def _address(function: Callable[..., float], arguments: int) -> int:
+    """Where the machine code of a function of floats begins, by numba's own calling convention."""
+    compiled = _kernel(function)
+    found = signature(float64, *[float64] * arguments)
+    compiled.compile(found)
+    code = compiled.overloads[found.args]
+    address: int = code.library.get_pointer_to_function(code.fndesc.llvm_func_name)
+    return address
+
+
+def _reason(error: NumbaError) -> str:
+    """What numba says, without the stage it was at, the place in the source and its advice."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = [line.partition(", defined at ")[0] for line in lines if line and not line.startswith("Failed in")]
+    return next((line for line in said if not line.startswith("File ")), type(error).__name__)

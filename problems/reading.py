@@ -1,0 +1,267 @@
+"""Readers of JSON and CSV that every domain shares: what is wrong is named by file, place and value."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from copter.errors import InputError
+
+
+def read_json(path: str | Path) -> Any:
+    """Return the content of a JSON file.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    InputError
+        It does not exist, or is no JSON.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(path, "file", "does not exist") from None
+    except (OSError, ValueError) as error:
+        raise InputError(path, "file", f"cannot be read as JSON: {error}") from None
+
+
+class Record:
+    """An object of a JSON file, whose fields are read with their types or refused by name.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    value : object
+    where : str, optional
+        Place of the object in the file; by default it is all of it.
+
+    Attributes
+    ----------
+    fields : dict
+
+    Raises
+    ------
+    InputError
+        The value is no object.
+    """
+
+    def __init__(self, path: str | Path, value: object, where: str = "") -> None:
+        self.path, self.where = path, where
+        if not isinstance(value, dict):
+            raise InputError(path, where or "file", f"must be an object, is {value!r:.60}")
+        self.fields: dict[str, Any] = value
+
+    def error(self, name: str, why: str) -> InputError:
+        """Return the error of a field.
+
+        Parameters
+        ----------
+        name, why : str
+        """
+        return InputError(self.path, f"{self.where}.{name}" if self.where else name, why)
+
+    def get(self, name: str, kind: type) -> Any:
+        """Return a field of a type; a whole number stands for a float, and 3.0 for the whole number 3.
+
+        Parameters
+        ----------
+        name : str
+        kind : type
+
+        Raises
+        ------
+        InputError
+            It is missing or of another type.
+        """
+        if name not in self.fields:
+            raise self.error(name, "is missing")
+        value = self.fields[name]
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value) if abs(value) <= sys.float_info.max else math.inf
+        if kind is int and isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise self.error(name, f"{value!r} is no {kind.__name__}")
+        return value
+
+    def amount(self, name: str) -> float:
+        """Return a field that is a finite number, not negative.
+
+        Parameters
+        ----------
+        name : str
+
+        Raises
+        ------
+        InputError
+        """
+        value = float(self.get(name, float))
+        if not 0.0 <= value < math.inf:
+            raise self.error(name, f"{value} must be finite and not negative")
+        return value
+
+    def numbers(self, name: str, count: int) -> list[float]:
+        """Return a field that is a list of so many numbers.
+
+        Parameters
+        ----------
+        name : str
+        count : int
+
+        Raises
+        ------
+        InputError
+        """
+        values = self.fields.get(name)
+        if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
+            raise self.error(name, "must be a list of numbers")
+        if len(values) != count:
+            raise self.error(name, f"has {len(values)} numbers instead of {count}")
+        return [float(value) for value in values]
+
+    def record(self, name: str) -> Record:
+        """Return a field that is an object.
+
+        Parameters
+        ----------
+        name : str
+
+        Raises
+        ------
+        InputError
+        """
+        if name not in self.fields:
+            raise self.error(name, "is missing")
+        return Record(self.path, self.fields[name], f"{self.where}.{name}" if self.where else name)
+
+
+def read_csv(path: str | Path, required: Sequence[str]) -> Iterator[CsvRow]:
+    """Iterate over the rows of a CSV file with a header; empty lines are passed over.
+
+    Parameters
+    ----------
+    path : path
+    required : sequence of str
+        Columns that must be there, with a value in every row; there may be others.
+
+    Raises
+    ------
+    InputError
+        Names the line, and the field if one is missing or empty.
+    """
+    with open(path, newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file, skipinitialspace=True)
+        try:
+            columns = [name.strip() for name in reader.fieldnames or ()]
+            reader.fieldnames = columns
+            for name in required:
+                if name not in columns:
+                    raise InputError(path, f"line 1, {name}", f"no such column; the file has {columns}")
+            for fields in reader:
+                row = CsvRow(path, reader.line_num, fields)
+                if None in fields:
+                    raise row.error(columns[-1], f"more follows it: the header has {len(columns)} columns")
+                for name in required:
+                    if not row.text(name):
+                        raise row.error(name, "is empty")
+                yield row
+        except (csv.Error, UnicodeDecodeError) as error:
+            where = f"line {reader.line_num + 1}"
+            raise InputError(path, where, f"not a CSV of text: {error}") from None
+
+
+class CsvRow:
+    """A row of a CSV file, whose fields are read with their types or refused by name and line.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    line : int
+    fields : mapping of str to str or None
+    """
+
+    def __init__(self, path: str | Path, line: int, fields: Mapping[str, str | None]) -> None:
+        self.path, self.line, self._fields = path, line, fields
+
+    def error(self, name: str, why: str) -> InputError:
+        """Return the error of a field.
+
+        Parameters
+        ----------
+        name, why : str
+        """
+        return InputError(self.path, f"line {self.line}, {name}", why)
+
+    def text(self, name: str) -> str:
+        """Return a field as it stands; empty if it is not there.
+
+        Parameters
+        ----------
+        name : str
+        """
+        return (self._fields.get(name) or "").strip()
+
+    def amount(self, name: str) -> float:
+        """Return a field that is a finite number, not negative.
+
+        Parameters
+        ----------
+        name : str
+
+        Raises
+        ------
+        InputError
+        """
+        text = self.text(name)
+        try:
+            value = float(text)
+        except ValueError:
+            raise self.error(name, f"{text!r} is no number") from None
+        if not 0.0 <= value < math.inf:
+            raise self.error(name, f"{text} must be finite and not negative")
+        return value
+
+    def whole(self, name: str) -> int:
+        """Return a field that is a whole number.
+
+        Parameters
+        ----------
+        name : str
+
+        Raises
+        ------
+        InputError
+        """
+        text = self.text(name)
+        try:
+            return int(text)
+        except ValueError:  # of thousands of digits too
+            raise self.error(name, f"{text[:40]!r} is no whole number") from None
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Return a field that is true or false, in words or as 1 or 0.
+
+        Parameters
+        ----------
+        name : str
+        default : bool
+            What it is if it is empty or not there.
+
+        Raises
+        ------
+        InputError
+        """
+        text = self.text(name).lower()
+        if text and text not in ("true", "false", "1", "0"):
+            raise self.error(name, f"{self.text(name)!r} is neither true nor false")
+        return text in ("true", "1") if text else default

@@ -1,0 +1,372 @@
+"""Semismooth Newton on the prices in compiled pieces of many steps: for small programs, and for convex terms.
+
+The method is that of :mod:`copter.solvers.inner.newton`.  With some thousand columns and a few dozen rows a
+Newton step is so little work that Python's part of it would be most of the time; so steps are compiled, as
+many at once as take a fraction of a second together.  Programs without terms are those of no terms here.
+
+The inner minimiser of a request with a term is found by the slope of its term
+(:mod:`copter.solvers.inner.convex_kernels`).  A change of the prices then moves x by -sigma M A'dy, with the
+projection P of a linear request less a rank-one part (Sherman and Morrison):
+
+    M = P - rho v v' / sigma,   v = P a,   rho = sigma^2 / (1 / phi'' + sigma v'v),
+
+so that the Newton matrix is that of the linear program less sum_q rho_q (A_q v_q)(A_q v_q)'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from copter.kernels import kernel
+from copter.solvers.inner.convex_kernels import (
+    rank_one_diagonal,
+    rank_one_hessian,
+    rank_one_times,
+    solve_slopes,
+    tangent_parts,
+    term_centres,
+)
+from copter.solvers.inner.convex_terms import WorkingTerms
+from copter.solvers.inner.newton import SemismoothNewton
+from copter.solvers.inner.newton_kernels import (
+    dense_hessian,
+    hessian_diagonal,
+    hessian_times,
+    project_blocks,
+)
+from copter.solvers.inner.tuning import NewtonTuning
+from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price, worst_row
+from copter.terms.convex import Floats
+from copter.terms.phi import NO_TERMS, curvature, value
+
+_EMPTY, _NONE = np.empty(0), np.empty(0, np.int64)
+_NOTHING = (NO_TERMS, _NONE, np.zeros(1, np.int64), _EMPTY, _EMPTY, np.empty(0, np.int8), _EMPTY, _EMPTY)
+"""No terms, as kernels take them."""
+
+
+def is_small(working: WorkingSet, tuning: NewtonTuning) -> bool:
+    """Whether a working set without terms is for the compiled method: no threads, samples or LAPACK there."""
+    rows, columns = working.row_scale.size, working.column.size
+    few = rows <= tuning.compiled_rows and columns <= tuning.compiled_columns
+    return few and working.slot.size <= tuning.hessian_blocks
+
+
+class CompiledNewton:
+    """Newton's method on psi; keeps the damping, and the slopes of the terms, between calls.
+
+    Parameters
+    ----------
+    working : WorkingSet
+    stop : callable
+        Asked between calls of some steps whether to give up, for deadlines.
+    tuning : NewtonTuning, optional
+    threads : int, optional
+        For the search of the least violation.
+    """
+
+    def __init__(
+        self,
+        working: WorkingSet,
+        stop: Callable[[], bool],
+        tuning: NewtonTuning | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.working, self.stop, self.threads = working, stop, threads
+        self.tuning = tuning or NewtonTuning()
+        self._damping = self.tuning.line.first_damping
+        self._terms, self._pull = _NOTHING, np.empty(0)
+        self._rows, self._far = RowTest(working), runaway_price(working)
+        self._steps = max(1, self.tuning.columns_a_call // max(1, working.column.size))
+
+    @classmethod
+    def of_terms(
+        cls,
+        working: WorkingSet,
+        terms: WorkingTerms,
+        slopes: Floats,
+        stop: Callable[[], bool],
+        tuning: NewtonTuning | None = None,
+        threads: int | None = None,
+    ) -> CompiledNewton:
+        """The method for a working set with convex terms.
+
+        Parameters
+        ----------
+        working, stop, tuning, threads
+            As without terms.
+        terms : WorkingTerms
+        slopes : (k,) ndarray
+            Guess of phi'(a'x).
+        """
+        newton, batch = cls(working, stop, tuning, threads), terms.batch
+        scale = np.maximum(abs(slopes), 1e-300)
+        packed = terms.block, terms.first, terms.image, terms.upper, batch.relation, batch.total
+        newton._terms, newton._pull = (batch.phi, *packed, scale), -slopes
+        return newton
+
+    def solve(self, y: Floats, centre: Floats, sigma: float, closeness: float, limit: int) -> InnerResult:
+        """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size."""
+        tilted = self.working._replace(cost=self.working.cost.copy())
+        steps, first = 0, 0.0
+        while True:
+            most = min(self._steps, limit - steps)
+            x, y, self._pull, self._damping, taken, begin, left, residual = _solve(
+                self.working,
+                tilted,
+                self._terms,
+                self._pull,
+                y,
+                centre,
+                sigma,
+                self._rows.sizes,
+                closeness,
+                most,
+                self._damping,
+                self._far,
+                self.tuning.line,
+                self.tuning.systems,
+            )
+            first, steps = first or max(begin, 1.0), steps + taken
+            if left <= 1.0 or taken < most or steps >= limit or self.stop():
+                return InnerResult(x, y, left <= 1.0, steps, left / first, residual)
+
+    def least_violation(self, centre: Floats, limit: int) -> InnerResult:
+        """As :meth:`SemismoothNewton.least_violation`: it knows no objective, so no terms."""
+        newton = SemismoothNewton(self.working, self.stop, self.threads, self.tuning)
+        return newton.least_violation(centre, limit)
+
+
+@kernel
+def _evaluate(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-untyped-def]
+    """psi at prices y: (value, gradient, x, free, tight, slopes, a'x)."""
+    phi, block, first, image, upper, relation, total, scale = terms
+    v = term_centres(w, block, first, y, centre, sigma)
+    s, t = pull.copy(), np.empty(pull.size)
+    solve_slopes(phi, v, sigma, image, upper, relation, total, first, scale, s, t)
+    more = 0.0
+    for b in range(block.size):
+        shift = w.first[block[b]] - first[b]
+        for j in range(first[b], first[b + 1]):
+            tilted.cost[j + shift] = w.cost[j + shift] - s[b] * image[j]
+        more += s[b] * t[b] + value(phi, b, t[b])
+    x = np.empty(w.column.size)
+    free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
+    height, gradient = project_blocks(tilted, y, centre, sigma, 0, w.slot.size, x, free, tight)
+    height += more
+    for j in range(centre.size):
+        height += 0.5 * centre[j] * centre[j] / sigma
+    for i in range(y.size):
+        low, high = w.lower_row[i], w.upper_row[i]
+        if y[i] != 0.0:
+            held = high if y[i] > 0.0 or low == high else low
+            height -= y[i] * held
+            gradient[i] -= held
+        else:
+            gradient[i] -= min(max(gradient[i], low), high)
+    return height, gradient, x, free, tight, s, t
+
+
+@kernel
+def _cholesky_solve(a, right):  # type: ignore[no-untyped-def]
+    """Solve a d = right with the positive definite a, whose lower triangle is overwritten; d in ``right``."""
+    n = right.size
+    column = np.empty(n)
+    for k in range(n):
+        pivot = np.sqrt(max(a[k, k], 1e-300))
+        for i in range(k, n):
+            a[i, k] /= pivot
+            column[i] = a[i, k]
+        for i in range(k + 1, n):
+            for j in range(k + 1, i + 1):
+                a[i, j] -= column[i] * column[j]
+    for i in range(n):
+        for k in range(i):
+            right[i] -= a[i, k] * right[k]
+        right[i] /= a[i, i]
+    for i in range(n - 1, -1, -1):
+        right[i] /= a[i, i]
+        for k in range(i):
+            right[k] -= a[i, k] * right[i]
+
+
+@kernel
+def _rank_one(w, terms, free, tight, t, sigma):  # type: ignore[no-untyped-def]
+    """(v, rho) of every term"""
+    phi, block, first, image = terms[0], terms[1], terms[2], terms[3]
+    v, square = tangent_parts(first, image, block, free, tight, w.first)
+    rho = np.zeros(block.size)
+    for b in range(block.size):
+        if square[b] > 0.0:
+            rho[b] = sigma * sigma / (1.0 / curvature(phi, b, t[b]) + sigma * square[b])
+    return v, rho
+
+
+@kernel
+def _crossing(w, y, gradient, diagonal):  # type: ignore[no-untyped-def]
+    """Prices that would cross their kink."""
+    cross = np.zeros(y.size, np.bool_)
+    for i in range(y.size):
+        towards = w.lower_row[i] < w.upper_row[i] and y[i] * gradient[i] < 0.0
+        cross[i] = towards and abs(gradient[i]) >= abs(y[i]) * diagonal[i]
+    return cross
+
+
+@kernel
+def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active):  # type: ignore[no-untyped-def]
+    """Newton step by a factorisation."""
+    step, index = np.zeros(y.size), np.full(y.size, -1)
+    for a in range(active.size):
+        index[active[a]] = a
+    every = np.arange(tight.size)
+    hessian = dense_hessian(w, free, tight, index, active.size, every, np.ones(every.size))
+    for a in range(active.size):
+        for c in range(active.size):
+            hessian[a, c] *= sigma
+    rank_one_hessian(w, terms[1], terms[2], v, rho, index, hessian)
+    largest, diagonal = 0.0, np.full(y.size, np.inf)
+    for a in range(active.size):
+        largest = max(largest, hessian[a, a])
+        diagonal[active[a]] = hessian[a, a] + damping
+    cross = _crossing(w, y, gradient, diagonal)
+    rest, count = np.empty(active.size, np.int64), 0
+    for a in range(active.size):
+        if cross[active[a]]:
+            step[active[a]] = -y[active[a]]
+        else:
+            rest[count] = a
+            count += 1
+    system, right = np.empty((count, count)), np.empty(count)
+    for a in range(count):
+        right[a] = gradient[active[rest[a]]]
+        for c in range(active.size):
+            right[a] -= hessian[rest[a], c] * step[active[c]]
+        for c in range(count):
+            system[a, c] = hessian[rest[a], rest[c]]
+        system[a, a] += damping + 1e-15 * largest
+    _cholesky_solve(system, right)
+    for a in range(count):
+        step[active[rest[a]]] = right[a]
+    return step
+
+
+@kernel
+def _times(w, terms, free, tight, v, rho, sigma, d):  # type: ignore[no-untyped-def]
+    """Minus the Hessian of psi times d."""
+    return sigma * hessian_times(w, free, tight, d) - rank_one_times(w, terms[1], terms[2], v, rho, d)
+
+
+@kernel
+def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems):  # type: ignore[no-untyped-def]
+    """Newton step by conjugate gradients."""
+    every = np.arange(tight.size)
+    linear = sigma * hessian_diagonal(w, free, tight, every, np.ones(every.size))
+    own = rank_one_diagonal(w, terms[1], terms[2], v, rho)
+    diagonal = np.maximum(linear - own, 1e-12 * linear) + damping
+    cross = _crossing(w, y, gradient, diagonal)
+    rest = ((gradient != 0.0) | (y != 0.0)) & ~cross
+    step = np.where(cross, -y, 0.0)
+    residual = np.where(rest, gradient - _times(w, terms, free, tight, v, rho, sigma, step), 0.0)
+    square = np.sum(residual * residual)
+    goal = min(systems.cg_closeness, np.sqrt(square)) * np.sqrt(square)
+    search = residual / diagonal
+    product = np.sum(residual * search)
+    for _ in range(systems.cg_steps):
+        curved = _times(w, terms, free, tight, v, rho, sigma, search) + damping * search
+        curved = np.where(rest, curved, 0.0)
+        along = np.sum(search * curved)
+        if not along > 0.0:
+            break
+        step += product / along * search
+        residual -= product / along * curved
+        if np.sqrt(np.sum(residual * residual)) <= goal:
+            break
+        scaled = residual / diagonal
+        last, product = product, np.sum(residual * scaled)
+        search = scaled + product / last * search
+    return step
+
+
+@kernel
+def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems):  # type: ignore[no-untyped-def]
+    """Newton step; prices that would cross their kink go right to it, the others know of that."""
+    v, rho = _rank_one(w, terms, free, tight, t, sigma)
+    active = np.flatnonzero((gradient != 0.0) | (y != 0.0))
+    if active.size <= systems.dense_rows:
+        return _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active)
+    return _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems)
+
+
+@kernel
+def _moved(w, y, step, length):  # type: ignore[no-untyped-def]
+    """Prices along the (kinked) ray, none of them on a bound that is infinite."""
+    new = y + length * step
+    for i in range(y.size):
+        crossed = w.lower_row[i] < w.upper_row[i] and y[i] * new[i] < 0.0
+        if crossed or (new[i] > 0.0 and w.upper_row[i] == np.inf):
+            new[i] = 0.0
+        if new[i] < 0.0 and w.lower_row[i] == -np.inf:
+            new[i] = 0.0
+    return new
+
+
+@kernel
+def _solve(  # type: ignore[no-untyped-def]
+    w, tilted, terms, pull, y, centre, sigma, sizes, closeness, limit, damping, far, line, systems
+):
+    """At most ``limit`` steps.
+
+    Returns (x, y, -slopes, damping, steps, how far rows were off at first and are now, norm of the gradient).
+    """
+    height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma)
+    spread = 0.0
+    for j in range(centre.size):
+        spread += 0.5 * centre[j] * centre[j] / sigma
+    first = left = worst_row(w, gradient, x, sizes, closeness)
+    steepness = np.sum(gradient * gradient)
+    for iteration in range(limit):
+        largest = 0.0
+        for i in range(y.size):
+            largest = max(largest, abs(y[i]))
+        if left <= 1.0 or not largest <= far:  # prices run away where rows cannot be met
+            return x, y, s, damping, iteration, first, left, np.sqrt(steepness)
+        found = False
+        for _ in range(line.retries):
+            step = _direction(w, terms, y, gradient, free, tight, t, sigma, damping * sigma, systems)
+            slope = np.sum(gradient * step)
+            noise = 1e-14 * (1.0 + abs(height) + spread)
+            length, low, high = 1.0, 0.0, np.inf
+            best = y, height, gradient, x, free, tight, s, t
+            for _ in range(line.steps):
+                new = _moved(w, y, step, length)
+                n_height, n_gradient, n_x, n_free, n_tight, n_s, n_t = _evaluate(
+                    w, tilted, terms, s, new, centre, sigma
+                )
+                risen = n_height - height
+                enough = risen >= line.armijo * np.sum(gradient * (new - y)) - noise
+                # at the noise floor of the values only the gradient tells
+                flatter = np.sum(n_gradient * n_gradient) <= 0.5 * steepness
+                if enough or (risen >= -100.0 * noise and flatter):
+                    if not found or n_height > best[1]:
+                        best = new, n_height, n_gradient, n_x, n_free, n_tight, n_s, n_t
+                        found = True
+                    if np.sum(n_gradient * step) <= line.curvature * slope:
+                        break
+                    low = length
+                else:
+                    high = length
+                if high == np.inf and length > line.longest:
+                    break
+                length = 0.5 * (low + high) if high < np.inf else line.growth * length
+            if found:
+                y, height, gradient, x, free, tight, s, t = best
+                damping *= 1.0 / line.damping_change if high == np.inf else line.damping_change
+                damping = min(line.most_damping, max(line.least_damping, damping))
+                break
+            damping = min(line.most_damping, line.damping_jump * damping)
+        if not found:
+            return x, y, s, damping, iteration, first, left, np.sqrt(steepness)
+        left = worst_row(w, gradient, x, sizes, closeness)
+        steepness = np.sum(gradient * gradient)
+    return x, y, s, damping, limit, first, left, np.sqrt(steepness)

@@ -1,0 +1,304 @@
+"""Gather columns of the store into a working set, in units in which typical figures are about 1.
+
+See :mod:`copter.solvers.inner.working_set` for what a working set is, :mod:`copter.solvers.inner.scaling` for
+its units.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.proof.pricing import KEEP_ALL
+from copter.solvers.inner.scaling import levels, root_mean_square, scales, typical, weights, without_forced
+from copter.solvers.inner.tuning import SetTuning
+from copter.solvers.inner.working_set import WorkingSet
+from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
+
+_DUST = 1e-12
+"""Values below this are the rounding errors of a step, where no bound or total says what is large."""
+
+
+def union(
+    slot: NDArray[np.int64],
+    column: NDArray[np.int64],
+    more_slot: NDArray[np.int64],
+    more_column: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Union of two sets of (slot, column), ascending."""
+    if not more_slot.size:
+        return slot, column
+    width = int(max(column.max(initial=0), more_column.max(initial=0))) + 1
+    keys = np.concatenate((slot * width + column, more_slot * width + more_column))
+    keys.sort(kind="stable")  # merges the two ascending runs
+    keys = keys[np.diff(keys, prepend=-1) > 0]
+    return keys // width, keys % width
+
+
+def lightest(store: ConstraintStore) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of each screened request the column that uses least; with them a working set is rarely infeasible."""
+    table, usages = store.requests, store.usages
+    screened = table.n_columns[: table.size] > KEEP_ALL
+    slot = np.flatnonzero(screened & (table.relation[: table.size] != NO_TOTAL))
+    usage, inverse = np.unique(table.usage[slot], return_inverse=True)
+    column = _lightest(
+        usages.pointer_start[usage],
+        usages.entry_start[usage],
+        usages.n_columns[usage],
+        store.pointers.pointer,
+        store.entries.value,
+    )
+    return slot, column[inverse]
+
+
+def typical_slack(
+    store: ConstraintStore,
+    y: NDArray[np.float64],
+    wanted: int,
+    *,
+    cost_factor: float = 1.0,
+    tuning: SetTuning | None = None,
+) -> float:
+    """Slack at which about ``wanted`` columns of a screened request are candidates; from a sample.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    y : (row slots,) ndarray
+    wanted : int
+    cost_factor : float
+        On the costs, 0 for the prices of a violation.
+    tuning : SetTuning, optional
+    """
+    sample = (tuning or SetTuning()).slack_sample
+    slots = np.flatnonzero(store.requests.n_columns[: store.requests.size] > max(KEEP_ALL, wanted))
+    slacks = []
+    for slot in slots[:: max(1, slots.size // sample)].tolist():
+        prices = np.partition(store.priced_columns(slot, y, cost_factor), wanted)[: wanted + 1]
+        slacks.append(prices[wanted] - prices.min())
+    return float(np.median(slacks)) if slacks else 0.0
+
+
+class Held(NamedTuple):
+    """What a working set leaves out.
+
+    Attributes
+    ----------
+    usage : (row slots,) usage of the requests that are not in the set
+    rows : (row slots,) bool, rows that the set sees; the others count as without bounds
+    """
+
+    usage: NDArray[np.float64]
+    rows: NDArray[np.bool_]
+
+
+def gather(
+    store: ConstraintStore,
+    slot: NDArray[np.int64],
+    column: NDArray[np.int64],
+    held: Held | None = None,
+    stands_for: NDArray[np.float64] | None = None,
+    tuning: SetTuning | None = None,
+) -> WorkingSet:
+    """Working set of the given columns.
+
+    The columns of a request have the unit total / sqrt(weight), where its weight is how much it uses of its
+    rows compared with others: the total itself, where all requests have the same unit.  A step of length
+    sigma then moves a large and a small request by the same share for the same difference of prices, and no
+    small one jumps while a large one still crawls.  (So of all optima the one with the least sum of
+    weight |x - x^0|^2 / total^2.)
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    slot, column : (k,) ndarrays
+        Ascending by slot and column, no duplicates.
+    held : Held, optional
+        What is left out.  Where that leaves less than nothing of a row, the bounds of the row are moved to
+        what the set can reach.
+    stands_for : (request slots,) ndarray, optional
+        How many requests each stands for, if that is not 1.
+    tuning : SetTuning, optional
+    """
+    tuning = tuning or SetTuning()
+    taken = _take(store, slot, column, held, stands_for)
+    single = (taken.relation == NO_TOTAL)[taken.block]
+    cost = without_forced(taken.first, taken.relation, taken.cost, taken.upper)
+    units = _units(taken, store.rows.size, tuning)
+    entries = taken.row, taken.value, taken.pointer
+    row_scale, column_scale = scales(*entries, single, units.column, store.rows.size, tuning.ruiz_passes)
+    lower_row, upper_row = _row_bounds(store, taken, held)
+    dust = 0.0
+    if single.any():
+        upper = taken.upper / column_scale
+        level = levels(taken.block, single, taken.pointer, taken.row, row_scale, lower_row, upper_row, upper)
+        row_scale, column_scale = row_scale / level.rows, column_scale * level.columns
+        dust = 0.0 if level.known or not single.all() else _DUST
+    _scale_entries(taken.pointer, taken.row, taken.value, row_scale, column_scale)
+    cost *= column_scale
+    used = ~single | (np.diff(taken.pointer) > 0)  # the others are decided by their costs alone
+    shared = (cost / units.share[taken.block])[used]
+    cost_scale = root_mean_square(shared) or root_mean_square(cost) or 1.0
+    return WorkingSet(
+        taken.slot,
+        taken.relation,
+        taken.total / units.block,
+        taken.first,
+        taken.block,
+        column,
+        cost / cost_scale,
+        taken.upper / column_scale,
+        taken.pointer,
+        taken.row,
+        taken.value,
+        lower_row * row_scale,
+        upper_row * row_scale,
+        row_scale,
+        column_scale,
+        cost_scale,
+        dust,
+    )
+
+
+class _Taken(NamedTuple):
+    """Columns as they stand in the store, by blocks as in :class:`WorkingSet`.
+
+    ``decided`` blocks are those whose sum row leaves no choice.
+    """
+
+    slot: NDArray[np.int64]
+    relation: NDArray[np.int8]
+    total: NDArray[np.float64]
+    first: NDArray[np.int64]
+    block: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    pointer: NDArray[np.int64]
+    row: NDArray[np.uint32]
+    value: NDArray[np.float64]
+    decided: NDArray[np.bool_]
+
+
+def _take(
+    store: ConstraintStore,
+    slot: NDArray[np.int64],
+    column: NDArray[np.int64],
+    held: Held | None,
+    stands_for: NDArray[np.float64] | None,
+) -> _Taken:
+    """Read the columns, and their entries in the rows that are seen."""
+    table, usages = store.requests, store.usages
+    changes = np.flatnonzero(np.diff(slot, prepend=-1))
+    first = np.append(changes, slot.size)
+    slots = slot[changes]
+    block = np.repeat(np.arange(slots.size), np.diff(first))
+    cost, upper = store.column_costs(slot, column), store.column_uppers(slot, column)
+    total = table.total[slots]
+    if stands_for is not None:
+        upper, total = upper * stands_for[slot], total * stands_for[slots]
+    usage = table.usage[slot]
+    seen = np.ones(store.rows.size, np.bool_) if held is None else held.rows
+    pointer, row, value = _take_entries(
+        store.pointers.pointer,
+        store.entries.row,
+        store.entries.value,
+        usages.pointer_start[usage] + column,
+        usages.entry_start[usage],
+        seen,
+    )
+    relation = table.relation[slots]
+    decided = (relation == EXACTLY) & (table.n_columns[slots] == 1)
+    return _Taken(slots, relation, total, first, block, cost, upper, pointer, row, value, decided)
+
+
+class _Units(NamedTuple):
+    """Units of blocks and columns, and the share of its total that is a block's unit's inverse."""
+
+    share: NDArray[np.float64]
+    block: NDArray[np.float64]
+    column: NDArray[np.float64]
+
+
+def _units(taken: _Taken, rows: int, tuning: SetTuning) -> _Units:
+    """Units by what each request, or column without a sum row, uses of its rows compared with others."""
+    summed = (taken.relation != NO_TOTAL) & (taken.total > 0)
+    by_column = weights(
+        taken.pointer,
+        taken.row,
+        taken.value,
+        taken.first,
+        taken.total,
+        taken.decided,
+        summed,
+        rows,
+        tuning.mean_passes,
+    )
+    weight = by_column[taken.first[:-1]]
+    usual = typical(weight[summed & ~taken.decided])
+    share = np.where(summed, np.maximum(np.sqrt(weight / usual), tuning.least_unit), 1.0)
+    unit = np.where(summed, taken.total / share, 1.0)
+    column = np.where(summed[taken.block], unit[taken.block], usual / by_column)
+    return _Units(share, unit, column)
+
+
+def _row_bounds(
+    store: ConstraintStore, taken: _Taken, held: Held | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bounds of the rows without what is held; none of rows that are not seen."""
+    rows = store.rows
+    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
+    if held is None:
+        return lower, upper
+    most = np.minimum(taken.upper, taken.total[taken.block])
+    reach = taken.value * np.repeat(most, np.diff(taken.pointer))
+    least = np.bincount(taken.row, np.minimum(reach, 0.0), rows.size)
+    largest = np.bincount(taken.row, np.maximum(reach, 0.0), rows.size)
+    lower = np.where(held.rows, np.minimum(lower - held.usage, largest), -np.inf)
+    upper = np.where(held.rows, np.maximum(upper - held.usage, least), np.inf)
+    return lower, upper
+
+
+@kernel
+def _take_entries(pointer, row, value, at, entry, seen):  # type: ignore[no-untyped-def]
+    """Entries, in rows that are seen, of the columns whose pointers are ``at``."""
+    first = np.empty(at.size + 1, np.int64)
+    first[0] = 0
+    for j in range(at.size):
+        count = 0
+        for k in range(entry[j] + pointer[at[j]], entry[j] + pointer[at[j] + 1]):
+            count += seen[np.uint32(row[k])]
+        first[j + 1] = first[j] + count
+    rows, values = np.empty(first[-1], np.uint32), np.empty(first[-1])
+    n = 0
+    for j in range(at.size):
+        for k in range(entry[j] + pointer[at[j]], entry[j] + pointer[at[j] + 1]):
+            if seen[np.uint32(row[k])]:
+                rows[n], values[n] = row[k], value[k]
+                n += 1
+    return first, rows, values
+
+
+@kernel
+def _scale_entries(pointer, row, value, row_scale, column_scale):  # type: ignore[no-untyped-def]
+    for j in range(column_scale.size):
+        for k in range(pointer[j], pointer[j + 1]):
+            value[k] *= row_scale[row[k]] * column_scale[j]
+
+
+@kernel
+def _lightest(pointer_start, entry_start, n_columns, pointer, value):  # type: ignore[no-untyped-def]
+    column = np.zeros(n_columns.size, np.int64)
+    for u in range(n_columns.size):
+        low = np.inf
+        for j in range(n_columns[u]):
+            weight = 0.0
+            begin, end = pointer[pointer_start[u] + j], pointer[pointer_start[u] + j + 1]
+            for k in range(entry_start[u] + begin, entry_start[u] + end):
+                weight += abs(value[k])
+            if weight < low:
+                low = weight
+                column[u] = j
+    return column

@@ -1,0 +1,142 @@
+"""HiGHS' branch and bound on rows and columns, for everybody who calls it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.solution import Status
+from copter.solvers.base import Stopwatch
+from copter.solvers.highs_model import engine, pass_model, run, set_option, status_of
+
+if TYPE_CHECKING:
+    from copter.solvers.highs_model import Rows
+
+_LEAST_TIME = 0.01
+"""Seconds that a run has at least: HiGHS takes a limit of 0 for one that it need not keep."""
+
+
+@dataclass(frozen=True)
+class MilpAnswer:
+    """What branch and bound found.
+
+    Attributes
+    ----------
+    x : (n,) ndarray, optional
+        The best point, as HiGHS gives it: within its tolerances of the bounds, the rows and whole numbers.
+        None if it found none.
+    status, reason : Status, str
+    bound : float
+        No point has a smaller objective; minus infinity if it has none.
+    gap : float
+        Relative gap; infinite without a point.
+    nodes : int
+    """
+
+    x: NDArray[np.float64] | None
+    status: Status
+    reason: str
+    bound: float
+    gap: float
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a mixed-integer program was, and what it took.
+
+    Attributes
+    ----------
+    columns, rows, nnz : int
+        Size of the program.
+    build_seconds, seconds : float
+        Of making the model, and of solving it.
+    """
+
+    columns: int
+    rows: int
+    nnz: int
+    build_seconds: float
+    seconds: float
+
+
+def read_answer(highs: highspy.Highs, *, whole: bool = True) -> MilpAnswer:
+    """What the last run found.
+
+    Parameters
+    ----------
+    highs : highspy.Highs
+        Holds a point that it was stopped at also if that is no feasible one: such a one is not taken.
+    whole : bool
+        Whether any column is more than continuous; if not, HiGHS' simplex has no bound and gap to tell.
+    """
+    info, solution = highs.getInfo(), highs.getSolution()
+    status, reason = status_of(highs)
+    feasible = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
+    known = solution.value_valid and (feasible or status is Status.OPTIMAL)
+    known = known or not highs.getNumCol()  # of an empty model HiGHS knows nothing
+    bound, gap = float(info.mip_dual_bound), float(info.mip_gap)
+    if not whole:
+        proven = known and status is Status.OPTIMAL
+        bound, gap = (float(info.objective_function_value), 0.0) if proven else (-math.inf, math.inf)
+    return MilpAnswer(
+        np.array(solution.col_value) if known else None,
+        status,
+        reason,
+        bound,
+        gap if known else math.inf,
+        max(0, int(info.mip_node_count)),
+    )
+
+
+def run_milp(
+    program: Rows,
+    integrality: NDArray[np.bool_],
+    *,
+    mip_gap: float,
+    deadline: float | None = None,
+    threads: int | None = None,
+    watch: Stopwatch | None = None,
+) -> tuple[MilpAnswer, Effort]:
+    """Least cost under rows and bounds, with whole numbers in some columns.
+
+    Parameters
+    ----------
+    program : CompiledProgram or GeneralLP
+    integrality : (n,) bool ndarray
+    mip_gap : float
+        Relative gap at which it stops.
+    deadline : float, optional
+        Seconds for making the model and solving it.
+    threads : int, optional
+    watch : Stopwatch, optional
+        Made when the making of the model began, if that was before this call.
+
+    Returns
+    -------
+    MilpAnswer
+        With its x moved into the bounds, and to whole numbers.
+    Effort
+
+    Raises
+    ------
+    SolverError
+        HiGHS refused the model.
+    """
+    watch = Stopwatch() if watch is None else watch
+    highs = engine(threads, mip_rel_gap=mip_gap)
+    pass_model(highs, program, integrality.astype(np.int32))
+    built = watch()
+    if deadline is not None:
+        set_option(highs, "time_limit", max(deadline - built, _LEAST_TIME))
+    seconds = run(highs)
+    found = read_answer(highs, whole=bool(integrality.any()))
+    if found.x is not None:
+        x = np.clip(found.x, program.lower, program.upper)
+        found = replace(found, x=np.where(integrality, np.rint(x), x))
+    return found, Effort(program.c.size, program.row_lower.size, int(program.A.nnz), built, seconds)

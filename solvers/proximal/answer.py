@@ -1,0 +1,55 @@
+"""Answers of a solve, each with the pass that certifies it, and which of two is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.proof.certificate import Certificate, measured_certificate
+
+if TYPE_CHECKING:
+    from copter.proof.measure import Measures
+    from copter.proof.pricing import Pricing
+    from copter.store.allocation import SparseX
+    from copter.store.store import ConstraintStore
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An allocation, prices, the pass at them, their certificate and what that was measured by."""
+
+    x: SparseX
+    y: NDArray[np.float64]
+    pricing: Pricing
+    certificate: Certificate
+    measures: Measures
+
+    @classmethod
+    def of(
+        cls,
+        store: ConstraintStore,
+        x: SparseX,
+        y: NDArray[np.float64],
+        pricing: Pricing,
+        threads: int | None,
+    ) -> Answer:
+        """Certify an allocation at the prices of a pass."""
+        return cls(x, y, pricing, *measured_certificate(store, x, y, pricing, threads=threads))
+
+    @property
+    def worth(self) -> float:
+        """The worst relative residual, each counted as 1 at most, by which answers are compared."""
+        relative = self.certificate.relative
+        parts = np.array([relative.primal, relative.dual, relative.gap])
+        return float(np.where(np.isnan(parts), np.inf, np.minimum(parts, 1.0)).max())
+
+    def better_than(self, other: Answer) -> bool:
+        """Whether its worst residual is smaller, or as large and the others are."""
+        mine, others = self.certificate.relative, other.certificate.relative
+        total, least = (
+            sum(min(part, 1.0) for part in (each.primal, each.dual, each.gap)) for each in (mine, others)
+        )
+        return (self.worth, total) < (other.worth, least)

@@ -1,0 +1,331 @@
+"""One solve of the proximal-point solver: where it begins, and its loop over columns."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.clock import Clock, Interrupted
+from copter.proof.pricing import Pricing
+from copter.proof.rays import farkas_ray
+from copter.solution import UNKNOWN, ColdStart, Ray, Solution, Start, Status, Timings, make_solution
+from copter.solvers.inner.gather import gather
+from copter.solvers.memory import churn_base
+from copter.solvers.proximal.answer import Answer
+from copter.solvers.proximal.budget import Budget
+from copter.solvers.proximal.finish import HandOver
+from copter.solvers.proximal.partial import PartialSteps
+from copter.solvers.proximal.sample import sampled_prices
+from copter.solvers.proximal.screening import ColumnSet, Screening
+from copter.solvers.proximal.steps import Aim, StepsResult, run_steps
+from copter.store.allocation import NOTHING, SparseX
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+    from copter.solvers.inner.working_set import WorkingSet
+    from copter.solvers.proximal.inner import Method
+    from copter.solvers.proximal.solver import Kept, ProximalPoint
+
+log = logging.getLogger("copter")
+Starts: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
+"""Request slot -> columns and values that were given with an edit."""
+
+
+class Beginning(NamedTuple):
+    """What still holds of the last round.
+
+    Attributes
+    ----------
+    centre, y : allocation and prices to begin with
+    slack : of screening; NaN if not known
+    how : whether any of that is of use, and why, or why not
+    """
+
+    centre: SparseX
+    y: NDArray[np.float64]
+    slack: float
+    how: Start
+
+    @property
+    def warm(self) -> bool:
+        """Whether any of that is of use."""
+        return self.how.warm
+
+
+def begin(solver: ProximalPoint, program: ContinualProgram, starts: Starts, state: Kept | None) -> Beginning:
+    """Where a solve begins: last round's allocation and prices, and the starts that came with edits.
+
+    Parameters
+    ----------
+    solver : ProximalPoint
+    program : ContinualProgram
+    starts : dict
+    state : Kept, optional
+        What the solver kept of its last round.
+    """
+    centre, y, slack = NOTHING, np.zeros(program.store.rows.size), np.nan
+    if not solver.warm_start:
+        return Beginning(centre, y, slack, ColdStart.SWITCHED_OFF.start())
+    last = solver.start(program)
+    if last is not None:
+        centre, y = last
+    centre = _with_starts(centre, starts, program.store.requests.n_columns)
+    if state is None:
+        why = ColdStart.FIRST_ROUND
+    elif last is None:
+        why = ColdStart.OTHER_PROGRAM
+    else:
+        slack = state.slack
+        was_zero = not (state.y.y.any() or state.last.x.slot.size)
+        if was_zero or y.any() or centre.slot.size:
+            return Beginning(centre, y, slack, Start(True, "last round's x and prices"))
+        why = ColdStart.NOTHING_LEFT
+    how = Start(True, "starts that were given") if starts else why.start()
+    return Beginning(centre, y, slack, how)
+
+
+def _with_starts(x: SparseX, starts: Starts, n_columns: NDArray[np.int64]) -> SparseX:
+    """x with the starts that were given in place of its values for those requests."""
+    fresh = [slot for slot in sorted(starts) if n_columns[slot]]
+    if not fresh:
+        return x
+    keep = ~np.isin(x.slot, fresh)
+    slot = np.concatenate([x.slot[keep], *(np.full(starts[s][0].size, s) for s in fresh)])
+    column = np.concatenate([x.column[keep], *(starts[s][0] for s in fresh)])
+    value = np.concatenate([x.value[keep], *(starts[s][1] for s in fresh)])
+    order = np.lexsort((column, slot))
+    return SparseX(slot[order], column[order], value[order])
+
+
+class Run:
+    """One solve: rounds of steps on some columns, and passes over all that certify and find more columns.
+
+    Parameters
+    ----------
+    solver : ProximalPoint
+    program : ContinualProgram
+    clock : Clock
+    starts : dict
+    state : Kept, optional
+        What the solver kept of its last round.
+
+    Attributes
+    ----------
+    best : Answer or None
+        The best answer so far; after :meth:`solve` the one that was returned.
+    slack : float
+        Of screening, for the next round.
+    """
+
+    def __init__(
+        self,
+        solver: ProximalPoint,
+        program: ContinualProgram,
+        clock: Clock,
+        starts: Starts,
+        state: Kept | None,
+    ) -> None:
+        self.solver, self.program, self.store, self.clock = solver, program, program.store, clock
+        self.tuning = tuning = solver.tuning
+        self.budget = Budget(
+            solver.tolerance, clock, solver.iteration_limit, solver.threads, tuning.most_piece
+        )
+        self.best: Answer | None = None
+        self.screening = Screening(self.store, solver.threads, tuning)
+        self.hand_over = HandOver(program, self.budget, tuning.hand_over, solver.hand_over)
+        self._churn_base = churn_base(None if state is None else state.answer, program)
+        self.beginning = begin(solver, program, starts, state)
+        self.screening.slack = self.beginning.slack
+
+    @property
+    def slack(self) -> float:
+        """How much more than the best a column may cost that a pass collects."""
+        return self.screening.slack
+
+    def solve(self) -> Solution:
+        """Solve until the clock is over: then the best answer is that of the best pass that was completed."""
+        try:
+            return self._rounds()
+        except Interrupted:
+            return self._over()
+
+    def _rounds(self) -> Solution:
+        """First prices and a first pass; steps on some requests where there are many; then on columns."""
+        begin = self.beginning
+        y = begin.y if begin.y.any() or self.store.terms else self._sampled(begin.y)
+        known = begin.warm or y is not begin.y
+        first = self.tuning.steps.warm_sigma if known else self.tuning.steps.cold_sigma
+        now = self._look(begin.centre, y)
+        done = self._done_at_once(now)
+        if done is None and self._by_parts(now.pricing):
+            now, done = self._partial_rounds(now)
+        return self._column_rounds(now, first) if done is None else done
+
+    def _done_at_once(self, now: Answer) -> Solution | None:
+        """What a first pass may show already."""
+        if now.pricing.request_bound == np.inf:
+            ray = farkas_ray(self.program, np.zeros_like(now.y), self.solver.threads)
+            reason = "the bounds and the sum row of a request leave no allocation of finite cost"
+            return self._solution(Status.INFEASIBLE, reason, now, ray)
+        if self.beginning.warm and now.certificate.within(self.solver.tolerance):
+            return self._solution(Status.OPTIMAL, "the point of the warm start is optimal", now)
+        return None
+
+    def _by_parts(self, pricing: Pricing) -> bool:
+        """Whether there are so many columns or requests that at first only some requests move."""
+        tuning = self.tuning.partial
+        many = pricing.slot.size > tuning.columns_from or len(self.program) > tuning.requests_from
+        return many and self.solver.inner != "cd" and not self.store.terms
+
+    def _partial_rounds(self, now: Answer) -> tuple[Answer, Solution | None]:
+        """Rounds in which only some of the requests move, until that is the end or leads no further."""
+        partial = PartialSteps(self.program, self.budget, self.tuning)
+        if self.beginning.warm:  # changes that move prices far show in those of a sample, and cheaply
+            there = self._look(now.x, self._sampled(now.y))
+            log.debug(
+                "sample bound %.8g, before %.8g, objective %.8g",
+                there.certificate.bound,
+                now.certificate.bound,
+                now.certificate.objective,
+            )
+            now = there if there.certificate.bound > now.certificate.bound else now
+        while not self.budget.spent():
+            moved = partial.step(now)
+            if moved is None:
+                break
+            last, now = now, self._look(moved.x, moved.y, moved.columns)
+            if now.certificate.bound < last.certificate.bound:  # what moves is too little to know the prices
+                now = self._at_prices_of(last, now.x)
+            done = self._done(now)
+            if done is not None:
+                return now, done
+        return now, None
+
+    def _at_prices_of(self, last: Answer, x: SparseX) -> Answer:
+        """Certify an allocation with the prices, and the pass, of an earlier answer."""
+        now = Answer.of(self.store, x, last.y, last.pricing, self.solver.threads)
+        self._keep(now)
+        proof = now.certificate
+        log.debug(
+            "   gap with the last prices %.1e primal %.1e bound %.8g",
+            proof.relative.gap,
+            proof.relative.primal,
+            proof.bound,
+        )
+        return now
+
+    def _column_rounds(self, now: Answer, first: float) -> Solution:
+        """Steps on a set of columns, and passes that price in what it lacks, until that is the end."""
+        columns = ColumnSet(self.screening, now.pricing, now.x)
+        sigma, idle = 0.0, 0
+        while not self.budget.spent():
+            working = gather(self.store, columns.slot, columns.column, tuning=self.tuning.working_set)
+            steps = self.hand_over.finish(working, idle, now.certificate.size)
+            by_highs = steps is not None
+            if steps is None:
+                steps = self._steps(working, now, first, sigma, idle)
+            before = now.worth if self.best is None else self.best.worth
+            now = self._look(steps.x, steps.y, working.column.size)
+            done = self._done(now, steps.ray, ", by HiGHS" if by_highs else "")
+            if done is not None:
+                return done
+            # steps were short for want of the columns that would lessen a violation
+            sigma = steps.sigma if steps.violation is None else 0.0
+            grown = columns.extend(now.pricing, now.x, steps.violation)
+            idle = 0 if grown or now.worth < 0.5 * before else idle + 1
+            if idle == self.tuning.idle_rounds:
+                return self._stuck()
+        return self._solution(Status.ITERATION_LIMIT, "iteration limit reached", self.best)
+
+    def _steps(self, working: WorkingSet, now: Answer, first: float, sigma: float, idle: int) -> StepsResult:
+        """Proximal-point steps from an answer, no closer than the columns that are left out allow."""
+        tuning, size = self.tuning, now.certificate.size
+        descend = self.solver.inner == "auto" and idle >= tuning.switch_rounds
+        goal = tuning.goal_share * self.solver.tolerance
+        if not self.store.terms:  # columns that are left out ask for other prices anyway
+            goal = max(goal, tuning.gap_share * min(now.certificate.relative.gap, 1.0))
+        whole = working.column.size == self.store.n_variables
+        method: Method = "cd" if descend else self._method()
+        aim = Aim(goal, first, sigma, size if whole else 0.0)
+        return run_steps(self.program, working, method, self.budget, now.x, now.y, aim, tuning)
+
+    def _method(self) -> Method:
+        """The inner solver to begin with."""
+        return "cd" if self.solver.inner == "cd" else "newton"
+
+    def _sampled(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return sampled_prices(self.program, y, self._method(), self.budget, self.tuning)
+
+    def _look(self, x: SparseX, y: NDArray[np.float64], columns: int = 0) -> Answer:
+        """Price all columns at y and certify (x, y), which steps on so many columns have found."""
+        begin = self.clock()
+        now = Answer.of(self.store, x, y, self.screening.price(y), self.solver.threads)
+        proof = now.certificate
+        self.budget.reserve = self.clock() - begin
+        self._keep(now)
+        log.debug(
+            "%6d iterations, %8d of %d columns, objective %.9g, primal %.1e, dual %.1e, gap %.1e, %.3f s",
+            self.budget.iterations,
+            columns,
+            self.store.n_variables,
+            proof.objective,
+            proof.relative.primal,
+            proof.relative.dual,
+            proof.relative.gap,
+            self.clock(),
+        )
+        if self.solver.callback is not None:
+            self.solver.callback(self.budget.iterations, proof)
+        return now
+
+    def _keep(self, now: Answer) -> None:
+        """Keep an answer for the end, if it is the best so far."""
+        if self.best is None or now.better_than(self.best):
+            self.best = now
+
+    def _done(self, now: Answer, ray: Ray | None = None, how: str = "") -> Solution | None:
+        """The solution if an answer is optimal, a ray was found or it is late; else None."""
+        if now.certificate.within(self.solver.tolerance):
+            reason = f"residuals and gap are within the tolerance{how}"
+            return self._solution(Status.OPTIMAL, reason, now)
+        if ray is not None:
+            status = Status.INFEASIBLE if ray.kind == "infeasible" else Status.UNBOUNDED
+            return self._solution(status, f"a ray proves it (value {ray.value:.3g})", self.best, ray)
+        return self._over() if self.budget.late() else None
+
+    def _stuck(self) -> Solution:
+        worth = np.inf if self.best is None else self.best.worth
+        reason = f"no progress beyond a residual of {worth:.1e}"
+        return self._solution(Status.NUMERICAL_ERROR, reason, self.best)
+
+    def _over(self) -> Solution:
+        status = Status.CANCELLED if self.clock.cancelled else Status.DEADLINE
+        return self._solution(status, self.clock.why(), self.best)
+
+    def _solution(self, status: Status, reason: str, best: Answer | None, ray: Ray | None = None) -> Solution:
+        """The solution that an answer is."""
+        self.best = best
+        x = None
+        if best is not None and status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+            # zeros that break rows are where a cold solve begins, no allocation
+            some = best.x.slot.size > 0 or best.certificate.relative.primal <= self.solver.tolerance
+            x = best.x if some else None
+        handed = self.hand_over.successes
+        return make_solution(
+            self.program,
+            x,
+            self.beginning.y if best is None else best.y,
+            status=status,
+            reason=reason,
+            iterations=self.budget.iterations,
+            timings=Timings(solve=self.clock()),
+            warm=self.beginning.how,
+            last=self._churn_base,
+            certificate=UNKNOWN if best is None else best.certificate,
+            ray=ray,
+            details={"hand_overs": float(handed)} if handed else {},
+            pricing=None if best is None else best.pricing,
+        )

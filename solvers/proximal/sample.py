@@ -1,0 +1,67 @@
+"""Prices to begin with where there are none: those of a sample of the requests that stands for all.
+
+Without prices a pass finds the columns that would be best if everything were free, and it takes many
+passes to get from them to those that matter.  A request is drawn as likely as its total is large, and then
+stands for others: its total is divided by that likelihood (:mod:`copter.solvers.inner.sampling`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.solvers.inner.gather import gather
+from copter.solvers.inner.sampling import Sampler
+from copter.solvers.inner.working_set import WorkingSet
+from copter.solvers.proximal.steps import Aim, run_steps
+from copter.store.allocation import NOTHING
+from copter.store.store import NO_TOTAL, spread
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+    from copter.solvers.proximal.budget import Budget
+    from copter.solvers.proximal.inner import Method
+    from copter.solvers.proximal.tuning import ProximalTuning
+
+
+def sampled_prices(
+    program: ContinualProgram, y: NDArray[np.float64], method: Method, budget: Budget, tuning: ProximalTuning
+) -> NDArray[np.float64]:
+    """Prices of a sample of the requests, with all their columns; ``y`` itself where a sample is no use.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+    y : (row slots,) ndarray
+        Prices to begin with.
+    method : "cd" or "newton"
+    budget : Budget
+    tuning : ProximalTuning
+    """
+    working = _sample(program, tuning)
+    if working is None:
+        return y
+    aim = Aim(tuning.sample.goal, tuning.steps.cold_sigma)
+    return run_steps(program, working, method, budget, NOTHING, y, aim, tuning).y
+
+
+def _sample(program: ContinualProgram, tuning: ProximalTuning) -> WorkingSet | None:
+    """A sample as a working set; None if the program is small, or a sample could not know every price."""
+    store, sample, rows = program.store, tuning.sample, len(program.resource_slots)
+    table = store.requests
+    n_columns, summed = table.n_columns[: table.size], table.relation[: table.size] != NO_TOTAL
+    slots, single = np.flatnonzero(summed & (n_columns > 0)), np.flatnonzero(~summed & (n_columns > 0))
+    columns = max(sample.columns, sample.columns_a_row * rows)
+    wanted = slots.size * columns // max(1, int(n_columns[slots].sum()))
+    least, most = max(sample.least_requests, rows), sample.largest_share * slots.size
+    if not least <= wanted <= most or int(n_columns[single].sum()) > columns:
+        return None
+    taken, factor = Sampler(table.total[slots], wanted).draw()
+    drawn = np.sort(np.concatenate((slots[taken], single)))
+    sizes = n_columns[drawn]
+    stands_for = np.ones(table.size)
+    stands_for[slots[taken]] = factor
+    column = spread(np.zeros_like(sizes), sizes)
+    return gather(store, np.repeat(drawn, sizes), column, stands_for=stands_for, tuning=tuning.working_set)

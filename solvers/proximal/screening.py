@@ -1,0 +1,134 @@
+"""Which columns of a large program are looked at: those that the current prices do not rule out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.proof.pricing import KEEP_ALL, Pricing, price
+from copter.solvers.inner.gather import lightest, typical_slack, union
+
+if TYPE_CHECKING:
+    from copter.solvers.proximal.tuning import ProximalTuning
+    from copter.store.allocation import SparseX
+    from copter.store.store import ConstraintStore
+
+Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Slots and columns, ascending, no duplicates."""
+
+
+class Screening:
+    """Passes over a store, whose slack keeps the columns that they collect at about a dozen a request.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    threads : int, optional
+    tuning : ProximalTuning
+
+    Attributes
+    ----------
+    slack : float
+        How much more than the best a column of a screened request may cost; NaN before the first pass.
+    """
+
+    def __init__(self, store: ConstraintStore, threads: int | None, tuning: ProximalTuning) -> None:
+        self.store, self.threads = store, threads
+        self.tuning, self._units = tuning.screening, tuning.working_set
+        self.slack = np.nan
+
+    def _sizes(self) -> NDArray[np.int64]:
+        table = self.store.requests
+        return table.n_columns[: table.size]
+
+    def price(self, y: NDArray[np.float64]) -> Pricing:
+        """A pass at prices ``y``; the slack of the next one follows from how many columns it finds."""
+        store, threads, tuning = self.store, self.threads, self.tuning
+        if store.n_variables <= tuning.screen_from or store.terms:
+            return price(store, y, slack=np.inf, threads=threads)
+        sizes = self._sizes()
+        screened = max(1, int(np.count_nonzero(sizes > KEEP_ALL)))
+        if np.isnan(self.slack):
+            self.slack = self._typical_slack(y, tuning.wanted)
+        pricing = price(store, y, slack=self.slack, threads=threads)
+        share = np.count_nonzero(sizes[pricing.slot] > KEEP_ALL) / screened
+        if share > tuning.far_too_many * tuning.wanted:
+            slack = self._typical_slack(y, tuning.wanted)
+            if slack < self.slack:  # else they are as many because so many prices are equal
+                self.slack = slack
+                pricing = price(store, y, slack=slack, threads=threads)
+        elif share > tuning.too_many * tuning.wanted:
+            self.slack *= tuning.narrower
+        elif share < tuning.too_few * tuning.wanted:
+            self.slack *= tuning.wider
+        return pricing
+
+    def missing(self, violation: NDArray[np.float64], misses: int) -> Columns:
+        """Columns that would lessen a violation of the rows, more the more often they were not enough.
+
+        Parameters
+        ----------
+        violation : (row slots,) ndarray
+            Prices of the least violation.
+        misses : int
+            How often the columns that there are could not meet the rows before.
+        """
+        wanted = self.tuning.wanted * self.tuning.more_wanted**misses
+        slack = np.inf
+        if wanted < self._sizes().max(initial=0):
+            slack = self._typical_slack(violation, wanted, cost_factor=0.0)
+        found = price(self.store, violation, slack=slack, cost_factor=0.0, threads=self.threads)
+        return found.slot, found.column
+
+    def most_columns(self) -> int:
+        """Size from which on a working set is thinned out."""
+        sizes, tuning = self._sizes(), self.tuning
+        kept = int(sizes[sizes <= KEEP_ALL].sum())
+        screened = int(np.count_nonzero(sizes > KEEP_ALL))
+        return kept + tuning.screen_from + tuning.widest * tuning.wanted * screened
+
+    def _typical_slack(self, y: NDArray[np.float64], wanted: int, cost_factor: float = 1.0) -> float:
+        return typical_slack(self.store, y, wanted, cost_factor=cost_factor, tuning=self._units)
+
+
+class ColumnSet:
+    """The columns that steps are taken on: it grows by what passes collect, and is thinned out.
+
+    Parameters
+    ----------
+    screening : Screening
+    pricing : Pricing
+        A pass at the prices that the steps begin with.
+    x : SparseX
+        The allocation that they begin with.
+    """
+
+    def __init__(self, screening: Screening, pricing: Pricing, x: SparseX) -> None:
+        self._screening = screening
+        self._misses = 0
+        columns = union(pricing.slot, pricing.column, x.slot, x.column)
+        self.slot, self.column = union(*columns, *lightest(screening.store))
+
+    def extend(self, pricing: Pricing, x: SparseX, violation: NDArray[np.float64] | None) -> bool:
+        """Take in what a pass collected, and what would lessen a violation; whether that is more than before.
+
+        Parameters
+        ----------
+        pricing : Pricing
+        x : SparseX
+            The allocation whose columns are kept in any case.
+        violation : (row slots,) ndarray, optional
+            Prices of the least violation of the rows, if the columns that there are cannot meet them.
+        """
+        known, columns = self.slot.size, (self.slot, self.column)
+        if known > self._screening.most_columns() and not self._misses:
+            # prices have come far: begin again with what matters here
+            columns = union(x.slot, x.column, *lightest(self._screening.store))
+        columns = union(*columns, pricing.slot, pricing.column)
+        if violation is not None:
+            columns = union(*columns, *self._screening.missing(violation, self._misses))
+            self._misses += 1
+        self.slot, self.column = columns
+        return self.slot.size > known

@@ -1,0 +1,67 @@
+"""Every form of a verb's arguments is written, and made again from what was written."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csc_array
+from strategies import snapshot
+from test_forms import bulk, empty, requests, same
+
+from copter import ContinualProgram, LogTerm
+from copter.durable.codec import decode
+from copter.durable.deltas import WrittenProgram, apply_delta, known_delta
+
+
+class Written(WrittenProgram):
+    """A program that keeps its edits as bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deltas: list[bytes] = []
+
+    def _write(self, delta: bytes) -> None:
+        self.deltas.append(delta)
+
+
+def replayed(program: Written) -> ContinualProgram:
+    twin = ContinualProgram()
+    for delta in program.deltas:
+        apply_delta(twin, known_delta(decode(delta)))
+    return twin
+
+
+@given(some=st.lists(requests(), min_size=1, max_size=3), form=st.sampled_from(["parts", "flat"]))
+@settings(max_examples=30, deadline=None)
+def test_requests_in_bulk(some, form):
+    program = Written()
+    rows = empty().read_resources()
+    program.add_resource_rows(**vars(rows))
+    given = bulk(some, form)
+    program.add_requests(range(len(some)), **given)
+    program.update_requests(range(len(some)), **given)
+    for k, request in enumerate(some):
+        program.update_request(k, **request)
+    twin = replayed(program)
+    assert snapshot(twin) == snapshot(program)
+    same(twin, program)
+
+
+def test_rows_and_single_values_and_usages():
+    program = Written()
+    program.add_resource_rows(("a", "b", "c"), upper=5, lower=np.zeros(3))
+    program.drop_resource_rows(["c"])
+    template = program.add_template({"a": 1.0}, 2)
+    usages = [template, {"b": ([1], [2.0])}, csc_array([[1.0, 0.0], [0.0, 3.0]])]
+    program.add_requests(
+        [1, 2, 3], np.arange(6.0), [2] * 3, usages, totals=2, terms=LogTerm(1, 1, image=[1, 2])
+    )
+    program.add_request("one", [1.0], csc_array([[1.0], [2.0]]), integral=True)
+    program.update_requests([1, 3], totals=[None, 1], relation=["<=", "=="], terms=[None, LogTerm(2)])
+    program.update_requests([2, 3], integral=np.array([True, False]), starts=[None, {1: 0.5}], scales=2)
+    program.update_request(2, term={"weight": 4.0}, integral=False)
+    assert len(program.deltas) == 8
+    twin = replayed(program)
+    assert snapshot(twin) == snapshot(program)
+    assert twin.term(2).parameters == {"weight": 4.0, "offset": 1.0} and twin.template(1) == template

@@ -1,0 +1,258 @@
+"""Bulk verbs take what singular ones take, in every form, and leave the same program behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy_twins import INF
+from scipy.sparse import csc_array
+from strategies import coefficients, costs, relations, scales, sizes, snapshot, totals, uppers
+
+from copter import ContinualProgram, EditError, LogTerm
+from copter.store.compiled import compile_program
+
+ROWS = ["cpu", "link"]
+TERMS = st.sampled_from([None, LogTerm(1.0, 1.0), LogTerm(2.0, 0.5, image=3.0)])
+
+
+def vectors(n, entries):
+    return st.lists(entries, min_size=n, max_size=n)
+
+
+@st.composite
+def requests(draw, n=None):
+    """Arguments of add_request, but for the id."""
+    n = draw(sizes) if n is None else n
+    total = draw(totals)
+    columns = st.dictionaries(st.integers(0, n - 1), costs, max_size=2)
+    return {
+        "costs": draw(vectors(n, costs)),
+        "usage": {row: draw(vectors(n, coefficients)) for row in ROWS},
+        "total": total,
+        "relation": "<=" if total is None else draw(relations),
+        "upper": draw(st.one_of(uppers, vectors(n, uppers))),
+        "scale": draw(scales),
+        "override": draw(columns),
+        "integral": draw(st.booleans()),
+        "start": draw(st.one_of(st.none(), columns)),
+        "term": draw(TERMS),
+    }
+
+
+def empty() -> ContinualProgram:
+    program = ContinualProgram()
+    program.add_resource_rows(ROWS, upper=[8.0, INF], lower=[-INF, -20.0])
+    return program
+
+
+def matrix(requests):
+    return csc_array(np.hstack([np.array([r["usage"][row] for row in ROWS]) for r in requests]))
+
+
+def bulk(requests, form):
+    """Arguments of add_requests that say the same."""
+    given = {name: [r[name] for r in requests] for name in ("costs", "upper", "usage")}
+    given |= {
+        f"{name}s": [r[name] for r in requests] for name in ("total", "scale", "override", "start", "term")
+    }
+    given |= {"relation": [r["relation"] for r in requests], "integral": [r["integral"] for r in requests]}
+    if form == "parts":
+        return given | {"sizes": None}
+    widths = [len(r["costs"]) for r in requests]
+    given |= {"costs": np.concatenate(given["costs"]), "sizes": np.array(widths)}
+    given |= {"usage": matrix(requests), "overrides": flat(given["overrides"])}
+    pairs = zip(given["upper"], widths, strict=True)
+    given["upper"] = np.concatenate([np.broadcast_to(own, n) for own, n in pairs])
+    if None not in given["starts"]:
+        given["starts"] = flat(given["starts"])
+    return given
+
+
+def flat(mappings):
+    keys = [column for own in mappings for column in own]
+    values = [value for own in mappings for value in own.values()]
+    return np.array([len(own) for own in mappings]), np.array(keys, np.int64), np.array(values, np.float64)
+
+
+def same(one: ContinualProgram, other: ContinualProgram) -> None:
+    assert one.request_ids == other.request_ids and one.resource_ids == other.resource_ids
+    a, b = (vars(program.read_requests()) for program in (one, other))
+    for name in ("costs", "sizes", "scales", "integral"):
+        np.testing.assert_array_equal(a[name], b[name])
+    for name in ("totals", "relation", "starts"):
+        assert a[name] == b[name]
+    for id in one.request_ids:
+        assert one.override(id) == other.override(id)
+        assert one.costs(id).tolist() == other.costs(id).tolist()
+        assert one.upper(id).tolist() == other.upper(id).tolist()
+        terms = one.term(id), other.term(id)
+        assert [t and t.parameters for t in terms[:1]] == [t and t.parameters for t in terms[1:]]
+        assert [t and t.image for t in terms[:1]] == [t and t.image for t in terms[1:]]
+    np.testing.assert_array_equal(a["usage"].toarray(), b["usage"].toarray())
+    assert [one.capacity(row) for row in ROWS] == [other.capacity(row) for row in ROWS]
+
+
+@given(some=st.lists(requests(), min_size=1, max_size=4), form=st.sampled_from(["parts", "flat"]))
+@settings(max_examples=60, deadline=None)
+def test_added_in_bulk_or_one_at_a_time(some, form):
+    one, many = empty(), empty()
+    for k, request in enumerate(some):
+        one.add_request(k, **request)
+    many.add_requests(range(len(some)), **bulk(some, form))
+    same(one, many)
+
+
+@given(data=st.data(), some=st.lists(requests(), min_size=1, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_updated_in_bulk_or_one_at_a_time(data, some):
+    one, many = empty(), empty()
+    for program in (one, many):
+        program.add_requests(range(len(some)), **bulk(some, "parts"))
+    form = data.draw(st.sampled_from(["parts", "flat"]))
+    if data.draw(st.booleans()):
+        new = [data.draw(requests()) for _ in some]
+        fields = ["costs", "usage", "upper", "term"]
+    else:
+        new = [data.draw(requests(len(r["costs"]))) for r in some]
+        fields = data.draw(st.lists(st.sampled_from(["costs", "upper", "term"]), unique=True))
+    optional = ["scale", "override", "integral", "start"]
+    fields += data.draw(st.lists(st.sampled_from(optional), unique=True))
+    fields += ["total", "relation"] if data.draw(st.booleans()) else []
+    for k, request in enumerate(new):
+        one.update_request(k, **{name: request[name] for name in fields})
+    plural = {name: f"{name}s" for name in ("total", "scale", "override", "start", "term")}
+    names = [plural.get(name, name) for name in fields] + (["sizes"] if "costs" in fields else [])
+    arguments = bulk(new, form)
+    many.update_requests(range(len(some)), **{name: arguments[name] for name in names})
+    same(one, many)
+
+
+@given(some=st.lists(requests(), max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_what_is_read_can_be_added_again(some):
+    program, twin = empty(), ContinualProgram()
+    for k, request in enumerate(some):
+        program.add_request(k, **request)
+    twin.add_resource_rows(**vars(program.read_resources()))
+    twin.add_requests(**vars(program.read_requests()))
+    same(program, twin)
+
+
+def test_one_value_for_all():
+    program = empty()
+    template = program.add_template({"cpu": 1.0}, 2)
+    program.add_requests(
+        ["a", "b"], [1, 2, 3, 4], [2, 2], template, totals=1, scales=3, terms=LogTerm(1.0, 1.0)
+    )
+    program.update_requests(["b", "a"], scales=2.0, totals=4.0, relation="==", integral=True)
+    for id in ("a", "b"):
+        assert (program.scale(id), program.total(id), program.relation(id)) == (2.0, 4.0, "==")
+        assert program.integral(id) and program.term(id).parameters["weight"] == 1.0
+        assert program.template(id) == template
+    program.update_requests(["a"], totals=None, terms=None, relation=None)
+    assert program.relation("a") is None is program.total("a") is program.term("a")
+    program.update_request("b", term={"weight": 5.0}, integral=False)
+    assert program.term("b").parameters == {"weight": 5.0, "offset": 1.0} and not program.integral("b")
+
+
+def test_templates_and_mappings_and_matrices_in_one_call():
+    program = empty()
+    template = program.add_template({"cpu": 2.0}, 1)
+    usages = [template, {"link": [1.0, 0.0]}, csc_array([[1.0], [3.0]])]
+    program.add_requests("abc", [[1.0], [1.0, 2.0], [5.0]], None, usages)
+    program.add_request("d", [1.0], csc_array([[1.0], [3.0]]))
+    built = compile_program(program).A.toarray()
+    assert built.tolist() == [[2.0, 0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 3.0, 3.0]]
+    used = {row: [part.tolist() for part in own] for row, own in program.usage("b").items()}
+    assert used == {"link": [[0], [1.0]]} and program.template("b") is None
+
+
+WRONG = {
+    "no sizes": ({"costs": [1.0, 2.0], "sizes": None}, "add_requests", "sizes", None),
+    "sizes of other costs": ({"costs": [[1.0], [2.0, 3.0]], "sizes": [2, 1]}, 0, "costs", (1,)),
+    "a part that is empty": ({"costs": [[1.0], []], "sizes": None}, 1, "costs", (0,)),
+    "parts for some": ({"costs": [[1.0]], "sizes": None}, "add_requests", "costs", 1),
+    "relations for some": ({"relation": ["<="], "totals": [1.0, 2.0]}, "add_requests", "relation", 1),
+    "a relation": ({"relation": ["<=", ">"], "totals": [1.0, 2.0]}, 1, "relation", ">"),
+    "equation without a total": ({"relation": ["<=", "=="], "totals": [1.0, None]}, 1, "relation", "=="),
+    "totals for some": ({"totals": [None]}, "add_requests", "totals", 1),
+    "a total among none": ({"totals": [None, -1.0]}, 1, "total", -1.0),
+    "an upper": ({"upper": [1.0, [1.0, -1.0]]}, 1, "upper", -1.0),
+    "an override": ({"overrides": [{}, {2: 1.0}]}, 1, "override", 2),
+    "a start": ({"starts": ([0, 1], [2], [1.0])}, 1, "start", 2),
+    "a start twice": ({"starts": ([0, 2], [1, 1], [1.0, 1.0])}, 1, "start", 1),
+    "integral": ({"integral": [True, "yes"]}, 1, "integral", "yes"),
+    "integral for some": ({"integral": [True]}, "add_requests", "integral", 1),
+    "a term": ({"terms": [None, 3.0]}, 1, "term", 3.0),
+    "a usage": ({"usage": [{}, {"disk": 1.0}]}, 1, "usage", "disk"),
+    "a matrix of its own": ({"usage": [{}, csc_array((2, 3))]}, 1, "usage", (2, 3)),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_named_and_changes_nothing(case):
+    change, subject, field, value = WRONG[case]
+    program = empty()
+    usable = {"costs": [[1.0], [1.0, 2.0]], "sizes": None, "usage": [{"cpu": 1.0}, {}]}
+    before = snapshot(program)
+    with pytest.raises(EditError) as caught:
+        program.add_requests([0, 1], **(usable | change))
+    assert (caught.value.subject, caught.value.field, caught.value.value) == (subject, field, value)
+    assert snapshot(program) == before
+
+
+def test_updates_with_new_columns_want_what_belonged_to_the_old_ones():
+    program = empty()
+    program.add_request("a", [1.0], {}, upper=[1.0])
+    program.add_request("b", [1.0], {}, term=LogTerm(1.0, 1.0))
+    before = snapshot(program)
+    new = {"costs": [[1.0], [1.0]], "usage": [{}, {}]}
+    for change, subject, field in (
+        (new, "a", "upper"),
+        (new | {"upper": 1.0}, "b", "term"),
+        (new | {"upper": 1.0, "terms": {"weight": [1.0, 2.0]}}, "b", "term"),
+        ({"usage": [{}, {}]}, "update_requests", "usage"),
+        ({"sizes": [1, 1]}, "update_requests", "sizes"),
+        ({"costs": [1.0, 1.0], "sizes": [1, 2]}, "b", "sizes"),
+    ):
+        with pytest.raises(EditError) as caught:
+            program.update_requests(["a", "b"], **change)
+        assert (caught.value.subject, caught.value.field) == (subject, field)
+        assert snapshot(program) == before
+
+
+@pytest.mark.parametrize("ids", [["cpu", "link"], ("cpu", "link"), np.array(["cpu"])], ids=repr)
+def test_a_list_of_ids_is_no_resource(ids):
+    program = empty()
+    for verb, other in (
+        (program.add_resources, "add_resource_rows"),
+        (program.remove_resources, "drop_resource_rows"),
+    ):
+        with pytest.raises(EditError, match=other):
+            verb(ids, 1.0)
+
+
+def test_rows_in_bulk():
+    program = ContinualProgram()
+    program.add_resource_rows([], upper=[])
+    program.add_resource_rows(("a", "b", "c"), upper=4.0, lower=[0.0, 1.0, -INF])
+    assert [program.capacity(id) for id in "abc"] == [(0.0, 4.0), (1.0, 4.0), (-INF, 4.0)]
+    before = snapshot(program)
+    for ids, upper, subject, field in (
+        (["d", "a"], 1.0, "a", "id"),
+        (["d", "d"], 1.0, "add_resource_rows", "ids"),
+        (["d", "e"], [1.0], "add_resource_rows", "upper"),
+        (["d", "e"], [1.0, np.nan], "e", "upper"),
+        (["d"], "many", "add_resource_rows", "upper"),
+    ):
+        with pytest.raises(EditError) as caught:
+            program.add_resource_rows(ids, upper)
+        assert (caught.value.subject, caught.value.field) == (subject, field)
+        assert snapshot(program) == before
+    with pytest.raises(EditError, match="nowhere"):
+        program.drop_resource_rows(["a", "nowhere"])
+    assert snapshot(program) == before
+    program.drop_resource_rows(["a", "c"])
+    assert program.resource_ids == ["b"]

@@ -1,0 +1,153 @@
+"""The rules of the house: what may import what, no circles, short files and functions, nothing twice.
+
+The lists of what is known to break a rule shrink: an entry that is no longer needed fails as well.
+"""
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("bench", "problems", "shims", "solvers")
+FILES = sorted(file for folder in ("copter", *FOLDERS) for file in (ROOT / folder).rglob("*.py"))
+TREES = {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text()) for file in FILES}
+
+LINES_OF_A_FILE, LINES_OF_A_FUNCTION, LINES_IN_COMMON = 450, 60, 12
+
+LONG_FILES = {
+    "copter/program/program.py",
+    "copter/proof/measure.py",
+    "copter/store/store.py",
+    "problems/load_balancing/balancer.py",
+    "problems/sia/policy.py",
+    "solvers/proximal/solver.py",
+}
+LONG_FUNCTIONS = {
+    "copter/cli/lp.py:lp",
+    "copter/program/program.py:ContinualProgram.add_request",
+    "copter/program/program.py:ContinualProgram.update_requests",
+    "copter/proof/pricing.py:price",
+    "problems/load_balancing/cli.py:run_load_balancing",
+    "problems/shockwave/cli.py:run_shockwave",
+    "problems/shockwave/simulator.py:replay",
+    "problems/shockwave/waterfill.py:solve_waterfilling",
+    "problems/sia/cli.py:run_sia",
+    "solvers/general/integer.py:milp",
+    "solvers/general/program.py:to_program",
+    "solvers/general/scipy_form.py:linprog",
+    "solvers/inner/working_set.py:gather",
+    "solvers/proximal/finish.py:finish",
+    "solvers/proximal/solver.py:_Run._rounds",
+    "solvers/proximal/steps.py:run_steps",
+}
+CIRCLES = {
+    # A program is saved along with a solver, and solvers solve programs: for type checkers only.
+    "copter.program.kept copter.program.program copter.solution copter.solvers.base copter.solvers.settings",
+    "copter.bench.course copter.bench.rounds",
+}
+
+
+def compare(found, known):
+    assert found == known, f"new: {sorted(found - known)}; no longer needed: {sorted(known - found)}"
+
+
+def module_of(path):
+    """copter.solvers.base of solvers/base.py."""
+    parts = Path(path).with_suffix("").parts
+    parts = parts if parts[0] == "copter" else ("copter", *parts)
+    return ".".join(parts).removesuffix(".__init__")
+
+
+MODULES = {module_of(path) for path in TREES}
+
+
+def imports(path, tree):
+    """The modules that a module imports; within functions do not count, for TYPE_CHECKING do."""
+    home = module_of(path)
+    waiting = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield from {inner if inner in MODULES else node.module} & MODULES - {home}
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            waiting += ast.iter_child_nodes(node)
+
+
+def is_kernel(function):
+    for decorator in function.decorator_list:
+        name = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if getattr(name, "id", getattr(name, "attr", "")) in ("kernel", "loose_kernel", "njit"):
+            return True
+    return False
+
+
+def functions(path, tree):
+    """Name and lines of every function and method outside kernels."""
+    waiting = [(tree, path + ":")]
+    while waiting:
+        scope, name = waiting.pop()
+        for node in ast.iter_child_nodes(scope):
+            inner = name
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                inner = f"{name}{'' if name.endswith(':') else '.'}{node.name}"
+                if not isinstance(node, ast.ClassDef):
+                    if is_kernel(node):
+                        continue
+                    yield inner, node.end_lineno - node.lineno + 1
+            waiting.append((node, inner))
+
+
+def test_layers_import_only_what_is_below_them(tmp_path):
+    """The contracts stand in pyproject.toml; the folders are one package only once they lie together."""
+    skip = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "copter", tmp_path / "copter", ignore=skip)
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, tmp_path / "copter" / folder, ignore=skip)
+    tool = Path(sys.executable).with_name("lint-imports")
+    result = subprocess.run(
+        [tool, "--config", ROOT / "pyproject.toml", "--no-cache"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_no_circle_of_imports():
+    graph = nx.DiGraph()
+    for path, tree in TREES.items():
+        graph.add_edges_from((module_of(path), other) for other in imports(path, tree))
+    graph.remove_nodes_from(["copter"])  # its names are imported when they are first used
+    circles = (sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1)
+    compare(set(map(" ".join, circles)), CIRCLES)
+
+
+def test_no_file_is_long():
+    long = {path for path in TREES if len((ROOT / path).read_text().splitlines()) > LINES_OF_A_FILE}
+    compare(long, LONG_FILES)
+
+
+def test_no_function_is_long():
+    found = (each for path, tree in TREES.items() for each in functions(path, tree))
+    compare({name for name, lines in found if lines > LINES_OF_A_FUNCTION}, LONG_FUNCTIONS)
+
+
+@pytest.mark.slow
+def test_no_two_places_share_lines():
+    tool = Path(sys.executable).with_name("symilar")
+    options = ("--ignore-comments", "--ignore-docstrings", "--ignore-imports")
+    result = subprocess.run(
+        [tool, "-d", str(LINES_IN_COMMON + 1), *options, *FILES], capture_output=True, text=True, check=True
+    )
+    places = [line for line in result.stdout.splitlines() if line.startswith(("==", "TOTAL"))]
+    assert len(places) == 1, result.stdout  # the total

@@ -1,0 +1,42 @@
+"""What the docs' site takes from the source is there."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?(copter\.[\w.]+)`")
+FOLDERS = ("copter", "solvers", "shims", "problems", "bench")
+FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
+
+
+def find(path):
+    """The object of a dotted path, or raise what importing and looking it up raises."""
+    parts = path.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[count:]:
+            found = getattr(found, name)
+        return found
+    raise ModuleNotFoundError(path)
+
+
+def roles():
+    for file in FILES:
+        for path in sorted(set(ROLE.findall(file.read_text()))):
+            yield pytest.param(path, id=f"{file.relative_to(ROOT)}:{path}")
+
+
+@pytest.mark.parametrize("path", list(roles()))
+def test_what_a_docstring_names_exists(path):
+    try:
+        find(path)
+    except AttributeError:
+        # An attribute that instances have is named by its class's docstring.
+        home, _, name = path.rpartition(".")
+        assert name in (find(home).__doc__ or "")
