@@ -28,7 +28,6 @@ LONG_FILES = {
     "solvers/proximal/solver.py",
 }
 LONG_FUNCTIONS = {
-    "copter/cli/lp.py:lp",
     "copter/program/program.py:ContinualProgram.add_request",
     "copter/program/program.py:ContinualProgram.update_requests",
     "copter/proof/pricing.py:price",
@@ -37,9 +36,6 @@ LONG_FUNCTIONS = {
     "problems/shockwave/simulator.py:replay",
     "problems/shockwave/waterfill.py:solve_waterfilling",
     "problems/sia/cli.py:run_sia",
-    "solvers/general/integer.py:milp",
-    "solvers/general/program.py:to_program",
-    "solvers/general/scipy_form.py:linprog",
     "solvers/inner/working_set.py:gather",
     "solvers/proximal/finish.py:finish",
     "solvers/proximal/solver.py:_Run._rounds",

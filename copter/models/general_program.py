@@ -9,6 +9,7 @@ resources.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from copter.models.general_lp import GeneralLP, checked
 from copter.program.program import ContinualProgram
 from copter.proof.pricing import price
 from copter.solution import Solution
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 _FAR = 1e4
 """A bound at least so far below 0 is not shifted to 0; if the other is as far above, the column is split."""
@@ -140,40 +144,61 @@ def to_program(lp: GeneralLP, *, blocks: bool = False, share: float = 0.5) -> Ge
     found = no_blocks(origin.size)
     if blocks:
         found = find_blocks(A.tocsr(), row_lower, row_upper, integral, share)
-    program = ContinualProgram()
-    rows = np.setdiff1d(np.arange(row_lower.size), found.row)
-    for i, high, low in zip(rows.tolist(), row_upper[rows].tolist(), row_lower[rows].tolist(), strict=True):
-        program.add_resource(i, high, low)
     # one kind of request after the other, as bulk edits want them: integral last, blocks before the rest
     single = found.member < 0
     equation = (row_lower[found.row] == row_upper[found.row])[found.member] if found.row.size else single
     kind = 3 * integral + np.where(single, 2, np.where(equation, 1, 0))
     order = np.lexsort((found.member, kind))
     origin, sign, width = origin[order], sign[order], width[order]
-    kind, member = kind[order], found.member[order]
-    A = A[:, order][rows]
-    request = np.full(found.row.size, -1)
-    for each in np.unique(kind).tolist():
-        part = np.flatnonzero(kind == each)
-        ends = member[part]
-        first = np.ones(part.size, np.bool_)
-        if each % 3 != 2:
-            first[1:] = ends[1:] != ends[:-1]
-        begin = np.flatnonzero(first)
-        ids = range(len(program), len(program) + begin.size)
-        totals = None
-        if each % 3 != 2:
-            request[ends[begin]] = ids
-            totals = (row_upper[found.row] / found.factor)[ends[begin]]
-        program.add_requests(
-            ids,
-            sign[part] * lp.c[origin[part]],
-            np.diff(np.append(begin, part.size)),
-            A[:, part],
-            totals=totals,
-            relation="==" if each % 3 == 1 else "<=",
-            upper=width[part],
-            integral=each >= 3,
-        )
+    program = ContinualProgram()
+    rows = np.setdiff1d(np.arange(row_lower.size), found.row)
+    for i, high, low in zip(rows.tolist(), row_upper[rows].tolist(), row_lower[rows].tolist(), strict=True):
+        program.add_resource(i, high, low)
+    columns = _Columns(sign * lp.c[origin], A[:, order][rows], width, kind[order], found.member[order])
+    request = _add_requests(program, columns, row_upper[found.row] / found.factor)
     constant = float(lp.c @ shift) + lp.offset
     return GeneralProgram(program, lp, origin, sign, shift, constant, found.row, request, found.factor)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns from 0 to ``width``, kind after kind.
+
+    ``kind``: 0 in a block, 1 in a block that is an equation, 2 alone, and 3 more if integral; ``member``:
+    block of each.
+    """
+
+    c: NDArray[np.float64]
+    A: csc_array
+    width: NDArray[np.float64]
+    kind: NDArray[np.int64]
+    member: NDArray[np.int64]
+
+
+def _add_requests(
+    program: ContinualProgram, columns: _Columns, totals: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Add a request for each block, (b,), with its total, and for each column in none; ids of the blocks'."""
+    request = np.full(totals.size, -1)
+    for kind in np.unique(columns.kind).tolist():
+        part = np.flatnonzero(columns.kind == kind)
+        block = columns.member[part]
+        in_blocks = kind % 3 != 2
+        first = np.ones(part.size, np.bool_)
+        if in_blocks:
+            first[1:] = block[1:] != block[:-1]
+        begin = np.flatnonzero(first)
+        ids = range(len(program), len(program) + begin.size)
+        if in_blocks:
+            request[block[begin]] = ids
+        program.add_requests(
+            ids,
+            columns.c[part],
+            np.diff(np.append(begin, part.size)),
+            columns.A[:, part],
+            totals=totals[block[begin]] if in_blocks else None,
+            relation="==" if kind % 3 == 1 else "<=",
+            upper=columns.width[part],
+            integral=kind >= 3,
+        )
+    return request
