@@ -14,7 +14,11 @@ from copter.errors import UnknownSolverError as UnknownSolverError
 from copter.errors import UnsupportedError as UnsupportedError
 from copter.extras import MissingExtraError as MissingExtraError
 from copter.metrics import Metrics as Metrics
+from copter.models.files import write_mps as write_mps
 from copter.models.general_lp import GeneralLP as GeneralLP
+from copter.models.general_program import GeneralProgram as GeneralProgram
+from copter.models.mathopt import from_mathopt as from_mathopt
+from copter.models.mathopt import to_mathopt as to_mathopt
 from copter.program.program import ContinualProgram as ContinualProgram
 from copter.program.program import Template as Template
 from copter.program.queries import RequestData as RequestData
@@ -36,6 +40,7 @@ from copter.solvers.base import Solver as Solver
 from copter.solvers.cvxpy.model import from_cvxpy as from_cvxpy
 from copter.solvers.cvxpy.solver import COPTER as COPTER
 from copter.solvers.features import Feature as Feature
+from copter.solvers.general import from_arrays as from_arrays
 from copter.solvers.general import linprog as linprog
 from copter.solvers.general import milp as milp
 from copter.solvers.general import read_mps as read_mps

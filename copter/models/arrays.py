@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from copter.models.general_lp import GeneralLP
-from copter.store.compiled import compile_program
+from copter.store.compiled import compile_program, refuse_terms
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -38,11 +38,12 @@ def program_arrays(program: ContinualProgram) -> GeneralLP:
 
     Raises
     ------
-    CopterError
+    UnsupportedError
         A request has a convex term: names it.
     """
     from scipy.sparse import csc_array
 
+    refuse_terms(program, "to_arrays")
     whole = compile_program(program)
     requests = [str(request) for request in whole.request_ids]
     sizes = np.diff(whole.column_start).tolist()
@@ -62,21 +63,23 @@ def program_arrays(program: ContinualProgram) -> GeneralLP:
     )
 
 
-def safe_names(names: Iterable[str]) -> tuple[str, ...]:
+def safe_names(names: Iterable[str], reserved: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Names that are no two the same and can stand in a file of models.
 
     Parameters
     ----------
     names : iterable of str
+    reserved : tuple of str
+        Names that none may have.
 
     Returns
     -------
     tuple of str
-        Printable ASCII without spaces, at most 200 characters and then a number where two were the same.
+        Printable ASCII without spaces, at most 200 characters, and then a number where two were the same.
     """
     safe = [_UNSAFE.sub("_", name)[:_LONGEST] or "_" for name in names]
-    counts = Counter(safe)
-    if len(counts) == len(safe):
+    counts = Counter([*safe, *reserved])
+    if len(counts) == len(safe) + len(reserved):
         return tuple(safe)
     taken, numbers, found = set(counts), Counter[str](), []
     for name in safe:

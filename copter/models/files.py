@@ -16,8 +16,6 @@ from copter.models.mps import load
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
-_WRITTEN = (".mps", ".lp", ".mps.gz", ".lp.gz")
-
 
 def read_mps(path: str | PathLike[str]) -> GeneralLP:
     """Read an MPS (or LP) file, plain or gzipped; a maximisation becomes the minimisation of the negation.
@@ -40,29 +38,30 @@ def read_mps(path: str | PathLike[str]) -> GeneralLP:
 
 
 def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) -> None:
-    """Write a program to a file in free MPS format, or in LP format, by HiGHS' writer.
+    """Write a program to a file in free MPS format, by HiGHS' writer.
 
     Integral columns, two sides of a row (RANGES), sense and offset of the objective are in the file, and so
-    are names, made safe: spaces and what is no ASCII become ``_``.
+    are names, made safe: spaces and what is no ASCII become ``_``.  Numbers have 15 digits.  MPS has no row
+    without a bound: readers drop it.
 
     Parameters
     ----------
     model : ContinualProgram or GeneralLP
         A ContinualProgram becomes what :meth:`~copter.ContinualProgram.to_arrays` has, with its names.
     path : path-like
-        Its ending, ``.mps`` or ``.lp``, and ``.gz`` after that, says what is written.
+        Ends in ``.mps``.
 
     Raises
     ------
     EditError
         A number cannot be: a NaN, an infinite cost.
     CopterError
-        The ending is none of these, the folder is missing or HiGHS cannot write there, or a request has a
-        convex term.
+        The path has another ending, its folder is missing or nothing can be written there, or a request has
+        a convex term.
     """
     target = Path(path)
-    if not target.name.endswith(_WRITTEN):
-        raise CopterError(f"{target}: cannot be written; it must end in {', '.join(_WRITTEN)}")
+    if target.suffix != ".mps":
+        raise CopterError(f"{target}: cannot be written; give a path that ends in .mps")
     if not target.parent.is_dir():
         raise CopterError(f"{target}: cannot be written: there is no folder {target.parent}")
     lp = checked(model if isinstance(model, GeneralLP) else program_arrays(model))
@@ -73,7 +72,7 @@ def _named(lp: GeneralLP) -> GeneralLP:
     """The LP with a safe name for every column and row; HiGHS would name all anew if one was not."""
     m, n = lp.A.shape
     columns = safe_names(lp.column_names or (f"x{j}" for j in range(n)))
-    rows = safe_names(lp.row_names or (f"r{i}" for i in range(m)))
+    rows = safe_names(lp.row_names or (f"r{i}" for i in range(m)), reserved=("Obj",))  # HiGHS' objective
     return replace(lp, column_names=columns, row_names=rows)
 
 

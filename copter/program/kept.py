@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from copter.durable.state import Remembers
+    from copter.models.general_lp import GeneralLP
     from copter.program.program import ContinualProgram
     from copter.terms.convex import ConvexTerm
 
@@ -63,6 +64,41 @@ class Kept(Columns):
         from copter.durable.snapshot import save
 
         save(cast("ContinualProgram", self), path, solver)
+
+    def to_arrays(self) -> GeneralLP:
+        """Program as it is now, in arrays with names: costs, sparse matrix, bounds, integrality.
+
+        Returns
+        -------
+        GeneralLP
+            Columns request after request, named ``request[column]``; rows are the resources, by their ids,
+            and then ``total[request]`` for each request that has a total.
+
+        Raises
+        ------
+        CopterError
+            A request has a convex term: names it.
+        """
+        from copter.models.arrays import program_arrays
+
+        return program_arrays(cast("ContinualProgram", self))
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the program to an MPS file for other solvers; :meth:`save` is for going on with copter.
+
+        Parameters
+        ----------
+        path : path-like
+            Ends in ``.mps``.
+
+        Raises
+        ------
+        CopterError
+            It cannot be written there, or a request has a convex term.
+        """
+        from copter.models.files import write_mps
+
+        write_mps(cast("ContinualProgram", self), path)
 
     @staticmethod
     def load(

@@ -105,6 +105,11 @@ def optimize(
         run_until(highs, clock)
     except Interrupted:  # and HiGHS is lost, with all that it found
         return Run(Status.DEADLINE, clock.why(), None, None, 0)
+    return _read(highs)
+
+
+def _read(highs: highspy.Highs) -> Run:
+    """Answer, or ray, of the last run, and its iterations."""
     status, reason = status_of(highs)
     solution, found, ray = highs.getSolution(), None, None
     if status is Status.INFEASIBLE:

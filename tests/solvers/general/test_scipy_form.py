@@ -30,9 +30,12 @@ def test_methods_give_scipy_s_answer_and_fields(method, presolve):
 
 
 def test_a_method_is_taken_alone_and_crossover_is_counted():
-    found = linprog(**LARGER, method="highs-ipm", presolve=False)
+    one = np.ones(6)
+    ties = {"c": np.ones(36), "A_eq": np.vstack([np.kron(np.eye(6), one), np.kron(one, np.eye(6))])}
+    ties |= {"b_eq": np.ones(12), "presolve": False}
+    found = linprog(**ties, method="highs-ipm")
     assert found.crossover_nit > 0 and found.nit > found.crossover_nit
-    assert linprog(**LARGER, method="highs-ds", presolve=False).crossover_nit == 0
+    assert linprog(**ties, method="highs-ds").crossover_nit == 0
 
 
 def test_arguments_in_scipy_s_order():
@@ -123,7 +126,6 @@ def test_text_is_no_number(given):
 ERRORS = {
     "NaN cost": ({"c": [1.0, NAN]}, "c[1]", "c"),
     "infinite cost": ({"c": [INF, 1.0]}, "c[0]", "c"),
-
     "bounds of no numbers": ({"c": [1.0], "bounds": [("a", 2)]}, "bounds", "pairs"),
     "ragged bounds": ({"c": [1.0, 2.0], "bounds": [(0, 2), (1,)]}, "bounds", "pairs"),
     "NaN right-hand side": ({"c": [1.0], "A_ub": [[1.0], [2.0]], "b_ub": [1.0, NAN]}, "row 1", "bounds"),
