@@ -134,7 +134,12 @@ def gather(
     dust = 0.0
     if single.any():
         upper = taken.upper / column_scale
-        level = levels(taken.block, single, taken.pointer, taken.row, row_scale, lower_row, upper_row, upper)
+        # what leaves no choice is as good as part of the bounds
+        fixed = taken.value * np.repeat((taken.total * taken.decided)[taken.block], np.diff(taken.pointer))
+        fixed = np.bincount(taken.row, fixed, row_scale.size)
+        sides = lower_row - fixed, upper_row - fixed
+        tied = ~single & ~taken.decided[taken.block]
+        level = levels(taken.block, single, tied, taken.pointer, taken.row, row_scale, *sides, upper)
         row_scale, column_scale = row_scale / level.rows, column_scale * level.columns
         dust = 0.0 if level.known or not single.all() else _DUST
     _scale_entries(taken.pointer, taken.row, taken.value, row_scale, column_scale)

@@ -79,6 +79,7 @@ class Levels(NamedTuple):
 def levels(
     block: NDArray[np.int64],
     single: NDArray[np.bool_],
+    tied: NDArray[np.bool_],
     pointer: NDArray[np.int64],
     row: NDArray[np.uint32],
     row_scale: NDArray[np.float64],
@@ -86,7 +87,11 @@ def levels(
     upper_row: NDArray[np.float64],
     upper: NDArray[np.float64],
 ) -> Levels:
-    """Typical values where no sum row tells: by bounds of rows, else of columns, of what is connected."""
+    """Typical values where no sum row tells: by bounds of rows, else of columns, of what is connected.
+
+    ``tied`` are the columns whose sum row tells; those of a sum row that leaves no choice are neither tied nor
+    single, and what they use is taken off the bounds.
+    """
     m = row_scale.size
     group = np.cumsum(single | (np.diff(block, prepend=-1) > 0)) - 1  # a sum row ties its columns
     n = int(group[-1]) + 1
@@ -97,9 +102,9 @@ def levels(
     by_row = medians(np.tile(of_row, 2), np.concatenate(sides), count)
     level = np.where(by_row > 0, by_row, medians(of_column, np.where(single, upper, 0.0), count))
     known = bool((level > 0).any())
-    level[of_column[~single]] = 1.0
+    level[of_column[tied]] = 1.0
     level[level == 0] = 1.0
-    return Levels(level[of_row], level[of_column], known)
+    return Levels(level[of_row], np.where(single, level[of_column], 1.0), known)
 
 
 @kernel
