@@ -12,8 +12,9 @@ from copter.program.guard import Guard
 if TYPE_CHECKING:
     from os import PathLike
 
+    from copter.durable.state import Remembers
+    from copter.models.general_lp import GeneralLP
     from copter.program.program import ContinualProgram
-    from copter.solvers.base import Solver
     from copter.terms.convex import ConvexTerm
 
 
@@ -43,7 +44,7 @@ class Kept(Columns):
         """Class and attributes of a copy."""
         return type(self), vars(self)
 
-    def save(self, path: str | PathLike[str], solver: Solver | None = None) -> None:
+    def save(self, path: str | PathLike[str], solver: Remembers | None = None) -> None:
         """Write the program to a file, which is then whole and on disk; an older one is replaced.
 
         Parameters
@@ -64,9 +65,44 @@ class Kept(Columns):
 
         save(cast("ContinualProgram", self), path, solver)
 
+    def to_arrays(self) -> GeneralLP:
+        """Program as it is now, in arrays with names: costs, sparse matrix, bounds, integrality.
+
+        Returns
+        -------
+        GeneralLP
+            Columns request after request, named ``request[column]``; rows are the resources, by their ids,
+            and then ``total[request]`` for each request that has a total.
+
+        Raises
+        ------
+        CopterError
+            A request has a convex term: names it.
+        """
+        from copter.models.arrays import program_arrays
+
+        return program_arrays(cast("ContinualProgram", self))
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the program to an MPS file for other solvers; :meth:`save` is for going on with copter.
+
+        Parameters
+        ----------
+        path : path-like
+            Ends in ``.mps``.
+
+        Raises
+        ------
+        CopterError
+            It cannot be written there, or a request has a convex term.
+        """
+        from copter.models.files import write_mps
+
+        write_mps(cast("ContinualProgram", self), path)
+
     @staticmethod
     def load(
-        path: str | PathLike[str], solver: Solver | None = None, terms: Iterable[type[ConvexTerm]] = ()
+        path: str | PathLike[str], solver: Remembers | None = None, terms: Iterable[type[ConvexTerm]] = ()
     ) -> ContinualProgram:
         """Program from a file that :meth:`save` wrote: the same slots, clock and next answers.
 
@@ -79,6 +115,10 @@ class Kept(Columns):
             Is given the state of the solver that was saved, and no settings: make it with the same.
         terms : iterable of classes
             Classes of convex terms of your own that the program uses.
+
+        Returns
+        -------
+        ContinualProgram
 
         Raises
         ------

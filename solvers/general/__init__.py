@@ -15,12 +15,13 @@ from copter.models.general_lp import GeneralLP
 from copter.models.general_program import GeneralProgram, to_program
 from copter.solvers.general.hybrid import Answer, solve_lp
 from copter.solvers.general.integer import milp
-from copter.solvers.general.scipy_form import linprog
+from copter.solvers.general.scipy_form import from_arrays, linprog
 
 __all__ = [
     "Answer",
     "GeneralLP",
     "GeneralProgram",
+    "from_arrays",
     "linprog",
     "milp",
     "read_mps",

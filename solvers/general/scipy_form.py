@@ -11,16 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
 from copter.models.general_lp import GeneralLP, checked, crossed_column
+from copter.models.general_program import GeneralProgram, to_program
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.general.hybrid import AUTO, Answer, solve_lp
 from copter.solvers.general.integer import branch_and_bound
+from copter.solvers.general.proof import reduced_costs
 from copter.solvers.general.scipy_arguments import box, costs, kinds_of_columns, rows, scipy_status, vector
 from copter.solvers.general.scipy_options import LINPROG, highs_options
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
-    from scipy.sparse import csc_array
 
     from copter.solvers.base import Solver
 
@@ -52,90 +53,91 @@ def linprog(
 
     Parameters
     ----------
-    c, A_ub, b_ub, A_eq, b_eq
-        As in :func:`scipy.optimize.linprog`; matrices may be sparse.
-    bounds : pair or sequence of pairs, optional
-        (lower, upper) of all columns or of each; None in a pair is no bound, and neither is a number of 1e20
-        or more; nor is a NaN, as in scipy, but with a warning.  None, or an empty sequence, is scipy's default
-        too: every column at least 0.
+    c, A_ub, b_ub, A_eq, b_eq, bounds
+        As scipy's; matrices may be sparse, a bound of 1e20 or more is none, and so, with a warning, is a NaN.
     method : str
-        "highs" is all parts together; "highs-ds" and "highs-ipm" are HiGHS alone, by dual simplex or by
-        interior point with crossover.  What scipy deprecates ("simplex", "revised simplex",
-        "interior-point") is solved as "highs" is, with scipy's warning.
-    callback : None
-        There is none, as for scipy's HiGHS.
-    options : mapping, optional
-        scipy's for HiGHS: ``disp, presolve, maxiter`` (of HiGHS' part), ``time_limit`` (of everything),
-        ``mip_rel_gap, mip_max_nodes``, tolerances.  What HiGHS does not know or take is a warning.
-    x0 : array_like, optional
-        Not used, with scipy's warning.
-    integrality : array_like, optional
-        Kinds of columns, as for :func:`copter.milp`, for the method "highs".
+        "highs": all parts together; "highs-ds", "highs-ipm": HiGHS alone, by dual simplex or interior point;
+        what scipy deprecates is solved as "highs" is, with scipy's warning.
+    options, integrality
+        As scipy's for HiGHS; limits of iterations are HiGHS' alone, that of time is for everything.
+    callback, x0 : None
+        There is no callback; x0 is not used, with scipy's warning.
     solver, tolerance, deadline, presolve, polish
-        As in :func:`copter.solvers.general.hybrid.solve_lp`: all parts together, or one solver alone.
+        As in :func:`copter.solve_lp`: all parts together, or one solver alone.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``x, fun, status, success, message, slack, con, nit, crossover_nit`` and the ``residual`` and
-        ``marginals`` of ``ineqlin, eqlin, lower, upper`` with scipy's meaning and sign; None where there is
-        no x.  ``lower.marginals`` are the reduced costs that are positive, ``upper.marginals`` the negative
-        ones.  With integrality no marginals, but ``mip_node_count, mip_dual_bound, mip_gap``.  Besides:
-        ``finished_by``, ``seconds``, ``proof``, ``ray``, ``vertex`` (whether x is known to be one) and
-        ``solution``, of :class:`copter.solvers.general.hybrid.Answer`.
+        scipy's fields, signs and codes, None where there is no x.  Besides: ``finished_by, seconds, proof,
+        ray, vertex`` (whether x is known to be one) and ``solution``, of :func:`copter.solve_lp`'s answer.
 
     Raises
     ------
     EditError
-        A ValueError: an unknown method, a shape that does not fit, a NaN, an infinite cost or coefficient, a
-        tolerance or deadline that makes no sense.
-    ArgumentTypeError
-        A TypeError too: what is no number, text for example.
+        A ValueError that names what was wrong; an ArgumentTypeError is a TypeError too.
     NotImplementedError
         A callback.
     """
-    from scipy.optimize import OptimizeResult, OptimizeWarning
+    from scipy.optimize import OptimizeWarning
 
     cost = costs(c)
-    kinds = _kinds(method, x0, integrality, cost.size)
-    if callback is not None:
-        raise NotImplementedError("linprog: there is no callback; those of copter's solvers are of rounds")
-    upper_rows, equal_rows = rows("A_ub", A_ub, "b_ub", b_ub, cost.size), rows("A_eq", A_eq, "b_eq", b_eq, cost.size)
-    lp = _program(cost, upper_rows, equal_rows, box(bounds, cost.size), kinds)
-    settings = highs_options(options, LINPROG, OptimizeWarning)
-    limits = [limit for limit in (deadline, settings.pop("time_limit", None)) if limit is not None]
-    limit = min(limits, default=None)
-    n_upper = upper_rows[1].size
-    empty = crossed_column(lp)
-    if empty is not None:  # as scipy has it, infeasible and no error
-        why = f"the bounds of column {empty} leave no value"
-        nowhere = Answer(Status.INFEASIBLE, why, finished_by="bounds", seconds={"check": 0.0})
-        return _result(lp, nowhere, n_upper)
-    lp = checked(lp)  # from here on without bounds that are none
-    if kinds.any():
-        watch = Stopwatch()
-        found = branch_and_bound(lp, kinds, settings if limit is None else settings | {"time_limit": limit})
-        seconds = {"highs": watch()}
-        answer = Answer(found.status, found.reason, x=found.x, finished_by="highs", seconds=seconds)
-        return OptimizeResult(_result(lp, answer, n_upper) | found.figures())
-    presolve = settings.pop("presolve", presolve)
-    alone = METHODS.get(method, "")
-    answer = solve_lp(
-        lp,
-        solver=solver,
-        tolerance=tolerance,
-        deadline=limit,
-        presolve=presolve,
-        polish=polish,
-        highs_options=settings | ({"solver": alone} if alone else {}),
-    )
-    return _result(lp, answer, n_upper)
+    kinds = _kinds(method, callback, x0, integrality, cost.size)
+    lp, n_upper = _program(cost, (A_ub, b_ub, A_eq, b_eq), box(bounds, cost.size), kinds)
+    given = highs_options(options, LINPROG, OptimizeWarning)
+    alone = {"solver": METHODS[method]} if METHODS.get(method) else {}
+    how = {"solver": solver, "tolerance": tolerance, "deadline": deadline, "polish": polish}
+    return _solved(lp, n_upper, kinds, how | {"presolve": presolve, "highs_options": given | alone})
 
 
-def _kinds(method: str, x0: ArrayLike | None, integrality: ArrayLike | None, n: int) -> NDArray[np.int32]:
+def from_arrays(
+    c: ArrayLike,
+    A_ub: Any = None,
+    b_ub: ArrayLike | None = None,
+    A_eq: Any = None,
+    b_eq: ArrayLike | None = None,
+    bounds: Any = (0, None),
+    integrality: ArrayLike | None = None,
+) -> GeneralProgram:
+    """A ContinualProgram from the arguments of scipy's ``linprog``, to be edited and solved every round.
+
+    Rows that are sums over blocks of columns, as ``sum_j x_j <= total`` of an allocation, become the totals
+    of requests (:mod:`copter.models.blocks`); every other row becomes a resource.
+
+    Parameters
+    ----------
+    c, A_ub, b_ub, A_eq, b_eq, bounds
+        As for :func:`linprog`.
+    integrality : array_like, optional
+        0 continuous, 1 integral, one for all columns or for each.
+
+    Returns
+    -------
+    GeneralProgram
+        ``program``, whose resources are called as the rows are numbered, those of A_ub first, and the way
+        back: ``point(solution)``, ``prices(solution)``, ``objective(solution)``.
+
+    Raises
+    ------
+    EditError
+        As :func:`linprog`, and a column that is semi-continuous or whose bounds leave no value.
+    """
+    cost = costs(c)
+    kinds = kinds_of_columns(integrality, cost.size)
+    if (kinds > 1).any():
+        why = "a program has continuous (0) and integral (1) columns; copter.milp takes semi-continuous ones"
+        raise EditError(f"column {int((kinds > 1).argmax())}", "integrality", int(kinds.max()), why)
+    lp, _ = _program(cost, (A_ub, b_ub, A_eq, b_eq), box(bounds, cost.size), kinds)
+    return to_program(lp, blocks=True, share=0.0)
+
+
+def _kinds(
+    method: str, callback: object, x0: ArrayLike | None, integrality: ArrayLike | None, n: int
+) -> NDArray[np.int32]:
     """Kinds of the columns, all continuous where the method has no others; warns as scipy does."""
     from scipy.optimize import OptimizeWarning
 
+    if callback is not None:
+        raise NotImplementedError("linprog: there is no callback, as in scipy for HiGHS")
     if method not in (*METHODS, *_DEPRECATED):
         raise EditError("linprog", "method", method, f"is none of {', '.join((*METHODS, *_DEPRECATED))}")
     if method in _DEPRECATED:
@@ -143,7 +145,9 @@ def _kinds(method: str, x0: ArrayLike | None, integrality: ArrayLike | None, n: 
         warnings.warn(told, DeprecationWarning, stacklevel=3)
     if x0 is not None:
         vector("x0", x0)
-        warnings.warn("x0 is not used: every method begins from where it likes", OptimizeWarning, stacklevel=3)
+        warnings.warn(
+            "x0 is not used: every method begins from where it likes", OptimizeWarning, stacklevel=3
+        )
     kinds = kinds_of_columns(integrality, n)
     if kinds.any() and method != "highs":
         told = "Only `method='highs'` supports integer constraints. Ignoring `integrality`."
@@ -154,24 +158,43 @@ def _kinds(method: str, x0: ArrayLike | None, integrality: ArrayLike | None, n: 
 
 def _program(
     cost: NDArray[np.float64],
-    upper: tuple[csc_array, NDArray[np.float64]],
-    equal: tuple[csc_array, NDArray[np.float64]],
+    constraints: tuple[Any, ArrayLike | None, Any, ArrayLike | None],
     bounds: tuple[NDArray[np.float64], NDArray[np.float64]],
     kinds: NDArray[np.int32],
-) -> GeneralLP:
-    """The program of some inequalities and equations, in this order."""
+) -> tuple[GeneralLP, int]:
+    """The program of inequalities and equations (A_ub, b_ub, A_eq, b_eq), and how many the former are."""
     from scipy.sparse import csc_array, vstack
 
-    (A_ub, b_ub), (A_eq, b_eq) = upper, equal
-    return GeneralLP(
-        cost,
-        csc_array(vstack([A_ub, A_eq])),
-        np.concatenate((np.full(b_ub.size, -np.inf), b_eq)),
-        np.concatenate((b_ub, b_eq)),
-        *bounds,
-        0.0,
-        kinds == 1,
-    )
+    A_ub, b_ub = rows("A_ub", constraints[0], "b_ub", constraints[1], cost.size)
+    A_eq, b_eq = rows("A_eq", constraints[2], "b_eq", constraints[3], cost.size)
+    low, high = np.concatenate((np.full(b_ub.size, -np.inf), b_eq)), np.concatenate((b_ub, b_eq))
+    return GeneralLP(cost, csc_array(vstack([A_ub, A_eq])), low, high, *bounds, 0.0, kinds == 1), b_ub.size
+
+
+def _solved(lp: GeneralLP, n_upper: int, kinds: NDArray[np.int32], how: dict[str, Any]) -> OptimizeResult:
+    """scipy's result by branch and bound, or by :func:`solve_lp` with ``how``."""
+    from scipy.optimize import OptimizeResult
+
+    empty = crossed_column(lp)
+    if empty is not None:  # as scipy has it, infeasible and no error
+        why = f"the bounds of column {empty} leave no value"
+        nowhere = Answer(Status.INFEASIBLE, why, finished_by="bounds", seconds={"check": 0.0})
+        return _result(lp, nowhere, n_upper)
+    lp = checked(lp)  # from here on without bounds that are none
+    options = dict(how["highs_options"])
+    limits = [limit for limit in (how["deadline"], options.pop("time_limit", None)) if limit is not None]
+    deadline = min(limits, default=None)
+    if kinds.any():
+        watch = Stopwatch()
+        found = branch_and_bound(
+            lp, kinds, options if deadline is None else options | {"time_limit": deadline}
+        )
+        seconds = {"highs": watch()}
+        answer = Answer(found.status, found.reason, x=found.x, finished_by="highs", seconds=seconds)
+        return OptimizeResult(_result(lp, answer, n_upper) | found.figures())
+    presolve = options.pop("presolve", how["presolve"])
+    answer = solve_lp(lp, **how | {"presolve": presolve, "deadline": deadline, "highs_options": options})
+    return _result(lp, answer, n_upper)
 
 
 def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
@@ -180,13 +203,19 @@ def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
 
     x, y = answer.x, answer.y
     code, message = scipy_status(answer.status, f"{answer.finished_by}: {answer.reason}")
+    fun = None if x is None else float(lp.c @ x)
     residual: dict[str, Any] = dict.fromkeys(("ineqlin", "eqlin", "lower", "upper"))
     marginals: dict[str, Any] = dict(residual)
     if x is not None:
         left = lp.row_upper - lp.A @ x
-        residual = {"ineqlin": left[:n_upper], "eqlin": left[n_upper:], "lower": x - lp.lower, "upper": lp.upper - x}
+        residual = {
+            "ineqlin": left[:n_upper],
+            "eqlin": left[n_upper:],
+            "lower": x - lp.lower,
+            "upper": lp.upper - x,
+        }
     if y is not None:
-        reduced = lp.c + lp.A.T @ y
+        reduced, _ = reduced_costs(lp, y)
         marginals = {
             "ineqlin": -y[:n_upper],
             "eqlin": -y[n_upper:],
@@ -199,12 +228,15 @@ def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
         slack=residual["ineqlin"],
         con=residual["eqlin"],
         **groups,
-        fun=None if x is None else float(lp.c @ x),
+        fun=fun,
         status=code,
         success=code == 0,
         message=message,
         nit=answer.iterations,
         crossover_nit=answer.crossover,
+        mip_node_count=None if x is None else 0,
+        mip_dual_bound=fun,
+        mip_gap=None if x is None else 0.0,
         finished_by=answer.finished_by,
         seconds=dict(answer.seconds),
         proof=answer.proof,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import real_data
 import scipy.optimize
+from lp_cases import random_general, scipy_form
 from scipy.sparse import csc_array, csr_array, vstack
 
 from copter import CopterError, EditError, ProximalPoint, Status, linprog, read_mps
@@ -17,7 +18,7 @@ from copter.errors import SettingError
 from copter.models.general_lp import checked
 from copter.solvers.general import GeneralLP, solve_lp, to_program
 from copter.solvers.general.handover import optimize
-from copter.solvers.general.scipy_form import STATUS
+from copter.solvers.general.scipy_arguments import STATUS
 
 INF, NAN = np.inf, np.nan
 DATA = real_data.DATA / "lp"
@@ -28,58 +29,6 @@ with_data = [
     ),
 ]
 INNERS = [("newton", 1e-6), ("cd", 1e-4)]
-BOUNDS = {
-    "usual": lambda v, r: (0.0, INF),
-    "free": lambda v, r: (-INF, INF),
-    "fixed": lambda v, r: (v, v),
-    "upper only": lambda v, r: (-INF, v + r),
-    "lower only": lambda v, r: (v - r, INF),
-    "box": lambda v, r: (v - r, v + 1.0),
-    "negative": lambda v, r: (-abs(v) - 3.0, -abs(v) - 1.0 + r),
-}
-
-
-def random_general(seed: int) -> GeneralLP:
-    """Feasible and bounded, with every kind of row and bound: rows around a point, costs around prices."""
-    rng = np.random.default_rng([seed, 77])
-    m, n = int(rng.integers(1, 8)), int(rng.integers(1, 14))
-    x = rng.normal(size=n) * 2
-    lower, upper = np.empty(n), np.empty(n)
-    for j in range(n):
-        lower[j], upper[j] = BOUNDS[str(rng.choice(list(BOUNDS)))](float(x[j]), float(rng.integers(0, 2)))
-    x = np.clip(x, lower, upper)
-    A = rng.normal(size=(m, n)) * (rng.random((m, n)) < 0.6)
-    activity, y = A @ x, np.zeros(m)
-    row_lower, row_upper = np.full(m, -INF), np.full(m, INF)
-    for i in range(m):
-        kind = rng.choice(["<=", ">=", "==", "range", "free"])
-        if kind in ("<=", "==", "range"):
-            row_upper[i] = activity[i] + (rng.integers(0, 2) if kind != "==" else 0)
-        if kind in (">=", "==", "range"):
-            row_lower[i] = activity[i] - (rng.integers(0, 2) if kind != "==" else 0)
-        y[i] = {"<=": 1, ">=": -1, "free": 0}.get(str(kind), rng.choice([-1, 1])) * abs(rng.normal())
-    reduced = rng.normal(size=n)
-    reduced = np.where(np.isinf(upper), abs(reduced), reduced)
-    reduced = np.where(np.isinf(lower), -abs(reduced), reduced)
-    reduced[np.isinf(lower) & np.isinf(upper)] = 0.0
-    c = reduced - A.T @ y
-    return GeneralLP(c, csc_array(A), row_lower, row_upper, lower, upper, 2.5, np.zeros(n, bool))
-
-
-def scipy_form(lp: GeneralLP) -> dict:
-    """Arguments of linprog: equations, and two inequalities for a row of two sides."""
-    A = lp.A.toarray()
-    equal = lp.row_lower == lp.row_upper
-    below, above = np.isfinite(lp.row_upper) & ~equal, np.isfinite(lp.row_lower) & ~equal
-    return {
-        "c": lp.c,
-        "A_ub": np.vstack((A[below], -A[above])),
-        "b_ub": np.concatenate((lp.row_upper[below], -lp.row_lower[above])),
-        "A_eq": A[equal],
-        "b_eq": lp.row_upper[equal],
-        "bounds": np.column_stack((lp.lower, lp.upper)),
-    }
-
 
 # ---- programs ----------------------------------------------------------------------------------------
 
@@ -300,39 +249,10 @@ def test_a_solver_is_judged_by_its_own_tolerance():
     assert found.status == 0 and 1e-6 < found.proof.worst <= 1e-2
 
 
-def test_linprog_bounds_of_none_are_scipy_s_default():
-    given = {"c": [1.0, 2.0], "A_ub": [[-1.0, -1.0]], "b_ub": [-3.0], "bounds": None}
-    assert linprog(**given).fun == pytest.approx(scipy.optimize.linprog(**given).fun, abs=1e-5)
-
-
 def test_an_iteration_limit_is_status_1():
     given = scipy_form(random_general(2))
     found = linprog(**given, solver=ProximalPoint(iteration_limit=0), presolve=False)
     assert (found.status, found.success) == (1, False)
-
-
-ERRORS = {
-    "NaN cost": ({"c": [1.0, NAN]}, "c[1]", "c"),
-    "infinite cost": ({"c": [INF, 1.0]}, "c[0]", "c"),
-    "NaN bound": ({"c": [1.0, 1.0], "bounds": [(0, 1), (NAN, 2)]}, "column 1", "bounds"),
-    "NaN in the only pair": ({"c": [1.0, 1.0], "bounds": (0, NAN)}, "column 0", "bounds"),
-    "bounds of no numbers": ({"c": [1.0], "bounds": [("a", 2)]}, "bounds", "pairs"),
-    "ragged bounds": ({"c": [1.0, 2.0], "bounds": [(0, 2), (1,)]}, "bounds", "pairs"),
-    "lower bound +inf": ({"c": [1.0, 1.0], "bounds": [(0, 1), (INF, INF)]}, "column 1", "bounds"),
-    "NaN right-hand side": ({"c": [1.0], "A_ub": [[1.0], [2.0]], "b_ub": [1.0, NAN]}, "row 1", "bounds"),
-    "rows of A_ub": ({"c": [1.0], "A_ub": [[1.0]], "b_ub": [1.0, 2.0]}, "A_ub", "shape"),
-    "columns of A_eq": ({"c": [1.0], "A_eq": [[1.0, 1.0]], "b_eq": [1.0]}, "A_eq", "shape"),
-    "b_ub alone": ({"c": [1.0], "b_ub": [1.0]}, "A_ub", "shape"),
-    "bounds": ({"c": [1.0, 1.0, 1.0], "bounds": [(0, 1), (0, 1)]}, "bounds", "shape"),
-}
-
-
-@pytest.mark.parametrize("case", ERRORS)
-def test_errors(case):
-    given, subject, field = ERRORS[case]
-    with pytest.raises(EditError) as caught:
-        linprog(**given)
-    assert (caught.value.subject, caught.value.field) == (subject, field)
 
 
 @pytest.mark.parametrize("presolve", [True, False])

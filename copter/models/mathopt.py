@@ -1,0 +1,209 @@
+"""Models of OR-Tools MathOpt as programs, and programs as models of MathOpt.
+
+OR-Tools comes with the extra ``copter-opt[baselines]``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import UnsupportedError
+from copter.extras import extra
+from copter.models.arrays import program_arrays, safe_names
+from copter.models.general_lp import GeneralLP
+from copter.models.general_program import GeneralProgram, to_program
+
+if TYPE_CHECKING:
+    from ortools.math_opt.python import mathopt
+
+    from copter.program.program import ContinualProgram
+    from copter.solution import Solution
+
+_BEYOND = (
+    "auxiliary_objectives",
+    "quadratic_constraints",
+    "second_order_cone_constraints",
+    "sos1_constraints",
+    "sos2_constraints",
+    "indicator_constraints",
+)
+"""What a model of MathOpt may have and a linear program has not."""
+
+
+@dataclass(frozen=True)
+class MathOptProgram:
+    """A model of MathOpt inside a ContinualProgram, and the way back.
+
+    Attributes
+    ----------
+    general : GeneralProgram
+        The program, and its way back to columns and rows by number.
+    model : mathopt.Model
+    variables, constraints : tuple
+        Those of the model, in the order of columns and rows.
+    """
+
+    general: GeneralProgram
+    model: mathopt.Model
+    variables: tuple[mathopt.Variable, ...]
+    constraints: tuple[mathopt.LinearConstraint, ...]
+
+    @property
+    def program(self) -> ContinualProgram:
+        """The program, to be edited and solved; see :func:`from_mathopt` for its ids."""
+        return self.general.program
+
+    def variable_values(self, solution: Solution) -> dict[mathopt.Variable, float]:
+        """Values of the model's variables; NaN if the solution has no allocation.
+
+        Parameters
+        ----------
+        solution : Solution
+            Of :attr:`program`.
+
+        Returns
+        -------
+        dict
+        """
+        return dict(zip(self.variables, self.general.point(solution).tolist(), strict=True))
+
+    def dual_values(self, solution: Solution) -> dict[mathopt.LinearConstraint, float]:
+        """Dual values of the model's linear constraints, with MathOpt's sign: what a bound is worth.
+
+        Parameters
+        ----------
+        solution : Solution
+            Of :attr:`program`.
+
+        Returns
+        -------
+        dict
+        """
+        sign = 1.0 if self.general.source.maximize else -1.0
+        values = sign * self.general.prices(solution)
+        return dict(zip(self.constraints, values.tolist(), strict=True))
+
+    def objective_value(self, solution: Solution) -> float:
+        """Objective of the model, in its own sense.
+
+        Parameters
+        ----------
+        solution : Solution
+            Of :attr:`program`.
+        """
+        return self.general.objective(solution)
+
+
+def from_mathopt(model: mathopt.Model) -> MathOptProgram:
+    """A ContinualProgram from a linear model of OR-Tools MathOpt.
+
+    Parameters
+    ----------
+    model : mathopt.Model
+        With a linear objective, linear constraints, and continuous or integer variables.
+
+    Returns
+    -------
+    MathOptProgram
+        Constraints that are sums over blocks of variables are the totals of requests; the others are
+        resources, called as they are numbered in the order of ``model.linear_constraints()``.
+
+    Raises
+    ------
+    UnsupportedError
+        The model has more than a linear program has: names what.
+    EditError
+        A number cannot be: a NaN, crossed bounds.
+    """
+    variables, constraints = tuple(model.variables()), tuple(model.linear_constraints())
+    general = to_program(_arrays(model.export_model()), blocks=True, share=0.0)
+    return MathOptProgram(general, model, variables, constraints)
+
+
+def to_mathopt(model: ContinualProgram | GeneralLP) -> mathopt.Model:
+    """A model of OR-Tools MathOpt from a program.
+
+    Parameters
+    ----------
+    model : ContinualProgram or GeneralLP
+        A ContinualProgram becomes what :meth:`~copter.ContinualProgram.to_arrays` has, with its names.
+
+    Returns
+    -------
+    mathopt.Model
+        Variables and constraints in the order of columns and rows.
+
+    Raises
+    ------
+    MissingExtraError
+        OR-Tools is not installed.
+    UnsupportedError
+        A request has a convex term.
+    """
+    with extra("baselines"):
+        from ortools.math_opt import model_pb2
+        from ortools.math_opt.python import mathopt
+
+    lp = model if isinstance(model, GeneralLP) else program_arrays(model)
+    m, n = lp.A.shape
+    sign = -1.0 if lp.maximize else 1.0
+    proto = model_pb2.ModelProto()
+    proto.variables.ids.extend(range(n))
+    proto.variables.lower_bounds.extend(lp.lower.tolist())
+    proto.variables.upper_bounds.extend(lp.upper.tolist())
+    proto.variables.integers.extend(lp.integral.tolist())
+    proto.variables.names.extend(safe_names(lp.column_names))
+    proto.linear_constraints.ids.extend(range(m))
+    proto.linear_constraints.lower_bounds.extend(lp.row_lower.tolist())
+    proto.linear_constraints.upper_bounds.extend(lp.row_upper.tolist())
+    proto.linear_constraints.names.extend(safe_names(lp.row_names))
+    rows = lp.A.tocsr()  # entries row by row, as MathOpt wants them
+    rows.sort_indices()
+    proto.linear_constraint_matrix.row_ids.extend(np.repeat(np.arange(m), np.diff(rows.indptr)).tolist())
+    proto.linear_constraint_matrix.column_ids.extend(rows.indices.tolist())
+    proto.linear_constraint_matrix.coefficients.extend(rows.data.tolist())
+    priced = np.flatnonzero(lp.c)
+    proto.objective.maximize, proto.objective.offset = lp.maximize, sign * lp.offset
+    proto.objective.linear_coefficients.ids.extend(priced.tolist())
+    proto.objective.linear_coefficients.values.extend((sign * lp.c[priced]).tolist())
+    return mathopt.Model.from_model_proto(proto)
+
+
+def _arrays(proto: Any) -> GeneralLP:
+    """The LP of a ModelProto; ids are in rising order there."""
+    from scipy.sparse import csc_array
+
+    beyond = [name.replace("_", " ") for name in _BEYOND if len(getattr(proto, name))]
+    if len(proto.objective.quadratic_coefficients.row_ids):
+        beyond.append("a quadratic objective")
+    if beyond:
+        what = ", ".join(beyond)
+        raise UnsupportedError(f"from_mathopt: the model has {what}; copter takes linear programs")
+    columns, rows, matrix = proto.variables, proto.linear_constraints, proto.linear_constraint_matrix
+    column_ids, row_ids = np.array(columns.ids, np.int64), np.array(rows.ids, np.int64)
+    sign = -1.0 if proto.objective.maximize else 1.0
+    costs = np.zeros(column_ids.size)
+    linear = proto.objective.linear_coefficients
+    costs[np.searchsorted(column_ids, linear.ids)] = _numbers(linear.values)
+    at = np.searchsorted(row_ids, matrix.row_ids), np.searchsorted(column_ids, matrix.column_ids)
+    return GeneralLP(
+        sign * costs,
+        csc_array((_numbers(matrix.coefficients), at), shape=(row_ids.size, column_ids.size)),
+        _numbers(rows.lower_bounds),
+        _numbers(rows.upper_bounds),
+        _numbers(columns.lower_bounds),
+        _numbers(columns.upper_bounds),
+        sign * proto.objective.offset,
+        np.array(columns.integers, np.bool_),
+        proto.objective.maximize,
+        tuple(columns.names),
+        tuple(rows.names),
+    )
+
+
+def _numbers(values: Any) -> NDArray[np.float64]:
+    return np.array(values, np.float64)

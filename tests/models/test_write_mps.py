@@ -1,0 +1,96 @@
+"""Programs written to MPS files: read back by HiGHS and by copter they are what they were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import highspy
+import numpy as np
+import pytest
+from lp_cases import random_general
+
+from copter import ContinualProgram, CopterError, LogTerm, make_solver
+from copter.errors import EditError
+from copter.models.files import read_mps, write_mps
+from copter.models.general_program import to_program
+
+INF = np.inf
+
+
+def by_highs(path) -> tuple[float, highspy.HighsLp]:
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
+    highs.setOptionValue("mip_rel_gap", 0.0)
+    highs.run()
+    return highs.getInfo().objective_function_value, highs.getLp()
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_a_general_lp_comes_back_with_its_shape_and_its_optimum(seed, maximize, tmp_path):
+    lp = random_general(seed)
+    integral = np.random.default_rng(seed).random(lp.c.size) < 0.4
+    bounded = np.isfinite(lp.row_lower) | np.isfinite(lp.row_upper)
+    lp = replace(lp, maximize=maximize, integral=integral & (np.ceil(lp.lower) <= np.floor(lp.upper)))
+    write_mps(lp, tmp_path / "lp.mps")
+    back = read_mps(tmp_path / "lp.mps")
+    np.testing.assert_allclose(back.c, lp.c, rtol=1e-14)
+    np.testing.assert_allclose(back.A.toarray(), lp.A.toarray()[bounded], rtol=1e-14)
+    for name in ("row_lower", "row_upper"):
+        np.testing.assert_allclose(getattr(back, name), getattr(lp, name)[bounded], rtol=1e-14, atol=1e-12)
+    assert (back.maximize, back.integral.tolist()) == (maximize, lp.integral.tolist())
+    continuous = ~lp.integral
+    np.testing.assert_allclose(back.lower[continuous], lp.lower[continuous], rtol=1e-14)
+    relaxed = replace(lp, integral=np.zeros(lp.c.size, bool))
+    write_mps(relaxed, tmp_path / "relaxed.mps")
+    truth = make_solver("highs-simplex").solve(to_program(relaxed).program)
+    objective, _ = by_highs(tmp_path / "relaxed.mps")
+    assert objective == pytest.approx(to_program(relaxed).objective(truth), rel=1e-9, abs=1e-9)
+
+
+def allocation() -> ContinualProgram:
+    program = ContinualProgram()
+    program.add_resource("gpu A100", upper=8, lower=1)
+    program.add_resource(("rack", 1), upper=INF, lower=-3)
+    program.add_resource("Obj", upper=4, lower=4)
+    program.add_request("jöb", [-1.5, -2.25], {"gpu A100": [1, 2], ("rack", 1): [0.5, -1]}, total=1)
+    program.add_request("j_b", [-1, 0], {"gpu A100": [1, 2]}, upper=[3, INF], integral=True)
+    program.add_request(7, [-1.0, -1.0], {"Obj": [1, 2]}, total=3, relation="==")
+    return program
+
+
+def test_a_program_keeps_rows_bounds_kinds_and_names(tmp_path):
+    program = allocation()
+    program.write(tmp_path / "program.mps")
+    objective, lp = by_highs(tmp_path / "program.mps")
+    assert objective == pytest.approx(make_solver("highs-milp", mip_gap=0.0).solve(program).objective)
+    assert lp.col_names_ == ["j_b[0]~1", "j_b[1]~1", "j_b[0]~2", "j_b[1]~2", "7[0]", "7[1]"]
+    assert lp.row_names_ == ["gpu_A100", "('rack',_1)", "Obj~1", "total[j_b]", "total[7]"]
+    assert list(lp.row_lower_) == [1, -3, 4, -INF, 3] and list(lp.row_upper_) == [8, INF, 4, 1, 3]
+    integer = highspy.HighsVarType.kInteger
+    assert [kind == integer for kind in lp.integrality_] == [False, False, True, True, False, False]
+
+
+def test_names_of_a_file_stay(tmp_path):
+    program = allocation()
+    program.write(tmp_path / "first.mps")
+    first = read_mps(tmp_path / "first.mps")
+    write_mps(first, tmp_path / "second.mps")
+    second = read_mps(tmp_path / "second.mps")
+    assert (first.column_names, first.row_names) == (second.column_names, second.row_names)
+    assert len(set(first.column_names)) == len(first.column_names) == program.n_variables
+
+
+def test_what_cannot_be_written(tmp_path):
+    program = allocation()
+    with pytest.raises(CopterError, match=r"\.lp: cannot be written.*\.mps"):
+        program.write(tmp_path / "program.lp")
+    with pytest.raises(CopterError, match="there is no folder"):
+        program.write(tmp_path / "nowhere" / "program.mps")
+    with pytest.raises(EditError, match="must be finite"):
+        write_mps(replace(random_general(1), c=np.full(random_general(1).c.size, INF)), tmp_path / "a.mps")
+    program.add_request("fair", [0.0], {"Obj": [1.0]}, term=LogTerm(1.0, 1.0))
+    with pytest.raises(CopterError, match="'fair' has a convex term"):
+        program.write(tmp_path / "program.mps")
+    assert not list(tmp_path.iterdir())
