@@ -5,9 +5,9 @@ functions of floats; what a class does not have is searched for by its slope and
 
 Measured against kernels in which the logarithm was written out (one CPU of a shared machine, CPU time): the
 answer of a request with one column takes 50 ns, not 38; it was 114 with the parameters and addresses in numpy
-arrays, whose owners numba counts at each call, and 64 with C callbacks.  Warm windows of Shockwave's relaxation
-(2000 jobs, 256 GPUs) take 14.8 ms, not 14.2.  A class of a user's own takes 0.2 s to compile, 0.02 s to load in
-later processes, and no kernel is compiled for it.
+arrays, whose owners numba counts at each call, and 64 with C callbacks.  Warm windows of Shockwave's
+relaxation (2000 jobs, 256 GPUs) take 14.8 ms, not 14.2.  A class of a user's own takes 0.2 s to compile and
+0.02 s to load in later processes, and no kernel is compiled for it.
 """
 
 from __future__ import annotations
