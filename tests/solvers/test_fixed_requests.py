@@ -2,7 +2,7 @@
 
 import pytest
 
-from copter import ContinualProgram, make_solver
+from copter import ContinualProgram, Status, make_solver
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-9, 1.0, 1e9])
@@ -14,5 +14,5 @@ def test_the_largest_share_of_links_that_one_demand_fills(unit):
     program.add_request("theta", [1 / unit], {"used": [-3.7], "idle": [-0.5]})
     program.add_request("demand", [0.0], {"used": [1.0]}, total=0.01 * unit, relation="==")
     solution = make_solver("copter-newton").solve(program)
-    assert solution.optimal
+    assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(0.01 / 3.7, rel=1e-4)
