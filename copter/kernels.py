@@ -29,6 +29,15 @@ def loose_kernel(function: Function) -> Function:
     return _compiled(function, fastmath={"nnan", "nsz"})
 
 
+def inlined_kernel(function: Function) -> Function:
+    """A ``kernel`` for formulas that others use in their innermost loops: it becomes a part of them.
+
+    A call hands over every array of a view, with a count of its references up and down; that costs more than
+    the few numbers which are read.
+    """
+    return _compiled(function, inline="always")
+
+
 def _compiled(function: Function, **options: Any) -> Function:
     folder = cache_folder(function)
     compiled: Any

@@ -95,7 +95,12 @@ class Metrics:
         self._hand_overs.labels(domain).inc(solution.details.get("hand_overs", 0.0))
 
     def text(self) -> str:
-        """All of the registry in the OpenMetrics text format."""
+        """All of the registry in the OpenMetrics text format.
+
+        Returns
+        -------
+        str
+        """
         from prometheus_client.openmetrics.exposition import generate_latest
 
         return generate_latest(self.registry).decode()

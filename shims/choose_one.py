@@ -34,7 +34,7 @@ from copter.parallel import dot
 from copter.proof.pricing import Pricing, price
 from copter.solution import check_roundable
 from copter.store.store import EXACTLY, ConstraintStore, spread
-from copter.store.view import view_of
+from copter.store.view import cap_of, entries_of, view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -79,6 +79,16 @@ class ChooseOneShim:
 
     def round(self, program: ContinualProgram, solution: Solution) -> Rounded:
         """Integral allocation near ``solution``.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        solution : Solution
+            Its answer as it is now.
+
+        Returns
+        -------
+        Rounded
 
         Raises
         ------
@@ -198,7 +208,7 @@ def _loss(view, requests, y, chosen):  # type: ignore[no-untyped-def]
     """Price of what each request got."""
     prices = np.empty(requests.size)
     for k in range(requests.size):
-        prices[k] = _priced(view, requests[k], chosen[requests[k]], y)
+        prices[k] = _cost_paid(view, requests[k], chosen[requests[k]], y)
     return prices
 
 
@@ -207,9 +217,9 @@ def _cannot_abstain(view, n_columns):  # type: ignore[no-untyped-def]
     """Whether a request's sum row is "==" and every column of it uses something."""
     light = np.zeros(n_columns.size, np.bool_)
     for usage in range(n_columns.size):
-        at = view.pointer_start[usage]
         for j in range(n_columns[usage]):
-            if view.pointer[at + j] == view.pointer[at + j + 1]:
+            first, last = entries_of(view, usage, j, j + 1)
+            if first == last:
                 light[usage] = True
                 break
     bound = np.zeros(view.n_columns.size, np.bool_)
@@ -223,18 +233,17 @@ def _add(view, q, j, sign, left):  # type: ignore[no-untyped-def]
     """Take column j of request q off what is left (sign -1), or give it back (+1); j = -1 uses nothing."""
     if j < 0:
         return
-    at, entry = view.pointer_start[view.usage[q]] + j, view.entry_start[view.usage[q]]
-    for k in range(entry + view.pointer[at], entry + view.pointer[at + 1]):
+    first, last = entries_of(view, view.usage[q], j, j + 1)
+    for k in range(first, last):
         left[view.row[k]] += sign * view.value[k]
 
 
 @kernel
 def _fits(view, q, j, left):  # type: ignore[no-untyped-def]
-    cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
-    if cap < 1.0:
+    if cap_of(view, q, j) < 1.0:
         return False
-    at, entry = view.pointer_start[view.usage[q]] + j, view.entry_start[view.usage[q]]
-    for k in range(entry + view.pointer[at], entry + view.pointer[at + 1]):
+    first, last = entries_of(view, view.usage[q], j, j + 1)
+    for k in range(first, last):
         if view.value[k] > left[view.row[k]] + _SLACK * abs(view.value[k]):
             return False
     return True
@@ -246,13 +255,13 @@ def _cost_of(view, q, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _priced(view, q, j, y):  # type: ignore[no-untyped-def]
+def _cost_paid(view, q, j, y):  # type: ignore[no-untyped-def]
     """Cost of column j of request q with its usage paid at prices y; no column costs nothing."""
     if j < 0:
         return 0.0
     price = _cost_of(view, q, j)
-    at, entry = view.pointer_start[view.usage[q]] + j, view.entry_start[view.usage[q]]
-    for k in range(entry + view.pointer[at], entry + view.pointer[at + 1]):
+    first, last = entries_of(view, view.usage[q], j, j + 1)
+    for k in range(first, last):
         price += y[view.row[k]] * view.value[k]
     return price
 
@@ -271,7 +280,7 @@ def _place_cheapest(view, requests, y, chosen, left):  # type: ignore[no-untyped
     for q in requests:
         low = np.inf
         for j in range(view.n_columns[q]):
-            price = _priced(view, q, j, y)
+            price = _cost_paid(view, q, j, y)
             if price < low and _fits(view, q, j, left):
                 chosen[q], low = j, price
         _add(view, q, chosen[q], -1.0, left)
@@ -284,14 +293,14 @@ def _gain(view, q, y, chosen, left, columns, fill, dust):  # type: ignore[no-unt
     The merit is the gain at prices y, or, to ``fill`` what is left, the gain in plain cost for each unit of
     price that the move uses up: who uses it best comes first, not who uses most.
     """
-    now = _priced(view, q, chosen[q], y)
+    now = _cost_paid(view, q, chosen[q], y)
     cost = _cost_of(view, q, chosen[q])
     _add(view, q, chosen[q], 1.0, left)
     best, merit = np.int64(-1), 0.0
     if view.relation[q] != EXACTLY and chosen[q] >= 0 and not fill:
         merit = max(now, 0.0)
     for j in columns:
-        price = _priced(view, q, j, y)
+        price = _cost_paid(view, q, j, y)
         gain = now - price
         if fill:
             saved = cost - _cost_of(view, q, j)
@@ -339,13 +348,13 @@ def _make_room(  # type: ignore[no-untyped-def]
     moved_from = np.empty(_EJECTIONS, np.int64)
     for q in worst:
         was = chosen[q]
-        now = _priced(view, q, was, y)
+        now = _cost_paid(view, q, was, y)
         tried = -np.inf
         for _ in range(3):
             # the next column of q in the order of prices
             target, low = np.int64(-1), now
             for j in columns[first[q] : first[q + 1]]:
-                price = _priced(view, q, j, y)
+                price = _cost_paid(view, q, j, y)
                 if tried < price < low:
                     target, low = j, price
             if target < 0:
@@ -393,8 +402,8 @@ def _shortest(left, slack):  # type: ignore[no-untyped-def]
 
 @kernel
 def _usage_of(view, q, j, row):  # type: ignore[no-untyped-def]
-    at, entry = view.pointer_start[view.usage[q]] + j, view.entry_start[view.usage[q]]
-    for k in range(entry + view.pointer[at], entry + view.pointer[at + 1]):
+    first, last = entries_of(view, view.usage[q], j, j + 1)
+    for k in range(first, last):
         if view.row[k] == row:
             return view.value[k]
     return 0.0
@@ -413,13 +422,13 @@ def _cheapest_release(  # type: ignore[no-untyped-def]
         has = _usage_of(view, q, chosen[q], row)
         if has <= 0.0:
             continue
-        now = _priced(view, q, chosen[q], y)
+        now = _cost_paid(view, q, chosen[q], y)
         _add(view, q, chosen[q], 1.0, left)
         for j in columns[first[q] : first[q + 1]]:
             freed = has - _usage_of(view, q, j, row)
             if freed <= 0.0:
                 continue
-            price = max(_priced(view, q, j, y) - now, 0.0)
+            price = max(_cost_paid(view, q, j, y) - now, 0.0)
             rate = (price + 1e3 * dust) / min(freed, missing)
             if rate < best:
                 # the row itself may stay short; every other must hold

@@ -105,6 +105,16 @@ class FlowShim(_Repair):
     def round(self, program: ContinualProgram, solution: Solution) -> Flows:
         """Feasible flow near ``solution``.
 
+        Parameters
+        ----------
+        program : ContinualProgram
+        solution : Solution
+            Its answer as it is now.
+
+        Returns
+        -------
+        Flows
+
         Raises
         ------
         CopterError
@@ -127,6 +137,10 @@ class FlowShim(_Repair):
             Prices, that say which columns to cut and to fill first.
         bound : float
             On the optimum, for the gap.
+
+        Returns
+        -------
+        Flows
 
         Raises
         ------
@@ -194,6 +208,16 @@ class UtilisationShim(_Repair):
         """Flows near ``solution`` that serve every demand; their objective is the utilisation.
 
         It is infinite if a demand has no column without a dead link.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        solution : Solution
+            Its answer as it is now.
+
+        Returns
+        -------
+        Flows
 
         Raises
         ------

@@ -17,7 +17,7 @@ from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, ConstraintStore
-from copter.store.view import view_of
+from copter.store.view import cap_of, entries_of, view_of
 
 _DUST = 1e-12
 _STEPS = 4096
@@ -149,13 +149,6 @@ def column(store: ConstraintStore, slot: int, j: int) -> NDArray[np.float64]:
 
 
 @kernel
-def _span(view, q, j):  # type: ignore[no-untyped-def]
-    """Entries of column j of request q; unsigned, so that no index is looked at for a sign."""
-    at, entry = view.pointer_start[view.usage[q]] + j, view.entry_start[view.usage[q]]
-    return np.uint64(entry + view.pointer[at]), np.uint64(entry + view.pointer[at + 1])
-
-
-@kernel
 def _take(view, slot, column, value, flow, room):  # type: ignore[no-untyped-def]
     """Bring columns into their boxes and requests below their totals; returns the cost."""
     first, cost = 0, 0.0
@@ -164,7 +157,7 @@ def _take(view, slot, column, value, flow, room):  # type: ignore[no-untyped-def
         at = view.cost_start[q]
         while last < slot.size and slot[last] == q:
             j = column[last]
-            cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+            cap = cap_of(view, q, j)
             x = min(max(value[last], 0.0), cap)
             flow[at + j] = x
             total += x
@@ -183,9 +176,8 @@ def _coefficients(view, requests, alive):  # type: ignore[no-untyped-def]
     """(smallest coefficient of a row that is alive, whether all are 1)."""
     lowest, unit = np.inf, True
     for q in requests:
-        usage = view.usage[q]
-        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
-        for k in range(entry, entry + view.pointer[pointer + view.n_columns[q]]):
+        first, last = entries_of(view, view.usage[q], 0, view.n_columns[q])
+        for k in range(first, last):
             if alive[view.row[k]]:
                 lowest = min(lowest, view.value[k])
             unit &= view.value[k] == 1.0
@@ -195,7 +187,7 @@ def _coefficients(view, requests, alive):  # type: ignore[no-untyped-def]
 @kernel
 def _add_column(view, q, j, amount, load, unit):  # type: ignore[no-untyped-def]
     """Add what an amount of column j of request q uses."""
-    first, last = _span(view, q, j)
+    first, last = entries_of(view, view.usage[q], j, j + 1)
     if unit:
         for k in range(first, last):
             load[np.uint32(view.row[k])] += amount
@@ -219,7 +211,7 @@ def _load(view, requests, flow, size, unit):  # type: ignore[no-untyped-def]
 @kernel
 def _price_of(view, q, j, worth, unit):  # type: ignore[no-untyped-def]
     """Cost of a column with its rows paid."""
-    first, last = _span(view, q, j)
+    first, last = entries_of(view, view.usage[q], j, j + 1)
     price = view.scale[q] * view.cost[view.cost_start[q] + j]
     for k in range(first, last):
         price += worth[np.uint32(view.row[k])] if unit else worth[np.uint32(view.row[k])] * view.value[k]
@@ -228,7 +220,7 @@ def _price_of(view, q, j, worth, unit):  # type: ignore[no-untyped-def]
 
 @kernel
 def _meets(view, q, j, marked):  # type: ignore[no-untyped-def]
-    first, last = _span(view, q, j)
+    first, last = entries_of(view, view.usage[q], j, j + 1)
     for k in range(first, last):
         if marked[np.uint32(view.row[k])]:
             return True
@@ -256,7 +248,7 @@ def _through(view, requests, flow, marked, worth, unit):  # type: ignore[no-unty
 @kernel
 def _cut_column(view, q, j, flow, room, load, upper, unit):  # type: ignore[no-untyped-def]
     """Cut a column by what its rows are over; returns how many of them no longer are."""
-    first, last = _span(view, q, j)
+    first, last = entries_of(view, view.usage[q], j, j + 1)
     cut, done = 0.0, 0
     for e in range(first, last):
         row = np.uint32(view.row[e])
@@ -312,7 +304,7 @@ def _open(view, requests, room, slight, worth, blocked, unit):  # type: ignore[n
             paid = view.scale[q] * view.cost[view.cost_start[q] + j]
             is_open = paid < 0.0
             if is_open:
-                first, last = _span(view, q, j)
+                first, last = entries_of(view, view.usage[q], j, j + 1)
                 for k in range(first, last):
                     row = np.uint32(view.row[k])
                     if blocked[row]:
@@ -340,9 +332,9 @@ def _fill_in_order(view, slot, column, flow, room, load, upper, unit):  # type: 
     for k in range(slot.size):
         q, j = slot[k], column[k]
         where = view.cost_start[q] + j
-        cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+        cap = cap_of(view, q, j)
         step = min(room[q], cap - flow[where])
-        first, last = _span(view, q, j)
+        first, last = entries_of(view, view.usage[q], j, j + 1)
         for e in range(first, last):
             if step <= 0.0:
                 break

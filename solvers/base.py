@@ -94,12 +94,26 @@ class Solver(ABC):
         """Seconds of a solve that count as edit and as solve, of ``wall`` seconds around it.
 
         All of them, unless a subclass says that some are not the solver's own work.
+
+        Parameters
+        ----------
+        solution : Solution
+        wall : float
+
+        Returns
+        -------
+        edit, solve : float
         """
         edit = min(solution.timings.edit, wall)
         return edit, wall - edit
 
     def stopping(self) -> dict[str, float]:
-        """What the solver itself stops at: its own tolerances, by its own names for them."""
+        """What the solver itself stops at: its own tolerances, by its own names for them.
+
+        Returns
+        -------
+        dict of name to float
+        """
         tolerance: float | None = getattr(self, "tolerance", None)
         return {} if tolerance is None else {"tolerance": tolerance}
 
@@ -111,6 +125,14 @@ class Solver(ABC):
     def save_state(self, program: ContinualProgram) -> SolverState | None:
         """What the next solve of the program begins from, to be written to a file; None if from nothing.
 
+        Parameters
+        ----------
+        program : ContinualProgram
+
+        Returns
+        -------
+        SolverState or None
+
         Raises
         ------
         CopterError
@@ -120,6 +142,11 @@ class Solver(ABC):
 
     def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
         """Begin the next solve of the program from what :meth:`save_state` returned.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        state : SolverState or None
 
         Raises
         ------
@@ -136,10 +163,26 @@ class WarmStartable(Protocol):
     """A solver that says where it would begin, and takes another point to begin from."""
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Allocation and prices, by slot, that the next solve begins from; None if it is a cold one."""
+        """Allocation and prices, by slot, that the next solve begins from; None if it is a cold one.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+
+        Returns
+        -------
+        (SparseX, (row slots,) ndarray) or None
+        """
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
-        """Begin the next solve of the program from an allocation and prices, by slot, instead."""
+        """Begin the next solve of the program from an allocation and prices, by slot, instead.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        x : SparseX
+        y : (row slots,) ndarray
+        """
 
 
 def takes_start(solver: Solver) -> TypeGuard[WarmStartable]:

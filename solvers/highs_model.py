@@ -39,7 +39,7 @@ _MODEL_STATUS = {
 }
 
 
-def engine(threads: int | None, **options: Any) -> highspy.Highs:
+def engine(threads: int | None, /, **options: Any) -> highspy.Highs:
     """A silent HiGHS instance with the given options."""
     highs = highspy.Highs()
     own = {} if threads is None else {"threads": threads}

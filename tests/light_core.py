@@ -36,7 +36,7 @@ def main(hide: bool) -> None:
         for name in names:
             getattr(importlib.import_module(f"copter.problems.{domain}"), name)
 
-    for attempt in (glop, topologies, metrics):
+    for attempt in (glop, topologies, metrics, cvxpys_solver):
         try:
             attempt()
         except copter.MissingExtraError as error:
@@ -61,6 +61,12 @@ def metrics() -> None:
     from copter.metrics import Metrics
 
     Metrics()
+
+
+def cvxpys_solver() -> None:
+    import copter
+
+    print(copter.COPTER)
 
 
 if __name__ == "__main__":

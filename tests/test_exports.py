@@ -10,7 +10,7 @@ import pytest
 import copter
 import copter.solvers
 
-DATA = {"SOLVERS"}
+DATA = {"COPTER", "SOLVERS"}
 """Exports that are neither a class nor a function, and so have no docstring of their own."""
 
 

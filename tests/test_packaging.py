@@ -64,6 +64,7 @@ def test_the_core_works_without_any_extra(tmp_path):
         "ortools is not installed: pip install 'copter-opt[baselines]'",
         "networkx is not installed: pip install 'copter-opt[traffic]'",
         "prometheus_client is not installed: pip install 'copter-opt[metrics]'",
+        "cvxpy is not installed: pip install 'copter-opt[cvxpy]'",
     ]
 
 

@@ -5,7 +5,7 @@ rows are prices to be found, one each; as sum rows of requests they are met exac
 columns.  With 5,000 of them among 5,300 rows that is 2 s instead of more than 30 s.
 
 On a general LP that has only a few such rows the own solver does worse with blocks than without (on Netlib a
-third fewer ended within 8 s), so there are blocks only if at least half of the rows are.
+third fewer ended within 8 s), so for a solve there are blocks only if at least half of the rows are.
 
 A row qualifies if its coefficients are all the same positive number, its columns are all integral or all
 continuous, and it is an equation or has nothing but an upper bound on what cannot be negative.  Blocks do not
@@ -56,6 +56,7 @@ def find_blocks(
     row_lower: NDArray[np.float64],
     row_upper: NDArray[np.float64],
     integral: NDArray[np.bool_],
+    share: float = 0.5,
 ) -> Blocks:
     """Blocks of a matrix, (m, n), whose columns are at least 0.
 
@@ -64,6 +65,12 @@ def find_blocks(
     A : (m, n) csr_array
     row_lower, row_upper : (m,) ndarrays
     integral : (n,) bool ndarray
+    share : float
+        Of the rows that have to be blocks; if fewer are, none is.
+
+    Returns
+    -------
+    Blocks
     """
     m, n = A.shape
     size = np.diff(A.indptr)
@@ -92,6 +99,6 @@ def find_blocks(
             member[columns] = len(rows)
             rows.append(i)
     chosen = np.array(rows, np.int64)
-    if 2 * chosen.size < m:
+    if chosen.size < share * m:
         return no_blocks(n)
     return Blocks(chosen, A.data[A.indptr[chosen]], member)

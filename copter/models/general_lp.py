@@ -50,7 +50,16 @@ class GeneralLP:
     row_names: tuple[str, ...] = ()
 
     def own_sense(self, cost: float) -> float:
-        """Objective in the sense that the program was given in, for a value of c'x + offset."""
+        """Objective in the sense that the program was given in, for a value of c'x + offset.
+
+        Parameters
+        ----------
+        cost : float
+
+        Returns
+        -------
+        float
+        """
         return -cost if self.maximize else cost
 
 

@@ -9,18 +9,20 @@ resources.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.models.blocks import find_blocks, no_blocks
+from copter.models.boxed import boxed
 from copter.models.general_lp import GeneralLP, checked
 from copter.program.program import ContinualProgram
 from copter.proof.pricing import price
 from copter.solution import Solution
 
-_FAR = 1e4
-"""A bound at least so far below 0 is not shifted to 0; if the other is as far above, the column is split."""
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class GeneralProgram:
     source : GeneralLP
     origin : (k,) ndarray
         Column of the LP that each column of the program stands for, request after request.
+    order : (k,) ndarray
+        Column of :func:`copter.models.boxed.boxed` that it is.
     sign : (k,) ndarray
         +1, or -1 where the column was mirrored.
     shift : (n,) ndarray
@@ -48,6 +52,7 @@ class GeneralProgram:
     program: ContinualProgram
     source: GeneralLP
     origin: NDArray[np.int64]
+    order: NDArray[np.int64]
     sign: NDArray[np.float64]
     shift: NDArray[np.float64]
     constant: float
@@ -71,14 +76,18 @@ class GeneralProgram:
         """Values of the LP's columns, (n,); NaN if the solution has no allocation."""
         if not solution.found:
             return np.full(self.shift.size, np.nan)
+        moved = self.sign * self.values(solution)
+        return self.shift + np.bincount(self.origin, moved, self.shift.size)
+
+    def values(self, solution: Solution) -> NDArray[np.float64]:
+        """Values of the program's columns, (k,)."""
         table, slots = self.program.store.requests, self.program.request_slots
         sizes = table.n_columns[slots]
         start = np.zeros(table.size, np.int64)
         start[slots] = np.cumsum(sizes) - sizes
-        which = start[solution.nonzeros.slot] + solution.nonzeros.column
-        x = self.shift.copy()
-        np.add.at(x, self.origin[which], self.sign[which] * solution.nonzeros.value)
-        return x
+        values = np.zeros(self.origin.size)
+        values[start[solution.nonzeros.slot] + solution.nonzeros.column] = solution.nonzeros.value
+        return values
 
     def prices(self, solution: Solution) -> NDArray[np.float64]:
         """Prices of the LP's rows, (m,): those of blocks are what the sum row of the request is worth."""
@@ -100,7 +109,7 @@ class GeneralProgram:
         return ray
 
 
-def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
+def to_program(lp: GeneralLP, *, blocks: bool = False, share: float = 0.5) -> GeneralProgram:
     """The LP as a ContinualProgram.
 
     Bounds of integral columns are rounded inwards, so that whole numbers stay whole when a bound moves to 0.
@@ -112,6 +121,12 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
         Whether rows that are sums of columns become sum rows of requests
         (:mod:`copter.models.blocks`), not resources; without it every column is a request of its
         own.
+    share : float
+        Of the rows that have to be such sums; if fewer are, none becomes one.
+
+    Returns
+    -------
+    GeneralProgram
 
     Raises
     ------
@@ -119,53 +134,78 @@ def to_program(lp: GeneralLP, *, blocks: bool = False) -> GeneralProgram:
         As :func:`copter.models.general_lp.checked`.
     """
     lp = checked(lp)
-    n, lower, upper = lp.c.size, lp.lower, lp.upper
-    split = (lower <= -_FAR) & (upper >= _FAR)
-    mirrored = ~split & (lower <= -_FAR) & (abs(upper) < abs(lower))
-    shift = np.where(split, 0.0, np.where(mirrored, upper, lower))
-    origin = np.concatenate((np.arange(n), np.flatnonzero(split)))
-    sign = np.concatenate((np.where(mirrored, -1.0, 1.0), -np.ones(int(split.sum()))))
-    width = np.concatenate((np.where(split, upper, upper - lower), -lower[split]))
-    moved = lp.A @ shift
-    row_lower, row_upper = lp.row_lower - moved, lp.row_upper - moved
-    A = lp.A[:, origin]
-    A.data = A.data * np.repeat(sign, np.diff(A.indptr))
+    box = boxed(lp)
+    row_lower, row_upper, A, origin = box.row_lower, box.row_upper, box.A, box.origin
     integral = lp.integral[origin]
-    found = find_blocks(A.tocsr(), row_lower, row_upper, integral) if blocks else no_blocks(origin.size)
-    program = ContinualProgram()
-    rows = np.setdiff1d(np.arange(row_lower.size), found.row)
-    for i, high, low in zip(rows.tolist(), row_upper[rows].tolist(), row_lower[rows].tolist(), strict=True):
-        program.add_resource(i, high, low)
+    found = no_blocks(origin.size)
+    if blocks:
+        found = find_blocks(A.tocsr(), row_lower, row_upper, integral, share)
     # one kind of request after the other, as bulk edits want them: integral last, blocks before the rest
     single = found.member < 0
     equation = (row_lower[found.row] == row_upper[found.row])[found.member] if found.row.size else single
     kind = 3 * integral + np.where(single, 2, np.where(equation, 1, 0))
     order = np.lexsort((found.member, kind))
-    origin, sign, width = origin[order], sign[order], width[order]
-    kind, member = kind[order], found.member[order]
-    A = A[:, order][rows]
-    request = np.full(found.row.size, -1)
-    for each in np.unique(kind).tolist():
-        part = np.flatnonzero(kind == each)
-        ends = member[part]
+    program = ContinualProgram()
+    rows = np.setdiff1d(np.arange(row_lower.size), found.row)
+    for i, high, low in zip(rows.tolist(), row_upper[rows].tolist(), row_lower[rows].tolist(), strict=True):
+        program.add_resource(i, high, low)
+    columns = _Columns(
+        box.cost[order], A[:, order][rows], box.width[order], kind[order], found.member[order]
+    )
+    request = _add_requests(program, columns, row_upper[found.row] / found.factor)
+    return GeneralProgram(
+        program,
+        lp,
+        origin[order],
+        order,
+        box.sign[order],
+        box.shift,
+        box.constant,
+        found.row,
+        request,
+        found.factor,
+    )
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns from 0 to ``width``, kind after kind.
+
+    ``kind``: 0 in a block, 1 in a block that is an equation, 2 alone, and 3 more if integral; ``member``:
+    block of each.
+    """
+
+    c: NDArray[np.float64]
+    A: csc_array
+    width: NDArray[np.float64]
+    kind: NDArray[np.int64]
+    member: NDArray[np.int64]
+
+
+def _add_requests(
+    program: ContinualProgram, columns: _Columns, totals: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Add a request for each block, (b,), with its total, and for each column in none; ids of the blocks'."""
+    request = np.full(totals.size, -1)
+    for kind in np.unique(columns.kind).tolist():
+        part = np.flatnonzero(columns.kind == kind)
+        block = columns.member[part]
+        in_blocks = kind % 3 != 2
         first = np.ones(part.size, np.bool_)
-        if each % 3 != 2:
-            first[1:] = ends[1:] != ends[:-1]
+        if in_blocks:
+            first[1:] = block[1:] != block[:-1]
         begin = np.flatnonzero(first)
         ids = range(len(program), len(program) + begin.size)
-        totals = None
-        if each % 3 != 2:
-            request[ends[begin]] = ids
-            totals = (row_upper[found.row] / found.factor)[ends[begin]]
+        if in_blocks:
+            request[block[begin]] = ids
         program.add_requests(
             ids,
-            sign[part] * lp.c[origin[part]],
+            columns.c[part],
             np.diff(np.append(begin, part.size)),
-            A[:, part],
-            totals=totals,
-            relation="==" if each % 3 == 1 else "<=",
-            upper=width[part],
-            integral=each >= 3,
+            columns.A[:, part],
+            totals=totals[block[begin]] if in_blocks else None,
+            relation="==" if kind % 3 == 1 else "<=",
+            upper=columns.width[part],
+            integral=kind >= 3,
         )
-    constant = float(lp.c @ shift) + lp.offset
-    return GeneralProgram(program, lp, origin, sign, shift, constant, found.row, request, found.factor)
+    return request

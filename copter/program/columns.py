@@ -44,7 +44,12 @@ class Columns(Queries):
         return self._templates[slot]
 
     def drop_template(self, template: Template) -> None:
-        """Forget a template; requests that use it keep their columns."""
+        """Forget a template; requests that use it keep their columns.
+
+        Parameters
+        ----------
+        template : Template
+        """
         self._check_template("template", template)
         del self._templates[template.slot]
         self.store.usages.shared[template.slot] = False

@@ -367,14 +367,24 @@ class ContinualProgram(Kept):
         change.make(self.store, slots, self._starts)
 
     def remove_request(self, id: Hashable) -> None:
-        """Remove a request with its columns and its sum row."""
+        """Remove a request with its columns and its sum row.
+
+        Parameters
+        ----------
+        id : hashable
+        """
         slot = self._requests.slot(id)
         self._requests.remove([id])
         self._starts.pop(slot, None)
         self.store.remove_requests(np.array([slot]))
 
     def remove_requests(self, ids: Sequence[Hashable]) -> None:
-        """Remove many requests; all of them or, if an id is unknown or given twice, none."""
+        """Remove many requests; all of them or, if an id is unknown or given twice, none.
+
+        Parameters
+        ----------
+        ids : sequence of hashables
+        """
         ids = listed(ids)
         slots = self._requests.slots(ids, "remove_requests")
         self._requests.remove(ids)
@@ -384,12 +394,23 @@ class ContinualProgram(Kept):
         self.store.remove_requests(slots)
 
     def take_starts(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Starts given since the last call, by request slot; for solvers that keep state."""
+        """Starts given since the last call, by request slot; for solvers that keep state.
+
+        Returns
+        -------
+        dict of request slot to (columns, values)
+        """
         starts, self._starts = self._starts, {}
         return starts
 
     def return_starts(self, starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]) -> None:
-        """Give starts back that were taken for a solve which came to nothing; for solvers."""
+        """Give starts back that were taken for a solve which came to nothing; for solvers.
+
+        Parameters
+        ----------
+        starts : dict of request slot to (columns, values)
+            What :meth:`take_starts` returned.
+        """
         self._starts = starts | self._starts
 
 

@@ -133,25 +133,69 @@ class Queries(Resources):
     # ---- one request -----------------------------------------------------------------------------
 
     def costs(self, request: Hashable) -> NDArray[np.float64]:
-        """Effective costs of a request, shape (n,): scale and overrides applied."""
+        """Effective costs of a request, shape (n,): scale and overrides applied.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        (n,) ndarray
+        """
         return self.store.effective_costs(self._requests.slot(request))
 
     def base_costs(self, request: Hashable) -> NDArray[np.float64]:
-        """Costs of a request as they were given, shape (n,): without scale and overrides."""
+        """Costs of a request as they were given, shape (n,): without scale and overrides.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        (n,) ndarray
+        """
         return self.store.base_costs(self._requests.slot(request))
 
     def scale(self, request: Hashable) -> float:
-        """Factor on all costs of a request that are not overridden."""
+        """Factor on all costs of a request that are not overridden.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        float
+        """
         return float(self.store.requests.scale[self._requests.slot(request)])
 
     def override(self, request: Hashable) -> dict[int, float]:
-        """Costs by column of a request that its scale does not touch."""
+        """Costs by column of a request that its scale does not touch.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        dict of column to cost
+        """
         return _by_column(self.store.get_override(self._requests.slot(request)))
 
     def usage(self, request: Hashable) -> dict[Hashable, tuple[NDArray[np.int64], NDArray[np.float64]]]:
         """What a request's columns use: (columns, coefficients) by resource id; no resource with none.
 
         :meth:`template` tells whether the columns are shared.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        dict of resource id to (columns, coefficients)
         """
         store, slot = self.store, self._requests.slot(request)
         usage, n = int(store.requests.usage[slot]), int(store.requests.n_columns[slot])
@@ -164,35 +208,98 @@ class Queries(Resources):
         return {id: (column[used], value[used]) for id, used in own}
 
     def template(self, request: Hashable) -> Template | None:
-        """Template whose columns a request uses, None if they are its own or the template was dropped."""
+        """Template whose columns a request uses, None if they are its own or the template was dropped.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        Template or None
+        """
         return self._templates.get(int(self.store.requests.usage[self._requests.slot(request)]))
 
     def total(self, request: Hashable) -> float | None:
-        """Total of a request's sum row, None if it has none."""
+        """Total of a request's sum row, None if it has none.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        float or None
+        """
         slot = self._requests.slot(request)
         table = self.store.requests
         return None if table.relation[slot] == NO_TOTAL else float(table.total[slot])
 
     def relation(self, request: Hashable) -> Relation | None:
-        """Relation of a request's sum row, "<=" or "==", None if it has none."""
+        """Relation of a request's sum row, "<=" or "==", None if it has none.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        "<=", "==" or None
+        """
         kind = int(self.store.requests.relation[self._requests.slot(request)])
         return None if kind == NO_TOTAL else _relation(kind)
 
     def upper(self, request: Hashable) -> NDArray[np.float64]:
-        """Upper bounds of a request's columns, shape (n,)."""
+        """Upper bounds of a request's columns, shape (n,).
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        (n,) ndarray
+        """
         return self.store.upper_bounds(self._requests.slot(request))
 
     def integral(self, request: Hashable) -> bool:
-        """Whether an integral allocation of a request is wanted."""
+        """Whether an integral allocation of a request is wanted.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        bool
+        """
         return bool(self.store.requests.integral[self._requests.slot(request)])
 
     def start(self, request: Hashable) -> dict[int, float] | None:
-        """Values by column from which the next warm start begins, None if none were given since the last."""
+        """Values by column from which the next warm start begins, None if none were given since the last.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        dict of column to value, or None
+        """
         start = self._starts.get(self._requests.slot(request))
         return None if start is None else _by_column(start)
 
     def term(self, request: Hashable) -> ConvexTerm | None:
-        """Convex term of a request, None if it has none."""
+        """Convex term of a request, None if it has none.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        ConvexTerm or None
+        """
         return self.store.terms.get(self._requests.slot(request))
 
     # ---- many requests ---------------------------------------------------------------------------

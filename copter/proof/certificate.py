@@ -28,9 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.parallel import dot
-from copter.proof.measure import LooseColumns, Measures, measure, row_excess, size_of_gap
+from copter.proof.measure import Measures, measure, row_excess
 from copter.proof.pricing import Pricing, price
 from copter.proof.tangents import term_bound
+from copter.proof.units import LooseColumns, size_of_gap
 from copter.store.allocation import SparseX
 from copter.store.store import ConstraintStore
 from copter.store.view import view_of
@@ -72,7 +73,16 @@ class Certificate:
     absolute: Residuals
 
     def within(self, tolerance: float) -> bool:
-        """Whether all relative residuals are at most ``tolerance``."""
+        """Whether all relative residuals are at most ``tolerance``.
+
+        Parameters
+        ----------
+        tolerance : float
+
+        Returns
+        -------
+        bool
+        """
         relative = self.relative
         return all(part <= tolerance for part in (relative.primal, relative.dual, relative.gap))  # NaN is not
 
@@ -95,6 +105,10 @@ def certify(
     pricing : Pricing, optional
         A pass at the same prices that was made anyway.
     threads : int, optional
+
+    Returns
+    -------
+    Certificate
     """
     return measured_certificate(store, x, y, pricing, threads=threads)[0]
 

@@ -27,14 +27,11 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
-from copter.proof.magnitudes import components, geometric_means, medians
 from copter.proof.pricing import Pricing
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, view_of
+from copter.proof.units import row_limits, row_units
+from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
+from copter.store.view import StoreView, cap_of, entries_of, paid_for, view_of
 
-_MEAN_PASSES, _SAMPLE = 12, 16
-LITTLE = 1e-3
-"""Of the least stake of any request: an objective that is next to nothing."""
 _NOISE, _COMPARABLE, _SMALL = 1e-12, 1e-3, 1e-9
 """What a row may be over, as a share of the most that one of its columns can use; asked for rows that are
 over by at least so much of their own size, and whose bounds are at most so small beside those of others."""
@@ -138,148 +135,12 @@ def row_excess(
     relative = np.divide(over, np.maximum(bound, weight), out=np.zeros(over.size), where=over > 0)
     doubtful = relative > _COMPARABLE
     if doubtful.any():
-        limits = _row_limits(store)
+        limits = row_limits(store)
         doubtful &= bound <= _SMALL * float(np.median(limits[limits > 0])) if limits.any() else bound == 0
     if doubtful.any():
         units = row_units(store, doubtful)
         relative[doubtful & (np.maximum(over, bound) <= _NOISE * units)] = 0.0
     return over, relative
-
-
-def size_of_gap(store: ConstraintStore, size: float, gap: float) -> float:
-    """What a gap is relative to: size of the objective, or a thousandth of the least stake if that is more.
-
-    A request's stake is what it would lose by its next best choice, a unit of cost where hardly any is paid:
-    (second smallest cost - smallest) times the most that a column can be; where columns are not held by a sum
-    row, |c_j| times that, or times its natural unit (see :func:`row_units`).
-    """
-    view, limit = view_of(store), _row_limits(store)
-    n, enough = view.n_columns.size, size / LITTLE
-    some = LITTLE * _least_stake(view, limit, enough, max(1, n // _SAMPLE))
-    if some <= size or gap > some > 0.0 and some < np.inf:  # nothing to add, or the gap is large in any case
-        return max(size, some)
-    loose = LooseColumns.of(store)
-    stakes = abs(store.column_costs(loose.slot, loose.column)) * loose.unit
-    least = min(_least_stake(view, limit, enough, 1), float(stakes[stakes > 0].min(initial=np.inf)))
-    return max(size, LITTLE * least) if least < np.inf else size
-
-
-def row_units(store: ConstraintStore, wanted: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-    """What the largest column of each row can use of it, (row slots,); 0 where nothing tells, or not wanted.
-
-    A column can be as large as its bound or its request's total, but not larger than all its rows say: what
-    nobody can use says nothing.  Where it has neither, it is as large as its natural unit.
-    """
-    asked = np.ones(store.rows.size, np.bool_) if wanted is None else wanted
-    units = _row_units(store, asked)
-    loose = LooseColumns.of(store)
-    size = abs(loose.value) * np.repeat(loose.unit, np.diff(loose.pointer))
-    np.maximum.at(units, loose.row, np.where(asked[loose.row], size, 0.0))
-    return units
-
-
-class LooseColumns(NamedTuple):
-    """Columns that neither a bound nor a sum row holds; how large they are follows from the rows alone.
-
-    Scaling rows by r and columns by s until the geometric mean of the entries of each is 1 tells units up to
-    one factor, which a typical row gives by its bound, or by what its other columns can use of it: column j
-    is measured in s_j times the median of r_i |b_i|, over the rows that are connected with it.
-
-    Attributes
-    ----------
-    slot, column : (k,) arrays, ascending
-    pointer, row, value : their entries, compressed by columns
-    unit : (k,) natural units; 0 where no row has a bound other than 0
-    """
-
-    slot: NDArray[np.int64]
-    column: NDArray[np.int64]
-    pointer: NDArray[np.int64]
-    row: NDArray[np.int64]
-    value: NDArray[np.float64]
-    unit: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, store: ConstraintStore) -> LooseColumns:
-        """The loose columns of a store."""
-        view, rows = view_of(store), store.rows
-        slot, column, pointer, row, value = _loose_columns(view)
-        each = np.arange(slot.size + 1)
-        typical, own = geometric_means(
-            pointer, row, value, each, np.ones(slot.size, np.bool_), rows.size, _MEAN_PASSES
-        )
-        factor, scale = np.exp(-typical), np.exp(-own)
-        used = np.bincount(row, minlength=rows.size) > 0
-        sides = [each[: rows.size] * factor for each in (rows.lower, rows.upper)]
-        sides.append(_row_units(store, used) * factor)
-        owner = np.repeat(np.arange(slot.size), np.diff(pointer))
-        label, of_row, count = components(row, owner, rows.size, slot.size)
-        bounds = np.concatenate([np.where(used, abs(each), 0.0) for each in sides])
-        level = medians(np.tile(of_row, 3), bounds, count)
-        return cls(slot, column, pointer, row, value, scale * level[label])
-
-    def units_of(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Natural units of some columns, ascending by slot and column; 0 for those that are not loose."""
-        width = int(max(self.column.max(initial=0), column.max(initial=0))) + 1
-        keys, wanted = self.slot * width + self.column, slot * width + column
-        units = np.zeros(slot.size)
-        units[np.isin(wanted, keys)] = self.unit[np.isin(keys, wanted)]
-        return units
-
-    def dual(
-        self, store: ConstraintStore, y: NDArray[np.float64], little: float, cost_factor: float = 1.0
-    ) -> float:
-        """The largest -p_j of requests without terms relative to |c_j| + |a_j|'|y|, or to :meth:`floors`."""
-        owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
-        cost, paid = cost_factor * store.column_costs(self.slot, self.column), y[self.row] * self.value
-        p = cost + np.bincount(owner, paid, self.slot.size)
-        whole = abs(cost) + np.bincount(owner, abs(paid), self.slot.size)
-        curved = np.zeros(store.requests.size, np.bool_)
-        curved[store.terms.slots()] = True
-        wrong = (p < 0) & ~curved[self.slot]
-        return float((-p[wrong] / np.maximum(whole, _floors(self.unit, little))[wrong]).max(initial=0.0))
-
-    def floors(
-        self, slot: NDArray[np.int64], column: NDArray[np.int64], little: float
-    ) -> NDArray[np.float64]:
-        """What reduced costs of some columns are judged against at least: what is little for a unit of each.
-
-        Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
-        """
-        return _floors(self.units_of(slot, column), little)
-
-
-def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:
-    return np.divide(little, units, out=np.zeros(units.size), where=units > 0)
-
-
-@kernel
-def _cap(view, q, j):  # type: ignore[no-untyped-def]
-    return view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
-
-
-def _row_limits(store: ConstraintStore) -> NDArray[np.float64]:
-    """The larger of the finite bounds of each row, (row slots,); 0 where there is none, or it is 0."""
-    rows = store.rows
-    low, high = (abs(each[: rows.size]) for each in (rows.lower, rows.upper))
-    return np.maximum(np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0))
-
-
-@kernel
-def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
-    """The most that a column can be, by its bound and its request's total, and by the widest of its rows."""
-    most = _cap(view, q, j)
-    if view.relation[q] != NO_TOTAL:
-        most = min(most, view.total[q])
-    if view.relation[q] == EXACTLY:
-        return most
-    usage = view.usage[q]
-    pointer, entry = view.pointer_start[usage], view.entry_start[usage]
-    widest = 0.0
-    for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-        if view.value[e] != 0.0:
-            widest = max(widest, limit[np.uint32(view.row[e])] / abs(view.value[e]))
-    return min(most, widest) if widest > 0.0 and most < np.inf else most
 
 
 @kernel
@@ -294,17 +155,17 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
         if n == 0:
             continue
         usage, start = view.usage[q], view.cost_start[q]
-        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
         relation, total, level = view.relation[q], view.total[q], marginal[q]
         summed = relation != NO_TOTAL
-        plain = summed and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total))
+        simple = summed and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total))
         lost, mass, taken = 0.0, 0.0, 0.0
         for k in range(first[q], first[q + 1]):
             j, xj = column[k], value[k]
-            c, priced = view.scale[q] * view.cost[start + j], 0.0
-            for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
+            c, paid = view.scale[q] * view.cost[start + j], 0.0
+            enter, leave = entries_of(view, usage, j, j + 1)
+            for e in range(enter, leave):
                 r = np.uint32(view.row[e])
-                priced += y[r] * view.value[e]
+                paid += y[r] * view.value[e]
                 activity[r] += view.value[e] * xj
                 weight[r] += abs(view.value[e] * xj)
             objective += c * xj
@@ -312,12 +173,12 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
             mass += xj
             taken += abs(xj)
             if curved[q]:
-                along += (c + priced) * xj
-            elif plain:
-                lost += (c + priced - level) * xj
+                along += (c + paid) * xj
+            elif simple:
+                lost += (c + paid - level) * xj
             else:
                 dense[j] = xj
-            cap = _cap(view, q, j)
+            cap = cap_of(view, q, j)
             beyond = max(-xj, xj - cap)
             if beyond > 0.0:
                 squares += beyond * beyond
@@ -330,107 +191,14 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
                     local = max(local, abs(over) / max(total, taken))
             if not curved[q] and over != 0.0:
                 lost += level * over
-        if not (plain or curved[q]):
+        if not (simple or curved[q]):
             for j in range(n):
-                priced = 0.0
-                for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-                    priced += y[np.uint32(view.row[e])] * view.value[e]
-                p = view.scale[q] * view.cost[start + j] + priced - level
+                p = view.scale[q] * view.cost[start + j] + paid_for(view, usage, j, y) - level
                 if p < 0.0:
-                    cap = _cap(view, q, j)
+                    cap = cap_of(view, q, j)
                     lost += p * (dense[j] - cap if cap < np.inf else dense[j])
                 else:
                     lost += p * dense[j]
                 dense[j] = 0.0
         loss[q] = lost
     return np.array([objective, spent, along, squares]), local, activity, weight
-
-
-@kernel
-def _least_stake(view, limit, enough, step):  # type: ignore[no-untyped-def]
-    """Of every so many requests, until one has no more than is enough; infinite if none has a choice."""
-    least = np.inf
-    for q in range(0, view.n_columns.size, step):
-        if least <= enough:
-            break
-        summed = view.relation[q] != NO_TOTAL
-        best, next_best, most, first = np.inf, np.inf, 0.0, -1
-        if view.relation[q] == AT_MOST:
-            best = 0.0
-        for j in range(view.n_columns[q]):
-            c, cap = view.scale[q] * view.cost[view.cost_start[q] + j], _cap(view, q, j)
-            if not cap > 0.0:
-                continue
-            if not summed:
-                if c != 0.0 and cap < np.inf:
-                    least = min(least, abs(c) * _most(view, limit, q, j))
-                continue
-            noise = 1e-12 * max(abs(c), abs(best) if best < np.inf else 0.0)
-            if c < best - noise:
-                best, next_best, first = c, best, j
-            elif c > best + noise and c < next_best:
-                next_best = c
-        if first >= 0:
-            most = _most(view, limit, q, first)
-        if next_best < np.inf and most > 0.0:
-            least = min(least, (next_best - best) * most)
-    return least
-
-
-def _row_units(store: ConstraintStore, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The same for the columns that a bound or a total holds."""
-    if not wanted.any():
-        return np.zeros(wanted.size)
-    view, limit = view_of(store), _row_limits(store)
-    bounds = chunk_bounds(view.n_columns)
-    parts = run_chunks(
-        lambda k: _units_of(view, limit, wanted, bounds[k], bounds[k + 1]), bounds.size - 1, threads=None
-    )
-    return np.maximum.reduce(parts)
-
-
-@kernel
-def _units_of(view, limit, wanted, begin, end):  # type: ignore[no-untyped-def]
-    units = np.zeros(wanted.size)
-    for q in range(begin, end):
-        usage = view.usage[q]
-        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
-        for j in range(view.n_columns[q]):
-            most = _most(view, limit, q, j)
-            if most == np.inf:
-                continue
-            for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-                r = np.uint32(view.row[e])
-                if wanted[r]:
-                    units[r] = max(units[r], abs(view.value[e]) * most)
-    return units
-
-
-@kernel
-def _loose_columns(view):  # type: ignore[no-untyped-def]
-    """(slot, column, pointer, row, value) of the columns that neither a bound nor a sum row holds."""
-    columns = entries = 0
-    for q in range(view.n_columns.size):
-        if view.relation[q] == NO_TOTAL:
-            usage = view.usage[q]
-            pointer = view.pointer_start[usage]
-            for j in range(view.n_columns[q]):
-                if _cap(view, q, j) == np.inf:
-                    columns += 1
-                    entries += view.pointer[pointer + j + 1] - view.pointer[pointer + j]
-    slot, column = np.empty(columns, np.int64), np.empty(columns, np.int64)
-    starts, row, value = np.zeros(columns + 1, np.int64), np.empty(entries, np.int64), np.empty(entries)
-    k = n = 0
-    for q in range(view.n_columns.size):
-        if view.relation[q] == NO_TOTAL:
-            usage = view.usage[q]
-            pointer, entry = view.pointer_start[usage], view.entry_start[usage]
-            for j in range(view.n_columns[q]):
-                if _cap(view, q, j) == np.inf:
-                    for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-                        row[n], value[n] = np.uint32(view.row[e]), view.value[e]
-                        n += 1
-                    slot[k], column[k] = q, j
-                    k += 1
-                    starts[k] = n
-    return slot, column, starts, row, value

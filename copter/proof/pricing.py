@@ -32,7 +32,7 @@ from copter.kernels import kernel, loose_kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.tangents import term_bound
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, view_of
+from copter.store.view import StoreView, entries_of, fill_caps, paid_for, view_of
 from copter.terms.batch import TermBatch
 
 _STRIP = 64
@@ -168,12 +168,8 @@ def _usage_prices(view, y, offset, n_columns, prices):  # type: ignore[no-untype
         at = offset[usage]
         if at < 0:
             continue
-        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
         for j in range(n_columns[usage]):
-            total = 0.0
-            for k in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-                total += y[np.uint32(view.row[k])] * view.value[k]
-            prices[at + j] = total
+            prices[at + j] = paid_for(view, usage, j, y)
 
 
 @loose_kernel
@@ -201,15 +197,12 @@ def _fill_shared(factor, cost, start, prices, at, n, p, strip):  # type: ignore[
 def _fill_private(view, y, factor, q, n, p, strip):  # type: ignore[no-untyped-def]
     """As `_fill_shared`, A'y summed from the usage's entries."""
     start, usage = view.cost_start[q], view.usage[q]
-    pointer, entry = view.pointer_start[usage], view.entry_start[usage]
     low, least, most = np.inf, np.inf, -np.inf
     for s in range((n + _STRIP - 1) // _STRIP):
         smallest = np.inf
         for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
-            c, along = factor * view.cost[start + j], 0.0
-            for k in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-                along += y[np.uint32(view.row[k])] * view.value[k]
-            v = c + along
+            c = factor * view.cost[start + j]
+            v = c + paid_for(view, usage, j, y)
             p[j] = v
             least, most = min(least, c), max(most, c)
             if v < smallest:
@@ -276,10 +269,9 @@ def _longer(array, used, need):  # type: ignore[no-untyped-def]
 @kernel
 def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-def]
     """-p_j relative to |c_j| + |a_j|'|y|."""
-    usage = view.usage[q]
-    pointer, entry = view.pointer_start[usage] + j, view.entry_start[usage]
     size = abs(factor * view.cost[view.cost_start[q] + j])
-    for k in range(entry + view.pointer[pointer], entry + view.pointer[pointer + 1]):
+    first, last = entries_of(view, view.usage[q], j, j + 1)
+    for k in range(first, last):
         size += abs(y[np.uint32(view.row[k])] * view.value[k])
     return -p / size
 
@@ -308,9 +300,10 @@ def _price_chunk(  # type: ignore[no-untyped-def]
         relation, total = view.relation[q], view.total[q]
         level = 0.0
         if relation == NO_TOTAL:
+            fill_caps(view, q, upper)
             for j in range(n):
                 if p[j] < 0.0:
-                    cap = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+                    cap = upper[j]
                     if cap == np.inf:
                         violation += p[j] * p[j]
                         dual = max(dual, _relative_violation(view, y, q, j, factor, p[j]))
@@ -322,8 +315,7 @@ def _price_chunk(  # type: ignore[no-untyped-def]
             if relation == EXACTLY:
                 forced[q] = max(0.0, least, -most)
         else:
-            for j in range(n):
-                upper[j] = view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+            fill_caps(view, q, upper)
             value, level = _knapsack(p, upper, n, relation, total)
             bound += value
             if relation == EXACTLY:

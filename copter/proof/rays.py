@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.proof.certificate import TRIFLE
-from copter.proof.measure import LooseColumns, row_units
 from copter.proof.pricing import price
+from copter.proof.units import LooseColumns, row_units
 from copter.solution import Allocation, Ray
 from copter.store.allocation import SparseX, row_activity
 from copter.store.store import NO_TOTAL

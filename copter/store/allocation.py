@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.parallel import run_chunks
 from copter.store.store import ConstraintStore
-from copter.store.view import StoreView, view_of
+from copter.store.view import StoreView, entries_of, view_of
 
 _CHUNK = 50_000
 """Nonzeros whose usage is summed in one piece, about."""
@@ -65,8 +65,7 @@ def row_activity(
 def _activity(view: StoreView, slot, column, value, begin, end, n_rows):  # type: ignore[no-untyped-def]
     activity = np.zeros(n_rows)
     for k in range(begin, end):
-        usage = view.usage[slot[k]]
-        pointer, entry = view.pointer_start[usage] + column[k], view.entry_start[usage]
-        for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + 1]):
+        first, last = entries_of(view, view.usage[slot[k]], column[k], column[k] + 1)
+        for e in range(first, last):
             activity[np.uint32(view.row[e])] += view.value[e] * value[k]
     return activity

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.kernels import inlined_kernel, kernel
 from copter.store.store import ConstraintStore
 
 
@@ -50,3 +51,37 @@ def view_of(store: ConstraintStore) -> StoreView:
         store.entries.row,
         store.entries.value,
     )
+
+
+@inlined_kernel
+def cap_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
+    """Upper bound of column j of request q."""
+    return view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+
+
+@kernel
+def fill_caps(view: StoreView, q, upper):  # type: ignore[no-untyped-def]
+    """Write the upper bounds of all columns of request q to the head of an array."""
+    n, start = view.n_columns[q], view.upper_start[q]
+    for j in range(n):
+        upper[j] = view.upper[q] if start < 0 else view.uppers[start + j]
+
+
+@inlined_kernel
+def entries_of(view: StoreView, usage, first, last):  # type: ignore[no-untyped-def]
+    """Where the entries of a usage's columns [first, last) begin and end.
+
+    They come unsigned, so that no index is looked at for a sign.
+    """
+    pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+    return np.uint64(entry + view.pointer[pointer + first]), np.uint64(entry + view.pointer[pointer + last])
+
+
+@inlined_kernel
+def paid_for(view: StoreView, usage, j, y):  # type: ignore[no-untyped-def]
+    """What column j of a usage pays at prices y of the rows: (A'y)_j."""
+    first, last = entries_of(view, usage, j, j + 1)
+    paid = 0.0
+    for k in range(first, last):
+        paid += y[np.uint32(view.row[k])] * view.value[k]
+    return paid

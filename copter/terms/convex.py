@@ -114,7 +114,16 @@ class LogTerm(ConvexTerm):
 
     @staticmethod
     def value(t: float, weight: float, offset: float) -> float:
-        """-w log(beta + t), 0 if w = 0."""
+        """-w log(beta + t), 0 if w = 0.
+
+        Parameters
+        ----------
+        t, weight, offset : float
+
+        Returns
+        -------
+        float
+        """
         if weight == 0.0:
             return 0.0
         if offset + t > 0.0:
@@ -123,12 +132,31 @@ class LogTerm(ConvexTerm):
 
     @staticmethod
     def slope(t: float, weight: float, offset: float) -> float:
-        """-w / (beta + t)"""  # where that is not positive it is so steep that it is (about) infinite
+        """-w / (beta + t)
+
+        Parameters
+        ----------
+        t, weight, offset : float
+
+        Returns
+        -------
+        float
+        """
+        # where beta + t is not positive the slope is so steep that it is (about) infinite
         return -weight / max(offset + t, 1e-300) if weight > 0.0 else 0.0
 
     @staticmethod
     def curvature(t: float, weight: float, offset: float) -> float:
-        """w / (beta + t)^2"""
+        """w / (beta + t)^2
+
+        Parameters
+        ----------
+        t, weight, offset : float
+
+        Returns
+        -------
+        float
+        """
         return weight / max(offset + t, 1e-300) ** 2 if weight > 0.0 else 0.0
 
     @staticmethod

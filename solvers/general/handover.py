@@ -36,7 +36,9 @@ LEAST = 1e-10
 class Run:
     """What a run of HiGHS gave: ``found`` where it has an answer, ``ray`` where it has one instead.
 
-    ``iterations`` has those of ``crossover`` in it.  ``ray``: prices of an infeasible LP, (m,), in copter's sign, or the direction of an unbounded one, (n,).
+    ``iterations`` has those of ``crossover`` in it.
+
+    ``ray``: prices of an infeasible LP, (m,), in copter's sign, or the direction of an unbounded one, (n,).
     """
 
     status: Status
@@ -88,7 +90,7 @@ def optimize(
     interior = start is None and terms(lp) >= LARGE
     settings: dict[str, Any] = {
         "solver": "ipm" if interior else "simplex",
-        "simplex_strategy": 1 if start is None else 4,  # dual, primal
+        "simplex_strategy": _strategy(start),
         "primal_feasibility_tolerance": feasibility,
         "dual_feasibility_tolerance": feasibility,
     }
@@ -120,6 +122,13 @@ def optimize(
     crossover = max(0, int(info.crossover_iteration_count))
     counts = (info.simplex_iteration_count, info.ipm_iteration_count)
     return Run(status, reason, found, ray, crossover + sum(max(0, int(count)) for count in counts), crossover)
+
+
+def _strategy(start: Vertex | None) -> int:
+    """HiGHS' number: dual from nothing, primal from a guessed basis, its choice from a true one."""
+    if start is None:
+        return 1
+    return 4 if start.basis is None else 0  # primal if that basis is still primal feasible, or else dual
 
 
 def terms(lp: GeneralLP) -> float:

@@ -83,6 +83,8 @@ class Answer:
         Where x is a vertex that simplex ended at.
     solution : Solution, optional
         The solver's answer for what presolve left, if one ran.
+    warm_started : bool
+        Whether it came from a point that was given, or from the last round's.
     """
 
     status: Status
@@ -97,6 +99,7 @@ class Answer:
     crossover: int = 0
     basis: highspy.HighsBasis | None = None
     solution: Solution | None = None
+    warm_started: bool = False
 
 
 def own_share(general: GeneralProgram) -> float:
@@ -121,6 +124,7 @@ def solve_lp(
     polish: bool = False,
     threads: int | None = None,
     highs_options: Mapping[str, Any] | None = None,
+    start: Vertex | None = None,
 ) -> Answer:
     """Solve a general LP; integral columns count as continuous ones.
 
@@ -141,6 +145,9 @@ def solve_lp(
     threads : int, optional
     highs_options : mapping, optional
         Options of HiGHS, by its names.  With its option ``solver`` ("simplex" or "ipm") HiGHS solves alone.
+    start : Vertex, optional
+        Point and prices, and the basis if there is one, of a program of the same shape: HiGHS goes on from
+        them without presolve.  If that ends without an answer everything begins anew.
 
     Returns
     -------
@@ -163,7 +170,7 @@ def solve_lp(
         alone = {"hand_over": False} if "hand_over" in setting_defaults(entry.load()) else {}
         solver = entry.make(tolerance=tolerance, threads=threads, **alone)
     solve = _Solve(checked(lp), solver, tolerance, deadline, polish, threads, highs_options or {})
-    return solve.run(presolve)
+    return solve.run(presolve, start)
 
 
 def _setting(name: str, value: Any, check: Check[T]) -> T:
@@ -193,6 +200,12 @@ class _Solve:
         self.polish = polish
         self.threads = threads
         self.options = highs_options
+        # for presolve, whose way back fails if it is told of interior point, and looks for a ray
+        self.plain_options = {
+            name: value
+            for name, value in highs_options.items()
+            if name != "solver" and not name.endswith("_limit")
+        }
         self.watch = Stopwatch()
         self.seconds: dict[str, float] = {}
         self.iterations = self.crossover = 0
@@ -204,8 +217,10 @@ class _Solve:
     def took(self, part: str, since: float) -> None:
         self.seconds[part] = self.seconds.get(part, 0.0) + self.watch() - since
 
-    def run(self, presolve: bool) -> Answer:
-        answer = self._parts(presolve)
+    def run(self, presolve: bool, start: Vertex | None = None) -> Answer:
+        answer = None if start is None else self._from(start)
+        if answer is None:
+            answer = self._parts(presolve)
         return replace(
             answer,
             seconds=self.seconds,
@@ -214,12 +229,18 @@ class _Solve:
             solution=self.solution,
         )
 
+    def _from(self, start: Vertex) -> Answer | None:
+        """HiGHS' answer from a point of a program of the same shape; None if it knows none."""
+        answer = self._highs(self.lp, None, start)
+        ended = answer.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED, Status.DEADLINE)
+        return replace(answer, warm_started=True) if ended else None
+
     def _parts(self, presolve: bool) -> Answer:
         rest = None
         if presolve:
             begin = self.watch()
             limit = {"time_limit": self.limit} if self.limit < np.inf else {}
-            rest = Presolved(self.lp, **self.options, **limit)
+            rest = Presolved(self.lp, **self.plain_options, **limit)
             self.took("presolve", begin)
             if rest.claim is not None:
                 return self._without_optimum(rest.claim, "presolve")
@@ -235,7 +256,11 @@ class _Solve:
             done = own.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
             if (done or self.solver is not None) and not (self.polish and own.status is Status.OPTIMAL):
                 return own
-        return self._highs(left, rest, own)
+        near = own is not None and own.proof is not None and own.proof.worst <= _START_BELOW
+        answer = self._highs(left, rest, self.reached if near else None)
+        if own is not None and own.proof is not None and own.status is Status.OPTIMAL is not answer.status:
+            return replace(own, reason=f"{own.reason}; {answer.reason}")  # a polish that led nowhere
+        return answer
 
     def _own(self, left: GeneralLP, rest: Presolved | None) -> Answer:
         """The own solver's answer, or that of the one which was asked for, brought back and judged."""
@@ -259,11 +284,10 @@ class _Solve:
         back = self.reached if rest is None else rest.back(self.reached)
         return self._judged(solution.status, solution.reason, back, solver.name)
 
-    def _highs(self, left: GeneralLP, rest: Presolved | None, own: Answer | None) -> Answer:
-        """HiGHS' answer, from the own point if that is near enough."""
+    def _highs(self, left: GeneralLP, rest: Presolved | None, start: Vertex | None) -> Answer:
+        """HiGHS' answer, from a point if one is given."""
         begin = self.watch()
-        near = own is not None and own.proof is not None and own.proof.worst <= _START_BELOW
-        found = self._optimize(left, start=self.reached if near else None)
+        found = self._optimize(left, start=start)
         if found.found is None and found.status not in (Status.DEADLINE, Status.ITERATION_LIMIT):
             if found.status in (Status.INFEASIBLE, Status.UNBOUNDED):
                 self.took("highs", begin)
@@ -274,10 +298,7 @@ class _Solve:
         if back is not None and rest is not None:
             back = rest.back(back)
         self.took("highs", begin)
-        answer = self._sharper(self._judged(found.status, found.reason, back, "highs"))
-        if own is not None and own.proof is not None and own.status is Status.OPTIMAL is not answer.status:
-            return replace(own, reason=f"{own.reason}; {answer.reason}")  # a polish that led nowhere
-        return answer
+        return self._sharper(self._judged(found.status, found.reason, back, "highs"))
 
     def _sharper(self, answer: Answer) -> Answer:
         """The answer, or a better one from its basis by HiGHS at its least tolerance, if the proof failed.
@@ -327,14 +348,13 @@ class _Solve:
 
     def _look(self, lp: GeneralLP) -> Run:
         """HiGHS on an LP by a simplex that may show a ray; no part of the way to an answer."""
-        unlimited = {name: value for name, value in self.options.items() if not name.endswith("_limit")}
         return optimize(
             lp,
             by_simplex=True,
             seconds=self.left(),
             tolerance=_SHARPER * self.tolerance,
             threads=self.threads,
-            options=unlimited,
+            options=self.plain_options,
         )
 
     def _judged(self, status: Status, reason: str, found: Vertex | None, by: str) -> Answer:
@@ -345,7 +365,9 @@ class _Solve:
         x = np.clip(found.x, self.lp.lower, self.lp.upper)
         x, y, proof = quietest(self.lp, x, found.y, self.tolerance)
         self.took("check", begin)
-        if status is not Status.OPTIMAL and proof.worst <= self.tolerance:
+        # a limit that was asked for is reported, as scipy has it, even if this was the last iteration
+        limited = status is Status.ITERATION_LIMIT and any(name.endswith("_limit") for name in self.options)
+        if status is not Status.OPTIMAL and not limited and proof.worst <= self.tolerance:
             status, reason = Status.OPTIMAL, f"{reason}, with a point and prices that prove it optimal"
         elif status is Status.OPTIMAL and not proof.worst <= self.tolerance:
             status = Status.NUMERICAL_ERROR

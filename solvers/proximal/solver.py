@@ -145,14 +145,28 @@ class ProximalPoint(ClockedSolver):
         self._state = None
 
     def rehearse(self, program: ContinualProgram) -> None:
-        """Let coordinate descent solve the program, which a later round may be the first to fall back on."""
+        """Let coordinate descent solve the program, which a later round may be the first to fall back on.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        """
         if self.inner == "auto":
             for _ in range(2):
                 descent = ProximalPoint(self.name, inner="cd", hand_over=False, tolerance=self.tolerance)
                 descent.solve(program, deadline=_REHEARSAL)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Allocation and prices, by slot, that the next solve of ``program`` begins from; None if cold."""
+        """Allocation and prices, by slot, that the next solve of ``program`` begins from; None if cold.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+
+        Returns
+        -------
+        (SparseX, (row slots,) ndarray) or None
+        """
         state = self._state
         if not self.warm_start or state is None or state.last.program is not program:
             return None
@@ -161,7 +175,14 @@ class ProximalPoint(ClockedSolver):
         return state.last.surviving(), np.where(lost, 0.0, y)  # no price without the bound that it is of
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
-        """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last."""
+        """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        x : SparseX
+        y : (row slots,) ndarray
+        """
         state = self._state
         answer, slack, before = None, np.nan, None
         if state is not None and state.last.program is program:

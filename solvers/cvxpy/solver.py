@@ -1,0 +1,307 @@
+"""copter as a solver of cvxpy: ``problem.solve(solver=copter.COPTER)``.
+
+cvxpy compiles a problem to ``min c'x`` over ``A x + s = b`` with s in cones; here those of linear programs.
+Continuous ones are solved by :class:`~copter.solvers.general.warm.WarmLP`, which cvxpy keeps with the problem
+from one solve to the next; those with integral columns by
+:func:`~copter.solvers.general.integer.branch_and_bound`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import cvxpy.settings as s
+import numpy as np
+from cvxpy.reductions.solution import Solution, failure_solution
+from cvxpy.reductions.solvers import utilities
+from cvxpy.reductions.solvers.conic_solvers.conic_solver import ConicSolver
+from numpy.typing import NDArray
+
+from copter.errors import SettingError
+from copter.models.general_lp import GeneralLP, crossed_column
+from copter.solution import Status
+from copter.solvers.base import Stopwatch
+from copter.solvers.cvxpy.form import lp_of
+from copter.solvers.general.hybrid import Answer
+from copter.solvers.general.integer import branch_and_bound
+from copter.solvers.general.warm import WarmLP
+from copter.solvers.settings import share, switch, time_limit, workers
+
+NAME = "COPTER"
+_CHECKS = {
+    "tolerance": share,
+    "deadline": time_limit,
+    "threads": workers,
+    "presolve": switch,
+    "polish": switch,
+}
+_WHOLE = ("tolerance", "deadline", "threads", "presolve")
+"""Options that programs with integral columns have too."""
+_OF_CVXPY = "use_quad_obj"
+"""An option of cvxpy's compilation that it hands on."""
+_INACCURATE = 1e-3
+"""Relative violation up to which a point is handed out where a limit ended the solve, and residuals and gap
+up to which it is where they are larger than wanted."""
+_ENDED = {
+    Status.OPTIMAL: s.OPTIMAL,
+    Status.INFEASIBLE: s.INFEASIBLE,
+    Status.UNBOUNDED: s.UNBOUNDED,
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What :meth:`CopterSolver.solve_via_data` hands to :meth:`CopterSolver.invert`.
+
+    Attributes
+    ----------
+    status : str
+        cvxpy's.
+    value : float, optional
+    x, y : ndarrays, optional
+        Point and duals, or the ray that proves infeasibility in place of the duals.
+    iterations : int
+    seconds : float
+    stats : mapping
+    """
+
+    status: str
+    value: float | None = None
+    x: NDArray[np.float64] | None = None
+    y: NDArray[np.float64] | None = None
+    iterations: int = 0
+    seconds: float = 0.0
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+
+class CopterSolver(ConicSolver):
+    """Solver of linear and mixed-integer linear problems for cvxpy.
+
+    Options, as arguments of ``problem.solve``: ``tolerance`` (relative residuals and gap, 1e-6),
+    ``deadline`` (seconds), ``threads``, ``presolve``, and for continuous problems ``polish`` (end at a
+    vertex).
+    """
+
+    MIP_CAPABLE = True
+    BOUNDED_VARIABLES = True
+    MI_SUPPORTED_CONSTRAINTS = ConicSolver.SUPPORTED_CONSTRAINTS
+
+    def __repr__(self) -> str:
+        return "copter.COPTER"
+
+    def __reduce__(self) -> str:
+        return NAME  # what cvxpy compiled goes with this very object, also in a copy
+
+    def name(self) -> str:
+        """Name in cvxpy's messages."""
+        return NAME
+
+    def import_solver(self) -> None:
+        """Nothing: what stands here could be imported."""
+
+    def cite(self, data: Any) -> str:
+        """Nothing to cite yet.
+
+        Parameters
+        ----------
+        data : mapping
+        """
+        return ""
+
+    def apply(self, problem: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Data of the solver, and what leads back from its answer.
+
+        Parameters
+        ----------
+        problem : cvxpy's ParamConeProg
+        """
+        data, back = super().apply(problem)
+        program = data[s.PARAM_PROB]
+        data[s.LOWER_BOUNDS], data[s.UPPER_BOUNDS] = program.lower_bounds, program.upper_bounds
+        data[s.BOOL_IDX] = [int(index[0]) for index in program.x.boolean_idx]
+        data[s.INT_IDX] = [int(index[0]) for index in program.x.integer_idx]
+        return data, back
+
+    def solve_via_data(
+        self,
+        data: Mapping[str, Any],
+        warm_start: bool,
+        verbose: bool,
+        solver_opts: Mapping[str, Any],
+        solver_cache: dict[str, Any] | None = None,
+    ) -> Result:
+        """Solve.
+
+        Parameters
+        ----------
+        data : mapping
+            From :meth:`apply`.
+        warm_start : bool
+            Whether to go on from the problem's last answer.
+        verbose : bool
+        solver_opts : mapping
+            The options.
+        solver_cache : dict, optional
+            What cvxpy keeps with the problem.
+
+        Raises
+        ------
+        SettingError
+            An option is unknown, or its value makes no sense.
+        """
+        lp, watch = lp_of(data), Stopwatch()
+        whole = bool(lp.integral.any())
+        options = checked_options(solver_opts, whole)
+        impossible = _impossible(lp)
+        if impossible:
+            result = Result(s.INFEASIBLE, stats={"reason": impossible})
+        elif whole:
+            result = _whole(lp, options, verbose)
+        else:
+            kept = {} if solver_cache is None else solver_cache
+            result = _continuous(lp, kept.setdefault(NAME, WarmLP()), warm_start, options)
+        if verbose:
+            print(f"copter: {result.status} in {watch():.3g} s: {result.stats['reason']}")
+        return result
+
+    def invert(self, solution: Result, inverse_data: Any) -> Solution:
+        """The answer in terms of cvxpy's cone problem.
+
+        Parameters
+        ----------
+        solution : Result
+        inverse_data : cvxpy's InverseData
+        """
+        about = {
+            s.SOLVE_TIME: solution.seconds,
+            s.NUM_ITERS: solution.iterations,
+            s.EXTRA_STATS: dict(solution.stats),
+        }
+        duals = {}
+        if solution.y is not None:
+            constraints = inverse_data[self.EQ_CONSTR] + inverse_data[self.NEQ_CONSTR]
+            duals = utilities.get_dual_values(solution.y, utilities.extract_dual_value, constraints)
+        if solution.x is None:
+            return failure_solution(solution.status, about, duals)
+        values = {inverse_data[self.VAR_ID]: solution.x}
+        return Solution(solution.status, solution.value + inverse_data[s.OFFSET], values, duals, about)
+
+
+def checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
+    """Options of copter's solvers from those of ``problem.solve``.
+
+    Parameters
+    ----------
+    options : mapping of name to value
+    whole : bool
+        Whether there are integral columns.
+
+    Raises
+    ------
+    SettingError
+        Names the option that is unknown, or whose value makes no sense.
+    """
+    known = _WHOLE if whole else tuple(_CHECKS)
+    found = {}
+    for name, value in options.items():
+        if name == _OF_CVXPY:
+            continue
+        if name not in known:
+            raise SettingError(NAME, name, value, f"no such option here; there are {', '.join(known)}")
+        try:
+            found[name] = _CHECKS[name](value)
+        except ValueError as error:
+            raise SettingError(NAME, name, value, str(error)) from None
+    return found
+
+
+def _impossible(lp: GeneralLP) -> str:
+    """What of an LP no number can be, in words; empty if there is nothing of the kind."""
+    empty = crossed_column(lp)
+    if empty is not None:
+        return f"the bounds of column {empty} leave no value"
+    never = (lp.row_upper == -np.inf) | (lp.row_lower == np.inf)
+    return f"row {int(never.argmax())} is to be infinite" if never.any() else ""
+
+
+def _continuous(lp: GeneralLP, kept: WarmLP, warm: bool, options: Mapping[str, Any]) -> Result:
+    return result_of(lp, *kept.solve(lp, warm=warm, **options))
+
+
+def result_of(lp: GeneralLP, answer: Answer, warm_reason: str) -> Result:
+    """What an answer says in cvxpy's words.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    answer : Answer
+    warm_reason : str
+        What the warm start used, or why there was none.
+
+    Returns
+    -------
+    Result
+        An error where there is nothing to hand out.
+    """
+    status = _status_of(answer)
+    x, y = (answer.x, answer.y) if status in s.SOLUTION_PRESENT else (None, None)
+    if status == s.INFEASIBLE and answer.ray is not None:
+        y = answer.ray.vector
+    stats = {
+        "reason": answer.reason,
+        "warm_started": answer.warm_started,
+        "warm_reason": warm_reason,
+        "finished_by": answer.finished_by,
+        "seconds": dict(answer.seconds),
+        "proof": answer.proof,
+        "ray": answer.ray,
+    }
+    value = None if x is None else float(lp.c @ x)
+    return Result(status, value, x, y, answer.iterations, sum(answer.seconds.values()), stats)
+
+
+def _status_of(answer: Answer) -> str:
+    """The status that cvxpy has for an answer."""
+    if answer.status in _ENDED:
+        return str(_ENDED[answer.status])
+    if answer.proof is None or not answer.proof.primal <= _INACCURATE:
+        return str(s.SOLVER_ERROR)
+    if answer.status is Status.NUMERICAL_ERROR:
+        return str(s.OPTIMAL_INACCURATE if answer.proof.worst <= _INACCURATE else s.SOLVER_ERROR)
+    return str(s.USER_LIMIT)
+
+
+def _whole(lp: GeneralLP, options: Mapping[str, Any], verbose: bool) -> Result:
+    watch = Stopwatch()
+    settings = {
+        "output_flag": verbose,
+        "mip_rel_gap": options.get("tolerance", 1e-6),
+        "time_limit": options.get("deadline"),
+        "threads": options.get("threads"),
+        "presolve": options.get("presolve", True),
+    }
+    given = {name: value for name, value in settings.items() if value is not None}
+    found = branch_and_bound(lp, lp.integral.astype(np.int32), given)
+    usable = found.x is not None and found.status is not Status.NUMERICAL_ERROR
+    status = _ENDED.get(found.status, s.USER_LIMIT if usable else s.SOLVER_ERROR)
+    stats = {
+        "reason": found.reason,
+        "warm_started": False,
+        "warm_reason": "branch and bound begins anew",
+        "mip_gap": found.gap,
+        "mip_dual_bound": found.bound,
+    }
+    return Result(
+        status,
+        found.objective,
+        found.x if usable else None,
+        iterations=found.nodes or 0,
+        seconds=watch(),
+        stats=stats,
+    )
+
+
+COPTER = CopterSolver()
+"""The one instance: cvxpy keeps what it compiled for a solver only as long as that is the same object."""

@@ -1,0 +1,146 @@
+"""LiveLP: edits follow changed numbers, and folded rows have their prices."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csc_array
+
+from copter import EditError, ProximalPoint
+from copter.models.folded import folded
+from copter.models.general_lp import GeneralLP
+from copter.models.live import Changes, LiveLP
+from copter.solvers.general import linprog
+from copter.solvers.general.hybrid import solve_lp
+from copter.solvers.general.proof import prove
+
+GROUPS, WIDE, ROWS = 6, 4, 3
+
+
+def allocation(seed=0):
+    """Blocks with sums of at most 1, shared rows, and the columns' signs as rows of their own."""
+    rng = np.random.default_rng(seed)
+    n = GROUPS * WIDE
+    A = np.vstack([np.kron(np.eye(GROUPS), np.ones(WIDE)), rng.random((ROWS, n)) + 0.1, -np.eye(n)])
+    high = np.concatenate([np.ones(GROUPS), np.full(ROWS, 1.5), np.zeros(n)])
+    low, free = np.full(high.size, -np.inf), np.full(n, np.inf)
+    return GeneralLP(-rng.random(n), csc_array(A), low, high, -free, free, 0.0, np.zeros(n, np.bool_))
+
+
+def changed(lp, what):
+    """The LP with other numbers, and the count of Changes that says so."""
+    c, A, high = lp.c.copy(), lp.A.toarray(), lp.row_upper.copy()
+    if what == "costs":
+        c[3] -= 1
+    if what == "totals":
+        high[1] = 2
+    if what == "resources":
+        high[GROUPS] = 1.2
+    if what == "columns":
+        A[GROUPS + 1, 5] = 0
+        A[GROUPS, 6] += 1
+    if what == "bounds":
+        A, high = np.vstack([A, np.eye(A.shape[1])[7]]), np.append(high, 0.25)
+    low = np.full(high.size, -np.inf)
+    return replace(lp, c=c, A=csc_array(A), row_lower=low, row_upper=high)
+
+
+def check(live, lp, solution):
+    """The live program's answer is optimal for the LP, by its own prices, and as HiGHS has it."""
+    x, y = live.point(solution), live.prices(solution)
+    proof = prove(lp, x, y)
+    assert proof.worst <= 1e-5
+    least = solve_lp(lp).proof.objective
+    assert proof.objective == pytest.approx(least, rel=1e-5)
+    assert live.bound(solution) <= least + 1e-7
+
+
+@pytest.mark.parametrize("what", ["costs", "totals", "resources", "columns"])
+def test_an_edited_program_is_solved_warm_and_right(what):
+    lp, solver = allocation(), ProximalPoint()
+    live = LiveLP(lp)
+    assert live.n_blocks == GROUPS
+    check(live, lp, solver.solve(live.program))
+    program, lp = live.program, changed(lp, what)
+    changes = live.update(lp)
+    assert live.program is program and not changes.rebuilt and getattr(changes, what) > 0
+    solution = solver.solve(program)
+    assert solution.warm_started
+    check(live, lp, solution)
+
+
+def test_a_bound_that_is_a_row_changes_without_a_new_program():
+    lp = changed(allocation(), "bounds")
+    live = LiveLP(lp)
+    high = lp.row_upper.copy()
+    high[-1] = 0.125
+    lp = replace(lp, row_upper=high)
+    assert live.update(lp) == Changes(bounds=1)
+    check(live, lp, ProximalPoint().solve(live.program))
+
+
+def test_nothing_changed_is_nothing_edited():
+    lp = allocation()
+    live = LiveLP(lp)
+    clock = live.program.store.clock
+    assert not live.update(allocation())
+    assert live.program.store.clock == clock
+
+
+@pytest.mark.parametrize("what", ["another row", "another coefficient in a block", "a block that is none"])
+def test_another_shape_is_another_program(what):
+    lp = allocation()
+    live = LiveLP(lp)
+    before = live.program
+    if what == "another row":
+        lp = changed(lp, "bounds")
+        lp = replace(lp, A=csc_array(np.vstack([lp.A.toarray(), np.ones(GROUPS * WIDE)])))
+        lp = replace(lp, row_lower=np.append(lp.row_lower, 1.0), row_upper=np.append(lp.row_upper, 9.0))
+    elif what == "another coefficient in a block":
+        A = lp.A.toarray()
+        A[0, 0] = 2
+        lp = replace(lp, A=csc_array(A))
+    else:
+        low = lp.row_lower.copy()
+        low[0] = 0.5
+        lp = replace(lp, row_lower=low)
+    assert live.update(lp) == Changes(rebuilt=True)
+    assert live.program is not before
+    check(live, lp, ProximalPoint().solve(live.program))
+
+
+def test_bounds_that_contradict_each_other_change_nothing():
+    lp = allocation()
+    live = LiveLP(lp)
+    high = lp.row_upper.copy()
+    high[-1] = -2.0  # x >= 2
+    worse = replace(lp, row_upper=high, upper=np.ones(lp.c.size))
+    clock = live.program.store.clock
+    with pytest.raises(EditError, match="column 23"):
+        live.update(worse)
+    assert live.program.store.clock == clock
+    check(live, lp, ProximalPoint().solve(live.program))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_prices_of_folded_rows_prove_the_optimum(seed):
+    rng = np.random.default_rng(seed)
+    n = 6
+    A = np.vstack([rng.normal(size=(3, n)), np.diag(rng.choice([-2.0, 0.5, 3.0], n)), np.eye(n)])
+    inside = rng.normal(size=n)
+    low, high = A @ inside - rng.random(3 + 2 * n), A @ inside + rng.random(3 + 2 * n)
+    low[:3] = -np.inf
+    lp = GeneralLP(
+        rng.normal(size=n), csc_array(A), low, high, inside - 0.5, inside + 0.9, 0.0, np.zeros(n, np.bool_)
+    )
+    fold = folded(lp)
+    assert fold.lp.A.shape == (3, n)
+    answer = solve_lp(fold.lp)
+    found = linprog(
+        lp.c,
+        np.vstack([A, -A])[np.isfinite(np.append(high, -low))],
+        np.append(high, -low)[np.isfinite(np.append(high, -low))],
+        bounds=np.stack([lp.lower, lp.upper], axis=1),
+    )
+    assert answer.proof.objective == pytest.approx(found.fun)
+    assert prove(lp, answer.x, fold.prices(answer.y)).worst <= 1e-6

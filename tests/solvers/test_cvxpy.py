@@ -1,0 +1,210 @@
+"""copter.COPTER: cvxpy's own tests of solvers, statuses, duals and options."""
+
+import inspect
+import pickle
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+cp = pytest.importorskip("cvxpy", reason="needs the extra copter-opt[cvxpy]")
+helpers = pytest.importorskip("cvxpy.tests.solver_test_helpers")
+
+import copter  # noqa: E402
+from copter.errors import SettingError  # noqa: E402
+
+OTHER_CONES = {
+    "StandardTestQPs": "quadratic objectives",
+    "StandardTestSOCPs": "second-order cones",
+    "StandardTestSDPs": "semidefinite cones",
+    "StandardTestECPs": "exponential cones",
+    "StandardTestMixedCPs": "exponential, second-order and semidefinite cones",
+    "StandardTestPCPs": "power cones",
+}
+"""Classes of cvxpy's tests that a solver of LPs cannot be put to, and what it lacks."""
+MEANT = {"StandardTestLPs", "StandardTestInfeasibleProblems"}
+INFEASIBLE_LPS = ("test_lp_ineq_constraints", "test_lp_eq_constraints")
+
+
+def methods(name):
+    return [test for test in dir(getattr(helpers, name, object)) if test.startswith("test_")]
+
+
+@pytest.fixture
+def sdpa(monkeypatch):
+    """test_lp_7 asks SDPA for its precision before it solves with any solver."""
+    stub = ModuleType("sdpap")
+    stub.sdpacall = SimpleNamespace(sdpacall=SimpleNamespace(get_backend_info=lambda: {"gmp": True}))
+    monkeypatch.setitem(sys.modules, "sdpap", stub)
+
+
+@pytest.mark.parametrize("test", methods("StandardTestLPs") + methods("StandardTestMixedIntegerPrograms"))
+def test_cvxpys_own_programs(test, sdpa):
+    owner = helpers.StandardTestLPs if test in methods("StandardTestLPs") else None
+    owner = owner or helpers.StandardTestMixedIntegerPrograms
+    getattr(owner, test)(solver=copter.COPTER)
+
+
+@pytest.mark.parametrize("test", INFEASIBLE_LPS)
+def test_cvxpys_own_infeasible_programs_have_their_certificates(test):
+    getattr(helpers.StandardTestInfeasibleProblems, test)(solver=copter.COPTER)
+
+
+def test_no_class_of_cvxpys_tests_is_left_out_silently():
+    classes = {name for name, _ in inspect.getmembers(helpers, inspect.isclass) if "StandardTest" in name}
+    assert classes - {"StandardTestMixedIntegerPrograms"} == MEANT | set(OTHER_CONES)
+
+
+@pytest.mark.parametrize(
+    "test", [test for test in methods("StandardTestInfeasibleProblems") if test not in INFEASIBLE_LPS]
+)
+def test_other_cones_are_refused_by_cvxpy(test):
+    with pytest.raises(cp.error.SolverError, match="COPTER cannot solve"):
+        getattr(helpers.StandardTestInfeasibleProblems, test)(solver=copter.COPTER)
+
+
+def random_problem(seed, maximize=False):
+    """A bounded, feasible LP of all kinds of rows, with its constraints."""
+    rng = np.random.default_rng(seed)
+    x, y = cp.Variable((3, 2)), cp.Variable(4, nonneg=True)
+    inside_x, inside_y = rng.normal(size=(3, 2)), rng.random(4)
+    A, B = rng.normal(size=(5, 6)), rng.normal(size=(5, 4))
+    flat = cp.vec(x, order="F")
+    at = A @ inside_x.ravel(order="F") + B @ inside_y
+    constraints = [
+        A[:3] @ flat + B[:3] @ y <= at[:3] + rng.random(3),
+        A[3:] @ flat + B[3:] @ y == at[3:],
+        x >= inside_x - 1,
+        x <= inside_x + rng.random((3, 2)),
+        cp.sum(y) <= 10,
+    ]
+    cost = cp.sum(cp.multiply(rng.normal(size=(3, 2)), x)) + rng.normal(size=4) @ y + 7
+    return cp.Problem((cp.Maximize if maximize else cp.Minimize)(cost), constraints)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_values_and_duals_of_random_programs_are_those_of_clarabel(seed):
+    problem = random_problem(seed, maximize=seed % 2 == 1)
+    problem.solve(solver=cp.CLARABEL)
+    wanted = problem.value, [each.dual_value for each in problem.constraints]
+    problem.solve(solver=copter.COPTER)
+    assert problem.status == cp.OPTIMAL
+    assert problem.value == pytest.approx(wanted[0], rel=1e-5, abs=1e-5)
+    for one, dual in zip(problem.constraints, wanted[1], strict=True):
+        assert one.dual_value == pytest.approx(dual, rel=1e-4, abs=1e-4)
+        assert np.max(one.violation()) <= 1e-6
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whole_numbers_are_those_of_highs(seed):
+    rng = np.random.default_rng(seed)
+    x, on, y = cp.Variable(5, integer=True), cp.Variable(4, boolean=True), cp.Variable(3, nonneg=True)
+    weights = rng.integers(1, 20, 12)
+    load = weights[:5] @ x + weights[5:9] @ on + weights[9:] @ y
+    constraints = [load <= weights.sum() / 2, x >= -1, x <= 3, y <= 2 * cp.sum(on)]
+    gain = rng.random(5) @ x + rng.random(4) @ on + rng.random(3) @ y
+    problem = cp.Problem(cp.Maximize(gain), constraints)
+    wanted = problem.solve(solver=cp.HIGHS)
+    assert problem.solve(solver=copter.COPTER) == pytest.approx(wanted, rel=1e-6)
+    assert np.allclose(x.value, np.rint(x.value)) and np.allclose(on.value, np.rint(on.value))
+
+
+def test_the_bounds_of_a_variable_can_contradict_each_other():
+    x = cp.Variable(bounds=[0, cp.Parameter(value=-1)])
+    problem = cp.Problem(cp.Minimize(x))
+    problem.solve(solver=copter.COPTER)
+    assert problem.status == cp.INFEASIBLE
+
+
+@pytest.mark.parametrize("integer", [False, True])
+def test_a_row_that_no_number_meets_is_infeasible(integer):
+    x = cp.Variable(integer=integer)
+    problem = cp.Problem(cp.Minimize(x), [x >= 1, x <= -np.inf])
+    assert problem.solve(solver=copter.COPTER) == np.inf
+    assert problem.status == cp.INFEASIBLE
+
+
+def test_a_solved_problem_can_be_pickled():
+    problem = random_problem(4)
+    value = problem.solve(solver=copter.COPTER)
+    twin = pickle.loads(pickle.dumps(problem))
+    assert twin.solve(solver=copter.COPTER) == pytest.approx(value)
+    assert not twin.solver_stats.extra_stats["warm_started"]
+
+
+def test_the_same_problem_again_takes_no_iterations():
+    problem = random_problem(3)
+    problem.solve(solver=copter.COPTER)
+    assert not problem.solver_stats.extra_stats["warm_started"]
+    problem.solve(solver=copter.COPTER, warm_start=True)
+    assert problem.solver_stats.extra_stats["warm_started"]
+    assert problem.solver_stats.num_iters == 0
+    problem.solve(solver=copter.COPTER, warm_start=False)
+    assert not problem.solver_stats.extra_stats["warm_started"]
+    assert problem.solver_stats.extra_stats["warm_reason"] == "warm start switched off"
+
+
+def test_an_allocation_goes_on_from_its_last_point_when_parameters_change():
+    rng = np.random.default_rng(0)
+    x, room = cp.Variable((300, 10)), cp.Parameter(20, value=np.full(20, 6.0))
+    use, gain = rng.random((20, 300)), rng.random((300, 10))
+    use[use < 0.8] = 0
+    load = use @ cp.sum(x, axis=1)
+    constraints = [x >= 0, cp.sum(x, axis=1) <= 1, load <= room]
+    problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(gain, x))), constraints)
+    for tight, warm in ((1.0, False), (0.97, True), (1.01, True)):
+        room.value = room.value * tight
+        problem.solve(solver=copter.COPTER)
+        assert problem.solver_stats.extra_stats["warm_started"] == warm
+        fresh = cp.Problem(problem.objective, problem.constraints)
+        assert problem.value == pytest.approx(fresh.solve(solver=cp.HIGHS), rel=1e-5)
+
+
+def test_a_status_between_two_solves_is_right():
+    limit, x = cp.Parameter(value=1.0), cp.Variable(2)
+    problem = cp.Problem(cp.Minimize(cp.sum(x)), [x >= 0, x <= limit, x[0] + x[1] >= 1])
+    found = []
+    for value in (1.0, 0.2, 2.0):
+        limit.value = value
+        problem.solve(solver=copter.COPTER)
+        found.append(problem.status)
+    assert found == [cp.OPTIMAL, cp.INFEASIBLE, cp.OPTIMAL]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("tolerence", 1e-6), ("tolerance", 2.0), ("deadline", -1), ("threads", "two")]
+)
+def test_an_option_that_makes_no_sense_is_named(option, value):
+    problem = random_problem(0)
+    with pytest.raises(SettingError, match=f"'COPTER': {option} = {value!r}"):
+        problem.solve(solver=copter.COPTER, **{option: value})
+
+
+def test_polish_is_for_continuous_problems():
+    x = cp.Variable(integer=True)
+    with pytest.raises(SettingError, match="polish"):
+        cp.Problem(cp.Minimize(x), [x >= 0.5]).solve(solver=copter.COPTER, polish=True)
+
+
+def test_options_reach_the_solver():
+    problem = random_problem(0)
+    options = {"tolerance": 1e-4, "deadline": 60, "threads": 1, "presolve": False, "polish": True}
+    problem.solve(solver=copter.COPTER, verbose=True, **options)
+    assert problem.status == cp.OPTIMAL
+
+
+def test_options_reach_branch_and_bound():
+    x = cp.Variable(2, integer=True)
+    problem = cp.Problem(cp.Minimize(cp.sum(x)), [3 * x[0] + 5 * x[1] >= 7.5, x >= 0])
+    problem.solve(solver=copter.COPTER, deadline=60, tolerance=1e-3, threads=1, presolve=False)
+    assert problem.value == 2
+
+
+@pytest.mark.parametrize("integer", [False, True])
+def test_no_answer_in_time_is_an_error_of_the_solver(integer):
+    x = cp.Variable(30, integer=integer)
+    A = np.random.default_rng(0).random((20, 30))
+    problem = cp.Problem(cp.Minimize(cp.sum(x)), [A @ x >= 7.5, x >= 0])
+    with pytest.raises(cp.error.SolverError, match="COPTER"):
+        problem.solve(solver=copter.COPTER, deadline=0, presolve=False)
