@@ -108,8 +108,7 @@ def gather(
     The columns of a request have the unit total / sqrt(weight), where its weight is how much it uses of its
     rows compared with others: the total itself, where all requests have the same unit.  A step of length
     sigma then moves a large and a small request by the same share for the same difference of prices, and no
-    small one jumps while a large one still crawls.  (So of all optima the one with the least sum of
-    weight |x - x^0|^2 / total^2.)
+    small one jumps while a large one still crawls.
 
     Parameters
     ----------
@@ -133,20 +132,10 @@ def gather(
     lower_row, upper_row = _row_bounds(store, taken, held)
     dust = 0.0
     if single.any():
-        upper = taken.upper / column_scale
-        # what leaves no choice is as good as part of the bounds
-        fixed = taken.value * np.repeat((taken.total * taken.decided)[taken.block], np.diff(taken.pointer))
-        fixed = np.bincount(taken.row, fixed, row_scale.size)
-        sides = lower_row - fixed, upper_row - fixed
-        tied = ~single & ~taken.decided[taken.block]
-        level = levels(taken.block, single, tied, taken.pointer, taken.row, row_scale, *sides, upper)
-        row_scale, column_scale = row_scale / level.rows, column_scale * level.columns
-        dust = 0.0 if level.known or not single.all() else _DUST
+        row_scale, column_scale, dust = _levelled(taken, row_scale, column_scale, lower_row, upper_row)
     _scale_entries(taken.pointer, taken.row, taken.value, row_scale, column_scale)
     cost *= column_scale
-    used = ~single | (np.diff(taken.pointer) > 0)  # the others are decided by their costs alone
-    shared = (cost / units.share[taken.block])[used]
-    cost_scale = root_mean_square(shared) or root_mean_square(cost) or 1.0
+    cost_scale = _cost_unit(taken, cost, units.share)
     return WorkingSet(
         taken.slot,
         taken.relation,
@@ -166,6 +155,32 @@ def gather(
         cost_scale,
         dust,
     )
+
+
+def _cost_unit(taken: _Taken, cost: NDArray[np.float64], share: NDArray[np.float64]) -> float:
+    """What a typical cost is, of those that rows or a sum row have a part in."""
+    single = (taken.relation == NO_TOTAL)[taken.block]
+    used = ~single | (np.diff(taken.pointer) > 0)  # the others are decided by their costs alone
+    return root_mean_square((cost / share[taken.block])[used]) or root_mean_square(cost) or 1.0
+
+
+def _levelled(
+    taken: _Taken,
+    row_scale: NDArray[np.float64],
+    column_scale: NDArray[np.float64],
+    lower_row: NDArray[np.float64],
+    upper_row: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Scales with what is typical of what is connected as the unit, and what is dust if nothing is."""
+    single, upper = (taken.relation == NO_TOTAL)[taken.block], taken.upper / column_scale
+    tied = ~single & ~taken.decided[taken.block]
+    # what leaves no choice is as good as part of the bounds
+    fixed = taken.value * np.repeat((taken.total * taken.decided)[taken.block], np.diff(taken.pointer))
+    fixed = np.bincount(taken.row, fixed, row_scale.size)
+    sides = lower_row - fixed, upper_row - fixed
+    level = levels(taken.block, single, tied, taken.pointer, taken.row, row_scale, *sides, upper)
+    dust = 0.0 if level.known or not single.all() else _DUST
+    return row_scale / level.rows, column_scale * level.columns, dust
 
 
 class _Taken(NamedTuple):

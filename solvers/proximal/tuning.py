@@ -74,21 +74,21 @@ class StepsTuning:
     growth : of sigma after a step that converged easily, and its inverse after one that did not
         (0%, +23%)
     least_sigma, most_sigma : bounds on sigma in the same multiples (chosen)
-    inner_limit : iterations of the inner solver for one step; half of them is easily (-12%, +15%)
-    closeness : of the inner solver: share of the tolerance to which it meets rows (+2%, -3%)
+    inner_limit : iterations of the inner solver for one step; half of them is easily (-7%, +13%)
+    closeness : of the inner solver: share of the tolerance to which it meets rows (0%, -1%)
     stalled, stalls, closer : where so many (``stalls``) converged steps in a row leave more than this share
         (``stalled``) of the gap, the inner tolerance holds it up, and is made sharper by ``closer``
-        (chosen), (chosen), (chosen)
+        (chosen), (+3%, 0%), (chosen)
     inexact, inexact_steps : a step that leaves rows off by at most this share of what it moved is good enough
-        to go on from, so many times (0%, +9%), (chosen)
+        to go on from, so many times (0%, +12%), (chosen)
     sharper, sharper_steps : reduced costs of columns without bounds make a bound that is none; a few more
         steps mostly bring them to this share of the tolerance (chosen), (chosen)
     merely_long, nearly_there, long_steps : a step that left at most this share (``merely_long``) of its
         residual is merely long, no sign that rows cannot be met; with so little left (``nearly_there``) it
-        goes on, once, at the same length; there may be so many in a row (0%, -1%),
+        goes on, once, at the same length; there may be so many in a row (-2%, 0%),
         (chosen), (chosen)
     failures : other steps that did not converge, after which rows are tested for whether they can be met
-        (-2%, +12%)
+        (-1%, +7%)
     ray_gap : a converged step that leaves a larger gap may go along a ray without end (chosen)
     """
 
@@ -121,18 +121,18 @@ class PartialTuning:
     ----------
     columns_from, requests_from : with more candidate columns, or more requests, steps are partial at first.
         On 20,000 demands a round of changes takes a half to a sixth of what it takes with whole steps
-        (commit 3abc297) (chosen), (0%, -20%)
-    patience : times as many requests move as would make up for what a row lacks (0%, -9%)
-    more_patience : factor on that in each further step (+7%, -8%)
+        (commit 3abc297) (chosen), (0%, -13%)
+    patience : times as many requests move as would make up for what a row lacks (+1%, -5%)
+    more_patience : factor on that in each further step (+6%, -4%)
     least_need : share of the requests of a row with a price that may move even if the row lacks nothing,
-        times patience (-2%, -8%)
+        times patience (0%, -5%)
     near : a row is near its bound, and looked at, if less than this share of it is left (chosen)
-    ignored : losses of requests that together make up this share of the tolerance (0%, -1%)
-    most : share of the requests; where more would have to move, all do (-20%, +1%)
+    ignored : losses of requests that together make up this share of the tolerance (-1%, 0%)
+    most : share of the requests; where more would have to move, all do (-13%, +1%)
     short : share of the worth of the dearest row above which a row was short for what moved
         (chosen)
     row_passes : how often rows come in that a step would violate (chosen)
-    first_sigma : first step length, as ``cold_sigma`` (-2%, -1%)
+    first_sigma : first step length, as ``cold_sigma`` (chosen)
     """
 
     columns_from: int = 200_000
