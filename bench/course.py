@@ -16,15 +16,13 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from copter.bench.settings import Measured, Record, SolverSettings
 from copter.program.program import ContinualProgram
 from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
-    from copter.bench.rounds import Measured, SolverSettings
     from copter.solution import Solution
     from copter.solvers.base import Solver
-
-Record = dict[str, Any]
 
 COMPLETE = "complete"
 """Status of a method that ran to its end, which proves nothing about the quality of its answer."""

@@ -16,14 +16,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, BinaryIO, Self
 
-from copter.bench.course import Course, Play, Record, solve_round
+from copter.bench.course import Course, Play, solve_round
+from copter.bench.settings import Record
 from copter.durable.codec import CodecError, decode
 from copter.durable.deltas import Delta, WrittenProgram, apply_delta, known_delta
 from copter.errors import FileError
 from copter.program.program import ContinualProgram
 
 if TYPE_CHECKING:
-    from copter.bench.rounds import SolverSettings
+    from copter.bench.settings import SolverSettings
     from copter.solution import Solution
     from copter.solvers.base import Solver
 

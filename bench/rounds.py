@@ -20,74 +20,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from multiprocessing import get_context
-from typing import Any
 
-from copter.bench.course import Course, Record
+from copter.bench.course import Course
 from copter.bench.machine import peak_memory_mb
-from copter.solvers.base import Solver
+from copter.bench.settings import Measured, Record, SolverSettings
 from copter.solvers.features import Feature
-from copter.solvers.registry import SOLVERS, make_solver, solver_entry
-from copter.solvers.settings import setting_defaults
+from copter.solvers.registry import SOLVERS
 
-MIP_GAP = 1e-3
-"""Gap of branch and bound on the command line; the comparison in the project's goals is with this gap, and a
-deadline of 10 s a round."""
 _WARM_UP_SECONDS = 60.0
 _WARM_UP_SECONDS_OTHERS = 10.0
-
-
-@dataclass(frozen=True)
-class SolverSettings:
-    """How a solver is run.
-
-    Attributes
-    ----------
-    name : str
-        A name that :func:`copter.solvers.make_solver` takes, or one of the course's own methods.
-    tolerance : float
-        Relative tolerance on residuals and gap.
-    time_limit : float, optional
-        Seconds a solve may take.
-    threads : int, optional
-    mip_gap : float
-        Relative gap at which branch and bound stops; only solvers with such a setting are given it.
-    """
-
-    name: str
-    tolerance: float = 1e-6
-    time_limit: float | None = None
-    threads: int | None = None
-    mip_gap: float = MIP_GAP
-
-    def make(self) -> Solver:
-        """Return a new solver with these settings."""
-        wanted = {"tolerance": self.tolerance, "deadline": self.time_limit, "threads": self.threads}
-        given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
-        if "mip_gap" in setting_defaults(solver_entry(self.name).load()):
-            given["mip_gap"] = self.mip_gap
-        return make_solver(self.name, **given)
-
-
-@dataclass
-class Measured:
-    """Records of one solver.
-
-    Attributes
-    ----------
-    solver : str
-    records : list of dict
-    peak_memory_mb : float
-        The most memory its process held; 0 if it had no process of its own.
-    stopping : dict
-        What the solver itself stops at, by its own names (:meth:`copter.solvers.base.Solver.stopping`).
-    """
-
-    solver: str
-    records: list[Record] = field(default_factory=list)
-    peak_memory_mb: float = 0.0
-    stopping: dict[str, float] = field(default_factory=dict)
 
 
 def measure(

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from copter.bench.course import COMPLETE, Course, Record
-from copter.bench.rounds import Measured
+from copter.bench.course import COMPLETE, Course
+from copter.bench.settings import Measured, Record
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS, make_solver
 

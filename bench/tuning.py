@@ -1,12 +1,12 @@
-"""What each number of the solver's tuning is worth: inner iterations and time with a quarter and four times of it.
+"""What each number of the solver's tuning is worth: inner iterations with a quarter and four times of it.
 
-    python -m copter.bench.tuning                       all numbers
-    python -m copter.bench.tuning steps. newton.        those whose names begin so
+    python -m copter.bench.tuning                   all numbers
+    python -m copter.bench.tuning steps. newton.    those whose names begin so
 
-The programs are small and random, one a kind: requests of many columns, which are screened; more requests than
-move in a step; rows with little room and equal costs; rows that cannot be met.  Each is solved cold and after
-two rounds of edits.  Iterations, of which it shows the geometric mean of the ratios, are the same on any
-machine, seconds of the processor are not.
+The programs are small and random, one a kind: requests of many columns, which are screened, and so many that
+a sample is drawn; more requests than move in a step; rows with little room and equal costs; boxes; rows
+that cannot be met.  Each is solved cold and after two rounds of edits.  Iterations, of which it shows the
+geometric mean of the ratios, are the same on any machine, seconds of the processor are not.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse import random_array
 
 from copter.program.program import ContinualProgram
+from copter.program.queries import Relation
 from copter.solution import Status
 from copter.solvers.proximal.solver import Inner, ProximalPoint
 from copter.solvers.proximal.tuning import ProximalTuning
@@ -34,7 +35,13 @@ _LIMIT = 3_000
 
 
 def requests(
-    rng: np.random.Generator, rows: int, count: int, width: int, relation: str, room: float, whole: bool
+    rng: np.random.Generator,
+    rows: int,
+    count: int,
+    width: int,
+    relation: Relation | None,
+    room: float,
+    whole: bool,
 ) -> ContinualProgram:
     """Requests of so many columns that ask for up to three rows each, more than the rows hold."""
     program = ContinualProgram()
@@ -46,16 +53,21 @@ def requests(
     for row in range(rows):
         program.add_resource(row, upper=capacity * rng.uniform(0.5, 1.5))
     gains = rng.integers(1, 4, count * width) if whole else rng.uniform(0.5, 1.5, count * width)
-    costs = (-1.0 if relation == "<=" else 1.0) * gains.astype(float)
+    costs = (1.0 if relation == "==" else -1.0) * gains.astype(float)
     sizes = np.full(count, width)
-    program.add_requests(range(count), costs, sizes, usage, totals=totals, relation=relation)
+    if relation is not None:
+        program.add_requests(range(count), costs, sizes, usage, totals=totals, relation=relation)
+    else:
+        program.add_requests(range(count), costs, sizes, usage, upper=np.repeat(totals, width))
     return program
 
 
 CASES: dict[str, Callable[[np.random.Generator], ContinualProgram]] = {
+    "large": lambda rng: requests(rng, 8, 400, 500, "<=", 0.4, False),
     "wide": lambda rng: requests(rng, 8, 60, 500, "<=", 0.4, False),
     "many": lambda rng: requests(rng, 40, 12_000, 3, "<=", 0.4, False),
     "equal": lambda rng: requests(rng, 30, 300, 4, "==", 0.9, True),
+    "boxes": lambda rng: requests(rng, 30, 300, 4, None, 0.3, False),
     "short": lambda rng: requests(rng, 20, 200, 6, "==", 0.2, False),
 }
 
@@ -64,7 +76,8 @@ def edit(program: ContinualProgram, rng: np.random.Generator) -> None:
     """Change a twentieth of the totals, scale a tenth of the costs, close half of a row."""
     ids = np.array(program.request_ids)
     moved = rng.choice(ids, ids.size // 20, replace=False).tolist()
-    program.update_requests(moved, totals=rng.uniform(0.1, 2.0, len(moved)))
+    if program.total(moved[0]) is not None:
+        program.update_requests(moved, totals=rng.uniform(0.1, 2.0, len(moved)))
     scaled = rng.choice(ids, ids.size // 10, replace=False).tolist()
     program.update_requests(scaled, scales=rng.uniform(0.8, 1.2, len(scaled)))
     row = int(rng.integers(len(program.resource_slots)))
@@ -105,18 +118,17 @@ def changed(record: Any, name: str, value: float) -> Any:
     """The tuning with another value of a number."""
     first, _, rest = name.partition(".")
     new = changed(getattr(record, first), rest, value) if rest else value
-    return replace(record, **{first: new}) if is_dataclass(record) else record._replace(**{first: new})
+    return record._replace(**{first: new}) if hasattr(record, "_replace") else replace(record, **{first: new})
 
 
-def worth(name: str, value: float) -> str:
-    """How many more iterations, and seconds, a quarter and four times of a number take."""
+def worth(name: str, value: float, base: dict[Inner, NDArray[np.float64]]) -> str:
+    """How many more iterations than ``base``, and seconds, a quarter and four times of a number take."""
     inner: Inner = "cd" if name.startswith("descent.") else "newton"
-    base, _, _ = run(ProximalTuning(), inner)
     parts = []
     for factor in _FACTORS:
         other = max(1, round(factor * value)) if isinstance(value, int) else factor * value
         iterations, seconds, unsolved = run(changed(ProximalTuning(), name, other), inner)
-        more = np.exp(np.mean(np.log((1 + iterations) / (1 + base)))) - 1.0
+        more = np.exp(np.mean(np.log((1 + iterations) / (1 + base[inner])))) - 1.0
         failed = f", {unsolved} unsolved" if unsolved else ""
         parts.append(f"{other:g}: {100 * more:+.0f}% iterations, {seconds:.2f} s{failed}")
     return f"{name} = {value:g}; {'; '.join(parts)}"
@@ -124,13 +136,14 @@ def worth(name: str, value: float) -> str:
 
 def main(wanted: list[str]) -> None:
     """Print a line for each number whose name begins as one of those that are wanted."""
+    base = {}
     for inner in _TOLERANCE:
         run(ProximalTuning(), inner)  # compiles
-        iterations, seconds, unsolved = run(ProximalTuning(), inner)
-        print(f"{inner}: {iterations.sum()} iterations, {seconds:.2f} s, {unsolved} unsolved", flush=True)
+        base[inner], seconds, unsolved = run(ProximalTuning(), inner)
+        print(f"{inner}: {base[inner].sum()} iterations, {seconds:.2f} s, {unsolved} unsolved", flush=True)
     for name, value in numbers(ProximalTuning()):
         if not wanted or name.startswith(tuple(wanted)):
-            print(worth(name, value), flush=True)
+            print(worth(name, value, base), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 from copter.durable.journal import Journal as Journal
+from copter.errors import ArgumentTypeError as ArgumentTypeError
 from copter.errors import ConcurrentUseError as ConcurrentUseError
 from copter.errors import CopterError as CopterError
 from copter.errors import EditError as EditError
 from copter.errors import FileError as FileError
+from copter.errors import InputError as InputError
 from copter.errors import NoAllocationError as NoAllocationError
 from copter.errors import NotOptimalError as NotOptimalError
 from copter.errors import SettingError as SettingError
 from copter.errors import SolverError as SolverError
+from copter.errors import TermError as TermError
 from copter.errors import UnknownSolverError as UnknownSolverError
 from copter.errors import UnsupportedError as UnsupportedError
 from copter.extras import MissingExtraError as MissingExtraError

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from hashlib import blake2b
+from inspect import unwrap
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -91,7 +92,7 @@ def _follow(file: str, names: dict[str, Any], sources: set[str], take: Callable[
         if name.startswith("__"):
             continue
         if is_jitted(value) or isinstance(value, _Intrinsic):
-            function = value.py_func if is_jitted(value) else value.__wrapped__
+            function: Any = unwrap(value)
             home = function.__code__.co_filename
             if home not in sources:
                 sources.add(home)

@@ -141,6 +141,18 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
     def __init__(self, slots: Mapping[Hashable, int], sizes: NDArray[np.int64], nonzeros: SparseX) -> None:
         self._slots, self._sizes, self._x = slots, sizes, nonzeros
 
+    @classmethod
+    def of(cls, program: ContinualProgram, x: SparseX) -> Allocation:
+        """Allocation of the requests that a program has now.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        x : SparseX
+        """
+        table = program.store.requests
+        return cls(program.slot_of, table.n_columns[: table.size].copy(), x)
+
     def __len__(self) -> int:
         return len(self._slots)
 
@@ -194,11 +206,8 @@ class Solution:
         (:mod:`copter.proof.certificate` has the norms).
     iterations : int
     timings : Timings
-    warm_started : bool
-    warm_reason : str
-        What the warm start used, or why there was none.
-    cold_start : ColdStart, optional
-        Why there was no warm start; None if there was.
+    start : Start
+        How the solve began; ``warm_started``, ``warm_reason`` and ``cold_start`` are its parts.
     churn : float
         Share of the nonzeros, now or last round, whose value changed by more than 1e-3.
     ray : Ray, optional
@@ -229,8 +238,7 @@ class Solution:
     absolute: Residuals
     iterations: int
     timings: Timings
-    warm_started: bool
-    warm_reason: str
+    start: Start
     churn: float
     nonzeros: SparseX
     y: NDArray[np.float64]
@@ -239,13 +247,27 @@ class Solution:
     details: Mapping[str, float] = field(default_factory=dict)
     pricing: Pricing | None = None
     found: bool = True
-    cold_start: ColdStart | None = None
 
     def __repr__(self) -> str:
         seconds = self.timings.edit + self.timings.solve
         began = "warm" if self.warm_started else f"cold ({self.warm_reason})"
         figures = f"objective {self.objective:.10g}, gap {self.gap:.1e}" if self.found else "no allocation"
         return f"<Solution {self.status}: {figures}, {seconds:.3g} s, {began}>"
+
+    @property
+    def warm_started(self) -> bool:
+        """Whether the solve began from the last round, or from starts that were given."""
+        return self.start.warm
+
+    @property
+    def warm_reason(self) -> str:
+        """What the warm start used, or why there was none."""
+        return self.start.reason
+
+    @property
+    def cold_start(self) -> ColdStart | None:
+        """Why there was no warm start, of a closed set; None if there was."""
+        return self.start.cold
 
     @property
     def gap(self) -> float:
@@ -332,28 +354,28 @@ def make_solution(
 
     Parameters
     ----------
-    x : SparseX, optional
-        None if no allocation is known.
+    program : ContinualProgram
+    x : SparseX, or None if no allocation is known
     y : (row slots,) ndarray
+    status, reason, iterations, timings, ray, details, pricing
+        As in :class:`Solution`.
     warm : Start
         How the solve began.
     last : SparseX, optional
         Last round's allocation, for the churn; without it the churn is 1 (all is new).
     certificate : Certificate, optional
         If it was computed for exactly this x and y already; without an x only what it says of y counts.
+    threads : int, optional
+        For the certificate.
     """
-    nonzeros = NOTHING if x is None else x
-    proof = certificate or certify(program.store, nonzeros, y, threads=threads)
-    if x is None:
-        proof = without_allocation(proof)
+    proof = certificate or certify(program.store, NOTHING if x is None else x, y, threads=threads)
+    proof = without_allocation(proof) if x is None else proof
     y = right_signs(program.store, y)
-    table = program.store.requests
-    prices = dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True))
     return Solution(
         status=status,
         reason=reason,
-        x=None if x is None else Allocation(program.slot_of, table.n_columns[: table.size].copy(), x),
-        price=prices,
+        x=None if x is None else Allocation.of(program, x),
+        price=dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True)),
         objective=proof.objective,
         bound=proof.bound,
         size=proof.size,
@@ -361,11 +383,9 @@ def make_solution(
         absolute=proof.absolute,
         iterations=iterations,
         timings=timings,
-        warm_started=warm.warm,
-        warm_reason=warm.reason,
-        cold_start=warm.cold,
+        start=warm,
         churn=math.nan if x is None else churn(last, x),
-        nonzeros=nonzeros,
+        nonzeros=NOTHING if x is None else x,
         y=y,
         clock=program.store.clock,
         ray=ray,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from copter.clock import Clock, Interrupted, check
 from copter.program.program import ContinualProgram
 from copter.proof.certificate import Certificate
-from copter.solution import UNKNOWN, ColdStart, Solution, Start, Status, Timings, make_solution
+from copter.solution import UNKNOWN, ColdStart, Solution, Status, Timings, make_solution
 from copter.solvers.base import Solver, SolverState
 from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, LastY, churn_base
@@ -94,7 +94,7 @@ class Rebuild(ProximalPoint):
             reason=found.reason,
             iterations=found.iterations,
             timings=Timings(edit=edit, solve=found.timings.solve - edit),
-            warm=Start(found.warm_started, found.warm_reason, found.cold_start),
+            warm=found.start,
             last=churn_base(self._round.x if self._round else None, program),
             ray=found.ray,
             details=found.details,

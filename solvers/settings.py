@@ -11,16 +11,19 @@ import math
 from collections.abc import Callable, Mapping
 from functools import cache
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
 from copter.errors import SettingError
-
-if TYPE_CHECKING:
-    from copter.solvers.base import Solver
 
 T = TypeVar("T")
 Check = Callable[[Any], T]
 """Returns the value to keep; raises ValueError with what it must be."""
+
+
+class Named(Protocol):
+    """Who has settings: a solver."""
+
+    name: str
 
 
 class Setting(Generic[T]):
@@ -41,14 +44,14 @@ class Setting(Generic[T]):
     @overload
     def __get__(self, solver: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, solver: Solver, owner: type) -> T: ...
-    def __get__(self, solver: Solver | None, owner: type) -> Self | T:
+    def __get__(self, solver: Named, owner: type) -> T: ...
+    def __get__(self, solver: Named | None, owner: type) -> Self | T:
         if solver is None:
             return self
         value: T = vars(solver)[self._name]
         return value
 
-    def __set__(self, solver: Solver, value: Any) -> None:
+    def __set__(self, solver: Named, value: Any) -> None:
         try:
             vars(solver)[self._name] = self._check(value)
         except ValueError as error:

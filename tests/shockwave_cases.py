@@ -1,5 +1,7 @@
 """Jobs, rounds and windows that the tests of Shockwave share."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import strategies as st
@@ -87,3 +89,16 @@ def windows(draw, most=6, rounds=4, capacity=4, lam=None):
         round_seconds=120.0,
         lam=draw(st.sampled_from([0.0, 0.1, 3.0])) if lam is None else lam,
     )
+
+
+def brute_force(problem):
+    """Best objective over all plans, round by round, as counts of each job."""
+    reached = {(0,) * len(problem.gpus)}
+    sets = [
+        chosen
+        for chosen in product((0, 1), repeat=len(problem.gpus))
+        if np.dot(chosen, problem.gpus) <= problem.capacity
+    ]
+    for _ in range(problem.rounds):
+        reached = {tuple(np.minimum(np.add(c, s), problem.most)) for c in reached for s in sets}
+    return max(problem.objective(np.array(counts)) for counts in reached)

@@ -40,3 +40,17 @@ def test_what_a_docstring_names_exists(path):
         # An attribute that instances have is named by its class's docstring.
         home, _, name = path.rpartition(".")
         assert name in (find(home).__doc__ or "")
+
+
+def test_the_page_of_benchmarks_is_what_the_documents_say(monkeypatch):
+    """`make benchmarks` writes it; nobody edits it."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs/benchmarks"))
+    build = importlib.import_module("build")
+    assert (ROOT / "docs/benchmarks.md").read_text() == build.page()
+
+
+def test_the_pages_of_the_site_are_those_of_the_folder():
+    """mkdocs reports a page that is in no menu; here without building the site."""
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    named = set(re.findall(r"^ +- (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert pages == named | {"index.md"}

@@ -11,6 +11,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from copter import ContinualProgram, make_solver
 from copter.metrics import Metrics
+from copter.solution import Start
 
 
 def samples(metrics):
@@ -51,7 +52,8 @@ def test_what_nobody_knows_is_in_the_last_bucket_and_under_the_label_other(progr
     solution = make_solver("copter").solve(program)
     unknown = replace(solution.relative, gap=np.nan)
     for _ in range(3):
-        metrics.observe(replace(solution, relative=unknown, cold_start=None, details={"hand_overs": 2.0}))
+        odd = replace(solution, relative=unknown, start=Start(False, "odd"), details={"hand_overs": 2.0})
+        metrics.observe(odd)
     seen = samples(metrics)
     assert seen["copter_gap_bucket", "lp", "1.0"] == 0 and seen["copter_gap_bucket", "lp", "+Inf"] == 3
     assert seen["copter_cold_starts_total", "lp", "other"] == 3

@@ -10,9 +10,10 @@ from typing import Any
 
 import typer
 
-from copter.bench.course import Course, Figure, Record
+from copter.bench.course import Course, Figure
 from copter.bench.machine import machine
-from copter.bench.rounds import Measured, measure, measure_isolated
+from copter.bench.rounds import measure, measure_isolated
+from copter.bench.settings import Measured, Record
 from copter.bench.summary import document
 from copter.cli.command import BenchOptions
 from copter.cli.console import errors, save_json, seconds, table

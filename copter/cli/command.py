@@ -20,7 +20,7 @@ from copter.cli.options import Deadline, Isolate, JsonFlag, JsonPath, Seed, Solv
 from copter.cli.solvers import Names
 
 if TYPE_CHECKING:
-    from copter.bench.rounds import SolverSettings
+    from copter.bench.settings import SolverSettings
 
 _OUTPUT = ("out", "as_json", "json_path")
 """Where a command writes, which is no setting of what it computes."""
@@ -73,7 +73,7 @@ class Solving(Options):
         ----------
         name : str
         """
-        from copter.bench.rounds import SolverSettings
+        from copter.bench.settings import SolverSettings
 
         return SolverSettings(name, self.tolerance, self.deadline, self.threads, self.mip_gap)
 

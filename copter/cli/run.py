@@ -18,8 +18,8 @@ from copter.cli.runfolder import RowFile, RunFolder
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from copter.bench.course import Course, Record
-    from copter.bench.rounds import SolverSettings
+    from copter.bench.course import Course
+    from copter.bench.settings import Record, SolverSettings
 
 One = TypeVar("One")
 

@@ -129,7 +129,7 @@ def _integral(
     lp: GeneralLP, solver: str, tolerance: float, deadline: float | None, threads: int | None
 ) -> dict[str, Any]:
     """Figures of branch and bound, and of the relaxation that certifies it."""
-    from copter.bench.rounds import SolverSettings
+    from copter.bench.settings import SolverSettings
     from copter.solvers.general import to_program
 
     general = to_program(lp)

@@ -29,6 +29,7 @@ from copter.durable.files import TEMPORARY, sync_folder
 from copter.durable.records import UNIT, Record, RecordFile, create_records
 from copter.durable.snapshot import MAGIC, pack, pack_solver, restore_solver, solver_state, unpack
 from copter.errors import CopterError, FileError
+from copter.solution import Solution, check_optimal
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -36,9 +37,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from copter.durable.state import Remembers
     from copter.program.program import ContinualProgram
-    from copter.solution import Solution
-    from copter.solvers.base import Solver
     from copter.terms.convex import ConvexTerm
 
 log = logging.getLogger("copter")
@@ -100,7 +100,7 @@ class Journal(WrittenProgram):
     def __init__(
         self,
         path: str | PathLike[str],
-        solver: Solver | None = None,
+        solver: Remembers | None = None,
         *,
         program: ContinualProgram | None = None,
         terms: Iterable[type[ConvexTerm]] = (),
@@ -160,13 +160,15 @@ class Journal(WrittenProgram):
                     log.warning("%s: no snapshot was taken after round %d: %s", self.path, number, wrong)
             return number
 
-    def solve(self, *, deadline: float | None = None) -> Solution:
+    def solve(self, *, deadline: float | None = None, raise_error: bool = False) -> Solution:
         """Solve the program as it is now with the journal's solver, and complete the round.
 
         Parameters
         ----------
         deadline : float, optional
-            Seconds.
+            Seconds after which the best answer so far is returned.
+        raise_error : bool
+            Whether any other status than optimal is an error, once the round is complete.
 
         Returns
         -------
@@ -176,12 +178,16 @@ class Journal(WrittenProgram):
         ------
         CopterError
             The journal has no solver.
+        NotOptimalError
+            With ``raise_error``: the answer is not optimal; the error has it.
         """
         self._usable()
         if self.solver is None:
             raise CopterError(f"{self.path}: a journal without a solver cannot solve")
-        solution = self.solver.solve(self, deadline=deadline)
+        solution: Solution = self.solver.solve(self, deadline=deadline)
         self.commit()
+        if raise_error:
+            check_optimal(solution)
         return solution
 
     def compact(self) -> None:

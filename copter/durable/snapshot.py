@@ -26,15 +26,15 @@ from copter.terms.convex import ConvexTerm
 if TYPE_CHECKING:
     from os import PathLike
 
+    from copter.durable.state import Remembers
     from copter.program.program import ContinualProgram
-    from copter.solvers.base import Solver
 
 MAGIC = b"\x89COPTER\n"
 _POOLS = ("costs", "uppers", "pointers", "entries", "overrides")
 _TABLES = ("rows", "usages", "requests")
 
 
-def save(program: ContinualProgram, path: str | PathLike[str], solver: Solver | None = None) -> None:
+def save(program: ContinualProgram, path: str | PathLike[str], solver: Remembers | None = None) -> None:
     """Write a program to a file, whole or not at all; see :meth:`copter.ContinualProgram.save`."""
     blocks = Blocks()
     pack(program, blocks)
@@ -46,7 +46,7 @@ def save(program: ContinualProgram, path: str | PathLike[str], solver: Solver | 
 def load(
     path: str | PathLike[str],
     program: ContinualProgram,
-    solver: Solver | None = None,
+    solver: Remembers | None = None,
     terms: Iterable[type[ConvexTerm]] = (),
 ) -> None:
     """Read a snapshot into an empty program; see :meth:`copter.ContinualProgram.load`."""
@@ -225,7 +225,7 @@ def _unpack_terms(terms: TermTable, blocks: Blocks, classes: dict[str, type[Conv
 # ---- solvers -----------------------------------------------------------------------------------------
 
 
-def pack_solver(solver: Solver, program: ContinualProgram, blocks: Blocks) -> None:
+def pack_solver(solver: Remembers, program: ContinualProgram, blocks: Blocks) -> None:
     """Add what a solver remembers of a program to a file's blocks."""
     state = solver.save_state(program)
     blocks.facts["solver"] = solver.kind
@@ -244,7 +244,7 @@ def solver_state(blocks: Blocks) -> tuple[str | None, Any]:
     return blocks.fact("solver", str), state
 
 
-def restore_solver(solver: Solver, program: ContinualProgram, kind: Any, state: Any, path: Any) -> None:
+def restore_solver(solver: Remembers, program: ContinualProgram, kind: Any, state: Any, path: Any) -> None:
     """Give a solver a state, of a solver of some kind, that was read from a file."""
     if kind != solver.kind:
         raise FileError(path, f"has the state of a solver of the kind {kind}, not {solver.kind}")

@@ -12,8 +12,8 @@ from copter.program.guard import Guard
 if TYPE_CHECKING:
     from os import PathLike
 
+    from copter.durable.state import Remembers
     from copter.program.program import ContinualProgram
-    from copter.solvers.base import Solver
     from copter.terms.convex import ConvexTerm
 
 
@@ -43,7 +43,7 @@ class Kept(Columns):
         """Class and attributes of a copy."""
         return type(self), vars(self)
 
-    def save(self, path: str | PathLike[str], solver: Solver | None = None) -> None:
+    def save(self, path: str | PathLike[str], solver: Remembers | None = None) -> None:
         """Write the program to a file, which is then whole and on disk; an older one is replaced.
 
         Parameters
@@ -66,7 +66,7 @@ class Kept(Columns):
 
     @staticmethod
     def load(
-        path: str | PathLike[str], solver: Solver | None = None, terms: Iterable[type[ConvexTerm]] = ()
+        path: str | PathLike[str], solver: Remembers | None = None, terms: Iterable[type[ConvexTerm]] = ()
     ) -> ContinualProgram:
         """Program from a file that :meth:`save` wrote: the same slots, clock and next answers.
 

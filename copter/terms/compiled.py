@@ -21,16 +21,24 @@ from copter.errors import TermError
 from copter.kernels import kernel
 from copter.terms.convex import ConvexTerm
 
-#: Functions of a class, and how many arguments each has before the parameters. Kernels number them so.
-FUNCTIONS = {"value": 1, "slope": 1, "curvature": 1, "lowest": 0, "proximal": 2, "touching": 1}
+#: Functions of a class, and the arguments that each has before the parameters. Kernels number them so.
+FUNCTIONS = {
+    "value": ("t",),
+    "slope": ("t",),
+    "curvature": ("t",),
+    "lowest": (),
+    "proximal": ("centre", "step"),
+    "touching": ("slope",),
+}
 
 #: A class may have no more parameters than this: a kernel that calls it has a branch for each number.
 MOST_PARAMETERS = 8
 
 _REQUIRED = ("value", "slope", "curvature")
 
+_known: dict[tuple[type[ConvexTerm], tuple[str, ...]], tuple[int, ...]] = {}
 
-@cache
+
 def addresses(kind: type[ConvexTerm], names: tuple[str, ...]) -> tuple[int, ...]:
     """Where the functions of a class are, in the order of ``FUNCTIONS``; 0 for one that it does not have.
 
@@ -46,32 +54,33 @@ def addresses(kind: type[ConvexTerm], names: tuple[str, ...]) -> tuple[int, ...]
     TermError
         A function is missing, takes other arguments, or numba cannot compile it.
     """
+    if (kind, names) in _known:
+        return _known[kind, names]
     if len(names) > MOST_PARAMETERS:
         raise TermError(kind, "parameters", f"has {len(names)}, and at most {MOST_PARAMETERS} are possible")
-    found = []
+    found: list[int] = []
     for method, before in FUNCTIONS.items():
-        function = getattr(kind, method, None)
+        function: Any = getattr(kind, method, None)
         if function is None and method not in _REQUIRED:
             found.append(0)
             continue
-        _check_arguments(kind, method, function, before, names)
+        _check_arguments(kind, method, function, (*before, *names))
         try:
-            found.append(_address(function, before + len(names)))
+            found.append(_address(function, len(before) + len(names)))
         except NumbaError as error:
             raise TermError(kind, method, f"numba cannot compile it: {_reason(error)}") from error
-    return tuple(found)
+    _known[kind, names] = tuple(found)
+    return _known[kind, names]
 
 
-def _check_arguments(
-    kind: type[ConvexTerm], method: str, function: Any, before: int, names: tuple[str, ...]
-) -> None:
-    wanted = ", ".join([*("t", "step")[:before], *names])
+def _check_arguments(kind: type[ConvexTerm], method: str, function: Any, arguments: tuple[str, ...]) -> None:
+    wanted = ", ".join(arguments)
     if not isinstance(function, FunctionType):
         why = "is missing" if function is None else "is no static method"
         raise TermError(kind, method, f"{why}; define it with @staticmethod and the arguments ({wanted})")
     parameters = inspect.signature(function).parameters.values()
     plain = all(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
-    if not plain or len(parameters) != before + len(names):
+    if not plain or len(parameters) != len(arguments):
         raise TermError(kind, method, f"must have the arguments ({wanted}), each by its name")
 
 

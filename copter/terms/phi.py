@@ -3,8 +3,11 @@
 Terms are numbered as in their batch (:mod:`copter.terms.batch`).  Their functions are called by address, as C
 functions of floats; what a class does not have is searched for by its slope and curvature.
 
-Measured on Shockwave's relaxation (2000 jobs, 256 GPUs, one CPU) against kernels in which the logarithm was
-written out: see the figures in :mod:`copter.terms.compiled`.
+Measured against kernels in which the logarithm was written out (one CPU of a shared machine, CPU time): the
+answer of a request with one column takes 50 ns, not 38; it was 114 with the parameters and addresses in numpy
+arrays, whose owners numba counts at each call, and 64 with C callbacks.  Warm windows of Shockwave's relaxation
+(2000 jobs, 256 GPUs) take 14.8 ms, not 14.2.  A class of a user's own takes 0.2 s to compile, 0.02 s to load in
+later processes, and no kernel is compiled for it.
 """
 
 from __future__ import annotations
@@ -60,8 +63,7 @@ NO_TERMS = Phi(0, 0, 1.0)
 """Of a program without terms."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _has(typing, row, method):  # type: ignore[no-untyped-def]
+def _has_function(typing, row, method):  # type: ignore[no-untyped-def]
     """Whether the class of a term has a function, for the address of the term's row."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -72,8 +74,7 @@ def _has(typing, row, method):  # type: ignore[no-untyped-def]
     return types.boolean(types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _call(typing, row, method, before):  # type: ignore[no-untyped-def]
+def _call_function(typing, row, method, before):  # type: ignore[no-untyped-def]
     """What a function of a term returns for the floats ``before`` and the term's parameters."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -103,6 +104,11 @@ def _call(typing, row, method, before):  # type: ignore[no-untyped-def]
         return builder.load(result)
 
     return types.float64(types.int64, types.int64, before), generate
+
+
+# Kernels call these without the first argument.
+_has: Any = intrinsic(_has_function)
+_call: Any = intrinsic(_call_function)
 
 
 @kernel

@@ -17,7 +17,7 @@ from copter.problems.load_balancing.names import METHODS, MODES, Mode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from copter.bench.course import Record
+    from copter.bench.settings import Record
     from copter.problems.load_balancing.scenario import Scenario
 
 _SHARDS, _ROUNDS, _A_SERVER = 1024, 100, 8

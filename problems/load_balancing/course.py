@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from copter.bench.course import Course, Figure, Play, Record, method_round, solve_round
+from copter.bench.course import Course, Figure, Play, method_round, solve_round
+from copter.bench.settings import Record
 from copter.problems.load_balancing import BalancingRound, LoadBalancer, Pop, greedy, solve_exact
 from copter.problems.load_balancing.names import METHODS
 from copter.problems.load_balancing.scenario import Scenario
 
 if TYPE_CHECKING:
-    from copter.bench.rounds import SolverSettings
+    from copter.bench.settings import SolverSettings
     from copter.solution import Solution
     from copter.solvers.base import Solver
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.bench.rounds import SolverSettings
+from copter.bench.settings import SolverSettings
 from copter.cli.command import RunOptions
 from copter.cli.console import seconds
 from copter.cli.plots import over_time, round_times

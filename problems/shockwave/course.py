@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from copter.bench.course import Course, Figure, Play, Record, method_round
+from copter.bench.course import Course, Figure, Play, method_round
+from copter.bench.settings import Record
 from copter.problems.shockwave.instances import busy_rounds
 from copter.problems.shockwave.interface import RoundState
 from copter.problems.shockwave.milp import ExactPlan, solve_milp
@@ -46,7 +47,7 @@ from copter.problems.shockwave.scheduler import (
 from copter.problems.shockwave.window import ROUNDS, Window, build_window
 
 if TYPE_CHECKING:
-    from copter.bench.rounds import Measured, SolverSettings
+    from copter.bench.settings import Measured, SolverSettings
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from copter.problems.traffic.names import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from copter.bench.course import Record
+    from copter.bench.settings import Record
     from copter.problems.traffic.course import Instance, TrafficCourse
     from copter.problems.traffic.topology import Topology
 

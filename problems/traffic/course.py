@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.bench.course import Course, Figure, Play, Record, method_round, solve_round
+from copter.bench.course import Course, Figure, Play, method_round, solve_round
+from copter.bench.settings import Record
 from copter.problems.traffic.baselines import SPLIT_POISSON, Allocated, lp_top, pop, shortest_path
 from copter.problems.traffic.changes import drift, failures
 from copter.problems.traffic.model import TrafficEngineering
@@ -31,7 +32,7 @@ from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 
 if TYPE_CHECKING:
-    from copter.bench.rounds import Measured, SolverSettings
+    from copter.bench.settings import Measured, SolverSettings
     from copter.solution import Solution
     from copter.solvers.base import Solver
 

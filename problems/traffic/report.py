@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.bench.rounds import SolverSettings, warm_up
+from copter.bench.rounds import warm_up
+from copter.bench.settings import SolverSettings
 from copter.cli.command import RunOptions
 from copter.cli.console import seconds
 from copter.cli.plots import over_time, round_times

@@ -36,7 +36,9 @@ LEAST = 1e-10
 class Run:
     """What a run of HiGHS gave: ``found`` where it has an answer, ``ray`` where it has one instead.
 
-    ``iterations`` has those of ``crossover`` in it.  ``ray``: prices of an infeasible LP, (m,), in copter's sign, or the direction of an unbounded one, (n,).
+    ``iterations`` has those of ``crossover`` in it.
+
+    ``ray``: prices of an infeasible LP, (m,), in copter's sign, or the direction of an unbounded one, (n,).
     """
 
     status: Status

@@ -193,6 +193,12 @@ class _Solve:
         self.polish = polish
         self.threads = threads
         self.options = highs_options
+        # for presolve, whose way back fails if it is told of interior point, and looks for a ray
+        self.plain_options = {
+            name: value
+            for name, value in highs_options.items()
+            if name != "solver" and not name.endswith("_limit")
+        }
         self.watch = Stopwatch()
         self.seconds: dict[str, float] = {}
         self.iterations = self.crossover = 0
@@ -219,7 +225,7 @@ class _Solve:
         if presolve:
             begin = self.watch()
             limit = {"time_limit": self.limit} if self.limit < np.inf else {}
-            rest = Presolved(self.lp, **self.options, **limit)
+            rest = Presolved(self.lp, **self.plain_options, **limit)
             self.took("presolve", begin)
             if rest.claim is not None:
                 return self._without_optimum(rest.claim, "presolve")
@@ -327,14 +333,13 @@ class _Solve:
 
     def _look(self, lp: GeneralLP) -> Run:
         """HiGHS on an LP by a simplex that may show a ray; no part of the way to an answer."""
-        unlimited = {name: value for name, value in self.options.items() if not name.endswith("_limit")}
         return optimize(
             lp,
             by_simplex=True,
             seconds=self.left(),
             tolerance=_SHARPER * self.tolerance,
             threads=self.threads,
-            options=unlimited,
+            options=self.plain_options,
         )
 
     def _judged(self, status: Status, reason: str, found: Vertex | None, by: str) -> Answer:
@@ -345,7 +350,9 @@ class _Solve:
         x = np.clip(found.x, self.lp.lower, self.lp.upper)
         x, y, proof = quietest(self.lp, x, found.y, self.tolerance)
         self.took("check", begin)
-        if status is not Status.OPTIMAL and proof.worst <= self.tolerance:
+        # a limit that was asked for is reported, as scipy has it, even if this was the last iteration
+        limited = status is Status.ITERATION_LIMIT and any(name.endswith("_limit") for name in self.options)
+        if status is not Status.OPTIMAL and not limited and proof.worst <= self.tolerance:
             status, reason = Status.OPTIMAL, f"{reason}, with a point and prices that prove it optimal"
         elif status is Status.OPTIMAL and not proof.worst <= self.tolerance:
             status = Status.NUMERICAL_ERROR

@@ -83,8 +83,7 @@ class LPRay:
 def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proof:
     """What ``x``, (n,), and ``y``, (m,), are worth for a :func:`~copter.models.general_lp.checked` LP."""
     y, paid = _paid(lp, y if lp.c.any() else np.zeros(y.size))  # without costs, nothing has a price
-    z, terms = lp.c + lp.A.T @ y, abs(lp.c) + abs(lp.A).T @ abs(y)
-    z = np.where(abs(z) <= _CANCELLED * terms, 0.0, z)
+    z, terms = reduced_costs(lp, y)
     held = np.where(z > 0, lp.lower, np.where(z < 0, lp.upper, 0.0))
     unpaid = np.isinf(held)
     dual = float(np.max(abs(z[unpaid]) / terms[unpaid], initial=0.0))
@@ -95,6 +94,23 @@ def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proo
     gap = abs(objective - bound)
     relative = gap / magnitude if magnitude > 0 else 0.0
     return Proof(objective + lp.offset, bound + lp.offset, violation(lp, x), dual, relative)
+
+
+def reduced_costs(lp: GeneralLP, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What the columns cost at some prices, and the sums of the absolute terms of that, both (n,).
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    y : (m,) ndarray
+
+    Returns
+    -------
+    (n,) ndarray, (n,) ndarray
+        What is left when the terms cancel is 0.
+    """
+    z, terms = lp.c + lp.A.T @ y, abs(lp.c) + abs(lp.A).T @ abs(y)
+    return np.where(abs(z) <= _CANCELLED * terms, 0.0, z), terms
 
 
 def violation(lp: GeneralLP, x: NDArray[np.float64], floor: float = 0.0) -> float:

@@ -1,4 +1,4 @@
-"""Arguments of scipy's `linprog` and `milp` as arrays, refused where scipy refuses them, and its status codes.
+"""Arguments of scipy's `linprog` and `milp` as arrays, refused where scipy refuses them; its status codes.
 
 Where scipy raises TypeError, :class:`copter.errors.ArgumentTypeError` is both that and an EditError.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint
     from scipy.sparse import csc_array
 
-_STATUS = {
+STATUS = {
     Status.OPTIMAL: (0, "Optimization terminated successfully.", "7: Optimal"),
     Status.ITERATION_LIMIT: (1, "Iteration limit reached.", "14: Iteration limit reached"),
     Status.DEADLINE: (1, "Time limit reached.", "13: Time limit reached"),
@@ -48,7 +48,7 @@ def scipy_status(status: Status, reason: str) -> tuple[int, str]:
     (int, str)
         The number in the message is HiGHS' for this status, which readers of scipy's messages look for.
     """
-    code, words, highs = _STATUS[status]
+    code, words, highs = STATUS[status]
     return code, f"{words} (HiGHS Status {highs}; {reason})"
 
 
@@ -98,10 +98,13 @@ def costs(given: ArrayLike) -> NDArray[np.float64]:
     if given is None:
         raise ArgumentTypeError("c", "values", given, why)
     found = _numbers("c", given).squeeze()
-    if found.ndim > 1 or not found.size or not np.isfinite(found).all():
-        field, value = ("shape", np.shape(given)) if found.ndim > 1 or not found.size else ("values", given)
-        raise EditError("c", field, value, why)
-    return np.atleast_1d(found)
+    if found.ndim > 1 or not found.size:
+        raise EditError("c", "shape", np.shape(given), why)
+    found = np.atleast_1d(found)
+    if not np.isfinite(found).all():
+        where = int(np.argmin(np.isfinite(found)))
+        raise EditError(f"c[{where}]", "c", float(found[where]), why)
+    return found
 
 
 def _numbers(name: str, given: Any) -> NDArray[np.float64]:
@@ -208,7 +211,9 @@ def kinds_of_columns(integrality: ArrayLike | None, n: int) -> NDArray[np.int32]
     from scipy.sparse import issparse
 
     if issparse(integrality):
-        raise EditError("integrality", "values", type(integrality).__name__, "`integrality` must be a dense array")
+        raise EditError(
+            "integrality", "values", type(integrality).__name__, "`integrality` must be a dense array"
+        )
     why = f"`integrality` must contain integers 0-3 and be broadcastable to `c.shape`. It has {n} columns"
     try:
         kinds = np.broadcast_to(np.asarray(0 if integrality is None else integrality, np.float64), (n,))

@@ -15,6 +15,7 @@ from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.general.hybrid import AUTO, Answer, solve_lp
 from copter.solvers.general.integer import branch_and_bound
+from copter.solvers.general.proof import reduced_costs
 from copter.solvers.general.scipy_arguments import box, costs, kinds_of_columns, rows, scipy_status, vector
 from copter.solvers.general.scipy_options import LINPROG, highs_options
 
@@ -56,8 +57,8 @@ def linprog(
         As in :func:`scipy.optimize.linprog`; matrices may be sparse.
     bounds : pair or sequence of pairs, optional
         (lower, upper) of all columns or of each; None in a pair is no bound, and neither is a number of 1e20
-        or more; nor is a NaN, as in scipy, but with a warning.  None, or an empty sequence, is scipy's default
-        too: every column at least 0.
+        or more, nor, with a warning, a NaN.  None, or an empty sequence, is scipy's default too: every column
+        at least 0.
     method : str
         "highs" is all parts together; "highs-ds" and "highs-ipm" are HiGHS alone, by dual simplex or by
         interior point with crossover.  What scipy deprecates ("simplex", "revised simplex",
@@ -80,8 +81,8 @@ def linprog(
         ``x, fun, status, success, message, slack, con, nit, crossover_nit`` and the ``residual`` and
         ``marginals`` of ``ineqlin, eqlin, lower, upper`` with scipy's meaning and sign; None where there is
         no x.  ``lower.marginals`` are the reduced costs that are positive, ``upper.marginals`` the negative
-        ones.  With integrality no marginals, but ``mip_node_count, mip_dual_bound, mip_gap``.  Besides:
-        ``finished_by``, ``seconds``, ``proof``, ``ray``, ``vertex`` (whether x is known to be one) and
+        ones; with integrality there are none.  ``mip_node_count, mip_dual_bound, mip_gap``: 0, fun and 0 where
+        there was nothing to search.  Besides: ``finished_by``, ``seconds``, ``proof``, ``ray``, ``vertex`` (whether x is known to be one) and
         ``solution``, of :class:`copter.solvers.general.hybrid.Answer`.
 
     Raises
@@ -100,7 +101,10 @@ def linprog(
     kinds = _kinds(method, x0, integrality, cost.size)
     if callback is not None:
         raise NotImplementedError("linprog: there is no callback; those of copter's solvers are of rounds")
-    upper_rows, equal_rows = rows("A_ub", A_ub, "b_ub", b_ub, cost.size), rows("A_eq", A_eq, "b_eq", b_eq, cost.size)
+    upper_rows, equal_rows = (
+        rows("A_ub", A_ub, "b_ub", b_ub, cost.size),
+        rows("A_eq", A_eq, "b_eq", b_eq, cost.size),
+    )
     lp = _program(cost, upper_rows, equal_rows, box(bounds, cost.size), kinds)
     settings = highs_options(options, LINPROG, OptimizeWarning)
     limits = [limit for limit in (deadline, settings.pop("time_limit", None)) if limit is not None]
@@ -143,7 +147,9 @@ def _kinds(method: str, x0: ArrayLike | None, integrality: ArrayLike | None, n: 
         warnings.warn(told, DeprecationWarning, stacklevel=3)
     if x0 is not None:
         vector("x0", x0)
-        warnings.warn("x0 is not used: every method begins from where it likes", OptimizeWarning, stacklevel=3)
+        warnings.warn(
+            "x0 is not used: every method begins from where it likes", OptimizeWarning, stacklevel=3
+        )
     kinds = kinds_of_columns(integrality, n)
     if kinds.any() and method != "highs":
         told = "Only `method='highs'` supports integer constraints. Ignoring `integrality`."
@@ -180,13 +186,19 @@ def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
 
     x, y = answer.x, answer.y
     code, message = scipy_status(answer.status, f"{answer.finished_by}: {answer.reason}")
+    fun = None if x is None else float(lp.c @ x)
     residual: dict[str, Any] = dict.fromkeys(("ineqlin", "eqlin", "lower", "upper"))
     marginals: dict[str, Any] = dict(residual)
     if x is not None:
         left = lp.row_upper - lp.A @ x
-        residual = {"ineqlin": left[:n_upper], "eqlin": left[n_upper:], "lower": x - lp.lower, "upper": lp.upper - x}
+        residual = {
+            "ineqlin": left[:n_upper],
+            "eqlin": left[n_upper:],
+            "lower": x - lp.lower,
+            "upper": lp.upper - x,
+        }
     if y is not None:
-        reduced = lp.c + lp.A.T @ y
+        reduced, _ = reduced_costs(lp, y)
         marginals = {
             "ineqlin": -y[:n_upper],
             "eqlin": -y[n_upper:],
@@ -199,12 +211,15 @@ def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
         slack=residual["ineqlin"],
         con=residual["eqlin"],
         **groups,
-        fun=None if x is None else float(lp.c @ x),
+        fun=fun,
         status=code,
         success=code == 0,
         message=message,
         nit=answer.iterations,
         crossover_nit=answer.crossover,
+        mip_node_count=None if x is None else 0,
+        mip_dual_bound=fun,
+        mip_gap=None if x is None else 0.0,
         finished_by=answer.finished_by,
         seconds=dict(answer.seconds),
         proof=answer.proof,

@@ -1,4 +1,4 @@
-"""Options of scipy's `linprog` and `milp` as options of HiGHS, with the warnings that scipy has for wrong ones.
+"""Options of scipy's `linprog` and `milp` as options of HiGHS, with scipy's warnings for wrong ones.
 
 An option that HiGHS does not know, or a value that it does not take, is a warning and left out, as in scipy.
 """

@@ -76,6 +76,7 @@ class CompiledNewton:
         self.working, self.stop, self.threads = working, stop, threads
         self.tuning = tuning or NewtonTuning()
         self._damping = self.tuning.line.first_damping
+        self.terms: WorkingTerms | None = None  # its table is read by address
         self._terms, self._pull = _NOTHING, np.empty(0)
         self._rows, self._far = RowTest(working), runaway_price(working)
         self._steps = max(1, self.tuning.columns_a_call // max(1, working.column.size))
@@ -101,6 +102,7 @@ class CompiledNewton:
             Guess of phi'(a'x).
         """
         newton, batch = cls(working, stop, tuning, threads), terms.batch
+        newton.terms = terms
         scale = np.maximum(abs(slopes), 1e-300)
         packed = terms.block, terms.first, terms.image, terms.upper, batch.relation, batch.total
         newton._terms, newton._pull = (batch.phi, *packed, scale), -slopes

@@ -96,8 +96,7 @@ class SemismoothNewton:
 
     def evaluate(self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float) -> Point:
         """psi, its gradient and the projection at prices ``y``."""
-        bounds = self._chunks
-        w, more = self._tilted(y, centre, sigma)
+        bounds, w = self._chunks, self.working
         x = np.empty(w.column.size)
         free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
         parts = run_chunks(
@@ -105,7 +104,7 @@ class SemismoothNewton:
             bounds.size - 1,
             self.threads,
         )
-        value, activity = more + 0.5 * dot(centre, centre) / sigma, np.zeros(y.size)
+        value, activity = 0.5 * dot(centre, centre) / sigma, np.zeros(y.size)
         for part in parts:
             value += part[0]
             activity += part[1]
@@ -117,12 +116,6 @@ class SemismoothNewton:
         value -= 0.5 * self._elastic * dot(y, y)
         gradient -= self._elastic * y
         return Point(y, x, free, tight, value, gradient)
-
-    def _tilted(
-        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float
-    ) -> tuple[WorkingSet, float]:
-        """Costs at whose projection psi is to be evaluated, and what that leaves out of psi."""
-        return self.working, 0.0
 
     def solve(
         self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int

@@ -1,4 +1,8 @@
-"""What the inner solvers and their working sets are tuned by."""
+"""What the inner solvers and their working sets are tuned by.
+
+In brackets: how many more inner iterations a quarter and four times of a number take, by ``python -m
+copter.bench.tuning``; "chosen" where that shows less than half a percent and nothing else was measured.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,25 @@ from typing import NamedTuple
 
 
 class LineSearch(NamedTuple):
-    """The search along a Newton step, and the damping that follows from how it went; kernels take it too."""
+    """The search along a Newton step, and the damping that follows from how it went; kernels take it too.
+
+    Attributes
+    ----------
+    armijo : share of the rise that the slope promises which is enough; as usual (Nocedal and Wright 2006,
+        section 3.1) (chosen)
+    curvature : a step is long enough where the slope along it has fallen to this share
+        (+47%, -1%)
+    steps : evaluations along a step at most (+3%, -1%)
+    growth : of a step that is too short (-1%, +1%)
+    longest : where a step that is still too short ends: prices are on the way to infinity
+        (chosen)
+    retries : directions of more and more damping, before the method gives up (chosen)
+    first_damping, least_damping, most_damping : of the Hessian, relative to sigma; what is least is near the
+        precision of the matrix (first: (+1%, +2%); the others are bounds: chosen)
+    damping_change : by which it shrinks after a search that never was too long, and grows after others
+        (+336%, -3%)
+    damping_jump : by which it grows where no step leads higher (-2%, 0%)
+    """
 
     armijo: float = 1e-4
     curvature: float = 0.8
@@ -23,7 +45,16 @@ class LineSearch(NamedTuple):
 
 
 class NewtonSystems(NamedTuple):
-    """How Newton systems are solved; kernels take it too."""
+    """How Newton systems are solved; kernels take it too.
+
+    Attributes
+    ----------
+    dense_rows : systems of more unknowns are solved by conjugate gradients: there a factorisation takes some
+        30 ms, which is about what gathering the matrix takes (chosen)
+    cg_steps : conjugate gradients at most; the search takes what there is (chosen)
+    cg_closeness : residual at which they end, as a share of the gradient, and less as that vanishes, which
+        keeps the steps superlinear (chosen)
+    """
 
     dense_rows: int = 1_000
     cg_steps: int = 500
@@ -32,7 +63,17 @@ class NewtonSystems(NamedTuple):
 
 @dataclass(frozen=True)
 class ElasticTuning:
-    """The search for the least violation of rows that cannot be met (:mod:`copter.solvers.inner.elastic`)."""
+    """The search for the least violation of rows that cannot be met (:mod:`copter.solvers.inner.elastic`).
+
+    Attributes
+    ----------
+    steps : proximal-point steps at most
+    change : violations that change by a smaller share are the least.  Newton is exact there; descent, whose
+        later steps still take the dust off rows that are met, ends one in two Farkas rays too early with
+        1e-10 (tests of infeasible boxes: 613 iterations and HiGHS in place of 84), so it has 0
+    growth : of the length of each step, which ends at sigma = 1e12 for Newton, 1e9 for descent (chosen)
+    closeness : to which each step is solved (chosen: near the precision of the numbers)
+    """
 
     steps: int
     change: float
@@ -42,7 +83,22 @@ class ElasticTuning:
 
 @dataclass(frozen=True)
 class NewtonTuning:
-    """Semismooth Newton on the prices (:mod:`copter.solvers.inner.newton`)."""
+    """Semismooth Newton on the prices (:mod:`copter.solvers.inner.newton`).
+
+    Attributes
+    ----------
+    compiled_rows, compiled_columns : up to so many all steps of a subproblem are one compiled call.  On Sia
+        with 64 GPUs and 30 jobs (7 rows, 700 columns) a round then takes 2.1 ms of the processor in place of
+        5.6; from some hundred rows on the factorisations of LAPACK make up for Python's part of a step
+    columns_a_call : columns times steps of one compiled call, after which the deadline is asked for: some
+        tenths of a second at most
+    hessian_blocks : a Hessian is summed over about so many blocks at first: of more, over a sample, another
+        in each step (chosen: curvature need not be exact, and doubles where it is too poor)
+    poor_steps : after so many steps in a row that do not halve the gradient the sample doubles
+        (0%, +1%)
+    line, systems, elastic : see there
+    elastic_iterations : of a step towards the least violation (not measured: chosen)
+    """
 
     compiled_rows: int = 100
     compiled_columns: int = 50_000
@@ -57,7 +113,24 @@ class NewtonTuning:
 
 @dataclass(frozen=True)
 class DescentTuning:
-    """Coordinate descent on the augmented Lagrangian (:mod:`copter.solvers.inner.descent`)."""
+    """Coordinate descent on the augmented Lagrangian (:mod:`copter.solvers.inner.descent`).
+
+    Attributes
+    ----------
+    epochs : for a penalty and prices at most (not measured: chosen)
+    term_epochs : the same where there are convex terms (chosen)
+    epochs_a_call : between looks at the deadline (chosen)
+    penalty : the first, in units of 1 / sigma (not measured: chosen)
+    penalty_growth : where a stationary point violates rows not much less than the last
+        (not measured: chosen)
+    first_growth : of the first penalty after a step that did not converge (not measured: chosen)
+    penalty_limit : in units of what one column's curvature is worth
+        (not measured: chosen)
+    enough : a violation that has fallen to this share needs no larger penalty (not measured: chosen)
+    far : a row bound of more than this, in units of a typical request, says nothing of how large x is
+        (chosen)
+    elastic : see there
+    """
 
     epochs: int = 100
     term_epochs: int = 200
@@ -73,7 +146,15 @@ class DescentTuning:
 
 @dataclass(frozen=True)
 class SetTuning:
-    """Units of a working set (:mod:`copter.solvers.inner.working_set`)."""
+    """Units of a working set (:mod:`copter.solvers.inner.gather`).
+
+    Attributes
+    ----------
+    mean_passes : of geometric means of rows and requests by turns (-3%, 0%)
+    ruiz_passes : of Ruiz' scaling, where columns have no sum row (+1%, -1%)
+    least_unit : share of its usual unit that the unit of a request is at least (chosen: a guard)
+    slack_sample : requests that the slack of screening is estimated by (chosen)
+    """
 
     mean_passes: int = 4
     ruiz_passes: int = 8

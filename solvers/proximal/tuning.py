@@ -1,4 +1,8 @@
-"""What the proximal-point solver is tuned by: a frozen record, passed in as ``ProximalPoint(tuning=...)``."""
+"""What the proximal-point solver is tuned by: a frozen record, passed in as ``ProximalPoint(tuning=...)``.
+
+In brackets: how many more inner iterations a quarter and four times of a number take, by ``python -m
+copter.bench.tuning``; "chosen" where that shows less than half a percent and nothing else was measured.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,21 @@ from copter.solvers.inner.tuning import DescentTuning, NewtonTuning, SetTuning
 
 @dataclass(frozen=True)
 class ScreeningTuning:
-    """Which columns a pass collects (:mod:`copter.solvers.proximal.screening`)."""
+    """Which columns a pass collects (:mod:`copter.solvers.proximal.screening`).
+
+    Attributes
+    ----------
+    screen_from : programs of fewer columns are not screened (0%, +3%)
+    wanted : candidate columns of a screened request that a pass should collect, about (+3%, 0%)
+    more_wanted : so many times as many each time that rows cannot be met with the columns that there are
+        (chosen)
+    widest : a working set of more than so many times the wanted columns is thinned out (chosen)
+    far_too_many : times what is wanted, at which a pass is repeated with a slack that is estimated anew
+        (chosen)
+    too_many, too_few : times what is wanted, at which the slack of the next pass shrinks and grows
+        (+1%, 0%), (0%, +3%)
+    narrower, wider : factors on the slack then (chosen)
+    """
 
     screen_from: int = 20_000
     wanted: int = 12
@@ -24,7 +42,18 @@ class ScreeningTuning:
 
 @dataclass(frozen=True)
 class SampleTuning:
-    """The sample whose prices a cold solve begins with (:mod:`copter.solvers.proximal.sample`)."""
+    """The sample whose prices a cold solve begins with (:mod:`copter.solvers.proximal.sample`).
+
+    Attributes
+    ----------
+    columns, columns_a_row : in a sample at least, and for each row, whichever is more (+1%, -1%),
+        (chosen).  On full-mesh Kdl the bound by 40,000 of a million columns is within 0.01%
+        of the optimum after most changes (docs/algorithm.md)
+    least_requests : in a sample, and at least one a row: fewer cannot know the price of every row
+        (chosen)
+    largest_share : of the requests; where a sample would need more, all are as quick (-1%, 0%)
+    goal : gap of the sample: its prices at a sharper one are those of its own few requests (0%, -1%)
+    """
 
     columns: int = 40_000
     columns_a_row: int = 20
@@ -35,7 +64,33 @@ class SampleTuning:
 
 @dataclass(frozen=True)
 class StepsTuning:
-    """Proximal-point steps on a working set (:mod:`copter.solvers.proximal.steps`)."""
+    """Proximal-point steps on a working set (:mod:`copter.solvers.proximal.steps`).
+
+    Attributes
+    ----------
+    cold_sigma, warm_sigma : first step lengths, as multiples of what a column typically gets over what it
+        typically costs: without prices, and with those of the last round or of a sample
+        (+3%, 0%), (-3%, +9%)
+    growth : of sigma after a step that converged easily, and its inverse after one that did not
+        (0%, +23%)
+    least_sigma, most_sigma : bounds on sigma in the same multiples (chosen)
+    inner_limit : iterations of the inner solver for one step; half of them is easily (-12%, +15%)
+    closeness : of the inner solver: share of the tolerance to which it meets rows (+2%, -3%)
+    stalled, stalls, closer : where so many (``stalls``) converged steps in a row leave more than this share
+        (``stalled``) of the gap, the inner tolerance holds it up, and is made sharper by ``closer``
+        (chosen), (chosen), (chosen)
+    inexact, inexact_steps : a step that leaves rows off by at most this share of what it moved is good enough
+        to go on from, so many times (0%, +9%), (chosen)
+    sharper, sharper_steps : reduced costs of columns without bounds make a bound that is none; a few more
+        steps mostly bring them to this share of the tolerance (chosen), (chosen)
+    merely_long, nearly_there, long_steps : a step that left at most this share (``merely_long``) of its
+        residual is merely long, no sign that rows cannot be met; with so little left (``nearly_there``) it
+        goes on, once, at the same length; there may be so many in a row (0%, -1%),
+        (chosen), (chosen)
+    failures : other steps that did not converge, after which rows are tested for whether they can be met
+        (-2%, +12%)
+    ray_gap : a converged step that leaves a larger gap may go along a ray without end (chosen)
+    """
 
     cold_sigma: float = 10.0
     warm_sigma: float = 600.0
@@ -60,7 +115,25 @@ class StepsTuning:
 
 @dataclass(frozen=True)
 class PartialTuning:
-    """Steps in which only some requests move (:mod:`copter.solvers.proximal.partial`)."""
+    """Steps in which only some requests move (:mod:`copter.solvers.proximal.partial`).
+
+    Attributes
+    ----------
+    columns_from, requests_from : with more candidate columns, or more requests, steps are partial at first.
+        On 20,000 demands a round of changes takes a half to a sixth of what it takes with whole steps
+        (commit 3abc297) (chosen), (0%, -20%)
+    patience : times as many requests move as would make up for what a row lacks (0%, -9%)
+    more_patience : factor on that in each further step (+7%, -8%)
+    least_need : share of the requests of a row with a price that may move even if the row lacks nothing,
+        times patience (-2%, -8%)
+    near : a row is near its bound, and looked at, if less than this share of it is left (chosen)
+    ignored : losses of requests that together make up this share of the tolerance (0%, -1%)
+    most : share of the requests; where more would have to move, all do (-20%, +1%)
+    short : share of the worth of the dearest row above which a row was short for what moved
+        (chosen)
+    row_passes : how often rows come in that a step would violate (chosen)
+    first_sigma : first step length, as ``cold_sigma`` (-2%, -1%)
+    """
 
     columns_from: int = 200_000
     requests_from: int = 10_000
@@ -77,7 +150,19 @@ class PartialTuning:
 
 @dataclass(frozen=True)
 class HandOverTuning:
-    """When HiGHS finishes a working set (:mod:`copter.solvers.proximal.finish`)."""
+    """When HiGHS finishes a working set (:mod:`copter.solvers.proximal.finish`).
+
+    None of the programs of ``copter.bench.tuning`` stalls, so none of these numbers was measured there.
+
+    Attributes
+    ----------
+    idle_rounds : passes without progress after which it does (chosen)
+    most : how often in a solve, with more columns each time (chosen)
+    columns : sets of more may take it hours (chosen)
+    tolerance : the least that HiGHS takes: rows are judged in their own scale, which may be much less than 1
+    least_row : bounds of rows that are less, in the set's units, count as this much (chosen)
+    pivots : of the simplex at most, for each row and column of the set (chosen)
+    """
 
     idle_rounds: int = 6
     most: int = 40
@@ -89,7 +174,18 @@ class HandOverTuning:
 
 @dataclass(frozen=True)
 class ProximalTuning:
-    """Every number that :class:`copter.solvers.proximal.solver.ProximalPoint` was tuned by."""
+    """Every number that :class:`copter.solvers.proximal.solver.ProximalPoint` was tuned by.
+
+    Attributes
+    ----------
+    goal_share : share of the tolerance to which steps on a set go (+10%, -8%)
+    gap_share : share of the last pass' gap to which they go: columns that are left out ask for other prices
+        anyway (+1%, -2%)
+    switch_rounds : passes without progress after which ``inner="auto"`` goes on by descent (chosen)
+    idle_rounds : passes without progress after which the solve ends (chosen)
+    most_piece : share of a deadline that is kept for one more piece of work at most (chosen)
+    screening, sample, steps, partial, hand_over, working_set, newton, descent : see there
+    """
 
     goal_share: float = 0.3
     gap_share: float = 1e-3

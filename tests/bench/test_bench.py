@@ -12,13 +12,15 @@ from typer.testing import CliRunner
 
 from copter.bench.machine import peak_memory_mb
 from copter.bench.recording import Recorded
-from copter.bench.rounds import Measured, SolverSettings, measure, measure_isolated
+from copter.bench.rounds import measure, measure_isolated
 from copter.bench.rounds import warm_up as warm_up_solver
+from copter.bench.settings import Measured, SolverSettings
 from copter.bench.summary import ablation, keeps_edits, spread, summarise
 from copter.bench.updates import RATIOS, measure_updates
 from copter.cli.main import app
 from copter.parallel import available_threads
 from copter.problems.sia.course import WARM_UP, Size, record_sia
+from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS, make_solver
 
 RECORD = {
@@ -87,6 +89,8 @@ def test_edits_of_the_store_are_copter_s_time_only(measured):
     assert all(record["t_edit"] >= record["t_store"] > 0 for record in copter.records)
     assert all(record["t_certify"] == pytest.approx(0.0, abs=1e-9) for record in copter.records)
     assert all(record["t_certify"] > 0 for record in highs.records)
+    ours, theirs = (make_solver(name).features for name in ("copter", "highs-simplex"))
+    assert Feature.IN_PLACE in ours and Feature.IN_PLACE not in theirs
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -249,7 +253,7 @@ def test_a_solver_that_fails_does_not_take_the_others_with_it(tmp_path, monkeypa
             raise RuntimeError("no such library")
         return make_solver(name, **settings)
 
-    monkeypatch.setattr("copter.bench.rounds.make_solver", make)
+    monkeypatch.setattr("copter.bench.settings.make_solver", make)
     path = tmp_path / "sia.json"
     size = ["--gpus", "64", "--jobs", "10", "--rounds", "2", "--no-isolate"]
     result = CliRunner().invoke(app, ["bench", "sia", *size, "--solvers", "glop,copter", "--json", str(path)])

@@ -127,7 +127,7 @@ def test_the_gap_of_branch_and_bound_is_set_for_it_alone(tmp_path, monkeypatch):
         made.append((name, settings.get("mip_gap")))
         return make_solver(name, **settings)
 
-    monkeypatch.setattr("copter.bench.rounds.make_solver", make)
+    monkeypatch.setattr("copter.bench.settings.make_solver", make)
     for options in (["--solver", "highs-milp"], ["--solver", "highs-milp", "--mip-gap", "0.02"], []):
         assert invoke(*TINY, "--json", *options).exit_code == 0
     assert set(made) == {("highs-milp", 1e-3), ("highs-milp", 0.02), ("copter", None)}

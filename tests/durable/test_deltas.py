@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from edit_forms import bulk, empty, requests, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
 from strategies import snapshot
-from test_forms import bulk, empty, requests, same
 
 from copter import ContinualProgram, LogTerm
 from copter.durable.codec import decode

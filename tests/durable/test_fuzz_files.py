@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rich_program import Square, rich
 from scipy.sparse import csc_array
-from test_copies import rich
-from test_snapshot import Square
 
 from copter import ContinualProgram, CopterError, FileError, Journal, LogTerm, ProximalPoint
 from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from journal_rounds import essence, make_round
+from rich_program import Square, edit, rich, same_answers
 from strategies import snapshot
-from test_copies import edit, rich, same_answers
-from test_snapshot import Square
 
 import copter.durable.files
 import copter.durable.journal
@@ -39,26 +39,6 @@ from copter.durable.codec import encode
 from copter.durable.deltas import pack_delta
 from copter.errors import ConcurrentUseError
 
-JOBS = 12
-
-
-def make_round(program: ContinualProgram, number: int) -> None:
-    """Edits of a round, drawn from its number alone."""
-    rng = np.random.default_rng(number)
-    if number == 0:
-        for name in ("a", "b", "c"):
-            program.add_resource(name, 8.0)
-        program.add_template({"a": [1.0, 2.0, 4.0], "b": [0.0, 1.0, 1.0]}, 3)
-    ids = program.request_ids
-    if len(ids) >= JOBS:
-        program.remove_requests([ids[k] for k in rng.choice(len(ids), 3, replace=False)])
-    fresh = [("job", number, k) for k in range(3)]
-    program.add_requests(fresh, -rng.random(9), [3, 3, 3], program.templates[0], totals=np.ones(3))
-    usage = {"c": rng.random(2), "a": ([1], [1.5])}
-    program.add_request(f"own {number}", -rng.random(2), usage, total=1, upper=[1, 0.5], start={1: 0.25})
-    program.update_requests(program.request_ids, scales=0.5 + rng.random(len(program)))
-    program.set_capacity("b", upper=4 + 4 * rng.random())
-
 
 def open_journal(path, **options) -> Journal:
     return Journal(path, ProximalPoint(), **options)
@@ -72,18 +52,6 @@ def run(path, rounds: range) -> list:
             make_round(journal, number)
             answers.append(essence(journal.solve()))
         return answers
-
-
-def essence(solution) -> tuple:
-    arrays = [array.tobytes() for array in (*solution.nonzeros, solution.y)]
-    return (
-        *arrays,
-        solution.objective,
-        solution.bound,
-        solution.iterations,
-        solution.churn,
-        solution.warm_reason,
-    )
 
 
 def undisturbed(rounds: int) -> tuple[ContinualProgram, list]:

@@ -10,29 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich_program import Square, edit, rich, same_answers
 from strategies import random_plain, snapshot
-from test_copies import edit, rich, same_answers
 
-from copter import ContinualProgram, ConvexTerm, CopterError, EditError, FileError, ProximalPoint, make_solver
-
-
-class Square(ConvexTerm):
-    """weight t^2: a term that copter does not know."""
-
-    def __init__(self, weight):
-        super().__init__(1.0, weight=weight)
-
-    @staticmethod
-    def value(t, weight):
-        return weight * t * t
-
-    @staticmethod
-    def slope(t, weight):
-        return 2 * weight * t
-
-    @staticmethod
-    def curvature(t, weight):
-        return 2 * weight + 0 * t
+from copter import ContinualProgram, CopterError, EditError, FileError, ProximalPoint, make_solver
 
 
 @pytest.fixture

@@ -4,36 +4,13 @@ import gzip
 
 import numpy as np
 import pytest
+from mps_texts import MAXIMISE
 
 from copter.errors import CopterError, EditError
 from copter.models.mps import nan_line
 from copter.solution import Status
 from copter.solvers import make_solver
 from copter.solvers.general import read_mps, to_program
-
-MAXIMISE = """NAME knapsack
-OBJSENSE
-    MAX
-ROWS
- N obj
- L a
-COLUMNS
-    M1 'MARKER' 'INTORG'
-    x obj 5.0 a 3.0
-    M2 'MARKER' 'INTEND'
-    y obj 1.0 a 1.0
-    M3 'MARKER' 'INTORG'
-    z obj 2.0 a 2.0
-    M4 'MARKER' 'INTEND'
-RHS
-    RHS a 8.5 obj -10
-BOUNDS
- LO BND x 0.5
- UP BND x 2.5
- UP BND y 0.25
- UP BND z 4
-ENDATA
-"""
 
 
 def written(tmp_path, text, name="file.mps"):

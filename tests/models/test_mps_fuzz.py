@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_mps import MAXIMISE
+from mps_texts import MAXIMISE
 
 from copter.errors import CopterError
 from copter.models.general_lp import checked

@@ -9,10 +9,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from large_programs import edit, large
 from numpy_twins import certificate, verify
 from scipy.sparse import csc_array
 from strategies import PlainProgram, PlainRequest, random_plain
-from test_determinism import edit, large
 
 from copter import ContinualProgram, ProximalPoint, Solution, Status
 from copter.store.allocation import NOTHING, SparseX

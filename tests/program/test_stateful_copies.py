@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from edit_machine import PROFILE, Edits
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from strategies import snapshot
-from test_stateful import PROFILE, Edits
 
 from copter import ContinualProgram, Journal, ProximalPoint
 from copter.solution import Status

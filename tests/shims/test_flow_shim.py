@@ -9,7 +9,7 @@ from networks import best_flow, incidence, line, membership, networks, volumes_f
 from copter import ContinualProgram, CopterError, make_solver
 from copter.problems.traffic.model import TrafficEngineering
 from copter.shims.flow import FlowShim, UtilisationShim
-from copter.solution import Status, Timings, make_solution
+from copter.solution import Start, Status, Timings, make_solution
 from copter.store.allocation import SparseX
 
 
@@ -33,7 +33,7 @@ def claimed(traffic, path_flows, y=None):
         reason="claimed",
         iterations=0,
         timings=Timings(),
-        warm=(False, ""),
+        warm=Start(False, ""),
     )
 
 
@@ -192,7 +192,7 @@ def test_a_demand_without_any_live_path_makes_the_utilisation_infinite():
     x = SparseX(np.array([1]), np.array([0]), np.array([1.0]))
     solution = make_solution(
         program, x, np.zeros(64)[: program.store.rows.size], status=Status.DEADLINE, reason="",
-        iterations=0, timings=Timings(), warm=(False, ""),
+        iterations=0, timings=Timings(), warm=Start(False, ""),
     )  # fmt: skip
     assert UtilisationShim().round(program, solution).extras["mlu"] == np.inf
 

@@ -12,7 +12,7 @@ from copter.problems.load_balancing.spread import Fleet, Placement, PlacementErr
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
 from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim
-from copter.solution import Status, Timings, make_solution
+from copter.solution import Start, Status, Timings, make_solution
 from copter.store.allocation import SparseX
 
 powers = st.integers(-30, 30).map(lambda k: 2.0**k)
@@ -48,7 +48,7 @@ def same_answer(program, solution, *, cost=1.0, rows=None, flow=1.0):
         reason="",
         iterations=0,
         timings=Timings(),
-        warm=(False, ""),
+        warm=Start(False, ""),
     )
 
 

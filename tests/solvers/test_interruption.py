@@ -8,32 +8,16 @@ import time
 
 import numpy as np
 import pytest
-from scipy.sparse import csc_array
+from large_programs import wide
 
 from copter import ContinualProgram
 from copter.clock import Clock, Interrupted, check, ctrl_c_cancels, current, running
 from copter.parallel import run_chunks
 from copter.solution import Status
+from copter.solvers.features import Feature
 from copter.solvers.native import run_apart
 from copter.solvers.registry import SOLVERS, make_solver
 from copter.store.compiled import compile_program
-
-
-def wide(requests=2_000, columns=50, rows=40):
-    """More than any of the solvers solves in a fifth of a second."""
-    rng = np.random.default_rng(0)
-    program, n = ContinualProgram(), requests * columns
-    for row in range(rows):
-        program.add_resource(row, 0.4 * requests / rows * 3)
-    at = np.argsort(rng.random((n, rows)), axis=1)[:, :3].astype(np.int32)
-    usage = csc_array(
-        (rng.uniform(0.5, 1, 3 * n), np.sort(at).ravel(), np.arange(0, 3 * n + 1, 3)), (rows, n)
-    )
-    sizes = np.full(requests, columns)
-    program.add_requests(
-        list(range(requests)), -rng.uniform(0.5, 1, n), sizes, usage, totals=np.ones(requests)
-    )
-    return program
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +92,7 @@ def test_a_deadline_is_kept(program, name):
         assert solution.found or np.isnan(solution.objective)
 
 
-@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "pdlp"])  # which keeps the GIL
+@pytest.mark.parametrize("name", [name for name in SOLVERS if Feature.CANCEL in make_solver(name).features])
 def test_cancel_from_another_thread(program, name):
     solver = make_solver(name, tolerance=1e-9, threads=1)
     timer = threading.Timer(0.1, solver.cancel)
@@ -178,7 +162,7 @@ def test_the_callback_is_called_after_every_pass_also_the_first():
 CTRL_C = """
 import signal, sys, threading, time, os
 sys.path.insert(0, {tests!r})
-from test_interruption import wide
+from large_programs import wide
 from copter import make_solver
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may ignore it
 program = wide()
@@ -201,7 +185,7 @@ print(solver.solve(program).status)
 
 @pytest.mark.parametrize("name", ["copter", "highs-simplex", "highs-hot", "glop"])
 def test_ctrl_c_leaves_program_and_solver_usable(name, request):
-    code = CTRL_C.format(tests=str(request.path.parent), name=name)
+    code = CTRL_C.format(tests=str(request.path.parents[1]), name=name)
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == ["interrupted", "True", "optimal"], result.stdout + result.stderr

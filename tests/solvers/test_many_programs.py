@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import pytest
-from test_journal import essence, make_round
+from journal_rounds import essence, make_round
 
 from copter import ContinualProgram, ProximalPoint
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from copter.bench.recording import Recorded, Recorder, RecordingProgram
-from copter.bench.rounds import SolverSettings
+from copter.bench.settings import SolverSettings
 from copter.errors import NoAllocationError
 from copter.problems.load_balancing import LoadBalancer
 from copter.problems.sia.generator import generate

@@ -1,6 +1,7 @@
 """Names, settings and answers of solvers: what is refused, what is raised, and how they print."""
 
 import pickle
+from importlib.metadata import EntryPoint
 
 import pytest
 
@@ -11,6 +12,7 @@ from copter.models.files import read_mps
 from copter.solution import ColdStart, check_found
 from copter.solvers import SOLVERS
 from copter.solvers.general import solve_lp
+from copter.solvers.registry import Registry
 
 
 def small(capacity=8.0):
@@ -108,3 +110,13 @@ def test_reasons_of_a_cold_start_are_labels_with_a_sentence():
 def test_the_names_of_this_page_are_exported():
     assert copter.NotOptimalError is NotOptimalError
     assert copter.SolverError is SolverError and copter.Solver is not None
+
+
+def test_a_name_of_this_package_stays_what_it_is_whoever_takes_it_too(monkeypatch):
+    theirs = {"copter": "elsewhere:Other", "zz": "math:pi"}
+    taken = [EntryPoint(name, target, "copter.solvers") for name, target in theirs.items()]
+    monkeypatch.setattr("copter.solvers.registry.entry_points", lambda group: taken)
+    registry = Registry({"copter": SOLVERS["copter"]})
+    assert list(registry) == ["copter", "zz"] and len(registry) == 2
+    assert registry["copter"] is SOLVERS["copter"] and registry["zz"].target == "math:pi"
+    assert "highs" not in registry

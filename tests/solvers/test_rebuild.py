@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_baselines import random_edits, random_program, random_request
+from random_programs import random_edits, random_program, random_request
 
 from copter import CopterError, Journal, ProximalPoint
 from copter.program.program import ContinualProgram

@@ -8,6 +8,7 @@ from numpy_twins import INF, verify
 from strategies import KINDS, PlainProgram, PlainRequest, make_infeasible, make_unbounded, random_plain
 
 from copter import ProximalPoint
+from copter.solvers.proximal.solver import USUAL
 from copter.solvers.proximal.tuning import ProximalTuning, ScreeningTuning
 
 #: inner solver and the tolerance it is asked for, and then held to
@@ -20,7 +21,7 @@ SCREENED = ProximalTuning(screening=ScreeningTuning(screen_from=0))
 """Small programs are screened by prices too, as large ones are."""
 
 
-def check(plain: PlainProgram, inner: str, tolerance: float, tuning: ProximalTuning | None = None) -> str:
+def check(plain: PlainProgram, inner: str, tolerance: float, tuning: ProximalTuning = USUAL) -> str:
     program = plain.build()
     solver = ProximalPoint(inner=inner, tolerance=tolerance, deadline=PATIENCE, tuning=tuning)
     solution = solver.solve(program)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from copter.bench.rounds import SolverSettings, measure
+from copter.bench.rounds import measure
+from copter.bench.settings import SolverSettings
 from copter.cli.main import app
 from copter.errors import InputError
 from copter.problems.load_balancing import (

@@ -8,11 +8,10 @@ from itertools import islice
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from shockwave_cases import windows
-from test_shockwave_plan import brute_force
+from shockwave_cases import brute_force, windows
 from typer.testing import CliRunner
 
-from copter.bench.rounds import Measured, SolverSettings
+from copter.bench.settings import Measured, SolverSettings
 from copter.cli.main import app
 from copter.problems.shockwave import (
     BASELINES,

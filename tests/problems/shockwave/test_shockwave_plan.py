@@ -1,13 +1,12 @@
 """The plan shim: feasibility of every plan, and gaps against brute force."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shockwave_cases import now, state, static, windows
+from shockwave_cases import brute_force, now, state, static, windows
 
 from copter.problems.shockwave import build_window, plan_problem, snapshot, solve_waterfilling
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
@@ -36,19 +35,6 @@ def check(problem, plan):
         ready = ~plan.runs[:, t] & (before < problem.most)
         assert not (ready & (problem.gpus <= problem.capacity - used[t])).any(), "a GPU idles"
         before += plan.runs[:, t]
-
-
-def brute_force(problem):
-    """Best objective over all plans, round by round, as counts of each job."""
-    reached = {(0,) * len(problem.gpus)}
-    sets = [
-        chosen
-        for chosen in product((0, 1), repeat=len(problem.gpus))
-        if np.dot(chosen, problem.gpus) <= problem.capacity
-    ]
-    for _ in range(problem.rounds):
-        reached = {tuple(np.minimum(np.add(c, s), problem.most)) for c in reached for s in sets}
-    return max(problem.objective(np.array(counts)) for counts in reached)
 
 
 @given(window=windows(most=4, rounds=3, capacity=3))

@@ -11,7 +11,8 @@ import pytest
 from networks import best_flow, line
 from typer.testing import CliRunner
 
-from copter.bench.rounds import SolverSettings, measure
+from copter.bench.rounds import measure
+from copter.bench.settings import SolverSettings
 from copter.cli.main import app
 from copter.problems.traffic import MODELS, cli, load_topology, make_matrix
 from copter.problems.traffic import course as bench
@@ -240,9 +241,9 @@ def test_bench_summarises_each_kind_of_change(topology_file, tmp_path):
         (["--matrix", "fog"], "neither one of gravity"),
         (["--demands", "0"], "neither all nor a number"),
         (["--demands", "some"], "neither all nor a number"),
-        (["--objective", "max-fun"], "There are: max-flow, min-mlu"),
-        (["--path-kind", "scenic"], "There are: edge-disjoint, shortest"),
-        (["--change", "all"], "There are: independent, source"),
+        (["--objective", "max-fun"], "there are: max-flow, min-mlu"),
+        (["--path-kind", "scenic"], "there are: edge-disjoint, shortest"),
+        (["--change", "all"], "there are: independent, source"),
         (["--change", "source,all"], "no change is called 'all'"),
         (["--change", "sequence"], "several matrices"),
         (["--capacity", "-1"], "must be greater than 0"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-_MARKS = ("xslow", "fail_slow(seconds)", "xfail_on_32bit(reason)")
+_MARKS = ("xslow", "fail_slow(seconds)", "xfail_on_32bit(reason)", "thread_unsafe", "parallel_threads")
 
 
 def pytest_configure(config: pytest.Config) -> None:

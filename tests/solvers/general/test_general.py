@@ -17,7 +17,7 @@ from copter.errors import SettingError
 from copter.models.general_lp import checked
 from copter.solvers.general import GeneralLP, solve_lp, to_program
 from copter.solvers.general.handover import optimize
-from copter.solvers.general.scipy_form import STATUS
+from copter.solvers.general.scipy_arguments import STATUS
 
 INF, NAN = np.inf, np.nan
 DATA = real_data.DATA / "lp"
@@ -300,39 +300,10 @@ def test_a_solver_is_judged_by_its_own_tolerance():
     assert found.status == 0 and 1e-6 < found.proof.worst <= 1e-2
 
 
-def test_linprog_bounds_of_none_are_scipy_s_default():
-    given = {"c": [1.0, 2.0], "A_ub": [[-1.0, -1.0]], "b_ub": [-3.0], "bounds": None}
-    assert linprog(**given).fun == pytest.approx(scipy.optimize.linprog(**given).fun, abs=1e-5)
-
-
 def test_an_iteration_limit_is_status_1():
     given = scipy_form(random_general(2))
     found = linprog(**given, solver=ProximalPoint(iteration_limit=0), presolve=False)
     assert (found.status, found.success) == (1, False)
-
-
-ERRORS = {
-    "NaN cost": ({"c": [1.0, NAN]}, "c[1]", "c"),
-    "infinite cost": ({"c": [INF, 1.0]}, "c[0]", "c"),
-    "NaN bound": ({"c": [1.0, 1.0], "bounds": [(0, 1), (NAN, 2)]}, "column 1", "bounds"),
-    "NaN in the only pair": ({"c": [1.0, 1.0], "bounds": (0, NAN)}, "column 0", "bounds"),
-    "bounds of no numbers": ({"c": [1.0], "bounds": [("a", 2)]}, "bounds", "pairs"),
-    "ragged bounds": ({"c": [1.0, 2.0], "bounds": [(0, 2), (1,)]}, "bounds", "pairs"),
-    "lower bound +inf": ({"c": [1.0, 1.0], "bounds": [(0, 1), (INF, INF)]}, "column 1", "bounds"),
-    "NaN right-hand side": ({"c": [1.0], "A_ub": [[1.0], [2.0]], "b_ub": [1.0, NAN]}, "row 1", "bounds"),
-    "rows of A_ub": ({"c": [1.0], "A_ub": [[1.0]], "b_ub": [1.0, 2.0]}, "A_ub", "shape"),
-    "columns of A_eq": ({"c": [1.0], "A_eq": [[1.0, 1.0]], "b_eq": [1.0]}, "A_eq", "shape"),
-    "b_ub alone": ({"c": [1.0], "b_ub": [1.0]}, "A_ub", "shape"),
-    "bounds": ({"c": [1.0, 1.0, 1.0], "bounds": [(0, 1), (0, 1)]}, "bounds", "shape"),
-}
-
-
-@pytest.mark.parametrize("case", ERRORS)
-def test_errors(case):
-    given, subject, field = ERRORS[case]
-    with pytest.raises(EditError) as caught:
-        linprog(**given)
-    assert (caught.value.subject, caught.value.field) == (subject, field)
 
 
 @pytest.mark.parametrize("presolve", [True, False])

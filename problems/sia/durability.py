@@ -1,6 +1,6 @@
 """What it costs to copy, save, load and journal a program: Sia's steady cluster, 2% of the jobs new a round.
 
-    python -m copter.bench.durability FOLDER [GPUS JOBS ROUNDS]
+    python -m copter.problems.sia.durability FOLDER [GPUS JOBS ROUNDS]
 
 writes to FOLDER, which should be on the disk that matters, and prints the seconds.
 """

@@ -1,0 +1,30 @@
+"""What a solver must be for its state to be saved with a program: a protocol, so that none is imported."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Remembers(Protocol):
+    """A solver whose state can be written and read; ``copter.solvers.base.Solver`` says what each verb does.
+
+    A program is any here: its class is saved with such a solver, and neither can be named first.
+    """
+
+    name: str
+
+    @property
+    def kind(self) -> str:
+        """Solvers of one kind can go on from each other's state."""
+
+    def solve(self, program: Any, *, deadline: float | None = None) -> Any:
+        """Solve the program as it is now; returns its solution."""
+
+    def save_state(self, program: Any) -> dict[str, Any] | None:
+        """What the next solve begins from; None if from nothing."""
+
+    def load_state(self, program: Any, state: dict[str, Any] | None) -> None:
+        """Begin the next solve from a state that was saved."""
+
+    def reset(self) -> None:
+        """Forget everything about earlier rounds."""

@@ -1,0 +1,89 @@
+"""A ContinualProgram as arrays, with a name for every column and row."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from copter.models.general_lp import GeneralLP
+from copter.store.compiled import compile_program
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+
+_UNSAFE = re.compile(r"[^!-~]+")
+"""What splits a name in a file of models, or is no ASCII."""
+_LONGEST = 200
+"""Characters of a name; readers of MPS take 255 and less."""
+
+
+def program_arrays(program: ContinualProgram) -> GeneralLP:
+    """The program as it is now, in arrays.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+        Without convex terms.
+
+    Returns
+    -------
+    GeneralLP
+        Columns request after request in the order of ``program.request_ids``, named ``request[column]``.
+        Rows: the resources in the order of ``program.resource_ids``, by their ids, then a row
+        ``total[request]`` for each request that has a total.
+
+    Raises
+    ------
+    CopterError
+        A request has a convex term: names it.
+    """
+    from scipy.sparse import csc_array
+
+    whole = compile_program(program)
+    requests = [str(request) for request in whole.request_ids]
+    sizes = np.diff(whole.column_start).tolist()
+    columns = (f"{request}[{j}]" for request, size in zip(requests, sizes, strict=True) for j in range(size))
+    totals = (f"total[{requests[k]}]" for k in np.flatnonzero(whole.sum_row >= 0).tolist())
+    return GeneralLP(
+        whole.c,
+        csc_array(whole.A),
+        whole.row_lower,
+        whole.row_upper,
+        whole.lower,
+        whole.upper,
+        0.0,
+        whole.integrality.astype(np.bool_),
+        column_names=safe_names(columns),
+        row_names=safe_names([*(str(id) for id in whole.resource_ids), *totals]),
+    )
+
+
+def safe_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Names that are no two the same and can stand in a file of models.
+
+    Parameters
+    ----------
+    names : iterable of str
+
+    Returns
+    -------
+    tuple of str
+        Printable ASCII without spaces, at most 200 characters and then a number where two were the same.
+    """
+    safe = [_UNSAFE.sub("_", name)[:_LONGEST] or "_" for name in names]
+    counts = Counter(safe)
+    if len(counts) == len(safe):
+        return tuple(safe)
+    taken, numbers, found = set(counts), Counter[str](), []
+    for name in safe:
+        own = name
+        while counts[name] > 1 and own in taken:
+            numbers[name] += 1
+            own = f"{name}~{numbers[name]}"
+        taken.add(own)
+        found.append(own)
+    return tuple(found)

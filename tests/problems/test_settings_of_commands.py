@@ -1,0 +1,33 @@
+"""The keys of config.json and of benchmark documents, which readers outside this repository count on."""
+
+import pytest
+
+from copter.problems.load_balancing.cli import BalancingBenchOptions, BalancingRunOptions
+from copter.problems.shockwave.cli import ShockwaveBenchOptions, ShockwaveRunOptions
+from copter.problems.sia.cli import SiaBenchOptions, SiaRunOptions
+from copter.problems.traffic.cli import TrafficBenchOptions, TrafficRunOptions
+
+SOLVING = "tolerance mip_gap deadline threads seed"
+NETWORK = "topology matrix scale capacity demands paths path_kind objective rounds change"
+PLAN = "plan_rounds power lambda predictor shim_seconds"
+
+
+@pytest.mark.parametrize(
+    ("options", "keys"),
+    [
+        (SiaRunOptions(), f"workload profiles gpus jobs_per_day hours max_hours solver {SOLVING}"),
+        (SiaBenchOptions(), f"gpus jobs rounds solvers isolate {SOLVING}"),
+        (BalancingRunOptions(), f"workload shards servers mode rounds memory balance solver {SOLVING}"),
+        (BalancingBenchOptions(), f"shards servers mode rounds memory balance solvers isolate {SOLVING}"),
+        (
+            ShockwaveRunOptions(),
+            f"jobs n_jobs gpus arrival_seconds policies hours solver seed {PLAN}",
+        ),
+        (ShockwaveBenchOptions(), f"jobs gpus rounds solvers isolate {PLAN} {SOLVING}"),
+        (TrafficRunOptions(topology="x"), f"{NETWORK} solver {SOLVING}"),
+        (TrafficBenchOptions(topology="x"), f"{NETWORK} solvers isolate {SOLVING}"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_settings_have_these_keys(options, keys):
+    assert set(options.settings()) == set(keys.split())

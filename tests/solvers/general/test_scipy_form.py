@@ -1,0 +1,149 @@
+"""`linprog` as scipy has it: arguments, methods, options, warnings, integrality and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+from scipy.optimize import OptimizeWarning
+from scipy.sparse import csr_array
+
+from copter import EditError, linprog
+
+INF, NAN = np.inf, np.nan
+GIVEN = {"c": [-3.0, -2.0], "A_ub": [[2.0, 1.0], [1.0, 1.0], [1.0, 0.0]], "b_ub": [10.0, 8.0, 4.0]}
+FRACTIONAL = {"c": [0.0, -1.0], "A_ub": [[-1.0, 1.0], [3.0, 2.0], [2.0, 3.0]], "b_ub": [1.0, 12.0, 12.0]}
+RNG = np.random.default_rng(5)
+LARGER = {"c": -RNG.random(60), "A_ub": RNG.random((40, 60)), "b_ub": RNG.uniform(20, 40, 40)}
+
+
+@pytest.mark.parametrize("method", ["highs", "highs-ds", "highs-ipm"])
+@pytest.mark.parametrize("presolve", [True, False])
+def test_methods_give_scipy_s_answer_and_fields(method, presolve):
+    truth = scipy.optimize.linprog(**FRACTIONAL, method=method)
+    found = linprog(**FRACTIONAL, method=method, options={"presolve": presolve})
+    assert set(truth) <= set(found)
+    np.testing.assert_allclose(found.x, truth.x)
+    np.testing.assert_allclose(found.ineqlin.marginals, truth.ineqlin.marginals, atol=1e-12)
+    assert found.message.startswith("Optimization terminated successfully. (HiGHS Status 7: Optimal")
+    assert found.finished_by in ("presolve", "highs")
+
+
+def test_a_method_is_taken_alone_and_crossover_is_counted():
+    found = linprog(**LARGER, method="highs-ipm", presolve=False)
+    assert found.crossover_nit > 0 and found.nit > found.crossover_nit
+    assert linprog(**LARGER, method="highs-ds", presolve=False).crossover_nit == 0
+
+
+def test_arguments_in_scipy_s_order():
+    given = (GIVEN["c"], GIVEN["A_ub"], GIVEN["b_ub"], None, None, (0, 3), "highs-ds", None, {"disp": False})
+    assert linprog(*given).fun == pytest.approx(scipy.optimize.linprog(*given).fun)
+
+
+@pytest.mark.parametrize("kinds", [1, [1, 1], [0, 1], [2, 3]])
+def test_integrality(kinds):
+    bounds = [(1.5, 4), (1.5, 4)]
+    given = FRACTIONAL | {"integrality": kinds, "bounds": bounds}
+    truth, found = scipy.optimize.linprog(**given), linprog(**given)
+    assert (found.status, found.fun) == (truth.status, pytest.approx(truth.fun))
+    assert found.mip_gap == pytest.approx(truth.mip_gap) and found.mip_dual_bound <= found.fun + 1e-9
+    np.testing.assert_allclose(found.slack, FRACTIONAL["b_ub"] - FRACTIONAL["A_ub"] @ found.x)
+    assert found.ineqlin.marginals is None and "highs" in repr(found)
+
+
+def test_integrality_without_an_answer():
+    found = linprog([1.0], A_eq=[[2.0]], b_eq=[1.0], integrality=1)
+    assert (found.status, found.x, found.fun, found.mip_gap) == (2, None, None, None)
+    assert found.slack is None and repr(found)
+    late = linprog(**FRACTIONAL, integrality=1, options={"time_limit": 0.0}, deadline=5.0)
+    assert late.status == 1
+
+
+def test_iteration_and_time_limits():
+    few = linprog(**LARGER, method="highs-ds", options={"maxiter": 3})
+    assert (few.status, few.nit) == (1, 3)
+    assert few.message.startswith("Iteration limit reached. (HiGHS Status 14")
+    assert linprog(**LARGER, method="highs", options={"time_limit": 0.0}).status == 1
+
+
+def test_what_no_column_can_take_is_infeasible_and_can_be_shown():
+    for bounds in ((1, -1), (INF, INF), (-INF, -INF)):
+        found = linprog([1.0], bounds=bounds)
+        assert (found.status, found.x, found.nit) == (2, None, 0) and "bounds" in repr(found)
+
+
+def test_bounds_of_none_are_scipy_s_default():
+    given = {"c": [1.0, 2.0], "A_ub": [[-1.0, -1.0]], "b_ub": [-3.0], "bounds": None}
+    assert linprog(**given).fun == pytest.approx(scipy.optimize.linprog(**given).fun, abs=1e-5)
+
+
+WARNED = {
+    "NaN bound": ({"bounds": [(0, 1), (NAN, 2)]}, "column 1"),
+    "NaN in the only pair": ({"bounds": (0, NAN)}, "column 0"),
+    "x0": ({"x0": [1.0, 1.0]}, "x0"),
+    "integrality of another method": ({"integrality": 1, "method": "highs-ds"}, "integrality"),
+    "option of nobody": ({"options": {"ekki": 1}}, "Unrecognized options detected: {'ekki': 1}"),
+    "switch that is none": ({"options": {"presolve": 2}}, "'presolve' is 2"),
+    "limit below 0": ({"options": {"maxiter": -4}}, "'maxiter' is -4"),
+    "strategy of nobody": ({"options": {"simplex_dual_edge_weight_strategy": "ekki"}}, "ekki"),
+}
+
+
+@pytest.mark.parametrize("case", WARNED)
+def test_warnings_of_what_is_left_out(case):
+    given, words = WARNED[case]
+    with pytest.warns(OptimizeWarning) as caught:
+        found = linprog(**GIVEN, **given)
+    assert found.status == 0
+    assert words in str(caught[0].message) and caught[0].filename == __file__
+
+
+def test_a_method_that_scipy_deprecates_is_solved_with_a_warning():
+    with pytest.warns(DeprecationWarning, match="simplex"):
+        assert linprog(**GIVEN, method="simplex").fun == pytest.approx(-18.0)
+
+
+TEXT = [
+    {"c": ["1", "2"]},
+    {"c": [1.0, "x"]},
+    {"c": [1.0], "A_ub": [["1"]], "b_ub": [1.0]},
+    {"c": [1.0], "A_ub": csr_array([[1.0]]), "b_ub": ["1"]},
+    {"c": None},
+    {"c": [1j]},
+]
+
+
+@pytest.mark.parametrize("given", TEXT, ids=str)
+def test_text_is_no_number(given):
+    with pytest.raises(EditError, match="number") as caught:
+        linprog(**given)
+    assert isinstance(caught.value, TypeError)
+
+
+ERRORS = {
+    "NaN cost": ({"c": [1.0, NAN]}, "c[1]", "c"),
+    "infinite cost": ({"c": [INF, 1.0]}, "c[0]", "c"),
+
+    "bounds of no numbers": ({"c": [1.0], "bounds": [("a", 2)]}, "bounds", "pairs"),
+    "ragged bounds": ({"c": [1.0, 2.0], "bounds": [(0, 2), (1,)]}, "bounds", "pairs"),
+    "NaN right-hand side": ({"c": [1.0], "A_ub": [[1.0], [2.0]], "b_ub": [1.0, NAN]}, "row 1", "bounds"),
+    "rows of A_ub": ({"c": [1.0], "A_ub": [[1.0]], "b_ub": [1.0, 2.0]}, "A_ub", "shape"),
+    "columns of A_eq": ({"c": [1.0], "A_eq": [[1.0, 1.0]], "b_eq": [1.0]}, "A_eq", "shape"),
+    "b_ub alone": ({"c": [1.0], "b_ub": [1.0]}, "A_ub", "shape"),
+    "bounds": ({"c": [1.0, 1.0, 1.0], "bounds": [(0, 1), (0, 1)]}, "bounds", "shape"),
+    "method of nobody": ({"c": [1.0], "method": "ekki"}, "linprog", "method"),
+    "kinds of other columns": ({"c": [1.0], "integrality": [1, 1]}, "integrality", "values"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors(case):
+    given, subject, field = ERRORS[case]
+    with pytest.raises(EditError) as caught:
+        linprog(**given)
+    assert (caught.value.subject, caught.value.field) == (subject, field)
+
+
+def test_a_callback_is_refused():
+    with pytest.raises(NotImplementedError, match="callback"):
+        linprog([1.0], callback=print)
