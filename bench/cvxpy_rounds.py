@@ -63,6 +63,7 @@ def measure(solver: str, sizes: tuple[int, int, int], rounds: int) -> list[tuple
     import copter
 
     problem, capacity, total = allocation(*sizes)
+    capacities, totals = np.asarray(capacity.value), np.asarray(total.value)
     rng, found = np.random.default_rng(1), []
     name = solver.removesuffix(COLD)
     chosen: Any = copter.COPTER if name == "copter" else name.upper()
@@ -73,10 +74,10 @@ def measure(solver: str, sizes: tuple[int, int, int], rounds: int) -> list[tuple
         compiling = float(problem.compilation_time or 0.0)
         found.append((compiling, whole - compiling, float(problem.solver_stats.num_iters or 0)))
         some = rng.integers(0, sizes[0], max(1, sizes[0] // 50))
-        totals = total.value.copy()
+        totals = totals.copy()
         totals[some] = rng.uniform(0.5, 1.5, some.size)
         total.value = totals
-        capacity.value = capacity.value * rng.uniform(0.99, 1.01, sizes[2])
+        capacity.value = capacities = capacities * rng.uniform(0.99, 1.01, sizes[2])
     return found
 
 

@@ -17,6 +17,7 @@ FOLDERS = ("bench", "problems", "shims", "solvers")
 FILES = sorted(file for folder in ("copter", *FOLDERS) for file in (ROOT / folder).rglob("*.py"))
 TREES = {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text()) for file in FILES}
 
+KERNELS = ("kernel", "loose_kernel", "inlined_kernel", "njit")
 LINES_OF_A_FILE, LINES_OF_A_FUNCTION, LINES_IN_COMMON = 450, 60, 12
 
 #: Each is for type checkers only: a base class that makes its subclass, an object and what drives it.
@@ -60,7 +61,7 @@ def imports(path, tree):
 def is_kernel(function):
     for decorator in function.decorator_list:
         name = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if getattr(name, "id", getattr(name, "attr", "")) in ("kernel", "loose_kernel", "njit"):
+        if getattr(name, "id", getattr(name, "attr", "")) in KERNELS:
             return True
     return False
 

@@ -89,8 +89,8 @@ def levels(
 ) -> Levels:
     """Typical values where no sum row tells: by bounds of rows, else of columns, of what is connected.
 
-    ``tied`` are the columns whose sum row tells; those of a sum row that leaves no choice are neither tied nor
-    single, and what they use is taken off the bounds.
+    ``tied`` are the columns whose sum row tells; those of a sum row that leaves no choice are neither tied
+    nor single, and what they use is taken off the bounds.
     """
     m = row_scale.size
     group = np.cumsum(single | (np.diff(block, prepend=-1) > 0)) - 1  # a sum row ties its columns
