@@ -221,7 +221,7 @@ def _loose_columns(view):  # type: ignore[no-untyped-def]
                 if cap_of(view, q, j) == np.inf:
                     columns += 1
                     first, last = entries_of(view, view.usage[q], j, j + 1)
-                    entries += np.int64(last - first)
+                    entries += int(last - first)
     slot, column = np.empty(columns, np.int64), np.empty(columns, np.int64)
     starts, row, value = np.zeros(columns + 1, np.int64), np.empty(entries, np.int64), np.empty(entries)
     k = n = 0
