@@ -149,6 +149,10 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         ----------
         program : ContinualProgram
         x : SparseX
+
+        Returns
+        -------
+        Allocation
         """
         table = program.store.requests
         return cls(program.slot_of, table.n_columns[: table.size].copy(), x)

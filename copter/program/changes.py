@@ -250,7 +250,7 @@ def change_of_many(
     change.costs = costs
     if patch is not None:
         change.overrides = patch
-    if upper is not None:
+    if upper is not None and widths is not None:
         change.upper = uppers_of(label, ids, upper, widths)
     if given["scales"] is not None:
         change.scales = scales_of(label, ids, given["scales"])

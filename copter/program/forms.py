@@ -175,7 +175,7 @@ def _totals(
     return np.ones(len(ids), np.bool_), totals_of(label, ids, totals)
 
 
-def _one_each(label: str, ids: Sequence[Hashable], field: str, values: Any) -> Sequence[Any]:
+def _one_each(label: str, ids: Sequence[Hashable], field: str, values: Any) -> Any:
     if not isinstance(values, (list, tuple, np.ndarray)) or len(values) != len(ids):
         given = len(values) if isinstance(values, (list, tuple, np.ndarray)) else values
         raise EditError(label, field, given, f"needs one for each of {len(ids)} requests")

@@ -214,7 +214,7 @@ def _units_of(view, limit, wanted, begin, end):  # type: ignore[no-untyped-def]
 @kernel
 def _loose_columns(view):  # type: ignore[no-untyped-def]
     """(slot, column, pointer, row, value) of the columns that neither a bound nor a sum row holds."""
-    columns = entries = 0
+    columns, entries = 0, np.int64(0)
     for q in range(view.n_columns.size):
         if view.relation[q] == NO_TOTAL:
             for j in range(view.n_columns[q]):

@@ -178,7 +178,8 @@ class ConstraintStore(Layout):
         integral: NDArray[np.bool_] | bool = False,
     ) -> NDArray[np.int64]:
         """New requests with ``sizes`` columns each; costs, and upper bounds if not one number, flat."""
-        table, mixed = self.requests, isinstance(relation, np.ndarray)
+        table = self.requests
+        one_kind, mixed = (NO_TOTAL, relation) if isinstance(relation, np.ndarray) else (relation, None)
         one, each = (-1, usages) if isinstance(usages, np.ndarray) else (usages, sizes)
         slots, starts = table.allocate(sizes.size), self.costs.allocate_all(sizes)
         self.clock += 1
@@ -194,13 +195,13 @@ class ConstraintStore(Layout):
             plain(costs),
             one,
             each,
-            NO_TOTAL if mixed else relation,
+            one_kind,
             _NONE_GIVEN if totals is None else plain(totals),
             self.clock,
         )
         # What is left out here is what a blank slot says.
-        if mixed:
-            table.relation[slots], table.total[slots] = relation, totals
+        if mixed is not None:
+            table.relation[slots], table.total[slots] = mixed, totals
         if isinstance(integral, np.ndarray) or integral:
             table.integral[slots] = integral
         if isinstance(scales, np.ndarray) or scales != 1.0:
