@@ -61,26 +61,76 @@ class GeneralProgram:
     factor: NDArray[np.float64]
 
     def objective(self, solution: Solution) -> float:
-        """Objective of the LP, in its own sense."""
+        """Objective of the LP, in its own sense.
+
+        Parameters
+        ----------
+        solution : Solution
+            Of :attr:`program`.
+
+        Returns
+        -------
+        float
+        """
         return self.own_sense(solution.objective)
 
     def bound(self, solution: Solution) -> float:
-        """Certified bound on the LP's optimum: from below, or from above if it is a maximisation."""
+        """Certified bound on the LP's optimum: from below, or from above if it is a maximisation.
+
+        Parameters
+        ----------
+        solution : Solution
+            Of :attr:`program`.
+
+        Returns
+        -------
+        float
+        """
         return self.own_sense(solution.bound)
 
     def own_sense(self, cost: float) -> float:
-        """Objective of the LP for a cost of the program."""
+        """Objective of the LP for a cost of the program.
+
+        Parameters
+        ----------
+        cost : float
+            Objective of a solution of the program.
+
+        Returns
+        -------
+        float
+        """
         return self.source.own_sense(cost + self.constant)
 
     def point(self, solution: Solution) -> NDArray[np.float64]:
-        """Values of the LP's columns, (n,); NaN if the solution has no allocation."""
+        """Values of the LP's columns, (n,); NaN if the solution has no allocation.
+
+        Parameters
+        ----------
+        solution : Solution
+            Of :attr:`program`.
+
+        Returns
+        -------
+        (n,) ndarray
+        """
         if not solution.found:
             return np.full(self.shift.size, np.nan)
         moved = self.sign * self.values(solution)
         return self.shift + np.bincount(self.origin, moved, self.shift.size)
 
     def values(self, solution: Solution) -> NDArray[np.float64]:
-        """Values of the program's columns, (k,)."""
+        """Values of the program's columns, (k,).
+
+        Parameters
+        ----------
+        solution : Solution
+            Of :attr:`program`.
+
+        Returns
+        -------
+        (k,) ndarray
+        """
         table, slots = self.program.store.requests, self.program.request_slots
         sizes = table.n_columns[slots]
         start = np.zeros(table.size, np.int64)
@@ -90,7 +140,17 @@ class GeneralProgram:
         return values
 
     def prices(self, solution: Solution) -> NDArray[np.float64]:
-        """Prices of the LP's rows, (m,): those of blocks are what the sum row of the request is worth."""
+        """Prices of the LP's rows, (m,): those of blocks are what the sum row of the request is worth.
+
+        Parameters
+        ----------
+        solution : Solution
+            Of :attr:`program`.
+
+        Returns
+        -------
+        (m,) ndarray
+        """
         y = np.zeros(self.source.row_lower.size)
         known = np.fromiter(solution.price, np.int64, len(solution.price))
         y[known] = np.fromiter(solution.price.values(), np.float64, known.size)
@@ -100,7 +160,22 @@ class GeneralProgram:
         return y
 
     def direction(self, solution: Solution) -> NDArray[np.float64]:
-        """Unbounded ray in the LP's columns, (n,)."""
+        """Unbounded ray in the LP's columns, (n,).
+
+        Parameters
+        ----------
+        solution : Solution
+            Of :attr:`program`.
+
+        Returns
+        -------
+        (n,) ndarray
+
+        Raises
+        ------
+        ValueError
+            The solution has no such ray.
+        """
         if solution.ray is None or solution.ray.kind != "unbounded":
             raise ValueError(f"a {solution.status} solution has no primal ray")
         ray = np.zeros(self.shift.size)

@@ -175,7 +175,8 @@ def _levelled(
     single, upper = (taken.relation == NO_TOTAL)[taken.block], taken.upper / column_scale
     tied = ~single & ~taken.decided[taken.block]
     # what leaves no choice is as good as part of the bounds
-    usage = taken.value * np.repeat((taken.total * taken.decided)[taken.block], np.diff(taken.pointer))
+    kept = np.where(taken.decided, taken.total, 0.0)[taken.block]
+    usage = taken.value * np.repeat(kept, np.diff(taken.pointer))
     fixed = np.bincount(taken.row, usage, row_scale.size)
     sides = lower_row - fixed, upper_row - fixed
     level = levels(taken.block, single, tied, taken.pointer, taken.row, row_scale, *sides, upper)
