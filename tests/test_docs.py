@@ -47,6 +47,7 @@ def test_the_page_of_benchmarks_is_what_the_documents_say(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs/benchmarks"))
     build = importlib.import_module("build")
     assert (ROOT / "docs/benchmarks.md").read_text() == build.page()
+    assert (ROOT / "README.md").read_text() == build.readme()
 
 
 def test_the_pages_of_the_site_are_those_of_the_folder():

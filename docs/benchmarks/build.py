@@ -1,4 +1,4 @@
-"""Measure the courses of courses.py, or write docs/benchmarks.md and the README's picture of the documents.
+"""Measure the courses of courses.py, or write what is shown of the documents: page, table and picture.
 
     python docs/benchmarks/build.py measure [NAME ...]
     python docs/benchmarks/build.py render
@@ -24,6 +24,8 @@ from courses import COURSES, SIZES, Course
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "benchmarks.md"
 PICTURE = HERE / "round.svg"
+README = HERE.parents[1] / "README.md"
+BEGIN, END = "<!-- written by make benchmarks -->\n", "<!-- end -->\n"
 
 INTRODUCTION = """# Benchmarks
 
@@ -93,6 +95,38 @@ def page() -> str:
         )
     lines = (f"- {letter}: {text}\n" for text, letter in machines.items())
     return "\n".join([*parts, "## Machines\n", "".join(lines)])
+
+
+def readme() -> str:
+    """The README, with a line for each course between the two marks."""
+    before, _, rest = README.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    lines = [
+        "| what | columns | copter, a round | the others, same rounds | largest gap |",
+        "| --- | ---: | ---: | --- | ---: |",
+    ]
+    for course, document in documents():
+        if course.name == "updates":
+            last = document["records"][-1]
+            times = last["t_csr_rebuild"] / last["t_edit"]
+            lines.append(
+                f"| 1% of the requests replaced | {last['n_variables']:,} | {seconds(last['t_edit'])} "
+                f"| scipy builds the CSR: {seconds(last['t_csr_rebuild'])} ({times:,.0f} times) | |"
+            )
+            continue
+        ours, *rest = ((name, each["t_total"]) for name, each in document["summary"].items())
+        others = (
+            f"{name} {'≥ ' if each.get('at_least') else ''}{seconds(each['median'])}"
+            f" ({each['median'] / ours[1]['median']:.2g} times)"
+            for name, each in rest
+        )
+        columns = document["sizes"]["n_variables"]
+        gap = document["summary"][ours[0]]["gap"]["max"]
+        lines.append(
+            f"| {course.title} | {columns:,} | {seconds(ours[1]['median'])} "
+            f"| {', '.join(others)} | {gap:.0e} |"
+        )
+    return "".join((before, BEGIN, "\n".join(lines), "\n", END, after))
 
 
 def sizes(document: dict[str, Any]) -> str:
@@ -186,6 +220,7 @@ if __name__ == "__main__":
         measure(sys.argv[2:])
     elif sys.argv[1:] == ["render"]:
         PAGE.write_text(page())
+        README.write_text(readme())
         picture()
     else:
         sys.exit(__doc__)

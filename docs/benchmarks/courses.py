@@ -25,17 +25,25 @@ class Course:
     command: str
 
 
-def sia(gpus: int, jobs: int) -> Course:
+def sia(gpus: int, jobs: int, rounds: int) -> Course:
     """A size of the cluster, in which 2% of the jobs leave and arrive a round."""
     return Course(
         f"sia-{gpus}",
         f"Sia, {gpus:,} GPUs, {jobs:,} jobs",
         "2% of the jobs leave and as many arrive, and all costs move.",
-        f"copter bench sia --gpus {gpus} --jobs {jobs} --rounds 4 --solvers copter,copter-cold,highs-hot",
+        f"copter bench sia --gpus {gpus} --jobs {jobs} --rounds {rounds}"
+        " --solvers copter,copter-cold,highs-hot",
     )
 
 
-SIZES = [sia(*size) for size in ((64, 30), (256, 60), (1024, 200), (2560, 400), (5120, 500), (10240, 1000))]
+SIZES = [
+    sia(64, 30, 21),
+    sia(256, 60, 21),
+    sia(1024, 200, 21),
+    sia(2560, 400, 9),
+    sia(5120, 500, 6),
+    sia(10240, 1000, 4),
+]
 COURSES = [
     *SIZES,
     Course(
@@ -56,7 +64,7 @@ COURSES = [
         "shockwave",
         "Shockwave plans, 2,000 jobs on 256 GPUs",
         "Each round's window is planned, up to whole rounds.",
-        "copter bench shockwave --jobs 2000 --gpus 256 --rounds 5 --solvers copter,cvxpy",
+        "copter bench shockwave --jobs 2000 --gpus 256 --rounds 6 --solvers copter,water-filling,cvxpy",
     ),
     Course(
         "updates",
