@@ -192,7 +192,26 @@ class LoadBalancer(ShardState):
         return self._carried
 
     def place(self, solution: Solution, *, t_edit: float = 0.0, t_solve: float = 0.0) -> BalancingRound:
-        """Round a solution of :attr:`program` to a placement, which is the last one from then on."""
+        """Round a solution of :attr:`program` to a placement, which is the last one from then on.
+
+        Parameters
+        ----------
+        solution : Solution
+            Of the program as :meth:`prepare` left it.
+        t_edit, t_solve : float
+            Seconds that went before, for the record of the round.
+
+        Returns
+        -------
+        BalancingRound
+
+        Raises
+        ------
+        NoAllocationError
+            The solution has no allocation.
+        LoadBalancingError
+            The memory cannot hold the shards: names one.
+        """
         check_found(solution)
         begin = perf_counter()
         live = self._live()

@@ -114,7 +114,23 @@ class ShardState:
     def add_shard(
         self, shard: Hashable, load: float, size: float = 1.0, server: Hashable | None = None
     ) -> None:
-        """Add a shard, which is on ``server`` already if that is given."""
+        """Add a shard.
+
+        Parameters
+        ----------
+        shard : hashable
+        load : float
+            In any unit, the same for all shards.
+        size : float
+            In the unit of the servers' memory.
+        server : hashable, optional
+            Where it is already.
+
+        Raises
+        ------
+        LoadBalancingError
+            The shard is there, the server is not, or the load or the size is no amount.
+        """
         load, size = amount(f"shard {shard!r}: load", load), amount(f"shard {shard!r}: size", size)
         self.add_shards([shard], load, size, [server])
 
@@ -125,7 +141,21 @@ class ShardState:
         sizes: ArrayLike = 1.0,
         servers: Iterable[Hashable | None] | None = None,
     ) -> None:
-        """Add shards, all or none; with ``servers``, one for each, they are there already."""
+        """Add shards, all or none.
+
+        Parameters
+        ----------
+        shards : iterable of hashable
+        loads, sizes : float or (n,) array_like
+            See :meth:`add_shard`.
+        servers : iterable of hashable or None, optional
+            Where each is already; None: nowhere yet.
+
+        Raises
+        ------
+        LoadBalancingError
+            Names the shard, the server or the argument.
+        """
         shards = list(shards)
         places = [None] * len(shards) if servers is None else list(servers)
         amounts: list[list[float]] = []
@@ -218,6 +248,21 @@ class ShardState:
         seconds: tuple[float, float, float] = (0.0, 0.0, 0.0),
     ) -> BalancingRound:
         """Make a placement, whoever found it, the last one.
+
+        Parameters
+        ----------
+        placement : Placement
+            Indices are those of :attr:`shards` and :attr:`servers`.
+        bound : float
+            Lower bound on the cost of any placement; NaN if there is none.
+        solution : Solution, optional
+            Of the linear program, if one was solved.
+        seconds : (float, float, float)
+            Of edit, solve and shim.
+
+        Returns
+        -------
+        BalancingRound
 
         Raises
         ------

@@ -97,11 +97,26 @@ class Market:
         budgets: ArrayLike | None = None,
         supply: ArrayLike | None = None,
     ) -> Market:
-        """Check and complete a market; equal budgets of 1 and a supply of 1 if not given.
+        """Check and complete a market.
+
+        Parameters
+        ----------
+        kind : "linear" or "leontief"
+        values : (N, J, T) array_like
+            See :class:`Market`.
+        budgets : (N,) array_like, optional
+            1 each by default.
+        supply : (J, T) array_like, optional
+            1 each by default.
+
+        Returns
+        -------
+        Market
 
         Raises
         ------
         MarketError
+            Names the argument, and where it can the entry.
         """
         if kind not in set(Utility):
             raise MarketError(f"kind = {kind!r}: must be one of {', '.join(Utility)}")
@@ -254,7 +269,20 @@ def solve_market(market: Market, *, tolerance: float = TOLERANCE) -> Equilibrium
 
 
 def certified_gap(market: Market, allocation: Floats, prices: Floats) -> float:
-    """How far the welfare of a feasible allocation is below the bound of these prices, over all budgets."""
+    """How far the welfare of a feasible allocation is below the bound of these prices, over all budgets.
+
+    Parameters
+    ----------
+    market : Market
+    allocation : (N, J, T) array
+    prices : (J, T) array
+        Not negative.
+
+    Returns
+    -------
+    float
+        Infinite if a buyer who can buy has no utility, or one whose utility costs nothing.
+    """
     utilities, cost = market.utilities(allocation), market.unit_costs(prices)
     active = (market.budgets > 0) & np.isfinite(cost)
     money = market.budgets[active]

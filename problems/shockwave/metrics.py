@@ -89,7 +89,20 @@ class Metrics:
 
     @classmethod
     def of(cls, jobs: Sequence[JobResult], gpus: int, start: float = 0.0) -> Metrics:
-        """Metrics of jobs on so many GPUs, with the time of the first arrival."""
+        """Metrics of jobs on so many GPUs.
+
+        Parameters
+        ----------
+        jobs : sequence of JobResult
+        gpus : int
+            Of the cluster.
+        start : float
+            Time of the first arrival, seconds.
+
+        Returns
+        -------
+        Metrics
+        """
         if not jobs:
             return cls(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         ftf = np.array([job.ftf for job in jobs])

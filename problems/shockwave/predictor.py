@@ -66,7 +66,21 @@ class Pattern:
 
 
 def gns(epochs: float, batch_size: int, limit: int, epoch_seconds: Callable[[int], float]) -> Pattern:
-    """Pattern of GNS: doubling from a batch size to the limit."""
+    """Pattern of GNS: doubling from a batch size to the limit.
+
+    Parameters
+    ----------
+    epochs : float
+        Of the job, N.
+    batch_size, limit : int
+        Of the first regime, and the largest there may be.
+    epoch_seconds : callable
+        Seconds of an epoch at a batch size.
+
+    Returns
+    -------
+    Pattern
+    """
     sizes = [batch_size]
     while sizes[-1] * 2 <= limit:
         sizes.append(sizes[-1] * 2)
@@ -76,7 +90,23 @@ def gns(epochs: float, batch_size: int, limit: int, epoch_seconds: Callable[[int
 def accordion(
     epochs: float, small: int, large: int, regimes: int, epoch_seconds: Callable[[int], float]
 ) -> Pattern:
-    """Pattern of Accordion: ``regimes`` regimes that alternate, the small batch size first."""
+    """Pattern of Accordion: regimes that alternate, the small batch size first.
+
+    Parameters
+    ----------
+    epochs : float
+        Of the job, N.
+    small, large : int
+        The batch sizes.
+    regimes : int
+        K; at least one is made.
+    epoch_seconds : callable
+        Seconds of an epoch at a batch size.
+
+    Returns
+    -------
+    Pattern
+    """
     sizes = tuple((small, large)[k % 2] for k in range(max(regimes, 1)))
     return Pattern(epochs, sizes, tuple(epoch_seconds(size) for size in sizes))
 
@@ -158,7 +188,20 @@ def _at_least_seen(pattern: Pattern, expected: Floats, counts: Floats, over: int
 
 
 def remaining_epochs(pattern: Pattern, expected: Floats, seen: Sequence[float] | Floats) -> Floats:
-    """Expected epochs that are left of each regime."""
+    """Expected epochs that are left of each regime.
+
+    Parameters
+    ----------
+    pattern : Pattern
+    expected : (K,) array
+        Epochs of each regime in all, as a rule expects them.
+    seen : sequence of float
+        Epochs seen of each regime that has begun, as of :func:`observe`.
+
+    Returns
+    -------
+    (K,) array
+    """
     return np.maximum(expected - _within(pattern, seen), 0.0)
 
 

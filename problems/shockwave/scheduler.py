@@ -112,9 +112,22 @@ def make_plan(
     shim_seconds: float,
     last: NDArray[np.int64] | None = None,
 ) -> Plan:
-    """Plan of whole rounds from the relaxation of a window of ``now``.
+    """Plan of whole rounds from the relaxation of a window.
 
-    ``last`` has the rounds of each job in what is left of the last plan.
+    Parameters
+    ----------
+    window : Window
+    now : RoundState
+        What the window is of.
+    relaxation : Relaxation
+    shim_seconds : float
+        Seconds after which no more improvement is looked for.
+    last : (N,) int array, optional
+        Rounds of each job in what is left of the last plan.
+
+    Returns
+    -------
+    Plan
     """
     return PlanShim(shim_seconds).plan(
         plan_problem(window),

@@ -181,7 +181,24 @@ def build_window(
     lam: float = LAMBDA,
     predictor: str = "restatement",
 ) -> Window:
-    """Window of the jobs of a round; a job that needs more GPUs than there are has no rounds to get."""
+    """Window of the jobs of a round; a job that needs more GPUs than there are has no rounds to get.
+
+    Parameters
+    ----------
+    now : RoundState
+    rounds : int
+        T.
+    power : float
+        k: a job's weight is this power of its predicted finish time fairness.
+    lam : float
+        lambda.
+    predictor : str
+        One of :data:`.ftf.PREDICTORS`.
+
+    Returns
+    -------
+    Window
+    """
     seen = forecast(now.jobs, predictor)
     return _window(
         [state.name for state in now.jobs],
@@ -208,7 +225,29 @@ def window_of(
     round_seconds: float,
     lam: float = LAMBDA,
 ) -> Window:
-    """Window from arrays; for what they mean see :class:`Window`."""
+    """Window from arrays.
+
+    Parameters
+    ----------
+    names : sequence of str
+    gpus : (N,) int array
+    weights : (N,) array
+        rho_j^k, finite and not negative.
+    epochs, total_epochs : (N,) array
+        F_j so far, and E_j in all.
+    outlooks : sequence of Outlook
+        What is left, one for each job.
+    rounds, capacity : int
+        T and M.
+    round_seconds : float
+        D.
+    lam : float
+        lambda.
+
+    Returns
+    -------
+    Window
+    """
     columns = max((len(o.epochs) for o in outlooks), default=0)
     left, seconds = np.zeros((len(outlooks), columns)), np.ones((len(outlooks), columns))
     for j, o in enumerate(outlooks):

@@ -94,7 +94,16 @@ class Configurations:
         return self._positions[configuration]
 
     def find(self, type_index: NDArray, nodes: NDArray, gpus: NDArray) -> NDArray[np.int64]:
-        """Positions of many configurations, -1 where the cluster does not have one."""
+        """Positions of many configurations, -1 where the cluster does not have one.
+
+        Parameters
+        ----------
+        type_index, nodes, gpus : (k,) int array
+
+        Returns
+        -------
+        (k,) int array
+        """
         return self.find_codes(_codes(type_index, nodes, gpus))
 
     def find_codes(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:

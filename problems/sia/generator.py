@@ -153,7 +153,20 @@ def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
 
 
 def arrival_times(count: int, hours: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Ascending times of ``count`` arrivals, in seconds: daily pattern times bursts by the minute."""
+    """Ascending times of arrivals: daily pattern times bursts by the minute.
+
+    Parameters
+    ----------
+    count : int
+    hours : float
+        In which they arrive, from 0.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    (count,) array
+        Seconds.
+    """
     minutes = max(1, round(hours * 60))
     pattern = np.array(HOURLY)[np.arange(minutes) // 60 % 24]
     rate = pattern * rng.gamma(1.0 / BURSTINESS, BURSTINESS, minutes)
@@ -204,7 +217,20 @@ def draw_jobs(
     rigid: float = 0.0,
     non_preemptible: float = 0.0,
 ) -> list[JobSubmission]:
-    """Jobs submitted at the given times, with the shares of :data:`JOB_MIX`; see :func:`generate`."""
+    """Jobs submitted at the given times, with the shares of :data:`JOB_MIX`.
+
+    Parameters
+    ----------
+    times : (n,) array
+        Seconds.
+    rng : numpy.random.Generator
+    strong_scaling, rigid, non_preemptible : float
+        Shares of the training jobs that are so; see :func:`generate`.
+
+    Returns
+    -------
+    list of JobSubmission
+    """
     shares = np.array(list(JOB_MIX.values()))
     names: Sequence[str] = list(JOB_MIX)
     picked = [names[k] for k in rng.choice(len(names), times.size, p=shares / shares.sum()).tolist()]

@@ -114,6 +114,16 @@ class Profile(ABC):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Run jobs of this profile under one configuration.
 
+        Parameters
+        ----------
+        configurations : Configurations
+        column : int
+            Position of the configuration.
+        progress : (k,) array
+            Of each job so far.
+        seconds : (k,) array
+            That each job runs.
+
         Returns
         -------
         progress : (k,) array

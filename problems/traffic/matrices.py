@@ -72,7 +72,23 @@ def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale:
 
 
 def gravity(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
-    """Demands by the capacity at their ends, with noise; they add up to about 1500 times the scale."""
+    """Demands by the capacity at their ends, with noise; they add up to about 1500 times the scale.
+
+    Parameters
+    ----------
+    topology : Topology
+    seed : int
+    scale : float
+
+    Returns
+    -------
+    (N, N) array
+
+    Raises
+    ------
+    MatrixError
+        Fewer than two nodes can be reached by any capacity.
+    """
     n = topology.n_nodes
     leaving = np.bincount(topology.tail, topology.capacity, n)
     entering = np.bincount(topology.head, topology.capacity, n)
@@ -100,7 +116,24 @@ def poisson(
     decay: float = 0.35,
     factor: float = 4.3e-9,
 ) -> Matrix:
-    """Demands Poisson(rate * decay^hops), times `factor` and the scale."""
+    """Demands Poisson(rate * decay^hops), times `factor` and the scale.
+
+    Parameters
+    ----------
+    topology : Topology
+    seed : int
+    scale : float
+    rate : float
+        Mean of a draw before it decays.
+    decay : float
+        With each link of the shortest path; 0 where there is no path, if it is below 1.
+    factor : float
+        Demand of one unit that was drawn.
+
+    Returns
+    -------
+    (N, N) array
+    """
     n = topology.n_nodes
     links = (np.ones(topology.n_links), (topology.tail, topology.head))
     hops = shortest_path(sparse.csr_array(links, shape=(n, n)), unweighted=True)
@@ -113,7 +146,19 @@ def poisson(
 
 
 def bimodal(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
-    """Demands from a low and, for a fifth of the pairs, a high range."""
+    """Demands from a low and, for a fifth of the pairs, a high range.
+
+    Parameters
+    ----------
+    topology : Topology
+    seed : int
+    scale : float
+        Factor on both ranges.
+
+    Returns
+    -------
+    (N, N) array
+    """
     n = topology.n_nodes
     random = np.random.RandomState(seed)
     low = random.choice(2, (n, n), p=[BIMODAL_HIGH_SHARE, 1 - BIMODAL_HIGH_SHARE]).astype(bool)
@@ -134,6 +179,18 @@ def demands_of(matrix: ArrayLike) -> Demands:
 
 def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -> Matrix:
     """A matrix as it can be used.
+
+    Parameters
+    ----------
+    matrix : (N, N) array_like
+    topology : Topology
+    where : str
+        What errors call the matrix.
+
+    Returns
+    -------
+    (N, N) array
+        A copy.
 
     Raises
     ------
