@@ -138,6 +138,10 @@ class LoadBalancer(ShardState):
         deadline : float, optional
             Seconds that the solver may take.
 
+        Returns
+        -------
+        BalancingRound
+
         Raises
         ------
         LoadBalancingError
@@ -170,6 +174,11 @@ class LoadBalancer(ShardState):
         """Let a solver that can do so start from what last round's replicas can do for this round's loads.
 
         Where they are enough nothing need move, at prices of 0: the solver's first pass finds that out.
+
+        Parameters
+        ----------
+        solver : Solver
+            One that takes no start is left as it is.
         """
         if not takes_start(solver):
             return

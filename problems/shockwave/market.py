@@ -144,7 +144,16 @@ class Market:
         return cls(Utility(kind), of, money, there)
 
     def utilities(self, allocation: ArrayLike) -> Floats:
-        """U_i of an allocation (N, J, T)."""
+        """Utility of each buyer, U_i.
+
+        Parameters
+        ----------
+        allocation : (N, J, T) array_like
+
+        Returns
+        -------
+        (N,) array
+        """
         x = np.asarray(allocation, float)
         if self.kind is Utility.LINEAR:
             return np.einsum("ijt,ijt->i", self.values, x)
@@ -153,7 +162,16 @@ class Market:
         return ratio.min(axis=1).sum(axis=1)
 
     def unit_costs(self, prices: Floats) -> Floats:
-        """Price of a unit of each buyer's utility where it is cheapest; inf if there is none to be had."""
+        """Price of a unit of each buyer's utility where it is cheapest; inf if there is none to be had.
+
+        Parameters
+        ----------
+        prices : (J, T) array
+
+        Returns
+        -------
+        (N,) array
+        """
         if self.kind is Utility.LINEAR:
             each = np.divide(
                 prices, self.values, out=np.full(self.values.shape, np.inf), where=self.values > 0
@@ -163,7 +181,12 @@ class Market:
         return each.min(axis=1, initial=np.inf)
 
     def open_rounds(self) -> NDArray[np.bool_]:
-        """(N, T): whether a buyer with Leontief utility can have any in a round."""
+        """Whether a buyer with Leontief utility can have any in a round.
+
+        Returns
+        -------
+        (N, T) bool array
+        """
         closed: NDArray[np.bool_] = np.isinf(self.values) | ((self.values > 0) & (self.supply <= 0))
         return ~np.any(closed, axis=1)
 
@@ -217,6 +240,10 @@ def solve_market(market: Market, *, tolerance: float = TOLERANCE) -> Equilibrium
     market : Market
     tolerance : float
         Gap over the sum of the budgets.
+
+    Returns
+    -------
+    Equilibrium
 
     Raises
     ------

@@ -118,7 +118,12 @@ class Metrics:
         )
 
     def as_row(self) -> dict[str, float]:
-        """The metrics by name."""
+        """The metrics by name.
+
+        Returns
+        -------
+        dict of str to float
+        """
         return asdict(self)
 
 
@@ -142,6 +147,16 @@ class PublishedResult:
 
 def read_published(path: str | Path, trace: Sequence[Job]) -> PublishedResult:
     """Read a file of the authors' ``results_json`` for a trace, in order of arrival.
+
+    Parameters
+    ----------
+    path : path
+    trace : sequence of Job
+        In order of arrival.
+
+    Returns
+    -------
+    PublishedResult
 
     Raises
     ------

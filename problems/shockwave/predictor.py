@@ -117,6 +117,14 @@ def pattern_of(job: Job) -> Pattern:
     As in the authors' code the user knows the batch sizes of the job and how often they change, and the
     profile has the seconds of an epoch at each.  The authors' GNS traces end with one epoch at the first
     batch size, which GNS never does: such a regime is no part of the pattern.
+
+    Parameters
+    ----------
+    job : Job
+
+    Returns
+    -------
+    Pattern
     """
     seconds = {regime.batch_size: regime.epoch_seconds for regime in job.regimes}
     sizes = [regime.batch_size for regime in job.regimes]
@@ -231,7 +239,25 @@ class Errors:
 
 
 def prediction_errors(jobs: Iterable[Job], points: int = 21) -> dict[str, Errors]:
-    """Errors of the three rules while jobs train, as in Figure 5; jobs that never change are left out."""
+    """Errors of the three rules while jobs train, as in Figure 5.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+        Those that never change are left out.
+    points : int
+        Shares of training at which errors are measured, evenly from the start.
+
+    Returns
+    -------
+    dict of str to Errors
+        By the name of the rule.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two points, or no job changes.
+    """
     if points < 2:
         raise ValueError(f"points = {points}: at least the start and one more")
     progress = np.linspace(0.0, 1.0, points, endpoint=False)

@@ -87,7 +87,21 @@ RelaxationSolver = Callable[[Window], Relaxation]
 
 
 def solve_relaxation(window: Window) -> Relaxation:
-    """Solve with cvxpy and Clarabel."""
+    """Solve with cvxpy and Clarabel.
+
+    Parameters
+    ----------
+    window : Window
+
+    Returns
+    -------
+    Relaxation
+
+    Raises
+    ------
+    SolverError
+        Clarabel found no answer with any of its settings.
+    """
     with extra("cvxpy"):
         import cvxpy as cp  # Slow to import, and only this reference needs it.
 

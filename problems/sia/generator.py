@@ -130,7 +130,21 @@ class Scenario:
 
 
 def builtin_cluster(gpus: int) -> Cluster:
-    """The authors' seven GPU types, scaled to about ``gpus`` GPUs."""
+    """The authors' seven GPU types, scaled to about ``gpus`` GPUs.
+
+    Parameters
+    ----------
+    gpus : int
+
+    Returns
+    -------
+    Cluster
+
+    Raises
+    ------
+    ValueError
+        Fewer than one GPU.
+    """
     if gpus < 1:
         raise ValueError(f"gpus = {gpus}: must be at least 1")
     base = Cluster(GPU_TYPES)
@@ -138,7 +152,16 @@ def builtin_cluster(gpus: int) -> Cluster:
 
 
 def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
-    """Analytic profiles of the applications in :data:`JOB_MIX`, with ``work_scale`` times their work."""
+    """Analytic profiles of the applications in :data:`JOB_MIX`, with ``work_scale`` times their work.
+
+    Parameters
+    ----------
+    work_scale : float
+
+    Returns
+    -------
+    dict of str to Profile
+    """
     profiles: dict[str, Profile] = {}
     for name, (restart, hours, scaling) in TRAINING.items():
         speed = {type: 1.0 / time for type, time in zip(_TRAINING_TYPES, hours, strict=True)}
@@ -198,6 +221,15 @@ def generate(
     strong_scaling, rigid, non_preemptible : float
         Shares of the training jobs that are so.  Rigid jobs ask for 1, 2, 4 or 8 GPUs, with
         probabilities 0.5, 0.25, 0.15, 0.1.
+
+    Returns
+    -------
+    Scenario
+
+    Raises
+    ------
+    ValueError
+        A negative rate, no hours, or shares outside of [0, 1].
     """
     if jobs_per_day < 0 or hours <= 0:
         raise ValueError(f"jobs_per_day = {jobs_per_day}, hours = {hours}: must be positive")
@@ -268,6 +300,10 @@ def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None =
         Folder of :mod:`copter.problems.sia.files`.
     gpus : int, optional
         Size of the cluster, in steps of the authors' 256 GPUs; by default their ratio of jobs to GPUs.
+
+    Returns
+    -------
+    Scenario
     """
     known = read_profiles(profiles)
     jobs = read_workload(workload, known)

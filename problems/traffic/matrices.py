@@ -54,6 +54,15 @@ def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale:
     topology : Topology
     seed, scale
         For the models; a file is taken as it is.
+
+    Returns
+    -------
+    (N, N) array
+
+    Raises
+    ------
+    MatrixError
+        Neither a model nor a file that can be used.
     """
     match str(source):
         case "gravity":
@@ -170,7 +179,17 @@ def bimodal(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
 
 
 def demands_of(matrix: ArrayLike) -> Demands:
-    """Sources, targets and volumes of a matrix, row by row; zeros and the diagonal are no demands."""
+    """Sources, targets and volumes of a matrix, row by row; zeros and the diagonal are no demands.
+
+    Parameters
+    ----------
+    matrix : (N, N) array_like
+
+    Returns
+    -------
+    source, target : (D,) ndarray of int32
+    volume : (D,) ndarray
+    """
     volume = np.array(matrix, np.float64)
     np.fill_diagonal(volume, 0.0)
     source, target = np.nonzero(volume)
@@ -222,6 +241,10 @@ def read_matrices(path: str | Path, topology: Topology) -> Matrix:
     path : path
         ``.npy`` or ``.npz`` with one array, N x N or T x N x N; ``.csv`` with N lines of N numbers.
     topology : Topology
+
+    Returns
+    -------
+    (T, N, N) array
 
     Raises
     ------
