@@ -115,7 +115,23 @@ def load_kernels(names: Sequence[str]) -> None:
 
 
 def measure(programs: int, solves: int, largest: float, seed: int, names: Sequence[str]) -> list[Timed]:
-    """Solve random programs with deadlines; each is printed as it is done if it was late."""
+    """Solve random programs with deadlines; each is printed as it is done if it was late.
+
+    Parameters
+    ----------
+    programs : int
+    solves : int
+        Of each program: a cold solve and, after an edit, a warm one.
+    largest : float
+        Columns of the largest program; sizes are drawn from a thousand on, evenly on a logarithmic scale.
+    seed : int
+    names : sequence of str
+        Solvers to draw from.
+
+    Returns
+    -------
+    list of Timed
+    """
     rng, timed = np.random.default_rng(seed), []
     for _ in range(programs):
         columns = int(10 ** rng.uniform(np.log10(_SMALLEST), np.log10(largest)))

@@ -77,7 +77,16 @@ def measure_isolated(
 ) -> Measured:
     """Run a course in a process of its own, so that its peak memory is the solver's.
 
-    Parameters are those of :func:`measure`; `on_record` is picklable and runs in that process.
+    Parameters
+    ----------
+    course : Course
+    settings : SolverSettings
+    on_record : callable, optional
+        Called with each record as it is made, in that process: it is picklable.
+
+    Returns
+    -------
+    Measured
     """
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_measure_and_weigh, course, settings, on_record).result()

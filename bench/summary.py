@@ -156,7 +156,24 @@ def ablation(summary: dict[str, Any]) -> list[dict[str, Any]]:
 def document(
     machine: dict[str, Any], settings: dict[str, Any], measured: Sequence[Measured], course: Course
 ) -> dict[str, Any]:
-    """Return the JSON document of a benchmark: machine, settings, records, summary and the ablation."""
+    """Return the JSON document of a benchmark: machine, settings, records, summary and the ablation.
+
+    Parameters
+    ----------
+    machine : dict
+        Of :func:`copter.bench.machine.machine`.
+    settings : dict
+        Of the whole benchmark; where each solver stops is added.
+    measured : sequence of Measured
+        One a solver.
+    course : Course
+        The one that they played; it compares their records first.
+
+    Returns
+    -------
+    dict
+        With the summaries of each kind of round too if there is more than one kind.
+    """
     course.compare(measured)
     records: list[Record] = [record for one in measured for record in one.records]
     summary = summarise(measured, [figure.name for figure in course.figures], course.left_out)

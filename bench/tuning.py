@@ -43,7 +43,24 @@ def requests(
     room: float,
     whole: bool,
 ) -> ContinualProgram:
-    """Requests of so many columns that ask for up to three rows each, more than the rows hold."""
+    """Requests of so many columns that ask for about two rows each, more than the rows hold.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    rows, count, width : int
+        Rows, requests, and columns of each request.
+    relation : "<=", "==" or None
+        Of the requests' totals; without one their columns have upper bounds instead.
+    room : float
+        What the rows hold, as a share of what the totals ask for, about.
+    whole : bool
+        Whether costs are 1, 2 or 3, so that many are equal.
+
+    Returns
+    -------
+    ContinualProgram
+    """
     program = ContinualProgram()
     shape = rows, count * width
     usage = random_array(shape, density=min(1.0, 2.0 / rows), rng=rng, format="csc")
@@ -115,14 +132,42 @@ def numbers(record: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
 
 
 def changed(record: Any, name: str, value: float) -> Any:
-    """The tuning with another value of a number."""
+    """The tuning with another value of a number.
+
+    Parameters
+    ----------
+    record : dataclass or named tuple
+        Not changed.
+    name : str
+        Dotted, as of :func:`numbers`.
+    value : float
+
+    Returns
+    -------
+    dataclass or named tuple
+    """
     first, _, rest = name.partition(".")
     new = changed(getattr(record, first), rest, value) if rest else value
     return record._replace(**{first: new}) if hasattr(record, "_replace") else replace(record, **{first: new})
 
 
 def worth(name: str, value: float, base: dict[Inner, NDArray[np.float64]]) -> str:
-    """How many more iterations than ``base``, and seconds, a quarter and four times of a number take."""
+    """How many more iterations than ``base``, and seconds, a quarter and four times of a number take.
+
+    Parameters
+    ----------
+    name : str
+        Dotted, as of :func:`numbers`.
+    value : float
+        The default; if it is an int, so are the others.
+    base : dict of inner solver to (solves,) ndarray
+        Iterations of each solve with the default.
+
+    Returns
+    -------
+    str
+        A line to print.
+    """
     inner: Inner = "cd" if name.startswith("descent.") else "newton"
     parts = []
     for factor in _FACTORS:

@@ -30,6 +30,10 @@ brings.  The first is what a row adds to a column's price that has none, as a sh
 class Passes:
     """Passes over the columns of some requests; those over many rows run in chunks, on threads.
 
+    Arrays: ``flow``, one entry a column; ``room``, one a request slot, what is left of its total; ``load``,
+    ``upper``, ``worth`` (prices) and ``dead`` (bool), one a row slot.  Take, cut, fill and serve change the
+    first three that they get.
+
     Parameters
     ----------
     store : ConstraintStore
@@ -49,7 +53,12 @@ class Passes:
         return run_chunks(lambda k: task(self._chunks[k]), len(self._chunks), None)
 
     def take(self, x: SparseX, flow: NDArray[np.float64], room: NDArray[np.float64]) -> float:
-        """Put an allocation into ``flow``, take it off ``room``; returns its cost."""
+        """Put an allocation into ``flow``, take it off ``room``; returns its cost.
+
+        Parameters
+        ----------
+        x, flow, room : SparseX, ndarray and ndarray
+        """
         return _take(self.view, x.slot, x.column, x.value, flow, room)
 
     def load(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -66,7 +75,12 @@ class Passes:
         load: NDArray[np.float64],
         upper: NDArray[np.float64],
     ) -> None:
-        """Take flow off columns until no row is over its bound, dearest columns first."""
+        """Take flow off columns until no row is over its bound, dearest columns first.
+
+        Parameters
+        ----------
+        flow, room, worth, load, upper : ndarray
+        """
         over = load > upper
         if (load - upper)[over].sum() <= _SLIGHT * flow.sum():
             _cut_as_met(self.view, self.requests, flow, room, load, upper, self.unit)
@@ -84,7 +98,12 @@ class Passes:
         load: NDArray[np.float64],
         upper: NDArray[np.float64],
     ) -> None:
-        """Give requests what they lack where rows have it left, cheapest columns first."""
+        """Give requests what they lack where rows have it left, cheapest columns first.
+
+        Parameters
+        ----------
+        flow, room, worth, load, upper : ndarray
+        """
         blocked = load >= upper - _DUST * np.where(np.isfinite(upper), upper, 0.0)
         slight = _SLIGHT * float(flow.sum()) / max(1, self.requests.size)
         found = self._run(lambda some: _open(self.view, some, room, slight, worth, blocked, self.unit))
@@ -93,7 +112,12 @@ class Passes:
         _fill_in_order(self.view, slot[order], column[order], flow, room, load, upper, self.unit)
 
     def serve(self, flow: NDArray[np.float64], dead: NDArray[np.bool_], worth: NDArray[np.float64]) -> bool:
-        """Scale flows to their requests' totals, without columns over dead rows; whether all could be."""
+        """Scale flows to their requests' totals, without columns over dead rows; whether all could be.
+
+        Parameters
+        ----------
+        flow, dead, worth : ndarray
+        """
         return bool(_serve(self.view, self.requests, flow, dead, worth, self.unit))
 
     def served(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -142,7 +166,12 @@ def coefficients(store: ConstraintStore, requests: NDArray[np.int64]) -> tuple[f
 
 
 def column(store: ConstraintStore, slot: int, j: int) -> NDArray[np.float64]:
-    """Coefficients of a column, by row slot."""
+    """Coefficients of column j of a request, by row slot.
+
+    Parameters
+    ----------
+    store, slot, j : ConstraintStore, int and int
+    """
     dense = np.zeros(store.rows.size)
     _add_column(view_of(store), slot, j, 1.0, dense, False)
     return dense

@@ -60,7 +60,16 @@ def plain(value: Any) -> Any:
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1
 ) -> None:
-    """Print a table; the first `text_columns` columns are words, the others figures."""
+    """Print a table; the first `text_columns` columns are words, the others figures.
+
+    Parameters
+    ----------
+    title : str
+    columns : sequence of str
+        Their heads.
+    rows : iterable of sequence of str
+    text_columns : int
+    """
     from rich.table import Table
 
     shown = Table(title=title, title_justify="left", header_style="bold")

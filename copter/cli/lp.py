@@ -39,7 +39,23 @@ def lp(
     out: Annotated[Path | None, typer.Option(help="Write the table to this Markdown file.")] = None,
     json_path: JsonPath = None,
 ) -> None:
-    """Solve every linear program of a folder by the default, by copter alone, and by HiGHS for the truth."""
+    """Solve every linear program of a folder by the default, by copter alone, and by HiGHS for the truth.
+
+    \f
+
+    Parameters
+    ----------
+    folder : Path
+    limit : float
+        Seconds that each way has for a program.
+    out, json_path : Path, optional
+        Files for the table and for the JSON document; of the second, ``-`` is standard output.
+
+    Raises
+    ------
+    typer.BadParameter
+        No program is in the folder.
+    """  # noqa: D301
     from copter.bench.lp import files_in, markdown, measure, summary
     from copter.bench.machine import machine
 

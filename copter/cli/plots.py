@@ -74,7 +74,19 @@ def round_times(
 
 
 def cumulative(samples: Mapping[str, Sequence[float]], label: str, title: str) -> Figure:
-    """Draw the cumulative distribution of each set of samples on a logarithmic axis."""
+    """Draw the cumulative distribution of each set of samples on a logarithmic axis.
+
+    Parameters
+    ----------
+    samples : mapping of name to sequence of float
+        A set without samples is left out.
+    label, title : str
+        Label of the horizontal axis, title of the plot.
+
+    Returns
+    -------
+    Figure
+    """
     figure, axes = _figure(title, label, "fraction")
     drawn = False
     for name, values in samples.items():

@@ -68,6 +68,20 @@ class RunFolder:
 
         A folder of an earlier run is used again; one that holds anything else is left alone.
 
+        Parameters
+        ----------
+        path : Path
+        title : str
+            First line of README.txt.
+        command : sequence of str
+            Words of the command line.
+        config : mapping
+            Every setting of the run.
+
+        Returns
+        -------
+        RunFolder
+
         Raises
         ------
         RunFolderError
@@ -93,12 +107,37 @@ class RunFolder:
         return folder
 
     def write_json(self, name: str, document: Mapping[str, Any], meaning: str) -> None:
-        """Write one JSON object."""
+        """Write one JSON object.
+
+        Parameters
+        ----------
+        name : str
+            Of the file.
+        document : mapping
+            NaN and infinities are written as null.
+        meaning : str
+            What README.txt says of the file.
+        """
         (self.path / name).write_text(json.dumps(plain(document), indent=2, allow_nan=False) + "\n")
         self._contents[name] = meaning
 
     def rows(self, name: str, columns: Mapping[str, str], meaning: str) -> RowFile:
-        """Open a CSV file of rows; `columns` maps each column's name to what it means."""
+        """Open a CSV file of rows.
+
+        Parameters
+        ----------
+        name : str
+            Of the file.
+        columns : mapping of str to str
+            Name of each column, and what README.txt says of it.
+        meaning : str
+            What README.txt says of the file.
+
+        Returns
+        -------
+        RowFile
+            Closed with the folder.
+        """
         self._note(name, columns, meaning)
         opened = RowFile(self.path / name, list(columns))
         self._open.append(opened)
@@ -107,7 +146,15 @@ class RunFolder:
     def write_rows(
         self, name: str, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], meaning: str
     ) -> None:
-        """Write a whole CSV file of rows."""
+        """Write a whole CSV file of rows.
+
+        Parameters
+        ----------
+        name, columns, meaning
+            See :meth:`rows`.
+        rows : iterable of mapping
+            Values by the names of the columns.
+        """
         opened = self.rows(name, columns, meaning)
         for row in rows:
             opened.write(row)
@@ -117,7 +164,16 @@ class RunFolder:
         self._contents[name] = "\n".join(lines)
 
     def save_figure(self, name: str, figure: Figure, meaning: str) -> None:
-        """Write a figure as PNG."""
+        """Write a figure as PNG.
+
+        Parameters
+        ----------
+        name : str
+            Of the file.
+        figure : matplotlib.figure.Figure
+        meaning : str
+            What README.txt says of the file.
+        """
         figure.savefig(self.path / name, dpi=120)
         self._contents[name] = meaning
 

@@ -50,7 +50,24 @@ def solve(
     solver is alone.  Objective and bound are those of the file: of a maximisation, the bound is one from
     above.  The certified bound is the relaxation's, also for highs-milp, which reports a bound of its own as
     well.  Exits with 1 if it could not be told whether the program is optimal, infeasible or unbounded.
-    """
+
+    \f
+
+    Parameters
+    ----------
+    path : Path
+    solver : str
+    tolerance : float
+    deadline : float, optional
+        Seconds.
+    threads : int, optional
+    presolve, polish, as_json : bool
+
+    Raises
+    ------
+    typer.Exit
+        With 1, as above.
+    """  # noqa: D301
     from copter.solvers.general import read_mps
 
     lp = read_mps(path)

@@ -31,7 +31,18 @@ def updates(
     json_path: JsonPath = None,
     seed: Seed = 0,
 ) -> None:
-    """Time edits of 1% of the requests against building the CSR of all of them with scipy."""
+    """Time edits of 1% of the requests against building the CSR of all of them with scipy.
+
+    \f
+
+    Parameters
+    ----------
+    sizes : str
+        Numbers of columns, separated by commas.
+    json_path : Path, optional
+        For the JSON document; ``-`` is standard output.
+    seed : int
+    """  # noqa: D301
     columns = _sizes(sizes)
     from copter.bench.machine import machine
     from copter.bench.updates import RATIOS, measure_updates

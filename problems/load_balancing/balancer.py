@@ -138,6 +138,10 @@ class LoadBalancer(ShardState):
         deadline : float, optional
             Seconds that the solver may take.
 
+        Returns
+        -------
+        BalancingRound
+
         Raises
         ------
         LoadBalancingError
@@ -170,6 +174,11 @@ class LoadBalancer(ShardState):
         """Let a solver that can do so start from what last round's replicas can do for this round's loads.
 
         Where they are enough nothing need move, at prices of 0: the solver's first pass finds that out.
+
+        Parameters
+        ----------
+        solver : Solver
+            One that takes no start is left as it is.
         """
         if not takes_start(solver):
             return
@@ -192,7 +201,26 @@ class LoadBalancer(ShardState):
         return self._carried
 
     def place(self, solution: Solution, *, t_edit: float = 0.0, t_solve: float = 0.0) -> BalancingRound:
-        """Round a solution of :attr:`program` to a placement, which is the last one from then on."""
+        """Round a solution of :attr:`program` to a placement, which is the last one from then on.
+
+        Parameters
+        ----------
+        solution : Solution
+            Of the program as :meth:`prepare` left it.
+        t_edit, t_solve : float
+            Seconds that went before, for the record of the round.
+
+        Returns
+        -------
+        BalancingRound
+
+        Raises
+        ------
+        NoAllocationError
+            The solution has no allocation.
+        LoadBalancingError
+            The memory cannot hold the shards: names one.
+        """
         check_found(solution)
         begin = perf_counter()
         live = self._live()

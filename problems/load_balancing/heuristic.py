@@ -22,6 +22,11 @@ def greedy(fleet: Fleet, last: Placement) -> Placement:
     fleet : Fleet
     last : Placement
         A shard is where its largest share is; one without any goes to the least loaded server with memory.
+
+    Returns
+    -------
+    Placement
+        One replica of each shard that was placed; others have none.
     """
     k, n = fleet.loads.size, fleet.memory.size
     limit = fleet.mean * (1.0 + fleet.tolerance)

@@ -59,6 +59,10 @@ def solve_exact(
     deadline : float, optional
         Seconds, of making the model and solving it.
     threads : int, optional
+
+    Returns
+    -------
+    Exact
     """
     watch = Stopwatch()
     program = formulate(fleet, last)

@@ -60,7 +60,18 @@ class BalancingRound:
 
 
 def imbalance(fleet: Fleet, placement: Placement) -> float:
-    """Largest load of a server over the smallest, minus 1; infinite if a server has none."""
+    """Largest load of a server over the smallest, minus 1; infinite if a server has none.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    placement : Placement
+
+    Returns
+    -------
+    float
+        0 without any load.
+    """
     on = np.bincount(placement.server, placement.share * fleet.loads[placement.shard], fleet.memory.size)
     if not fleet.loads.any():
         return 0.0

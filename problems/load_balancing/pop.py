@@ -73,7 +73,24 @@ class Pop:
         deadline: float | None = None,
         threads: int | None = 1,
     ) -> Parts:
-        """Solve each part; ``deadline`` holds for each, as they could run side by side."""
+        """Solve each part.
+
+        Parameters
+        ----------
+        fleet : Fleet
+            The shards and servers that were split, with the loads of now.
+        last : Placement
+        mip_gap : float
+            Relative gap at which each part stops.
+        deadline : float, optional
+            Seconds of each part: they could run side by side.
+        threads : int, optional
+            Of each part.
+
+        Returns
+        -------
+        Parts
+        """
         self._split(fleet)
         n = fleet.memory.size
         carried: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []

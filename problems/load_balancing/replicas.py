@@ -79,7 +79,21 @@ class Search(NamedTuple):
 
 
 def empty(sizes: NDArray[np.float64], memory: NDArray[np.float64], capacity: int) -> Replicas:
-    """Return a pool without replicas, for ``len(sizes)`` shards on ``len(memory)`` servers."""
+    """Return a pool without replicas.
+
+    Parameters
+    ----------
+    sizes : (k,) ndarray
+        Of the shards.
+    memory : (n,) ndarray
+        Of the servers, in the unit of the sizes; copied.
+    capacity : int
+        Replicas that it has places for, those dropped again included.
+
+    Returns
+    -------
+    Replicas
+    """
     k, n = sizes.size, memory.size
     return Replicas(
         np.full(capacity, _NONE),

@@ -53,7 +53,22 @@ class Scenario:
         memory: float | None = None,
         tolerance: float = TOLERANCE,
     ) -> Scenario:
-        """Scenario of a table of loads, its first `rounds` rounds or all."""
+        """Scenario of a table of loads, its first `rounds` rounds or all.
+
+        Parameters
+        ----------
+        table : LoadTable
+        servers : int
+        rounds : int, optional
+            At most those of the table.
+        memory : float, optional
+            Of each server, in shards; twice the shards a server if not given.
+        tolerance : float
+
+        Returns
+        -------
+        Scenario
+        """
         there = table.loads.shape[0]
         most = there if rounds is None else min(rounds, there)
         return cls(len(table.shards), servers, most, memory=memory, tolerance=tolerance, table=table)

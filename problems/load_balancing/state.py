@@ -66,18 +66,39 @@ class ShardState:
         self._tolerance = float(value)
 
     def shares(self, shard: Hashable) -> dict[Hashable, float]:
-        """Share of a shard's load by server, as of the last round."""
+        """Share of a shard's load by server, as of the last round.
+
+        Parameters
+        ----------
+        shard : hashable
+
+        Returns
+        -------
+        dict of hashable to float
+            They add up to 1; empty before the shard was placed.
+        """
         servers = {column: server for server, column in self._columns.items()}
         mine = self._shard == self._shard_index(shard)
         pairs = zip(self._column[mine].tolist(), self._share[mine].tolist(), strict=True)
         return {servers[column]: share for column, share in pairs}
 
     def fleet(self) -> Fleet:
-        """Shards and servers as the shim and the baselines see them."""
+        """Shards and servers as the shim and the baselines see them.
+
+        Returns
+        -------
+        Fleet
+        """
         return Fleet(self._loads, self._sizes, self._memory[self._live()], self._tolerance)
 
     def placement(self) -> Placement:
-        """Placement of the last round, without what is gone since."""
+        """Placement of the last round, without what is gone since.
+
+        Returns
+        -------
+        Placement
+            Indices are those of :attr:`shards` and :attr:`servers`.
+        """
         live = self._live()
         position = np.full(self._memory.size, -1)
         position[live] = np.arange(live.size)
@@ -87,7 +108,19 @@ class ShardState:
     # ---- events ----------------------------------------------------------------------------------
 
     def add_server(self, server: Hashable, memory: float) -> None:
-        """Add a server; its memory is in the unit of the shards' sizes."""
+        """Add a server.
+
+        Parameters
+        ----------
+        server : hashable
+        memory : float
+            In the unit of the shards' sizes.
+
+        Raises
+        ------
+        LoadBalancingError
+            The server is there, or the memory is no amount.
+        """
         if server in self._columns:
             raise LoadBalancingError(f"server {server!r} exists already")
         memory = amount(f"server {server!r}: memory", memory)
@@ -100,21 +133,59 @@ class ShardState:
             self._memory = np.append(self._memory, memory)
 
     def remove_server(self, server: Hashable) -> None:
-        """Remove a server with its replicas; shards that had only those are placed anew."""
+        """Remove a server with its replicas; shards that had only those are placed anew.
+
+        Parameters
+        ----------
+        server : hashable
+
+        Raises
+        ------
+        LoadBalancingError
+            There is none of this name.
+        """
         column = self._columns.pop(self._known_server(server))
         keep = self._column != column
         self._shard, self._column, self._share = self._shard[keep], self._column[keep], self._share[keep]
         self._renormalise()
 
     def set_memory(self, server: Hashable, memory: float) -> None:
-        """Change the memory of a server."""
+        """Change the memory of a server.
+
+        Parameters
+        ----------
+        server : hashable
+        memory : float
+            In the unit of the shards' sizes.
+
+        Raises
+        ------
+        LoadBalancingError
+            There is no such server, or the memory is no amount.
+        """
         column = self._columns[self._known_server(server)]
         self._memory[column] = amount(f"server {server!r}: memory", memory)
 
     def add_shard(
         self, shard: Hashable, load: float, size: float = 1.0, server: Hashable | None = None
     ) -> None:
-        """Add a shard, which is on ``server`` already if that is given."""
+        """Add a shard.
+
+        Parameters
+        ----------
+        shard : hashable
+        load : float
+            In any unit, the same for all shards.
+        size : float
+            In the unit of the servers' memory.
+        server : hashable, optional
+            Where it is already.
+
+        Raises
+        ------
+        LoadBalancingError
+            The shard is there, the server is not, or the load or the size is no amount.
+        """
         load, size = amount(f"shard {shard!r}: load", load), amount(f"shard {shard!r}: size", size)
         self.add_shards([shard], load, size, [server])
 
@@ -125,7 +196,21 @@ class ShardState:
         sizes: ArrayLike = 1.0,
         servers: Iterable[Hashable | None] | None = None,
     ) -> None:
-        """Add shards, all or none; with ``servers``, one for each, they are there already."""
+        """Add shards, all or none.
+
+        Parameters
+        ----------
+        shards : iterable of hashable
+        loads, sizes : float or (n,) array_like
+            See :meth:`add_shard`.
+        servers : iterable of hashable or None, optional
+            Where each is already; None: nowhere yet.
+
+        Raises
+        ------
+        LoadBalancingError
+            Names the shard, the server or the argument.
+        """
         shards = list(shards)
         places = [None] * len(shards) if servers is None else list(servers)
         amounts: list[list[float]] = []
@@ -158,7 +243,17 @@ class ShardState:
             self._known_server(server)
 
     def remove_shard(self, shard: Hashable) -> None:
-        """Remove a shard and its replicas."""
+        """Remove a shard and its replicas.
+
+        Parameters
+        ----------
+        shard : hashable
+
+        Raises
+        ------
+        LoadBalancingError
+            There is none of this name.
+        """
         gone = self._place.pop(self._known_shard(shard))
         self._loads, self._sizes = np.delete(self._loads, gone), np.delete(self._sizes, gone)
         for other in self._place:
@@ -169,11 +264,33 @@ class ShardState:
         self._column, self._share = self._column[keep], self._share[keep]
 
     def set_load(self, shard: Hashable, load: float) -> None:
-        """Change the load of a shard."""
+        """Change the load of a shard.
+
+        Parameters
+        ----------
+        shard : hashable
+        load : float
+            In the unit of the others.
+
+        Raises
+        ------
+        LoadBalancingError
+            There is no such shard, or the load is no amount.
+        """
         self._loads[self._shard_index(shard)] = amount(f"shard {shard!r}: load", load)
 
     def set_loads(self, loads: Mapping[Hashable, float] | ArrayLike) -> None:
-        """Change the loads of the shards named, or of all in the order of :attr:`shards`; all or none."""
+        """Change the loads of the shards named, or of all in the order of :attr:`shards`; all or none.
+
+        Parameters
+        ----------
+        loads : mapping of hashable to float, or (k,) array_like
+
+        Raises
+        ------
+        LoadBalancingError
+            There is no such shard, a load is no amount, or the array has another length.
+        """
         if isinstance(loads, Mapping):
             where = [self._shard_index(shard) for shard in loads]
             fresh = self._loads.copy()
@@ -189,7 +306,19 @@ class ShardState:
         self._loads = fresh
 
     def set_size(self, shard: Hashable, size: float) -> None:
-        """Change the size of a shard."""
+        """Change the size of a shard.
+
+        Parameters
+        ----------
+        shard : hashable
+        size : float
+            In the unit of the servers' memory.
+
+        Raises
+        ------
+        LoadBalancingError
+            There is no such shard, or the size is no amount.
+        """
         self._sizes[self._shard_index(shard)] = amount(f"shard {shard!r}: size", size)
 
     # ---- a placement ------------------------------------------------------------------------------
@@ -218,6 +347,21 @@ class ShardState:
         seconds: tuple[float, float, float] = (0.0, 0.0, 0.0),
     ) -> BalancingRound:
         """Make a placement, whoever found it, the last one.
+
+        Parameters
+        ----------
+        placement : Placement
+            Indices are those of :attr:`shards` and :attr:`servers`.
+        bound : float
+            Lower bound on the cost of any placement; NaN if there is none.
+        solution : Solution, optional
+            Of the linear program, if one was solved.
+        seconds : (float, float, float)
+            Of edit, solve and shim.
+
+        Returns
+        -------
+        BalancingRound
 
         Raises
         ------

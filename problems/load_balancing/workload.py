@@ -35,6 +35,16 @@ def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[NDAr
     shards, rounds : int
     mode : "stateless" or "stateful"
     seed : int
+
+    Yields
+    ------
+    (shards,) ndarray
+        Whole numbers.
+
+    Raises
+    ------
+    ValueError
+        Another mode.
     """
     if mode not in MODES:
         raise ValueError(f"mode {mode!r}: must be one of {', '.join(MODES)}")
@@ -73,6 +83,10 @@ def read_loads(path: Path) -> LoadTable:
     ----------
     path : path
 
+    Returns
+    -------
+    LoadTable
+
     Raises
     ------
     InputError
@@ -99,7 +113,14 @@ def read_loads(path: Path) -> LoadTable:
 
 
 def write_loads(path: Path, table: LoadTable) -> None:
-    """Write a CSV that :func:`read_loads` reads back."""
+    """Write a CSV that :func:`read_loads` reads back.
+
+    Parameters
+    ----------
+    path : Path
+    table : LoadTable
+        Its rounds are numbered from 0.
+    """
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(_COLUMNS)

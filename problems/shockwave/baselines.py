@@ -188,6 +188,15 @@ def make_baseline(name: str, *, solver: Solver | None = None, filter: float | No
         Of the two LP policies; copter by default.
     filter : float, optional
         Of Themis or AlloX; that of the authors' runs by default.
+
+    Returns
+    -------
+    Policy
+
+    Raises
+    ------
+    ValueError
+        Another name.
     """
     filters = {} if filter is None else {"filter": filter}
     makers: dict[str, Callable[[], Policy]] = {

@@ -59,6 +59,15 @@ def outlook(state: JobState, predictor: str = "restatement", pattern: Pattern | 
         One of :data:`PREDICTORS`; the oracle knows the regimes to come.
     pattern : Pattern, optional
         Regimes that its user specifies; those of :func:`.predictor.pattern_of` by default.
+
+    Returns
+    -------
+    Outlook
+
+    Raises
+    ------
+    ValueError
+        Another predictor.
     """
     if predictor not in PREDICTORS:
         raise ValueError(f"predictor {predictor!r}: must be one of {', '.join(PREDICTORS)}")
@@ -78,7 +87,18 @@ def outlook(state: JobState, predictor: str = "restatement", pattern: Pattern | 
 
 
 def finish_time_fairness(state: JobState, seen: Outlook) -> float:
-    """Equation (9)."""
+    """Equation (9); 1 for a job that takes no time.
+
+    Parameters
+    ----------
+    state : JobState
+    seen : Outlook
+        What is predicted of it.
+
+    Returns
+    -------
+    float
+    """
     shared = seen.total_seconds * state.contention
     if shared <= 0:
         return 1.0

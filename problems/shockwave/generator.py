@@ -88,6 +88,15 @@ def generate(
         Mean seconds between two arrivals; 0: all at once.
     mode_mix, gpu_mix : dict, optional
         Weights of the modes and of the GPU counts.
+
+    Returns
+    -------
+    list of Job
+
+    Raises
+    ------
+    ValueError
+        A negative number of jobs or time, or a mix without weights.
     """
     if jobs < 0:
         raise ValueError(f"jobs = {jobs}: must not be negative")

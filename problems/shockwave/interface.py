@@ -109,7 +109,16 @@ class Policy(Protocol):
     name: str
 
     def schedule(self, now: RoundState) -> Collection[str]:
-        """Names of the jobs that run in this round; they need to fit on the GPUs together."""
+        """Names of the jobs that run in this round; they need to fit on the GPUs together.
+
+        Parameters
+        ----------
+        now : RoundState
+
+        Returns
+        -------
+        collection of str
+        """
 
 
 def pack(candidates: Collection[JobState], gpus: int) -> list[str]:

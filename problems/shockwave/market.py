@@ -97,11 +97,26 @@ class Market:
         budgets: ArrayLike | None = None,
         supply: ArrayLike | None = None,
     ) -> Market:
-        """Check and complete a market; equal budgets of 1 and a supply of 1 if not given.
+        """Check and complete a market.
+
+        Parameters
+        ----------
+        kind : "linear" or "leontief"
+        values : (N, J, T) array_like
+            See :class:`Market`.
+        budgets : (N,) array_like, optional
+            1 each by default.
+        supply : (J, T) array_like, optional
+            1 each by default.
+
+        Returns
+        -------
+        Market
 
         Raises
         ------
         MarketError
+            Names the argument, and where it can the entry.
         """
         if kind not in set(Utility):
             raise MarketError(f"kind = {kind!r}: must be one of {', '.join(Utility)}")
@@ -129,7 +144,16 @@ class Market:
         return cls(Utility(kind), of, money, there)
 
     def utilities(self, allocation: ArrayLike) -> Floats:
-        """U_i of an allocation (N, J, T)."""
+        """Utility of each buyer, U_i.
+
+        Parameters
+        ----------
+        allocation : (N, J, T) array_like
+
+        Returns
+        -------
+        (N,) array
+        """
         x = np.asarray(allocation, float)
         if self.kind is Utility.LINEAR:
             return np.einsum("ijt,ijt->i", self.values, x)
@@ -138,7 +162,16 @@ class Market:
         return ratio.min(axis=1).sum(axis=1)
 
     def unit_costs(self, prices: Floats) -> Floats:
-        """Price of a unit of each buyer's utility where it is cheapest; inf if there is none to be had."""
+        """Price of a unit of each buyer's utility where it is cheapest; inf if there is none to be had.
+
+        Parameters
+        ----------
+        prices : (J, T) array
+
+        Returns
+        -------
+        (N,) array
+        """
         if self.kind is Utility.LINEAR:
             each = np.divide(
                 prices, self.values, out=np.full(self.values.shape, np.inf), where=self.values > 0
@@ -148,7 +181,12 @@ class Market:
         return each.min(axis=1, initial=np.inf)
 
     def open_rounds(self) -> NDArray[np.bool_]:
-        """(N, T): whether a buyer with Leontief utility can have any in a round."""
+        """Whether a buyer with Leontief utility can have any in a round.
+
+        Returns
+        -------
+        (N, T) bool array
+        """
         closed: NDArray[np.bool_] = np.isinf(self.values) | ((self.values > 0) & (self.supply <= 0))
         return ~np.any(closed, axis=1)
 
@@ -203,6 +241,10 @@ def solve_market(market: Market, *, tolerance: float = TOLERANCE) -> Equilibrium
     tolerance : float
         Gap over the sum of the budgets.
 
+    Returns
+    -------
+    Equilibrium
+
     Raises
     ------
     SolverError
@@ -254,7 +296,20 @@ def solve_market(market: Market, *, tolerance: float = TOLERANCE) -> Equilibrium
 
 
 def certified_gap(market: Market, allocation: Floats, prices: Floats) -> float:
-    """How far the welfare of a feasible allocation is below the bound of these prices, over all budgets."""
+    """How far the welfare of a feasible allocation is below the bound of these prices, over all budgets.
+
+    Parameters
+    ----------
+    market : Market
+    allocation : (N, J, T) array
+    prices : (J, T) array
+        Not negative.
+
+    Returns
+    -------
+    float
+        Infinite if a buyer who can buy has no utility, or one whose utility costs nothing.
+    """
     utilities, cost = market.utilities(allocation), market.unit_costs(prices)
     active = (market.budgets > 0) & np.isfinite(cost)
     money = market.budgets[active]

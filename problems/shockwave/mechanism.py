@@ -54,7 +54,17 @@ class Mechanism:
         self._last: dict[str, float] = {}
 
     def schedule(self, now: RoundState) -> list[str]:
-        """Jobs of a round."""
+        """Jobs of a round.
+
+        Parameters
+        ----------
+        now : RoundState
+
+        Returns
+        -------
+        list of str
+            Names of those that run.
+        """
         self._account(now)
         names = frozenset(state.name for state in now.jobs)
         self._changed |= names != self._known

@@ -89,7 +89,20 @@ class Metrics:
 
     @classmethod
     def of(cls, jobs: Sequence[JobResult], gpus: int, start: float = 0.0) -> Metrics:
-        """Metrics of jobs on so many GPUs, with the time of the first arrival."""
+        """Metrics of jobs on so many GPUs.
+
+        Parameters
+        ----------
+        jobs : sequence of JobResult
+        gpus : int
+            Of the cluster.
+        start : float
+            Time of the first arrival, seconds.
+
+        Returns
+        -------
+        Metrics
+        """
         if not jobs:
             return cls(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         ftf = np.array([job.ftf for job in jobs])
@@ -105,7 +118,12 @@ class Metrics:
         )
 
     def as_row(self) -> dict[str, float]:
-        """The metrics by name."""
+        """The metrics by name.
+
+        Returns
+        -------
+        dict of str to float
+        """
         return asdict(self)
 
 
@@ -129,6 +147,16 @@ class PublishedResult:
 
 def read_published(path: str | Path, trace: Sequence[Job]) -> PublishedResult:
     """Read a file of the authors' ``results_json`` for a trace, in order of arrival.
+
+    Parameters
+    ----------
+    path : path
+    trace : sequence of Job
+        In order of arrival.
+
+    Returns
+    -------
+    PublishedResult
 
     Raises
     ------

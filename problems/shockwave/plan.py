@@ -7,9 +7,8 @@ lower bound on the makespan H = max(sum_j g_j r_j / M, max_j r_j) of the run tim
 1. Counts: the whole part of every job's rounds, then single rounds by value a GPU while GPU time is left; for
    several bounds on the longest run time left, each of which gives the long jobs a least number of rounds.
    The counts of the last plan are another start, if there is one; the best counts are taken.
-2. Rounds are filled one after the other: jobs that need every round that is left, then those that the
-   makespan hangs on, the longest first, then by urgency, which counts more for a job that runs already; what
-   does not fit waits for a later round.
+2. Rounds are filled one after the other: jobs that need every round left, then those that the makespan hangs
+   on, longest first, then by urgency, which counts more for a job that runs; what does not fit waits.
 3. No GPU idles while a job that is not complete by then fits.
 4. Local improvement until a time limit: in a round one job makes room for others, the best exchange first.
 
@@ -50,9 +49,8 @@ class PlanProblem:
         Of n rounds to each job, finite; never falls with n.
     remaining : (N, T + 1) array
         Run time that is left after n rounds; never grows with n.
-    gpus : (N,) int array
-    capacity : int
-        GPUs a round.
+    gpus, capacity : (N,) int array and int
+        GPUs of each job, and of a round.
     makespan_weight : float
         Factor on H, >= 0.
     """
@@ -101,7 +99,12 @@ class PlanProblem:
         return max(float(np.dot(self.gpus, left)) / self.capacity, float(left.max()))
 
     def bound(self, mu: float, work: float, jobs: Floats) -> float:
-        """Bound on every plan, for mu, work, jobs >= 0 with work + sum(jobs) = makespan_weight."""
+        """Bound on every plan, by any prices with work + sum(jobs) = makespan_weight.
+
+        Parameters
+        ----------
+        mu, work, jobs : float, float and (N,) array, not negative
+        """
         price = (jobs + work * self.gpus / self.capacity)[:, None] * self.remaining
         net = self.value - price - mu * self.gpus[:, None] * np.arange(self.rounds + 1)
         allowed = np.arange(self.rounds + 1) <= self.most[:, None]

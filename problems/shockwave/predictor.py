@@ -66,7 +66,21 @@ class Pattern:
 
 
 def gns(epochs: float, batch_size: int, limit: int, epoch_seconds: Callable[[int], float]) -> Pattern:
-    """Pattern of GNS: doubling from a batch size to the limit."""
+    """Pattern of GNS: doubling from a batch size to the limit.
+
+    Parameters
+    ----------
+    epochs : float
+        Of the job, N.
+    batch_size, limit : int
+        Of the first regime, and the largest there may be.
+    epoch_seconds : callable
+        Seconds of an epoch at a batch size.
+
+    Returns
+    -------
+    Pattern
+    """
     sizes = [batch_size]
     while sizes[-1] * 2 <= limit:
         sizes.append(sizes[-1] * 2)
@@ -76,7 +90,23 @@ def gns(epochs: float, batch_size: int, limit: int, epoch_seconds: Callable[[int
 def accordion(
     epochs: float, small: int, large: int, regimes: int, epoch_seconds: Callable[[int], float]
 ) -> Pattern:
-    """Pattern of Accordion: ``regimes`` regimes that alternate, the small batch size first."""
+    """Pattern of Accordion: regimes that alternate, the small batch size first.
+
+    Parameters
+    ----------
+    epochs : float
+        Of the job, N.
+    small, large : int
+        The batch sizes.
+    regimes : int
+        K; at least one is made.
+    epoch_seconds : callable
+        Seconds of an epoch at a batch size.
+
+    Returns
+    -------
+    Pattern
+    """
     sizes = tuple((small, large)[k % 2] for k in range(max(regimes, 1)))
     return Pattern(epochs, sizes, tuple(epoch_seconds(size) for size in sizes))
 
@@ -87,6 +117,14 @@ def pattern_of(job: Job) -> Pattern:
     As in the authors' code the user knows the batch sizes of the job and how often they change, and the
     profile has the seconds of an epoch at each.  The authors' GNS traces end with one epoch at the first
     batch size, which GNS never does: such a regime is no part of the pattern.
+
+    Parameters
+    ----------
+    job : Job
+
+    Returns
+    -------
+    Pattern
     """
     seconds = {regime.batch_size: regime.epoch_seconds for regime in job.regimes}
     sizes = [regime.batch_size for regime in job.regimes]
@@ -158,7 +196,20 @@ def _at_least_seen(pattern: Pattern, expected: Floats, counts: Floats, over: int
 
 
 def remaining_epochs(pattern: Pattern, expected: Floats, seen: Sequence[float] | Floats) -> Floats:
-    """Expected epochs that are left of each regime."""
+    """Expected epochs that are left of each regime.
+
+    Parameters
+    ----------
+    pattern : Pattern
+    expected : (K,) array
+        Epochs of each regime in all, as a rule expects them.
+    seen : sequence of float
+        Epochs seen of each regime that has begun, as of :func:`observe`.
+
+    Returns
+    -------
+    (K,) array
+    """
     return np.maximum(expected - _within(pattern, seen), 0.0)
 
 
@@ -188,7 +239,25 @@ class Errors:
 
 
 def prediction_errors(jobs: Iterable[Job], points: int = 21) -> dict[str, Errors]:
-    """Errors of the three rules while jobs train, as in Figure 5; jobs that never change are left out."""
+    """Errors of the three rules while jobs train, as in Figure 5.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+        Those that never change are left out.
+    points : int
+        Shares of training at which errors are measured, evenly from the start.
+
+    Returns
+    -------
+    dict of str to Errors
+        By the name of the rule.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two points, or no job changes.
+    """
     if points < 2:
         raise ValueError(f"points = {points}: at least the start and one more")
     progress = np.linspace(0.0, 1.0, points, endpoint=False)

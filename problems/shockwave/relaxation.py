@@ -87,7 +87,21 @@ RelaxationSolver = Callable[[Window], Relaxation]
 
 
 def solve_relaxation(window: Window) -> Relaxation:
-    """Solve with cvxpy and Clarabel."""
+    """Solve with cvxpy and Clarabel.
+
+    Parameters
+    ----------
+    window : Window
+
+    Returns
+    -------
+    Relaxation
+
+    Raises
+    ------
+    SolverError
+        Clarabel found no answer with any of its settings.
+    """
     with extra("cvxpy"):
         import cvxpy as cp  # Slow to import, and only this reference needs it.
 
@@ -156,7 +170,22 @@ def _feasible_prices(window: Window, mu: float, work: float, jobs: Floats) -> tu
 
 
 def answer(window: Window, rounds: Floats, mu: float, work: float, jobs: Floats, begin: float) -> Relaxation:
-    """Relaxation of these rounds, certified by these prices; ``begin`` is when the solve began."""
+    """Relaxation of some rounds, certified by prices.
+
+    Parameters
+    ----------
+    window : Window
+    rounds : (N,) array
+        y_j, feasible.
+    mu, work, jobs : float, float and (N,) array
+        Prices as :class:`Relaxation` has them; they are scaled to what the bound needs.
+    begin : float
+        When the solve began, by :func:`time.perf_counter`.
+
+    Returns
+    -------
+    Relaxation
+    """
     mu, work, jobs = _feasible_prices(window, mu, work, jobs)
     bound = dual_bound(window, mu, work, jobs)
     objective = window.relaxed_objective(rounds)
@@ -165,7 +194,18 @@ def answer(window: Window, rounds: Floats, mu: float, work: float, jobs: Floats,
 
 
 def dual_bound(window: Window, mu: float, work: float, jobs: Floats) -> float:
-    """Bound on the relaxation for prices that :class:`Relaxation` describes; holds for any of them."""
+    """Bound on the relaxation for any prices that are feasible.
+
+    Parameters
+    ----------
+    window : Window
+    mu, work, jobs : float, float and (N,) array
+        Prices as :class:`Relaxation` has them: none negative, and work + sum(jobs) = lambda / Z_0.
+
+    Returns
+    -------
+    float
+    """
     beta = jobs + work * window.gpus / window.capacity
     cost = mu * window.gpus - beta * window.round_seconds
     constant = mu * window.capacity * window.rounds - float(np.dot(beta, window.remaining))

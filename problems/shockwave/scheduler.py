@@ -81,6 +81,11 @@ def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = No
     threads : int, optional
         Of ``copter``.
 
+    Returns
+    -------
+    callable
+        Takes a Window, returns a Relaxation.
+
     Raises
     ------
     ValueError
@@ -97,7 +102,16 @@ def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = No
 
 
 def plan_problem(window: Window) -> PlanProblem:
-    """Tables of a window for the shim: what 0 to T whole rounds are worth to each job."""
+    """Tables of a window for the shim: what 0 to T whole rounds are worth to each job.
+
+    Parameters
+    ----------
+    window : Window
+
+    Returns
+    -------
+    PlanProblem
+    """
     counts = np.arange(window.rounds + 1, dtype=float)
     utility = np.stack([window.utility(np.full(len(window), n)) for n in counts], axis=1)
     value = window.scale * window.weights[:, None] * np.log(utility)
@@ -112,9 +126,22 @@ def make_plan(
     shim_seconds: float,
     last: NDArray[np.int64] | None = None,
 ) -> Plan:
-    """Plan of whole rounds from the relaxation of a window of ``now``.
+    """Plan of whole rounds from the relaxation of a window.
 
-    ``last`` has the rounds of each job in what is left of the last plan.
+    Parameters
+    ----------
+    window : Window
+    now : RoundState
+        What the window is of.
+    relaxation : Relaxation
+    shim_seconds : float
+        Seconds after which no more improvement is looked for.
+    last : (N,) int array, optional
+        Rounds of each job in what is left of the last plan.
+
+    Returns
+    -------
+    Plan
     """
     return PlanShim(shim_seconds).plan(
         plan_problem(window),
@@ -157,7 +184,17 @@ class Shockwave:
         self._made = 0
 
     def schedule(self, now: RoundState) -> Collection[str]:
-        """Jobs of a round."""
+        """Jobs of a round.
+
+        Parameters
+        ----------
+        now : RoundState
+
+        Returns
+        -------
+        collection of str
+            Names of those that run.
+        """
         names = tuple(state.name for state in now.jobs)
         age = now.index - self._made
         if names != self._names or age >= min(self.settings.solve_every, self._runs.shape[1]):

@@ -121,6 +121,10 @@ def replay(
     max_rounds : int
         A policy that lets jobs starve is stopped here with an error.
 
+    Returns
+    -------
+    ReplayResult
+
     Raises
     ------
     PolicyError
@@ -233,7 +237,16 @@ def _result(entry: _Live, end: float, contention: float) -> JobResult:
 
 
 def schedule_matrix(result: ReplayResult) -> tuple[list[str], NDArray[np.bool_]]:
-    """Jobs in order of arrival, and which of them ran in which round: what a plot of the schedule needs."""
+    """Jobs in order of arrival, and which of them ran in which round: what a plot of the schedule needs.
+
+    Parameters
+    ----------
+    result : ReplayResult
+
+    Returns
+    -------
+    list of str, (jobs, rounds) bool array
+    """
     names = [job.name for job in result.jobs]
     rows = {name: k for k, name in enumerate(names)}
     ran = np.zeros((len(names), len(result.rounds)), bool)

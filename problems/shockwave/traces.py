@@ -121,7 +121,13 @@ class Job:
 
 
 def write_jobs(path: str | Path, jobs: Iterable[Job]) -> None:
-    """Write jobs as a trace that :func:`read_jobs` reads."""
+    """Write jobs as a trace that :func:`read_jobs` reads.
+
+    Parameters
+    ----------
+    path : path
+    jobs : iterable of Job
+    """
     entries = [
         {
             "name": job.name,
@@ -142,6 +148,14 @@ def read_jobs(path: str | Path) -> list[Job]:
     """Read a trace, in order of arrival.
 
     A job without a ``name`` is called by its place in the file: ``job-0``, ``job-1`` and so on.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    list of Job
 
     Raises
     ------

@@ -98,7 +98,16 @@ class _Filling:
 
 
 def solve_waterfilling(window: Window) -> Relaxation:
-    """Solve the relaxation exactly, with prices that certify it."""
+    """Solve the relaxation exactly, with prices that certify it.
+
+    Parameters
+    ----------
+    window : Window
+
+    Returns
+    -------
+    Relaxation
+    """
     begin = time.perf_counter()
     filling = _Filling(window)
     if float(window.gpus @ filling.most) <= filling.budget:

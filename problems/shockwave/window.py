@@ -119,7 +119,16 @@ class Window:
         )
 
     def utility(self, rounds: Floats) -> Floats:
-        """Utility of each job after so many rounds, regimes in order."""
+        """Utility of each job after so many rounds, regimes in order.
+
+        Parameters
+        ----------
+        rounds : (N,) array
+
+        Returns
+        -------
+        (N,) array
+        """
         return self._progress(rounds, self.regime_start, self.regime_rounds, self.regime_gain)
 
     def regime_of_round(self, runs: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -128,6 +137,10 @@ class Window:
         Parameters
         ----------
         runs : (N, T) bool array
+
+        Returns
+        -------
+        (N, T) int array
         """
         result = np.full(runs.shape, -1, np.int64)
         for j in range(len(self)):
@@ -137,7 +150,16 @@ class Window:
         return result
 
     def relaxed_utility(self, rounds: Floats) -> Floats:
-        """The least concave majorant of the utility, what the relaxation works with."""
+        """The least concave majorant of the utility, what the relaxation works with.
+
+        Parameters
+        ----------
+        rounds : (N,) array
+
+        Returns
+        -------
+        (N,) array
+        """
         return self._progress(rounds, self.segment_start, self.segment_rounds, self.segment_gain)
 
     def _progress(self, rounds: Floats, start: NDArray[np.int64], length: Floats, gain: Floats) -> Floats:
@@ -149,26 +171,73 @@ class Window:
         return self.base + np.bincount(owner, inside * gain, len(self))
 
     def welfare(self, utility: Floats) -> float:
-        """First part of the objective for given utilities."""
+        """First part of the objective for given utilities.
+
+        Parameters
+        ----------
+        utility : (N,) array
+            Positive.
+
+        Returns
+        -------
+        float
+        """
         return self.scale * float(np.dot(self.weights, np.log(utility)))
 
     def makespan(self, rounds: Floats) -> float:
-        """H: lower bound on the time to complete all jobs after the window."""
+        """H: lower bound on the time to complete all jobs after the window.
+
+        Parameters
+        ----------
+        rounds : (N,) array
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
         left = np.maximum(self.remaining - rounds * self.round_seconds, 0.0)
         if not left.size:
             return 0.0
         return max(float(np.dot(self.gpus, left)) / self.capacity, float(left.max()))
 
     def objective(self, rounds: Floats) -> float:
-        """Objective of (11), to be maximised, with the regimes in order."""
+        """Objective of (11), to be maximised, with the regimes in order.
+
+        Parameters
+        ----------
+        rounds : (N,) array
+
+        Returns
+        -------
+        float
+        """
         return self.welfare(self.utility(rounds)) - self.makespan_weight * self.makespan(rounds)
 
     def relaxed_objective(self, rounds: Floats) -> float:
-        """Objective of the relaxation, never below :meth:`objective`."""
+        """Objective of the relaxation, never below :meth:`objective`.
+
+        Parameters
+        ----------
+        rounds : (N,) array
+
+        Returns
+        -------
+        float
+        """
         return self.welfare(self.relaxed_utility(rounds)) - self.makespan_weight * self.makespan(rounds)
 
     def size(self, rounds: Floats) -> float:
-        """What the objective of the relaxation is made up of: its terms' magnitudes, which may cancel."""
+        """What the objective of the relaxation is made up of: its terms' magnitudes, which may cancel.
+
+        Parameters
+        ----------
+        rounds : (N,) array
+
+        Returns
+        -------
+        float
+        """
         logs = abs(np.log(self.relaxed_utility(rounds)))
         return self.scale * float(np.dot(self.weights, logs)) + self.makespan_weight * self.makespan(rounds)
 
@@ -181,7 +250,24 @@ def build_window(
     lam: float = LAMBDA,
     predictor: str = "restatement",
 ) -> Window:
-    """Window of the jobs of a round; a job that needs more GPUs than there are has no rounds to get."""
+    """Window of the jobs of a round; a job that needs more GPUs than there are has no rounds to get.
+
+    Parameters
+    ----------
+    now : RoundState
+    rounds : int
+        T.
+    power : float
+        k: a job's weight is this power of its predicted finish time fairness.
+    lam : float
+        lambda.
+    predictor : str
+        One of :data:`.ftf.PREDICTORS`.
+
+    Returns
+    -------
+    Window
+    """
     seen = forecast(now.jobs, predictor)
     return _window(
         [state.name for state in now.jobs],
@@ -208,7 +294,29 @@ def window_of(
     round_seconds: float,
     lam: float = LAMBDA,
 ) -> Window:
-    """Window from arrays; for what they mean see :class:`Window`."""
+    """Window from arrays.
+
+    Parameters
+    ----------
+    names : sequence of str
+    gpus : (N,) int array
+    weights : (N,) array
+        rho_j^k, finite and not negative.
+    epochs, total_epochs : (N,) array
+        F_j so far, and E_j in all.
+    outlooks : sequence of Outlook
+        What is left, one for each job.
+    rounds, capacity : int
+        T and M.
+    round_seconds : float
+        D.
+    lam : float
+        lambda.
+
+    Returns
+    -------
+    Window
+    """
     columns = max((len(o.epochs) for o in outlooks), default=0)
     left, seconds = np.zeros((len(outlooks), columns)), np.ones((len(outlooks), columns))
     for j, o in enumerate(outlooks):

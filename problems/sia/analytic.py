@@ -53,7 +53,18 @@ class Scaling:
     sync: tuple[float, float]
 
     def speedup(self, gpus: NDArray[np.int64], nodes: NDArray[np.int64], noise: float) -> NDArray[np.float64]:
-        """Goodput over that of one GPU without noise limits, for arrays of configurations."""
+        """Goodput over that of one GPU without noise limits, for arrays of configurations.
+
+        Parameters
+        ----------
+        gpus, nodes : (n,) int array
+        noise : float
+            Gradient noise scale over the initial batch.
+
+        Returns
+        -------
+        (n,) array
+        """
         batch = np.geomspace(1.0, self.m_max, BATCH_SIZES)[:, None]
         compute = self.overhead + (1.0 - self.overhead) * batch / gpus
         between = self.sync[1] * (1.0 + np.log2(nodes) / 8.0)

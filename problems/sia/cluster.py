@@ -90,15 +90,48 @@ class Configurations:
         return iter(self._tuples)
 
     def index(self, configuration: Configuration) -> int:
-        """Position of a configuration; KeyError if the cluster does not have it."""
+        """Position of a configuration.
+
+        Parameters
+        ----------
+        configuration : Configuration
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        KeyError
+            The cluster does not have it.
+        """
         return self._positions[configuration]
 
     def find(self, type_index: NDArray, nodes: NDArray, gpus: NDArray) -> NDArray[np.int64]:
-        """Positions of many configurations, -1 where the cluster does not have one."""
+        """Positions of many configurations, -1 where the cluster does not have one.
+
+        Parameters
+        ----------
+        type_index, nodes, gpus : (k,) int array
+
+        Returns
+        -------
+        (k,) int array
+        """
         return self.find_codes(_codes(type_index, nodes, gpus))
 
     def find_codes(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions of configurations given by their codes, -1 where the cluster does not have one."""
+        """Positions of configurations given by their codes, -1 where the cluster does not have one.
+
+        Parameters
+        ----------
+        codes : (k,) int array
+            As :attr:`codes` has them.
+
+        Returns
+        -------
+        (k,) int array
+        """
         if not len(self):
             return np.full(codes.size, -1)
         at = np.searchsorted(self.codes, codes).clip(max=len(self) - 1)
@@ -185,26 +218,66 @@ class Cluster:
         return self._configurations
 
     def copy(self) -> Cluster:
-        """A cluster of its own with the same types and nodes."""
+        """A cluster of its own with the same types and nodes.
+
+        Returns
+        -------
+        Cluster
+        """
         return Cluster(self.types)
 
     def scaled(self, factor: float) -> Cluster:
-        """A cluster with ``factor`` times the nodes of each type, rounded, at least one."""
+        """A cluster with ``factor`` times the nodes of each type, rounded, at least one.
+
+        Parameters
+        ----------
+        factor : float
+
+        Returns
+        -------
+        Cluster
+        """
         return Cluster(replace(type, nodes=max(1, round(type.nodes * factor))) for type in self.types)
 
     def set_nodes(self, name: str, nodes: int) -> None:
-        """Set how many nodes a type has."""
+        """Set how many nodes a type has.
+
+        Parameters
+        ----------
+        name : str
+            Of the type.
+        nodes : int
+
+        Raises
+        ------
+        ValueError
+            There is no such type.
+        """
         if name not in self._types:
             raise ValueError(f"unknown GPU type {name!r}; the cluster has {list(self._types)}")
         self._types[name] = replace(self._types[name], nodes=nodes)
         self._configurations = None
 
     def add_nodes(self, name: str, count: int) -> None:
-        """Add nodes of a type."""
+        """Add nodes of a type.
+
+        Parameters
+        ----------
+        name : str
+            Of the type.
+        count : int
+        """
         self.set_nodes(name, self._nodes(name) + count)
 
     def remove_nodes(self, name: str, count: int) -> None:
-        """Remove nodes of a type."""
+        """Remove nodes of a type.
+
+        Parameters
+        ----------
+        name : str
+            Of the type.
+        count : int
+        """
         self.set_nodes(name, self._nodes(name) - count)
 
     def _nodes(self, name: str) -> int:
@@ -215,6 +288,14 @@ def configurations(cluster: Cluster) -> Configurations:
     """Set of valid configurations of a cluster (thesis section 3.3.3).
 
     A type with R GPUs a node and N nodes has (1, 2^i) for 2^i <= R, (1, R), and (k, k R) for k = 2..N.
+
+    Parameters
+    ----------
+    cluster : Cluster
+
+    Returns
+    -------
+    Configurations
     """
     index, nodes, gpus = [], [], []
     for position, type in enumerate(cluster.types):

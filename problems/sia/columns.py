@@ -135,7 +135,21 @@ class RowCache:
         self._bytes = 0
 
     def get(self, source: int, level: int, profile: Profile, gpus: int | None) -> CostRow:
-        """Row of a profile at a level; of the configurations with ``gpus`` GPUs if that is given."""
+        """Row of a profile at a level, made if it is not there.
+
+        Parameters
+        ----------
+        source : int
+            The caller's number for the profile with these GPUs.
+        level : int
+        profile : Profile
+        gpus : int or None
+            Only configurations with so many GPUs, or all.
+
+        Returns
+        -------
+        CostRow
+        """
         row = self._rows.get((source, level))
         if row is None:
             row = self._build(profile, level, gpus)

@@ -23,7 +23,14 @@ _REPEATS = 5
 
 
 def measure(folder: Path, gpus: int, jobs: int, rounds: int) -> None:
-    """Run the rounds in a journal, then copy, save and load the program that it has."""
+    """Run the rounds in a journal, then copy, save and load the program that it has.
+
+    Parameters
+    ----------
+    folder : Path
+        Where journal and file are written; no journal is in it yet.
+    gpus, jobs, rounds : int
+    """
     solver = ProximalPoint()
     with Journal(folder / "journal", solver) as journal:
         commits: list[float] = []

@@ -61,6 +61,14 @@ def profile_folder(path: str | Path) -> Path:
 def read_profiles(folder: str | Path) -> dict[str, Profile]:
     """Profiles of all applications in a folder, or in the folder ``derived_npz`` of it, by application.
 
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    dict of str to Profile
+
     Raises
     ------
     InputError
@@ -79,7 +87,23 @@ def read_profiles(folder: str | Path) -> dict[str, Profile]:
 
 
 def read_cluster(folder: str | Path, scale: float = 1.0) -> Cluster:
-    """The authors' cluster, from ``simulator_constants.json``, with ``scale`` times its 256 GPUs."""
+    """The authors' cluster of 256 GPUs, from ``simulator_constants.json``.
+
+    Parameters
+    ----------
+    folder : path
+    scale : float
+        Factor on the nodes of each type, rounded.
+
+    Returns
+    -------
+    Cluster
+
+    Raises
+    ------
+    InputError
+        A missing or malformed file; names the file and the field.
+    """
     folder = profile_folder(folder)
     constants = _constants(folder)
     nodes, sizes = constants.record("cluster_nnodes"), constants.record("cluster_ngpus_per_node")

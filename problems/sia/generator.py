@@ -130,7 +130,21 @@ class Scenario:
 
 
 def builtin_cluster(gpus: int) -> Cluster:
-    """The authors' seven GPU types, scaled to about ``gpus`` GPUs."""
+    """The authors' seven GPU types, scaled to about ``gpus`` GPUs.
+
+    Parameters
+    ----------
+    gpus : int
+
+    Returns
+    -------
+    Cluster
+
+    Raises
+    ------
+    ValueError
+        Fewer than one GPU.
+    """
     if gpus < 1:
         raise ValueError(f"gpus = {gpus}: must be at least 1")
     base = Cluster(GPU_TYPES)
@@ -138,7 +152,16 @@ def builtin_cluster(gpus: int) -> Cluster:
 
 
 def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
-    """Analytic profiles of the applications in :data:`JOB_MIX`, with ``work_scale`` times their work."""
+    """Analytic profiles of the applications in :data:`JOB_MIX`, with ``work_scale`` times their work.
+
+    Parameters
+    ----------
+    work_scale : float
+
+    Returns
+    -------
+    dict of str to Profile
+    """
     profiles: dict[str, Profile] = {}
     for name, (restart, hours, scaling) in TRAINING.items():
         speed = {type: 1.0 / time for type, time in zip(_TRAINING_TYPES, hours, strict=True)}
@@ -153,7 +176,20 @@ def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
 
 
 def arrival_times(count: int, hours: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Ascending times of ``count`` arrivals, in seconds: daily pattern times bursts by the minute."""
+    """Ascending times of arrivals: daily pattern times bursts by the minute.
+
+    Parameters
+    ----------
+    count : int
+    hours : float
+        In which they arrive, from 0.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    (count,) array
+        Seconds.
+    """
     minutes = max(1, round(hours * 60))
     pattern = np.array(HOURLY)[np.arange(minutes) // 60 % 24]
     rate = pattern * rng.gamma(1.0 / BURSTINESS, BURSTINESS, minutes)
@@ -185,6 +221,15 @@ def generate(
     strong_scaling, rigid, non_preemptible : float
         Shares of the training jobs that are so.  Rigid jobs ask for 1, 2, 4 or 8 GPUs, with
         probabilities 0.5, 0.25, 0.15, 0.1.
+
+    Returns
+    -------
+    Scenario
+
+    Raises
+    ------
+    ValueError
+        A negative rate, no hours, or shares outside of [0, 1].
     """
     if jobs_per_day < 0 or hours <= 0:
         raise ValueError(f"jobs_per_day = {jobs_per_day}, hours = {hours}: must be positive")
@@ -204,7 +249,20 @@ def draw_jobs(
     rigid: float = 0.0,
     non_preemptible: float = 0.0,
 ) -> list[JobSubmission]:
-    """Jobs submitted at the given times, with the shares of :data:`JOB_MIX`; see :func:`generate`."""
+    """Jobs submitted at the given times, with the shares of :data:`JOB_MIX`.
+
+    Parameters
+    ----------
+    times : (n,) array
+        Seconds.
+    rng : numpy.random.Generator
+    strong_scaling, rigid, non_preemptible : float
+        Shares of the training jobs that are so; see :func:`generate`.
+
+    Returns
+    -------
+    list of JobSubmission
+    """
     shares = np.array(list(JOB_MIX.values()))
     names: Sequence[str] = list(JOB_MIX)
     picked = [names[k] for k in rng.choice(len(names), times.size, p=shares / shares.sum()).tolist()]
@@ -242,6 +300,10 @@ def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None =
         Folder of :mod:`copter.problems.sia.files`.
     gpus : int, optional
         Size of the cluster, in steps of the authors' 256 GPUs; by default their ratio of jobs to GPUs.
+
+    Returns
+    -------
+    Scenario
     """
     known = read_profiles(profiles)
     jobs = read_workload(workload, known)

@@ -173,7 +173,13 @@ class SiaPolicy:
     def update(
         self, job: Hashable, *, level: int | None = None, restarting_until: float | None = None
     ) -> None:
-        """A job reached a level of its profile, or reports until when it restarts (a time past: it runs)."""
+        """A job reached a level of its profile, or reports until when it restarts (a time past: it runs).
+
+        Parameters
+        ----------
+        job : hashable
+        level, restarting_until : int and float (seconds), optional
+        """
         slot = self._slot(job)
         if level is not None:
             self.update_levels([job], [level])

@@ -68,23 +68,69 @@ class Profile(ABC):
         return float(self.progress[-1])
 
     def level(self, progress: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Level in which a job of this progress is, for an array of jobs."""
+        """Level in which each job is.
+
+        Parameters
+        ----------
+        progress : (k,) array
+
+        Returns
+        -------
+        (k,) int array
+        """
         return np.searchsorted(self.progress, progress, side="right").clip(max=self.n_levels - 1)
 
     @abstractmethod
     def row(self, configurations: Configurations, level: int) -> Row:
-        """Configurations that can run the job at a level, ascending, and its goodput (> 0) under each."""
+        """Configurations that can run the job at a level, ascending, and its goodput (> 0) under each.
+
+        Parameters
+        ----------
+        configurations : Configurations
+        level : int
+
+        Returns
+        -------
+        (m,) int array, (m,) array
+            Positions and goodput.
+        """
 
     @abstractmethod
     def rates(self, configurations: Configurations, column: int) -> NDArray[np.float64]:
-        """Goodput under one configuration by level, shape (L,)."""
+        """Goodput under one configuration by level.
+
+        Parameters
+        ----------
+        configurations : Configurations
+        column : int
+            Position of the configuration.
+
+        Returns
+        -------
+        (L,) array
+        """
 
     def at_fixed_batch(self) -> Profile:
-        """The profile of the same job when its batch size is fixed: throughput in place of goodput."""
+        """The profile of the same job when its batch size is fixed: throughput in place of goodput.
+
+        Returns
+        -------
+        Profile
+        """
         return self
 
     def goodput(self, configurations: Configurations, level: int) -> NDArray[np.float64]:
-        """Goodput under every configuration of a cluster, 0 where the job cannot run, shape (n,)."""
+        """Goodput under every configuration of a cluster, 0 where the job cannot run.
+
+        Parameters
+        ----------
+        configurations : Configurations
+        level : int
+
+        Returns
+        -------
+        (n,) array
+        """
         dense = np.zeros(len(configurations))
         columns, values = self.row(configurations, level)
         dense[columns] = values
@@ -95,6 +141,16 @@ class Profile(ABC):
 
         Infinite where the job cannot run.  With it a job advances by any time in one interpolation, however
         many levels it crosses.
+
+        Parameters
+        ----------
+        configurations : Configurations
+        column : int
+            Position of the configuration.
+
+        Returns
+        -------
+        (L + 1,) array
         """
         if self._known is not configurations:
             self._known, self._seconds = configurations, {}
@@ -113,6 +169,16 @@ class Profile(ABC):
         seconds: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Run jobs of this profile under one configuration.
+
+        Parameters
+        ----------
+        configurations : Configurations
+        column : int
+            Position of the configuration.
+        progress : (k,) array
+            Of each job so far.
+        seconds : (k,) array
+            That each job runs.
 
         Returns
         -------

@@ -78,7 +78,12 @@ class RoundRecord:
     missed: bool
 
     def as_row(self) -> dict[str, Any]:
-        """Flat record for a table: one column ``utilisation_<type>`` for each GPU type."""
+        """Flat record for a table: one column ``utilisation_<type>`` for each GPU type.
+
+        Returns
+        -------
+        dict of str to value
+        """
         row = {field.name: getattr(self, field.name) for field in fields(self)}
         by_type = row.pop("utilisation_by_type")
         return row | {f"utilisation_{type}": share for type, share in by_type.items()}

@@ -118,7 +118,12 @@ class Replay:
     # ---- the rounds ------------------------------------------------------------------------------
 
     def run(self) -> Iterator[RoundRecord]:
-        """Simulate, giving the record of each round as it ends; hours without jobs are skipped."""
+        """Simulate, giving the record of each round as it ends; hours without jobs are skipped.
+
+        Yields
+        ------
+        RoundRecord
+        """
         time = 0.0
         while self._active.size or self._next < len(self.jobs):
             if not self._active.size:
@@ -292,7 +297,12 @@ class Replay:
         return int(np.count_nonzero(~np.isnan(self._finished)))
 
     def job_results(self) -> list[JobRecord]:
-        """What became of each job, in order of submission."""
+        """What became of each job, in order of submission.
+
+        Returns
+        -------
+        list of JobRecord
+        """
         jct = self._finished - self._submitted
         columns: Sequence[NDArray[Any]] = (
             self._submitted,
@@ -312,6 +322,10 @@ class Replay:
         first starts.  Utilisation is GPU time given to jobs over GPU time there was, from the first round to
         the last.  ``max_gap`` is the largest certified gap of a fractional answer, ``max_integral_gap`` of
         an allocation; rounds without an answer, in which jobs kept what they had, are counted apart.
+
+        Returns
+        -------
+        dict of str to number
         """
         answered = [record for record in self.records if not record.missed]
         finished = ~np.isnan(self._finished)

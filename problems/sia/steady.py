@@ -80,7 +80,12 @@ class SteadyReplay(Replay):
         self._progress[:jobs] = rng.uniform(0.0, 0.9, jobs) * work
 
     def run(self) -> Iterator[RoundRecord]:
-        """Simulate the rounds asked for, giving the record of each as it ends."""
+        """Simulate the rounds asked for, giving the record of each as it ends.
+
+        Yields
+        ------
+        RoundRecord
+        """
         for number in range(self.rounds):
             record = self._round(number * self.round_seconds)
             self.records.append(record)

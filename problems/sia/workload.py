@@ -78,6 +78,10 @@ def read_workload(path: str | Path, applications: Collection[str] | None = None)
     applications : collection of str, optional
         Known applications; another one in the file is an error.
 
+    Returns
+    -------
+    list of JobSubmission
+
     Raises
     ------
     InputError
@@ -99,7 +103,13 @@ def read_workload(path: str | Path, applications: Collection[str] | None = None)
 
 
 def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
-    """Write jobs as a file that :func:`read_workload` reads back as they are."""
+    """Write jobs as a file that :func:`read_workload` reads back as they are.
+
+    Parameters
+    ----------
+    path : path
+    jobs : iterable of JobSubmission
+    """
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(REQUIRED + OPTIONAL)

@@ -62,7 +62,16 @@ class Allocated:
 
 
 def shortest_path(traffic: TrafficState) -> Allocated:
-    """Place every demand whole on its shortest path with room."""
+    """Place every demand whole on its shortest path with room; for min-MLU on its first path that is up.
+
+    Parameters
+    ----------
+    traffic : TrafficState
+
+    Returns
+    -------
+    Allocated
+    """
     begin = perf_counter()
     paths, capacity = traffic.paths, traffic.effective_capacity
     if traffic.objective == "max-flow":
@@ -85,6 +94,10 @@ def lp_top(
     quantile : float
     solver, **settings
         Of the LP; see :func:`copter.solvers.make_solver`.
+
+    Returns
+    -------
+    Allocated
     """
     begin = perf_counter()
     volume, paths = traffic.volume, traffic.paths
@@ -131,6 +144,15 @@ def pop(
     seed : int
     solver, **settings
         Of each LP; see :func:`copter.solvers.make_solver`.
+
+    Returns
+    -------
+    Allocated
+
+    Raises
+    ------
+    ValueError
+        Fewer than one part.
     """
     if parts < 1:
         raise ValueError(f"parts = {parts}: must be at least 1")

@@ -56,7 +56,21 @@ def path_file(folder: Path, key: str) -> Path:
 def load_paths(
     file: Path, source: NDArray[np.int32], target: NDArray[np.int32], n_links: int
 ) -> PathSet | None:
-    """The path set in a file; None if there is none or it is damaged (the archive has checksums)."""
+    """The path set in a file.
+
+    Parameters
+    ----------
+    file : Path
+    source, target : (pairs,) ndarray of int32
+        Pairs that it must be for, in this order.
+    n_links : int
+        Links of the topology.
+
+    Returns
+    -------
+    PathSet or None
+        None if there is none or it is damaged (the archive has checksums).
+    """
     if not file.is_file():
         return None
     try:

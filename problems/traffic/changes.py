@@ -27,6 +27,15 @@ def drift(
     seed : int
     amplitude : float
         Between 0 and 1.
+
+    Returns
+    -------
+    iterator of (D,) ndarray
+
+    Raises
+    ------
+    ValueError
+        Another kind or amplitude.
     """
     if kind not in DRIFTS:
         raise ValueError(f"kind = {kind!r}: must be one of {DRIFTS}")
@@ -68,6 +77,15 @@ def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[LinkE
         Links that are down in a round, of those that have a capacity.  The two directions between two nodes
         are one line, count once and fail together.
     seed : int
+
+    Returns
+    -------
+    iterator of LinkEvents
+
+    Raises
+    ------
+    ValueError
+        There are not so many lines.
     """
     lines: dict[tuple[int, int], list[int]] = {}
     for (tail, head), link in topology.links.items():

@@ -206,6 +206,20 @@ def schedule(
     """Kind of change and event of each round: the first matrix as it is, then ``rounds`` - 1 of each kind.
 
     Each kind begins from the first matrix with all links up, whatever kinds were before.
+
+    Parameters
+    ----------
+    instance : Instance
+    changes : sequence of str
+        Of :data:`CHANGES`.
+    rounds : int
+        Of each kind, the first round of all counted with each.
+    seed : int
+
+    Yields
+    ------
+    (str, Event)
+        The first round's kind is ``first``.
     """
     volumes, none = instance.volumes[0], np.zeros(0, np.int64)
     yield "first", Event(volumes)
@@ -366,7 +380,20 @@ def is_method(name: str) -> bool:
 
 
 def run_method(settings: SolverSettings, traffic: TrafficState, *, seed: int, split: float) -> Allocated:
-    """Serve the demands of now with one of :data:`METHODS`."""
+    """Serve the demands of now with one of :data:`METHODS`.
+
+    Parameters
+    ----------
+    settings : SolverSettings
+        The method's name, and the deadline, threads and tolerance of its LPs.
+    traffic : TrafficState
+    seed, split : int and float
+        Of POP; see :func:`copter.problems.traffic.baselines.pop`.
+
+    Returns
+    -------
+    Allocated
+    """
     own: dict[str, Any] = {
         "deadline": settings.time_limit,
         "threads": settings.threads,
@@ -394,7 +421,23 @@ def prepare(
     seed: int,
     split: float,
 ) -> TrafficCourse:
-    """Write an instance and its warm-up to a folder; returns the course over them."""
+    """Write an instance and its warm-up to a folder; returns the course over them.
+
+    Parameters
+    ----------
+    folder : Path
+        It exists.
+    instance : Instance
+    objective : "max-flow" or "min-mlu"
+    rounds, changes, seed
+        See :func:`schedule`.
+    split : float
+        See :func:`run_method`.
+
+    Returns
+    -------
+    TrafficCourse
+    """
     data, warm_up = folder / "instance.npz", folder / "warm-up.npz"
     instance.save(data)
     instance.sample(SMALL_PAIRS, seed).save(warm_up)

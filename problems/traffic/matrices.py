@@ -54,6 +54,15 @@ def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale:
     topology : Topology
     seed, scale
         For the models; a file is taken as it is.
+
+    Returns
+    -------
+    (N, N) array
+
+    Raises
+    ------
+    MatrixError
+        Neither a model nor a file that can be used.
     """
     match str(source):
         case "gravity":
@@ -72,7 +81,23 @@ def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale:
 
 
 def gravity(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
-    """Demands by the capacity at their ends, with noise; they add up to about 1500 times the scale."""
+    """Demands by the capacity at their ends, with noise; they add up to about 1500 times the scale.
+
+    Parameters
+    ----------
+    topology : Topology
+    seed : int
+    scale : float
+
+    Returns
+    -------
+    (N, N) array
+
+    Raises
+    ------
+    MatrixError
+        Fewer than two nodes can be reached by any capacity.
+    """
     n = topology.n_nodes
     leaving = np.bincount(topology.tail, topology.capacity, n)
     entering = np.bincount(topology.head, topology.capacity, n)
@@ -100,7 +125,24 @@ def poisson(
     decay: float = 0.35,
     factor: float = 4.3e-9,
 ) -> Matrix:
-    """Demands Poisson(rate * decay^hops), times `factor` and the scale."""
+    """Demands Poisson(rate * decay^hops), times `factor` and the scale.
+
+    Parameters
+    ----------
+    topology : Topology
+    seed : int
+    scale : float
+    rate : float
+        Mean of a draw before it decays.
+    decay : float
+        With each link of the shortest path; 0 where there is no path, if it is below 1.
+    factor : float
+        Demand of one unit that was drawn.
+
+    Returns
+    -------
+    (N, N) array
+    """
     n = topology.n_nodes
     links = (np.ones(topology.n_links), (topology.tail, topology.head))
     hops = shortest_path(sparse.csr_array(links, shape=(n, n)), unweighted=True)
@@ -113,7 +155,19 @@ def poisson(
 
 
 def bimodal(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
-    """Demands from a low and, for a fifth of the pairs, a high range."""
+    """Demands from a low and, for a fifth of the pairs, a high range.
+
+    Parameters
+    ----------
+    topology : Topology
+    seed : int
+    scale : float
+        Factor on both ranges.
+
+    Returns
+    -------
+    (N, N) array
+    """
     n = topology.n_nodes
     random = np.random.RandomState(seed)
     low = random.choice(2, (n, n), p=[BIMODAL_HIGH_SHARE, 1 - BIMODAL_HIGH_SHARE]).astype(bool)
@@ -125,7 +179,17 @@ def bimodal(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
 
 
 def demands_of(matrix: ArrayLike) -> Demands:
-    """Sources, targets and volumes of a matrix, row by row; zeros and the diagonal are no demands."""
+    """Sources, targets and volumes of a matrix, row by row; zeros and the diagonal are no demands.
+
+    Parameters
+    ----------
+    matrix : (N, N) array_like
+
+    Returns
+    -------
+    source, target : (D,) ndarray of int32
+    volume : (D,) ndarray
+    """
     volume = np.array(matrix, np.float64)
     np.fill_diagonal(volume, 0.0)
     source, target = np.nonzero(volume)
@@ -134,6 +198,18 @@ def demands_of(matrix: ArrayLike) -> Demands:
 
 def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -> Matrix:
     """A matrix as it can be used.
+
+    Parameters
+    ----------
+    matrix : (N, N) array_like
+    topology : Topology
+    where : str
+        What errors call the matrix.
+
+    Returns
+    -------
+    (N, N) array
+        A copy.
 
     Raises
     ------
@@ -165,6 +241,10 @@ def read_matrices(path: str | Path, topology: Topology) -> Matrix:
     path : path
         ``.npy`` or ``.npz`` with one array, N x N or T x N x N; ``.csv`` with N lines of N numbers.
     topology : Topology
+
+    Returns
+    -------
+    (T, N, N) array
 
     Raises
     ------

@@ -112,6 +112,16 @@ class TrafficEngineering(TrafficState):
         """Take demands and their columns out of the program.
 
         Demands that only pause are better given the volume 0.
+
+        Parameters
+        ----------
+        pairs : (k,) array_like of int
+            Numbers of pairs, each once.
+
+        Raises
+        ------
+        EditError
+            Names the pair that has no demand; nothing is changed then.
         """
         which = self._which(pairs, self.paths.n_pairs, "pair")
         absent = ~self._present[which]
@@ -206,7 +216,18 @@ class TrafficEngineering(TrafficState):
     # ---- a round ---------------------------------------------------------------------------------
 
     def round(self, solver: Solver, *, deadline: float | None = None) -> TrafficRound:
-        """Solve the program as it is now and make the flow feasible."""
+        """Solve the program as it is now and make the flow feasible.
+
+        Parameters
+        ----------
+        solver : Solver
+        deadline : float, optional
+            Seconds, of the start and the solve.
+
+        Returns
+        -------
+        TrafficRound
+        """
         watch = Stopwatch()
         self.offer(solver)
         left = None if deadline is None else max(0.0, deadline - watch())
@@ -217,6 +238,11 @@ class TrafficEngineering(TrafficState):
         """Let a solver that starts warm begin from its last flows, made feasible for this round (max-flow).
 
         With its last prices they are often good enough: its first pass finds that out, and is all then.
+
+        Parameters
+        ----------
+        solver : Solver
+            One that takes no start is left as it is.
 
         Raises
         ------
@@ -230,14 +256,33 @@ class TrafficEngineering(TrafficState):
                 solver.start_from(self.program, flows.nonzeros, start[1])
 
     def repair(self, solution: Solution) -> Flows:
-        """Feasible flows near a solution of the program as it is now."""
+        """Feasible flows near a solution of the program as it is now.
+
+        Parameters
+        ----------
+        solution : Solution
+
+        Returns
+        -------
+        Flows
+        """
         flows = self.shim.round(self.program, solution)
         if self.objective == "min-mlu" and np.isfinite(flows.objective):
             self._theta = flows.objective
         return flows
 
     def path_flows(self, flows: Flows) -> NDArray[np.float64]:
-        """Flow on each path of the path set."""
+        """Flow on each path of the path set.
+
+        Parameters
+        ----------
+        flows : Flows
+            Of the program with the demands of now.
+
+        Returns
+        -------
+        (paths,) ndarray
+        """
         x, owner = flows.nonzeros, self._owners()
         spread = np.zeros(self.paths.n_paths)
         pair = owner[x.slot]
@@ -245,7 +290,16 @@ class TrafficEngineering(TrafficState):
         return spread
 
     def link_loads(self, flows: Flows) -> NDArray[np.float64]:
-        """Flow on each link."""
+        """Flow on each link.
+
+        Parameters
+        ----------
+        flows : Flows
+
+        Returns
+        -------
+        (E,) ndarray
+        """
         return flows.load[self.program.resource_slots]
 
     def _owners(self) -> NDArray[np.int64]:

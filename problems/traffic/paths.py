@@ -78,7 +78,17 @@ class PathSet:
         return np.repeat(np.arange(self.n_pairs), self.counts)
 
     def incidence(self, n_links: int) -> sparse.csc_array:
-        """Which links each path takes: a matrix of ones, a row a link and a column a path."""
+        """Which links each path takes: a matrix of ones, a row a link and a column a path.
+
+        Parameters
+        ----------
+        n_links : int
+            Links of the topology.
+
+        Returns
+        -------
+        (n_links, paths) csc_array
+        """
         ones = np.ones(self.link.size)
         return sparse.csc_array((ones, self.link, self.pointer), shape=(n_links, self.n_paths))
 
@@ -89,6 +99,10 @@ class PathSet:
         ----------
         pairs : array_like of int or of bool
             Numbers of pairs, or one flag a pair.
+
+        Returns
+        -------
+        PathSet
         """
         chosen = np.arange(self.n_pairs)[np.asarray(pairs)]
         first, paths = _gather(self.first, chosen)
@@ -96,7 +110,18 @@ class PathSet:
         return PathSet(self.source[chosen], self.target[chosen], first, pointer, self.link[positions])
 
     def nodes(self, topology: Topology, path: int) -> list[int]:
-        """Nodes that a path visits, from its source to its target."""
+        """Nodes that a path visits, from its source to its target.
+
+        Parameters
+        ----------
+        topology : Topology
+        path : int
+            Its number.
+
+        Returns
+        -------
+        list of int
+        """
         links = self.link[self.pointer[path] : self.pointer[path + 1]]
         return [int(topology.tail[links[0]]), *topology.head[links].tolist()]
 
@@ -112,6 +137,11 @@ class PathSet:
         paths : mapping
             Pair of source and target to its paths, each a list of nodes.  Nodes are names (str) or numbers
             (int).  Paths of a pair keep their order.
+
+        Returns
+        -------
+        PathSet
+            Its pairs in the order of the mapping.
 
         Raises
         ------

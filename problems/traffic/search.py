@@ -51,6 +51,10 @@ def edge_disjoint_paths(
     progress : callable, optional
         Called with the number of pairs done and of all pairs, from time to time.
 
+    Returns
+    -------
+    PathSet
+
     Raises
     ------
     PathError
@@ -93,10 +97,16 @@ def k_shortest_paths(
     weight : {"hops", "inverse-capacity"}
         Length of a link.  By inverse capacity, a link without capacity is not used.
 
+    Returns
+    -------
+    PathSet
+
     Raises
     ------
     PathError
         A pair that is none, or whose target cannot be reached from its source; names it.
+    ValueError
+        Another weight.
     """
     source, target = _pairs(topology, pairs)
     _positive("k", k)

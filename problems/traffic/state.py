@@ -79,12 +79,31 @@ class TrafficState:
     # ---- names -----------------------------------------------------------------------------------
 
     def pair_name(self, pair: int) -> str:
-        """A pair in words: the names of its source and target."""
+        """A pair in words: the names of its source and target.
+
+        Parameters
+        ----------
+        pair : int
+            Its number in the path set.
+
+        Returns
+        -------
+        str
+        """
         nodes = self.topology.nodes
         return f"{nodes[self.paths.source[pair]]} -> {nodes[self.paths.target[pair]]}"
 
     def pairs(self, source: ArrayLike, target: ArrayLike) -> NDArray[np.int64]:
         """Numbers of pairs from their nodes' numbers.
+
+        Parameters
+        ----------
+        source, target : (k,) array_like of int
+            Numbers of nodes.
+
+        Returns
+        -------
+        (k,) ndarray of int
 
         Raises
         ------
@@ -143,6 +162,13 @@ class TrafficState:
     def set_capacities(self, capacities: ArrayLike, links: ArrayLike | None = None) -> None:
         """Set the capacities of links, of all of them by default; a link that is down stays down.
 
+        Parameters
+        ----------
+        capacities : float or (k,) array_like
+            Finite and not negative.
+        links : (k,) array_like of int, optional
+            Numbers of links, each once; all links by default.
+
         Raises
         ------
         EditError
@@ -159,11 +185,23 @@ class TrafficState:
         self._links_changed(which)
 
     def fail_links(self, links: ArrayLike) -> None:
-        """Take links down: nothing flows over them until they are restored."""
+        """Take links down: nothing flows over them until they are restored.
+
+        Parameters
+        ----------
+        links : (k,) array_like of int
+            Numbers of links, each once; those that are down already stay so.
+        """
         self._set_up(links, False)
 
     def restore_links(self, links: ArrayLike) -> None:
-        """Bring links back with the capacity that they had."""
+        """Bring links back with the capacity that they had.
+
+        Parameters
+        ----------
+        links : (k,) array_like of int
+            Numbers of links, each once; those that are up already stay so.
+        """
         self._set_up(links, True)
 
     @property
@@ -180,7 +218,18 @@ class TrafficState:
     # ---- flows -----------------------------------------------------------------------------------
 
     def utilisation(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Share of each link's capacity that is used; 0 where there is none and nothing flows."""
+        """Share of each link's capacity that is used; 0 where there is none and nothing flows.
+
+        Parameters
+        ----------
+        loads : (E,) ndarray
+            Flow on each link.
+
+        Returns
+        -------
+        (E,) ndarray
+            Infinite where something flows without any capacity.
+        """
         capacity = self.effective_capacity
         share = np.full(loads.shape, np.inf)
         np.divide(loads, capacity, out=share, where=capacity > 0)
@@ -188,7 +237,16 @@ class TrafficState:
         return share
 
     def check(self, path_flows: NDArray[np.float64]) -> Check:
-        """What flows on paths, however they were found, amount to under the demands and capacities of now."""
+        """What flows on paths, however they were found, amount to under the demands and capacities of now.
+
+        Parameters
+        ----------
+        path_flows : (paths,) ndarray
+
+        Returns
+        -------
+        Check
+        """
         loads, capacity = self.loads_of(path_flows), self.effective_capacity
         over = (loads - capacity) / np.where(capacity > 0, capacity, 1.0)
         served = np.bincount(self.paths.pair, path_flows, self.paths.n_pairs)
@@ -201,7 +259,16 @@ class TrafficState:
         )
 
     def loads_of(self, path_flows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Flow on each link of flows on paths."""
+        """Flow on each link of flows on paths.
+
+        Parameters
+        ----------
+        path_flows : (paths,) ndarray
+
+        Returns
+        -------
+        (E,) ndarray
+        """
         loads = np.zeros(self.topology.n_links)
         _add_loads(self.paths.pointer, self.paths.link, path_flows, loads)
         return loads

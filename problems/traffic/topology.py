@@ -104,15 +104,39 @@ class Topology:
         return {pair: link for link, pair in enumerate(ends)}
 
     def link_name(self, link: int) -> str:
-        """A link in words: the names of its two ends."""
+        """A link in words: the names of its two ends.
+
+        Parameters
+        ----------
+        link : int
+
+        Returns
+        -------
+        str
+        """
         return f"{self.nodes[self.tail[link]]} -> {self.nodes[self.head[link]]}"
 
     def with_capacity(self, capacity: ArrayLike) -> Topology:
-        """The same network with other capacities, one for all links or one for each."""
+        """The same network with other capacities, one for all links or one for each.
+
+        Parameters
+        ----------
+        capacity : float or (E,) array_like
+            Finite and not negative.
+
+        Returns
+        -------
+        Topology
+        """
         return replace(self, capacity=np.broadcast_to(np.asarray(capacity, float), self.tail.shape).copy())
 
     def to_networkx(self) -> nx.DiGraph:
-        """The network as a graph of node numbers, with ``capacity`` on its links."""
+        """The network as a graph of node numbers, with ``capacity`` on its links.
+
+        Returns
+        -------
+        networkx.DiGraph
+        """
         graph = nx.DiGraph(name=self.name)
         graph.add_nodes_from(range(self.n_nodes))
         rows = zip(self.tail.tolist(), self.head.tolist(), self.capacity.tolist(), strict=True)
@@ -134,6 +158,11 @@ class Topology:
             By default the graph's own.
         capacity : float, optional
             Capacity of every link.  By default the link's attribute ``capacity``, or 1000 without one.
+
+        Returns
+        -------
+        Topology
+            Of the largest strongly connected component; nodes keep their order.
 
         Raises
         ------
@@ -172,6 +201,10 @@ def load_topology(source: str | Path | nx.Graph, *, capacity: float | None = Non
         ``topozoo/Abilene``, ``sndlib/germany50`` or ``gabriel/25/0``.
     capacity : float, optional
         Capacity of every link.  By default what the source says of the link, or 1000 where it says nothing.
+
+    Returns
+    -------
+    Topology
 
     Raises
     ------
