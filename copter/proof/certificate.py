@@ -121,7 +121,17 @@ def measured_certificate(
     *,
     threads: int | None = None,
 ) -> tuple[Certificate, Measures]:
-    """As :func:`certify`, with what it was measured by, request by request and row by row."""
+    """As :func:`certify`, with what it was measured by, request by request and row by row.
+
+    Parameters
+    ----------
+    store, x, y, pricing, threads
+        As for :func:`certify`.
+
+    Returns
+    -------
+    Certificate, Measures
+    """
     signed = right_signs(store, y)
     if pricing is None or not np.array_equal(signed, y):
         pricing = price(store, signed, threads=threads)

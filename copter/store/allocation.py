@@ -43,7 +43,20 @@ def merged(first: SparseX, second: SparseX) -> SparseX:
 def row_activity(
     store: ConstraintStore, x: SparseX, *, absolute: bool = False, threads: int | None = None
 ) -> NDArray[np.float64]:
-    """A x, or |A| |x|, one entry a row slot (dropped rows: arbitrary)."""
+    """A x, or |A| |x|, one entry a row slot (dropped rows: arbitrary).
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    x : SparseX
+    absolute : bool
+        Whether to sum |a_ij x_j|.
+    threads : int, optional
+
+    Returns
+    -------
+    (row slots,) ndarray
+    """
     view = view_of(store)
     if absolute:
         view = view._replace(value=abs(view.value))

@@ -108,8 +108,13 @@ def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: ND
 
     Parameters
     ----------
+    store : ConstraintStore
     slots : (k,) request slots
     position : (row slots,) where each row slot goes, negative for rows that no longer exist
+
+    Returns
+    -------
+    Columns
     """
     usages = store.usages
     which = store.requests.usage[slots]

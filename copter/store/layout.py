@@ -130,7 +130,19 @@ class Layout:
     def priced_columns(
         self, slot: int, y: NDArray[np.float64], cost_factor: float = 1.0
     ) -> NDArray[np.float64]:
-        """cost_factor c + A'y of a request's columns."""
+        """cost_factor c + A'y of a request's columns.
+
+        Parameters
+        ----------
+        slot : int
+        y : (row slots,) ndarray
+            Prices of the rows.
+        cost_factor : float
+
+        Returns
+        -------
+        (n,) ndarray
+        """
         usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
         at, start, nnz = (
             int(getattr(self.usages, name)[usage]) for name in ("pointer_start", "entry_start", "nnz")
