@@ -39,7 +39,18 @@ class LastX:
 
     @classmethod
     def of(cls, program: ContinualProgram, x: SparseX, before: LastX | None = None) -> LastX:
-        """Remember an allocation of the program as it is now; ``before`` knows how the paused were split."""
+        """Remember an allocation of the program as it is now; ``before`` knows how the paused were split.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        x : SparseX
+        before : LastX, optional
+
+        Returns
+        -------
+        LastX
+        """
         table = program.store.requests
         paused = None if before is None or before.program is not program else before._pausing()
         return cls(program, x, table.birth[x.slot], table.total[x.slot], paused)
@@ -65,6 +76,17 @@ class LastX:
     @classmethod
     def from_arrays(cls, program: ContinualProgram, state: dict[str, Any], name: str) -> LastX:
         """What :meth:`to_arrays` returned.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        state : dict
+        name : str
+            What the names of the arrays begin with.
+
+        Returns
+        -------
+        LastX
 
         Raises
         ------
@@ -157,7 +179,23 @@ class LastY:
 
 
 def as_vector(state: dict[str, Any], name: str, dtype: Any) -> NDArray[Any]:
-    """A vector of a solver's state that was read from a file."""
+    """A vector of a solver's state that was read from a file.
+
+    Parameters
+    ----------
+    state : dict
+    name : str
+    dtype : type
+
+    Returns
+    -------
+    (k,) ndarray
+
+    Raises
+    ------
+    ValueError, KeyError
+        There is no such vector.
+    """
     array = state[name]
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
         raise ValueError(f"{name} is no vector of {np.dtype(dtype)}")

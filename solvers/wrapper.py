@@ -48,7 +48,19 @@ class Wrapper(Solver):
     def solve(
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:
-        """The other's answer; arguments and errors are those of :meth:`copter.solvers.base.Solver.solve`."""
+        """The other's answer; arguments and errors are those of :meth:`copter.solvers.base.Solver.solve`.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        deadline : float, optional
+            Seconds.
+        raise_error : bool
+
+        Returns
+        -------
+        Solution
+        """
         return self.inner.solve(program, deadline=deadline, raise_error=raise_error)
 
     def rehearse(self, program: ContinualProgram) -> None:

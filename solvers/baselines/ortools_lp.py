@@ -243,7 +243,20 @@ class Memory:
         self._row[layout.row_slots] = layout.rows
 
     def recall(self, layout: Layout, sum_row: NDArray[np.int64], n_rows: int) -> Any:
-        """Initial solution for a program of this layout: what was there before, zero elsewhere."""
+        """Initial solution for a program of this layout: what was there before, zero elsewhere.
+
+        Parameters
+        ----------
+        layout : Layout
+            Of the program of now: k requests.
+        sum_row : (k,) row of each request's total, -1 for none
+        n_rows : int
+            All rows, sum rows among them.
+
+        Returns
+        -------
+        PrimalAndDualSolution
+        """
         store = self.program.store
         known = _unchanged(store.requests.birth, self._birth, layout.slots)
         x = np.zeros(int(layout.sizes.sum()))

@@ -38,7 +38,19 @@ class Vertex:
 
 
 def pass_lp(highs: highspy.Highs, lp: GeneralLP, kinds: NDArray[np.int32] | None = None) -> None:
-    """Give HiGHS the whole LP, all columns continuous or of the given kinds (its numbers, and scipy's)."""
+    """Give HiGHS the whole LP, all columns continuous or of the given kinds (its numbers, and scipy's).
+
+    Parameters
+    ----------
+    highs : highspy.Highs
+    lp : GeneralLP
+    kinds : (n,) int32 ndarray, optional
+
+    Raises
+    ------
+    SolverError
+        HiGHS refuses it.
+    """
     pass_model(highs, lp, kinds, lp.offset)
 
 

@@ -81,7 +81,19 @@ class LPRay:
 
 
 def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proof:
-    """What ``x``, (n,), and ``y``, (m,), are worth for a :func:`~copter.models.general_lp.checked` LP."""
+    """What ``x``, (n,), and ``y``, (m,), are worth for a :func:`~copter.models.general_lp.checked` LP.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    x : (n,) ndarray
+    y : (m,) ndarray
+        Positive where an upper bound is paid for.
+
+    Returns
+    -------
+    Proof
+    """
     y, paid = _paid(lp, y if lp.c.any() else np.zeros(y.size))  # without costs, nothing has a price
     z, terms = reduced_costs(lp, y)
     held = np.where(z > 0, lp.lower, np.where(z < 0, lp.upper, 0.0))
@@ -118,8 +130,14 @@ def violation(lp: GeneralLP, x: NDArray[np.float64], floor: float = 0.0) -> floa
 
     Parameters
     ----------
+    lp : GeneralLP
+    x : (n,) ndarray
     floor : float
         A column that is nearly 0 is judged as if it were this share of a typical one.
+
+    Returns
+    -------
+    float
     """
     size, unit = abs(lp.A), floor * _typical(x)
     weight = size @ abs(x) + unit * _largest(size)
@@ -133,6 +151,18 @@ def quietest(
     """Point, prices and their proof, without what may be noise if they are not good ``enough``.
 
     Noise that is all there is of a row or of a reduced cost is a relative violation of 1.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    x : (n,) ndarray
+    y : (m,) ndarray
+    enough : float
+        Worst of residuals and gap that is good enough.
+
+    Returns
+    -------
+    (n,) ndarray, (m,) ndarray, Proof
     """
     proof = prove(lp, x, y)
     price = abs(y) * _largest(abs(lp.A))
