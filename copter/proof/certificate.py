@@ -176,7 +176,17 @@ def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, litt
 
 
 def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Prices without those that pay for a bound that is infinite."""
+    """Prices without those that pay for a bound that is infinite.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    y : (row slots,) ndarray
+
+    Returns
+    -------
+    (row slots,) ndarray
+    """
     rows = store.rows
     free = np.where(y > 0, np.isinf(rows.upper[: y.size]), (y < 0) & np.isinf(rows.lower[: y.size]))
     return np.where(free, 0.0, y)

@@ -209,7 +209,18 @@ class LogTerm(ConvexTerm):
 
     @classmethod
     def check(cls, largest: Floats, *parameters: Floats) -> tuple[str, int, str] | None:
-        """Neither weight nor offset is negative, and the logarithm has something to grow by."""
+        """Neither weight nor offset is negative, and the logarithm has something to grow by.
+
+        Parameters
+        ----------
+        largest : (k,) ndarray
+        *parameters : (k,) arrays
+            Weights and offsets.
+
+        Returns
+        -------
+        (field, which, why) or None
+        """
         weight, offset = parameters
         empty = (weight > 0) & (offset == 0) & (largest == 0)
         for field, wrong, why in (

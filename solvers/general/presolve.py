@@ -88,7 +88,17 @@ class Presolved:
         return self._reduced and not self.lp.c.size
 
     def back(self, found: Vertex) -> Vertex:
-        """A point of the LP from one of what presolve left; a vertex stays one."""
+        """A point of the LP from one of what presolve left; a vertex stays one.
+
+        Parameters
+        ----------
+        found : Vertex
+            Of :attr:`lp`.
+
+        Returns
+        -------
+        Vertex
+        """
         if not self._reduced:
             return found
         solution, basis = highspy.HighsSolution(), highspy.HighsBasis()

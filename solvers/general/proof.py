@@ -180,7 +180,19 @@ def quietest(
 
 
 def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
-    """Ray from prices that show that no x in the box meets the rows: the bound without costs is above 0."""
+    """Ray from prices that show that no x in the box meets the rows: the bound without costs is above 0.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    y : (m,) ndarray
+        Positive where an upper bound is paid for.
+
+    Returns
+    -------
+    LPRay or None
+        None if they show nothing.
+    """
     y, paid = _paid(lp, y)
     z, terms = lp.A.T @ y, abs(lp.A).T @ abs(y)
     loose = np.isinf(np.where(z > 0, lp.lower, np.where(z < 0, lp.upper, 0.0)))
@@ -196,7 +208,18 @@ def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
 
 
 def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None:
-    """Ray from a direction, (n,), along which the objective falls without end from any feasible point."""
+    """Ray from a direction, (n,), along which the objective falls without end from any feasible point.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    direction : (n,) ndarray
+
+    Returns
+    -------
+    LPRay or None
+        None if it is no such direction.
+    """
     d = np.where(abs(direction) <= _ROUNDING * abs(direction).max(initial=0.0), 0.0, direction)
     along, weight = lp.A @ d, abs(lp.A) @ abs(d)
     wrong = (np.isfinite(lp.row_upper) & (along > RAY_TOLERANCE * weight)) | (
