@@ -140,7 +140,12 @@ class HighsRebuild(Baseline):
     _of_one_round = ("_compiled", "_highs")
 
     def stopping(self) -> dict[str, float]:
-        """Tolerances and gap that HiGHS is given."""
+        """Tolerances and gap that HiGHS is given.
+
+        Returns
+        -------
+        dict of name to float
+        """
         options = simplex_options(self.tolerance, "choose") if self.method == "simplex" else self._options()
         return {name: value for name, value in options.items() if name.endswith(("tolerance", "gap"))}
 
