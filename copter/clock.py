@@ -59,23 +59,53 @@ class Clock:
         self._cancelled = True
 
     def left(self, reserve: float = 0.0) -> float:
-        """Seconds until ``reserve`` seconds before the deadline; 0 if there are none or it was cancelled."""
+        """Seconds until ``reserve`` seconds before the deadline; 0 if there are none or it was cancelled.
+
+        Parameters
+        ----------
+        reserve : float
+            Seconds.
+
+        Returns
+        -------
+        float
+        """
         left = 0.0 if self._cancelled else max(0.0, self.deadline - reserve - self())
         return left if self._parent is None else min(left, self._parent.left(reserve))
 
     def over(self, reserve: float = 0.0) -> bool:
-        """Whether it is time to end, for someone who needs ``reserve`` seconds for that."""
+        """Whether it is time to end, for someone who needs ``reserve`` seconds for that.
+
+        Parameters
+        ----------
+        reserve : float
+
+        Returns
+        -------
+        bool
+        """
         return self.left(reserve) <= 0.0
 
     def check(self) -> None:
-        """Raise Interrupted if the solve was cancelled, or is late by more than work under way may be."""
+        """Raise Interrupted if the solve was cancelled, or is late by more than work under way may be.
+
+        Raises
+        ------
+        Interrupted
+            It was, or is.
+        """
         if self._cancelled or self() > self.deadline + max(_GRACE, _GRACE_SHARE * self.deadline):
             raise Interrupted(self.why())
         if self._parent is not None:
             self._parent.check()
 
     def why(self) -> str:
-        """Why it ended, in words."""
+        """Why it ended, in words.
+
+        Returns
+        -------
+        str
+        """
         if self.cancelled:
             return "cancelled"
         if self._parent is not None and self._parent.over():
@@ -86,6 +116,17 @@ class Clock:
         """Wait for another thread; whether it finished before it was time to end.
 
         Ctrl-C ends the wait with a KeyboardInterrupt.
+
+        Parameters
+        ----------
+        finished : threading.Event
+            Set by the other thread when it ends.
+        reserve : float
+            Seconds before the deadline at which waiting ends.
+
+        Returns
+        -------
+        bool
         """
         while not finished.is_set():
             left = self.left(reserve)
@@ -101,6 +142,15 @@ def ctrl_c_cancels(clock: Clock) -> Iterator[None]:
 
     In the middle of compiled code the exception would leave things halfway.  A second Ctrl-C raises at once.
     A handler that the process has for the signal is left alone; it may call a solver's ``cancel``.
+
+    Parameters
+    ----------
+    clock : Clock
+        Of the solve.
+
+    Returns
+    -------
+    context manager
     """
     ours = (
         current() is None
@@ -137,14 +187,28 @@ _local = threading.local()
 
 
 def current() -> Clock | None:
-    """Clock of the solve that this thread is in."""
+    """Clock of the solve that this thread is in.
+
+    Returns
+    -------
+    Clock or None
+    """
     clock: Clock | None = getattr(_local, "clock", None)
     return clock
 
 
 @contextmanager
 def running(clock: Clock) -> Iterator[Clock]:
-    """Make a clock the one of this thread."""
+    """Make a clock the one of this thread.
+
+    Parameters
+    ----------
+    clock : Clock
+
+    Returns
+    -------
+    context manager of a Clock
+    """
     before = current()
     _local.clock = clock
     try:
@@ -157,6 +221,15 @@ def check_for(seconds: float) -> None:
     """Raise Interrupted if the solve that this thread is in has no time for ``seconds`` of work in one piece.
 
     What takes less than a moment is always begun.
+
+    Parameters
+    ----------
+    seconds : float
+
+    Raises
+    ------
+    Interrupted
+        There is no time, or the solve was cancelled.
     """
     clock = current()
     if clock is not None and seconds > _GRACE and clock.over(seconds):

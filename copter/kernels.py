@@ -20,12 +20,30 @@ def kernel(function: Function) -> Function:
     """Compile a function when it is first called; later processes load it from the cache.
 
     Division by zero gives an infinity or NaN and not an exception: less code, and kernels have none to raise.
+
+    Parameters
+    ----------
+    function : callable
+        At the top of its module.
+
+    Returns
+    -------
+    callable
     """
     return _compiled(function)
 
 
 def loose_kernel(function: Function) -> Function:
-    """A ``kernel`` whose sums may ignore NaN and the sign of zero, as vectorized code wants it."""
+    """A ``kernel`` whose sums may ignore NaN and the sign of zero, as vectorized code wants it.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    callable
+    """
     return _compiled(function, fastmath={"nnan", "nsz"})
 
 
@@ -34,6 +52,14 @@ def inlined_kernel(function: Function) -> Function:
 
     A call hands over every array of a view, with a count of its references up and down; that costs more than
     the few numbers which are read.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    callable
     """
     return _compiled(function, inline="always")
 

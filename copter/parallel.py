@@ -36,6 +36,26 @@ def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> l
 
     Between tasks the solve's clock is looked at (:mod:`copter.clock`).  No task is under way when this ends,
     whatever ends it: what they read may change then.
+
+    Parameters
+    ----------
+    task : callable
+        Takes the number of a chunk.
+    count : int
+    threads : int, optional
+        At most; by default one a processor.
+
+    Returns
+    -------
+    list
+        An entry a task.
+
+    Raises
+    ------
+    Interrupted
+        The solve is late, or was cancelled.
+    Exception
+        What a task raises.
     """
     clock = current()
     workers = min(count, threads or available_threads())

@@ -431,7 +431,13 @@ def churn(last: SparseX | None, now: SparseX) -> float:
 
 
 def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: NDArray[np.float64]) -> SparseX:
-    """SparseX of values given request after request (``slots`` in that order, ``sizes`` columns each)."""
+    """SparseX of values given request after request.
+
+    Parameters
+    ----------
+    slots, sizes : (k,) slots of the requests, in that order, and how many columns each has
+    flat : (sum(sizes),) ndarray
+    """
     nonzero = np.flatnonzero(flat)
     ends = np.cumsum(sizes)
     block = np.searchsorted(ends, nonzero, side="right")

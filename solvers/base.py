@@ -191,6 +191,10 @@ def takes_start(solver: Solver) -> TypeGuard[WarmStartable]:
     Parameters
     ----------
     solver : Solver
+
+    Returns
+    -------
+    bool
     """
     return Feature.GIVEN_START in solver.features
 
@@ -235,6 +239,10 @@ class ClockedSolver(Solver):
         program : ContinualProgram
         deadline : float, optional
         raise_error : bool
+
+        Returns
+        -------
+        Solution
 
         Raises
         ------

@@ -62,6 +62,17 @@ def run(highs: highspy.Highs) -> float:
 def run_until(highs: highspy.Highs, clock: Clock, reserve: float = 0.0) -> float:
     """Run HiGHS until ``reserve`` seconds before the clock is over; returns the seconds it took.
 
+    Parameters
+    ----------
+    highs : highspy.Highs
+    clock : Clock
+    reserve : float
+        Seconds.
+
+    Returns
+    -------
+    float
+
     Raises
     ------
     Interrupted
@@ -80,12 +91,36 @@ def run_until(highs: highspy.Highs, clock: Clock, reserve: float = 0.0) -> float
 
 
 def set_option(highs: highspy.Highs, name: str, value: Any) -> None:
-    """Set an option of HiGHS, which must know it."""
+    """Set an option of HiGHS, which must know it.
+
+    Parameters
+    ----------
+    highs : highspy.Highs
+    name : str
+    value : bool, int, float or str
+
+    Raises
+    ------
+    SolverError
+        HiGHS does not know it, or the value is none for it.
+    """
     check(highs.setOptionValue(name, value), f"option {name} = {value!r}")
 
 
 def check(status: highspy.HighsStatus, what: str) -> None:
-    """Raise SolverError if HiGHS refused something."""
+    """Raise SolverError if HiGHS refused something.
+
+    Parameters
+    ----------
+    status : highspy.HighsStatus
+    what : str
+        For the message.
+
+    Raises
+    ------
+    SolverError
+        The status is an error.
+    """
     if status == highspy.HighsStatus.kError:
         raise SolverError(f"HiGHS refused: {what}")
 
@@ -141,7 +176,19 @@ def status_of(highs: highspy.Highs) -> tuple[Status, str]:
 def answer(
     highs: highspy.Highs, lower: NDArray[np.float64] | float, upper: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """Columns, moved into their bounds, and row duals of the last run; None for what there is not."""
+    """Columns, moved into their bounds, and row duals of the last run; None for what there is not.
+
+    Parameters
+    ----------
+    highs : highspy.Highs
+    lower : (n,) ndarray or float
+    upper : (n,) ndarray
+
+    Returns
+    -------
+    (n,) ndarray or None, (m,) ndarray or None
+        The duals in HiGHS' sign.
+    """
     solution = highs.getSolution()
     known = solution.value_valid or not upper.size  # of an empty model HiGHS knows nothing
     x = np.clip(solution.col_value, lower, upper) if known else None

@@ -39,7 +39,18 @@ class LastX:
 
     @classmethod
     def of(cls, program: ContinualProgram, x: SparseX, before: LastX | None = None) -> LastX:
-        """Remember an allocation of the program as it is now; ``before`` knows how the paused were split."""
+        """Remember an allocation of the program as it is now; ``before`` knows how the paused were split.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        x : SparseX
+        before : LastX, optional
+
+        Returns
+        -------
+        LastX
+        """
         table = program.store.requests
         paused = None if before is None or before.program is not program else before._pausing()
         return cls(program, x, table.birth[x.slot], table.total[x.slot], paused)
@@ -66,6 +77,17 @@ class LastX:
     def from_arrays(cls, program: ContinualProgram, state: dict[str, Any], name: str) -> LastX:
         """What :meth:`to_arrays` returned.
 
+        Parameters
+        ----------
+        program : ContinualProgram
+        state : dict
+        name : str
+            What the names of the arrays begin with.
+
+        Returns
+        -------
+        LastX
+
         Raises
         ------
         ValueError, KeyError
@@ -87,7 +109,16 @@ class LastX:
         return cls(program, SparseX(slot, column, value), births, totals, paused)
 
     def to_arrays(self, name: str) -> dict[str, Any]:
-        """All but the program, by names that begin with ``name``."""
+        """All but the program, by names that begin with ``name``.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        dict
+        """
         parts = self.x._asdict() | {"births": self.births, "totals": self.totals}
         arrays = {f"{name}.{part}": array for part, array in parts.items()}
         return arrays if self.paused is None else arrays | self.paused.to_arrays(f"{name}.paused")
@@ -97,7 +128,12 @@ class LastX:
         return birth[self.x.slot] == self.births
 
     def surviving(self) -> SparseX:
-        """The part whose requests have the same columns still, in shares of their totals of now."""
+        """The part whose requests have the same columns still, in shares of their totals of now.
+
+        Returns
+        -------
+        SparseX
+        """
         x, totals = self.x, self.totals
         same = self._same()
         if not same.all():
@@ -113,7 +149,12 @@ class LastX:
         return x
 
     def marked(self) -> SparseX:
-        """The whole, with slot ``-1 - slot`` where the request is gone: what churn is counted against."""
+        """The whole, with slot ``-1 - slot`` where the request is gone: what churn is counted against.
+
+        Returns
+        -------
+        SparseX
+        """
         return SparseX(np.where(self._same(), self.x.slot, -1 - self.x.slot), self.x.column, self.x.value)
 
 
@@ -134,30 +175,81 @@ class LastY:
 
     @classmethod
     def of(cls, program: ContinualProgram, y: NDArray[np.float64]) -> LastY:
-        """Remember prices of the program as it is now."""
+        """Remember prices of the program as it is now.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        y : (row slots,) ndarray
+
+        Returns
+        -------
+        LastY
+        """
         return cls(program, y, program.store.rows.birth[: y.size].copy())
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, state: dict[str, Any]) -> LastY:
-        """What :meth:`to_arrays` returned; errors as of :meth:`LastX.from_arrays`."""
+        """What :meth:`to_arrays` returned; errors as of :meth:`LastX.from_arrays`.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        state : dict
+
+        Returns
+        -------
+        LastY
+
+        Raises
+        ------
+        ValueError, KeyError
+            The arrays are no prices of this program.
+        """
         y, births = as_vector(state, "y", np.float64), as_vector(state, "y.births", np.int64)
         if y.size != births.size or y.size > program.store.rows.size:
             raise ValueError("y: not a price for each row")
         return cls(program, y, births)
 
     def to_arrays(self) -> dict[str, Any]:
-        """All but the program."""
+        """All but the program.
+
+        Returns
+        -------
+        dict
+        """
         return {"y": self.y, "y.births": self.births}
 
     def surviving(self) -> NDArray[np.float64]:
-        """Prices of the rows of now: 0 for those that are new."""
+        """Prices of the rows of now: 0 for those that are new.
+
+        Returns
+        -------
+        (row slots,) ndarray
+        """
         rows = self.program.store.rows
         known = rows.birth[: self.y.size] == self.births
         return np.concatenate((np.where(known, self.y, 0.0), np.zeros(rows.size - self.y.size)))
 
 
 def as_vector(state: dict[str, Any], name: str, dtype: Any) -> NDArray[Any]:
-    """A vector of a solver's state that was read from a file."""
+    """A vector of a solver's state that was read from a file.
+
+    Parameters
+    ----------
+    state : dict
+    name : str
+    dtype : type
+
+    Returns
+    -------
+    (k,) ndarray
+
+    Raises
+    ------
+    ValueError, KeyError
+        There is no such vector.
+    """
     array = state[name]
     if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
         raise ValueError(f"{name} is no vector of {np.dtype(dtype)}")
@@ -165,5 +257,15 @@ def as_vector(state: dict[str, Any], name: str, dtype: Any) -> NDArray[Any]:
 
 
 def churn_base(last: LastX | None, program: ContinualProgram) -> SparseX | None:
-    """What a round of ``program`` is compared with; None if the last round was another program or none."""
+    """What a round of ``program`` is compared with; None if the last round was another program or none.
+
+    Parameters
+    ----------
+    last : LastX, optional
+    program : ContinualProgram
+
+    Returns
+    -------
+    SparseX or None
+    """
     return None if last is None or last.program is not program else last.marked()

@@ -74,6 +74,10 @@ def read_answer(highs: highspy.Highs, *, whole: bool = True) -> MilpAnswer:
         Holds a point that it was stopped at also if that is no feasible one: such a one is not taken.
     whole : bool
         Whether any column is more than continuous; if not, HiGHS' simplex has no bound and gap to tell.
+
+    Returns
+    -------
+    MilpAnswer
     """
     info, solution = highs.getInfo(), highs.getSolution()
     status, reason = status_of(highs)

@@ -32,6 +32,11 @@ def run_apart(
     stop : callable, optional
         Asks the work to end soon; called if it is given up.
 
+    Returns
+    -------
+    object
+        What the work returns.
+
     Raises
     ------
     Interrupted

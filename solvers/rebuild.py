@@ -58,11 +58,36 @@ class Rebuild(ProximalPoint):
         self._round = None
 
     def save_state(self, program: ContinualProgram) -> SolverState | None:
-        """Raise a CopterError: what it keeps cannot be written."""
+        """Raise a CopterError: what it keeps cannot be written.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+
+        Returns
+        -------
+        dict or None
+
+        Raises
+        ------
+        CopterError
+            Always.
+        """
         return Solver.save_state(self, program)
 
     def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
-        """Raise a CopterError."""
+        """Raise a CopterError.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        state : dict, optional
+
+        Raises
+        ------
+        CopterError
+            Always.
+        """
         Solver.load_state(self, program, state)
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
@@ -179,17 +204,44 @@ class Copy:
         self._slots = slots[np.concatenate(groups)] if groups else slots
 
     def fresh_x(self, x: SparseX) -> SparseX:
-        """An allocation of the original program in slots of the new one."""
+        """An allocation of the original program in slots of the new one.
+
+        Parameters
+        ----------
+        x : SparseX
+
+        Returns
+        -------
+        SparseX
+        """
         position = np.full(self.original.store.requests.size, -1)
         position[self._slots] = np.arange(self._slots.size)
         return _by_slot(position[x.slot], x)
 
     def original_x(self, x: SparseX) -> SparseX:
-        """An allocation of the new program in slots of the original one."""
+        """An allocation of the new program in slots of the original one.
+
+        Parameters
+        ----------
+        x : SparseX
+
+        Returns
+        -------
+        SparseX
+        """
         return _by_slot(self._slots[x.slot], x)
 
     def original_pricing(self, pricing: Pricing | None) -> Pricing | None:
-        """A pass over the new program as one over the original, for shims."""
+        """A pass over the new program as one over the original, for shims.
+
+        Parameters
+        ----------
+        pricing : Pricing, optional
+
+        Returns
+        -------
+        Pricing or None
+        """
         if pricing is None:
             return None
         store = self.original.store
@@ -206,11 +258,29 @@ class Copy:
         )
 
     def fresh_y(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Prices of the original program's row slots in those of the new one."""
+        """Prices of the original program's row slots in those of the new one.
+
+        Parameters
+        ----------
+        y : (row slots of the original,) ndarray
+
+        Returns
+        -------
+        (row slots,) ndarray
+        """
         return y[self._rows]
 
     def original_y(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Prices of the new program's row slots in those of the original one."""
+        """Prices of the new program's row slots in those of the original one.
+
+        Parameters
+        ----------
+        y : (row slots,) ndarray
+
+        Returns
+        -------
+        (row slots of the original,) ndarray
+        """
         prices = np.zeros(self.original.store.rows.size)
         prices[self._rows] = y
         return prices

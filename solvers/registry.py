@@ -61,6 +61,10 @@ class SolverEntry:
     def load(self) -> type[Solver]:
         """Import the class.
 
+        Returns
+        -------
+        type
+
         Raises
         ------
         UnknownSolverError
@@ -85,6 +89,10 @@ class SolverEntry:
         ----------
         **settings
             Of its class; they override the preset.
+
+        Returns
+        -------
+        Solver
 
         Raises
         ------
@@ -169,6 +177,10 @@ def solver_entry(name: str, also: tuple[str, ...] = ()) -> SolverEntry:
     name : str
     also : tuple of str
         Names that are right where this is called from but are no registered solvers, for the error.
+
+    Returns
+    -------
+    SolverEntry
 
     Raises
     ------

@@ -64,6 +64,14 @@ def setting_defaults(solver_class: type) -> Mapping[str, Any]:
 
     They are the named parameters of its constructor, but for ``name``, and where that has ``**settings``
     those of the next constructor that it passes them to.
+
+    Parameters
+    ----------
+    solver_class : type
+
+    Returns
+    -------
+    mapping of str to object
     """
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     found: dict[str, Any] = {}
@@ -80,21 +88,63 @@ def setting_defaults(solver_class: type) -> Mapping[str, Any]:
 
 
 def share(value: Any) -> float:
-    """Check a number between 0 and 1, both excluded."""
+    """Check a number between 0 and 1, both excluded.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        It is no such number.
+    """
     if not _is_number(value) or not 0 < value < 1:
         raise ValueError("must be a number between 0 and 1")
     return float(value)
 
 
 def share_or_nothing(value: Any) -> float:
-    """Check a number from 0 to 1, 1 excluded."""
+    """Check a number from 0 to 1, 1 excluded.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        It is no such number.
+    """
     if not _is_number(value) or not 0 <= value < 1:
         raise ValueError("must be a number from 0 to below 1")
     return float(value)
 
 
 def time_limit(value: Any) -> float | None:
-    """Check seconds, or None for no limit."""
+    """Check seconds, or None for no limit.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    float or None
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+    """
     if value is None or (_is_number(value) and value == math.inf):
         return None
     if not _is_number(value) or not value >= 0:
@@ -103,14 +153,42 @@ def time_limit(value: Any) -> float | None:
 
 
 def count(value: Any) -> int:
-    """Check a number of times, which may be 0."""
+    """Check a number of times, which may be 0.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        It is no such number.
+    """
     if not _is_whole(value) or value < 0:
         raise ValueError("must be a whole number, not negative")
     return int(value)
 
 
 def workers(value: Any) -> int | None:
-    """Check a number of threads, or None for the default."""
+    """Check a number of threads, or None for the default.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    int or None
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+    """
     if value is None:
         return None
     if not _is_whole(value) or value < 1:
@@ -119,21 +197,55 @@ def workers(value: Any) -> int | None:
 
 
 def switch(value: Any) -> bool:
-    """Check a truth value."""
+    """Check a truth value.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
     if not isinstance(value, bool):
         raise ValueError("must be True or False")
     return value
 
 
 def function(value: Any) -> Any:
-    """Check something to call, or None."""
+    """Check something to call, or None.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    callable or None
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+    """
     if value is not None and not callable(value):
         raise ValueError("must be callable, or None")
     return value
 
 
 def one_of(*names: str) -> Check[Any]:
-    """Return a check for one of some names."""
+    """Return a check for one of some names.
+
+    Returns
+    -------
+    callable
+        Takes a value, returns it, or raises a ValueError.
+    """
 
     def check(value: Any) -> Any:
         if not isinstance(value, str) or value not in names:

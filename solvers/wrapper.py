@@ -48,15 +48,41 @@ class Wrapper(Solver):
     def solve(
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:
-        """The other's answer; arguments and errors are those of :meth:`copter.solvers.base.Solver.solve`."""
+        """The other's answer; arguments and errors are those of :meth:`copter.solvers.base.Solver.solve`.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        deadline : float, optional
+            Seconds.
+        raise_error : bool
+
+        Returns
+        -------
+        Solution
+        """
         return self.inner.solve(program, deadline=deadline, raise_error=raise_error)
 
     def rehearse(self, program: ContinualProgram) -> None:
-        """Let the other run what a later round may be the first to need."""
+        """Let the other run what a later round may be the first to need.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        """
         self.inner.rehearse(program)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
-        """Where the other would begin; see :class:`copter.solvers.base.WarmStartable`."""
+        """Where the other would begin; see :class:`copter.solvers.base.WarmStartable`.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+
+        Returns
+        -------
+        (SparseX, (row slots,) ndarray) or None
+        """
         return self.inner.start(program) if takes_start(self.inner) else None
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
@@ -82,15 +108,39 @@ class Wrapper(Solver):
         self.inner.cancel()
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """What the other counts as its edit and its solve, of ``wall`` seconds."""
+        """What the other counts as its edit and its solve, of ``wall`` seconds.
+
+        Parameters
+        ----------
+        solution : Solution
+        wall : float
+
+        Returns
+        -------
+        float, float
+        """
         return self.inner.seconds(solution, wall)
 
     def stopping(self) -> dict[str, float]:
-        """What the other stops at."""
+        """What the other stops at.
+
+        Returns
+        -------
+        dict
+        """
         return self.inner.stopping()
 
     def save_state(self, program: ContinualProgram) -> SolverState | None:
-        """What the other keeps."""
+        """What the other keeps.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+
+        Returns
+        -------
+        dict or None
+        """
         return self.inner.save_state(program)
 
     def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:

@@ -83,7 +83,19 @@ class Blocks:
         return FileError(self.path, why)
 
     def write(self, path: Path, magic: bytes) -> None:
-        """Write all to a file, whole or not at all."""
+        """Write all to a file, whole or not at all.
+
+        Parameters
+        ----------
+        path : Path
+        magic : bytes
+            What the file begins with.
+
+        Raises
+        ------
+        OSError
+            It cannot be written.
+        """
         listed = [[name, content.size, zlib.crc32(content.data)] for name, content in self._content.items()]
         header = json.dumps({"facts": self.facts, "blocks": listed}, allow_nan=False).encode()
         head = _HEAD.pack(magic, VERSION, len(header), 0)[:-4]
@@ -102,8 +114,15 @@ class Blocks:
 
         Parameters
         ----------
+        path : Path
+        magic : bytes
+            What it must begin with.
         what : str
             What the file should be, for messages.
+
+        Returns
+        -------
+        Blocks
 
         Raises
         ------

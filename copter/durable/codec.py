@@ -45,7 +45,19 @@ def term_classes(known: Iterable[type[ConvexTerm]]) -> dict[str, type[ConvexTerm
 
 
 def make_term(kind: type[ConvexTerm], image: Any, parameters: Mapping[str, float]) -> ConvexTerm:
-    """A term of a class from what every term is made up of, whatever the class's constructor wants."""
+    """A term of a class from what every term is made up of, whatever the class's constructor wants.
+
+    Parameters
+    ----------
+    kind : type
+        Class of the term, a ConvexTerm.
+    image : float or (n,) ndarray
+    parameters : mapping of str to float
+
+    Returns
+    -------
+    ConvexTerm
+    """
     term = kind.__new__(kind)
     ConvexTerm.__init__(term, image, **parameters)
     return term
@@ -223,8 +235,13 @@ def decode(content: bytes | memoryview, terms: Mapping[str, type[ConvexTerm]] | 
 
     Parameters
     ----------
+    content : bytes or memoryview
     terms : mapping, optional
         Classes of terms by name (:func:`term_classes`); by default copter's own.
+
+    Returns
+    -------
+    object
 
     Raises
     ------

@@ -227,14 +227,26 @@ class Journal(WrittenProgram):
         self._usable()
 
     def take_starts(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Starts given since the last call; see :meth:`copter.ContinualProgram.take_starts`."""
+        """Starts given since the last call; see :meth:`copter.ContinualProgram.take_starts`.
+
+        Returns
+        -------
+        dict
+            (columns, values) by request slot.
+        """
         starts = super().take_starts()
         if starts:
             self._write(_TAKEN)
         return starts
 
     def return_starts(self, starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]) -> None:
-        """Give starts back; see :meth:`copter.ContinualProgram.return_starts`."""
+        """Give starts back; see :meth:`copter.ContinualProgram.return_starts`.
+
+        Parameters
+        ----------
+        starts : dict
+            What :meth:`take_starts` returned.
+        """
         super().return_starts(starts)
         if starts and self._edits and self._edits[-1] == _TAKEN:  # no edit comes between, in a solve
             self._edits.pop()

@@ -50,6 +50,7 @@ def create_records(path: Path, key: int, base: int) -> None:
 
     Parameters
     ----------
+    path : Path
     key : int
         Drawn at random, of the journal that the file belongs to.
     base : int

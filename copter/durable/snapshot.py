@@ -35,7 +35,15 @@ _TABLES = ("rows", "usages", "requests")
 
 
 def save(program: ContinualProgram, path: str | PathLike[str], solver: Remembers | None = None) -> None:
-    """Write a program to a file, whole or not at all; see :meth:`copter.ContinualProgram.save`."""
+    """Write a program to a file, whole or not at all; see :meth:`copter.ContinualProgram.save`.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+    path : str or path
+    solver : Remembers, optional
+        Whose state goes into the file too.
+    """
     blocks = Blocks()
     pack(program, blocks)
     if solver is not None:
@@ -49,7 +57,23 @@ def load(
     solver: Remembers | None = None,
     terms: Iterable[type[ConvexTerm]] = (),
 ) -> None:
-    """Read a snapshot into an empty program; see :meth:`copter.ContinualProgram.load`."""
+    """Read a snapshot into an empty program; see :meth:`copter.ContinualProgram.load`.
+
+    Parameters
+    ----------
+    path : str or path
+    program : ContinualProgram
+        Empty.
+    solver : Remembers, optional
+        Gets the state that the file has.
+    terms : iterable of type
+        Classes of terms other than copter's.
+
+    Raises
+    ------
+    FileError
+        It is no snapshot, is damaged, or has no state that fits the solver.
+    """
     blocks = Blocks.read(Path(path), MAGIC, "snapshot of a program")
     unpack(blocks, program, terms)
     if solver is None:
@@ -65,6 +89,12 @@ def load(
 
 def pack(program: ContinualProgram, blocks: Blocks) -> None:
     """Add a program to a file's blocks.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+    blocks : Blocks
+        Of the file; changed in place.
 
     Raises
     ------
@@ -96,6 +126,14 @@ def pack(program: ContinualProgram, blocks: Blocks) -> None:
 
 def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[ConvexTerm]]) -> None:
     """Fill an empty program from a file's blocks.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    program : ContinualProgram
+        Empty.
+    terms : iterable of type
+        Classes of terms other than copter's.
 
     Raises
     ------
@@ -226,7 +264,15 @@ def _unpack_terms(terms: TermTable, blocks: Blocks, classes: dict[str, type[Conv
 
 
 def pack_solver(solver: Remembers, program: ContinualProgram, blocks: Blocks) -> None:
-    """Add what a solver remembers of a program to a file's blocks."""
+    """Add what a solver remembers of a program to a file's blocks.
+
+    Parameters
+    ----------
+    solver : Remembers
+    program : ContinualProgram
+    blocks : Blocks
+        Of the file; changed in place.
+    """
     state = solver.save_state(program)
     blocks.facts["solver"] = solver.kind
     if state is not None:
@@ -245,7 +291,23 @@ def solver_state(blocks: Blocks) -> tuple[str | None, Any]:
 
 
 def restore_solver(solver: Remembers, program: ContinualProgram, kind: Any, state: Any, path: Any) -> None:
-    """Give a solver a state, of a solver of some kind, that was read from a file."""
+    """Give a solver a state, of a solver of some kind, that was read from a file.
+
+    Parameters
+    ----------
+    solver : Remembers
+    program : ContinualProgram
+    kind : str
+        Of the solver that was saved.
+    state : dict, optional
+    path : str or path
+        Of the file, for messages.
+
+    Raises
+    ------
+    FileError
+        The solver is of another kind, or the state is none of its own.
+    """
     if kind != solver.kind:
         raise FileError(path, f"has the state of a solver of the kind {kind}, not {solver.kind}")
     try:

@@ -70,7 +70,21 @@ def _check_free(table: Table, name: str) -> None:
 
 
 def check_slices(pool: Pool, starts: Whole, lengths: Whole, what: str) -> None:
-    """Live and free slices of a pool cover it, each entry once."""
+    """Live and free slices of a pool cover it, each entry once.
+
+    Parameters
+    ----------
+    pool : Pool
+    starts, lengths : (k,) arrays
+        The live slices.
+    what : str
+        For messages.
+
+    Raises
+    ------
+    Unsound
+        They overlap, leave a gap, or lie outside.
+    """
     length, start = pool.freed().T
     _insist(_within(length, 1, pool.used) and _within(lengths, 0, pool.used), what)
     _insist(pool.garbage == int(length.sum()), what)

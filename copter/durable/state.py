@@ -18,13 +18,39 @@ class Remembers(Protocol):
         """Solvers of one kind can go on from each other's state."""
 
     def solve(self, program: Any, *, deadline: float | None = None) -> Any:
-        """Solve the program as it is now; returns its solution."""
+        """Solve the program as it is now; returns its solution.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        deadline : float, optional
+            Seconds.
+
+        Returns
+        -------
+        Solution
+        """
 
     def save_state(self, program: Any) -> dict[str, Any] | None:
-        """What the next solve begins from; None if from nothing."""
+        """What the next solve begins from; None if from nothing.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+
+        Returns
+        -------
+        dict or None
+        """
 
     def load_state(self, program: Any, state: dict[str, Any] | None) -> None:
-        """Begin the next solve from a state that was saved."""
+        """Begin the next solve from a state that was saved.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        state : dict, optional
+        """
 
     def reset(self) -> None:
         """Forget everything about earlier rounds."""

@@ -43,6 +43,10 @@ class Folded:
         Parameters
         ----------
         y : (k,) ndarray
+
+        Returns
+        -------
+        (m,) ndarray
         """
         full = np.zeros(self.source.row_lower.size)
         full[self.kept] = y
@@ -62,6 +66,10 @@ def folded(lp: GeneralLP) -> Folded:
     ----------
     lp : GeneralLP
         Bounds that contradict each other stay as they are: a lower one may be above an upper one.
+
+    Returns
+    -------
+    Folded
     """
     A = lp.A.copy()
     A.sum_duplicates()

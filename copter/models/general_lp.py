@@ -68,6 +68,14 @@ def checked(lp: GeneralLP) -> GeneralLP:
 
     Entries of the matrix that are given twice are summed.
 
+    Parameters
+    ----------
+    lp : GeneralLP
+
+    Returns
+    -------
+    GeneralLP
+
     Raises
     ------
     EditError
@@ -95,7 +103,16 @@ def checked(lp: GeneralLP) -> GeneralLP:
 
 
 def crossed_column(lp: GeneralLP) -> int | None:
-    """First column that has no value within its bounds; None if all have one."""
+    """First column that has no value within its bounds; None if all have one.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+
+    Returns
+    -------
+    int or None
+    """
     lower, upper = np.ceil(lp.lower - _WHOLE), np.floor(lp.upper + _WHOLE)
     bad = np.where(lp.integral, lower > upper, lp.lower > lp.upper)
     bad |= (lp.lower == np.inf) | (lp.upper == -np.inf)

@@ -131,6 +131,10 @@ class LiveLP:
         ----------
         solution : Solution
             Of the program as it is now; new coefficients of a request begin from it.
+
+        Returns
+        -------
+        (n,) ndarray
         """
         if solution.found:
             self._values = self.general.values(solution)
@@ -143,6 +147,10 @@ class LiveLP:
         ----------
         solution : Solution
             Of the program as it is now.
+
+        Returns
+        -------
+        (m,) ndarray
         """
         return self._fold.prices(self.general.prices(solution))
 
@@ -153,6 +161,10 @@ class LiveLP:
         ----------
         solution : Solution
             Of the program as it is now.
+
+        Returns
+        -------
+        float
         """
         return self.general.bound(solution)
 

@@ -94,6 +94,10 @@ class MathOptProgram:
         ----------
         solution : Solution
             Of :attr:`program`.
+
+        Returns
+        -------
+        float
         """
         return self.general.objective(solution)
 

@@ -26,6 +26,14 @@ _BOUNDS_WITHOUT_NUMBER = (b"FR", b"MI", b"PL", b"BV")
 def load(path: Path) -> highspy.HighsLp:
     """The linear program in a file, as HiGHS holds it.
 
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    highspy.HighsLp
+
     Raises
     ------
     CopterError
@@ -59,6 +67,16 @@ def nan_line(content: bytes, *, free_text: bool = False) -> int:
 
     In MPS (not ``free_text``) a row or column may be called nan: only the fields of numbers count, the last
     of a line and, in the sections that have two pairs of name and number a line, the last but two.
+
+    Parameters
+    ----------
+    content : bytes
+    free_text : bool
+        Whether it is of an LP file, and not MPS.
+
+    Returns
+    -------
+    int
     """
     if not _NAN.search(content):
         return 0
@@ -73,6 +91,14 @@ def odd_number(content: bytes) -> tuple[int, str]:
     """Number of the first line of an MPS file that has other text where a number belongs, and the text; or 0.
 
     Names with spaces in them are only known by the places of the fields, in columns 25 to 36 and 50 to 61.
+
+    Parameters
+    ----------
+    content : bytes
+
+    Returns
+    -------
+    int, str
     """
     for number, line, values in _number_fields(content):
         odd = [value for value in values if not _is_number(value)]

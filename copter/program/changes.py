@@ -129,7 +129,24 @@ class Change:
 def additions_to_one(
     id: Hashable, n: int, override: Mapping[int, float] | None, start: Mapping[int, float] | None, term: Any
 ) -> Change:
-    """Override, start and term of a request with n columns."""
+    """Override, start and term of a request with n columns.
+
+    Parameters
+    ----------
+    id : hashable
+    n : int
+    override, start : mapping of int to float, optional
+    term : ConvexTerm, None or KEEP
+
+    Returns
+    -------
+    Change
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     change = Change()
     if override is not None:
         patch = sparse_entries(id, "override", override, n)
@@ -149,7 +166,28 @@ def additions_to_many(
     starts: Any,
     terms: Any,
 ) -> Change:
-    """Overrides, starts and terms of requests with ``widths`` columns."""
+    """Overrides, starts and terms of requests with ``widths`` columns.
+
+    Parameters
+    ----------
+    label : str
+        Name of the verb, for messages.
+    ids : (k,) sequence of hashable
+    widths : (k,) ndarray
+        Columns of each request.
+    overrides, starts : (counts, columns, values), or k mappings, optional
+    terms : ConvexTerm, None or KEEP
+        One for all, or k of the first two.
+
+    Returns
+    -------
+    Change
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     change = Change()
     if overrides is not None:
         change.overrides = entries_of(label, "override", ids, overrides, widths)
@@ -272,7 +310,30 @@ def costs_of_many(
     *,
     new: bool,
 ) -> Parts | None:
-    """New costs of many requests, given as (costs, sizes), an array each; ``new``: of new columns."""
+    """New costs of many requests, given as (costs, sizes), an array each; ``new``: of new columns.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    label : str
+        Name of the verb, for messages.
+    ids : (k,) sequence of hashable
+    slots : (k,) ndarray
+    columns : (costs, sizes)
+        Costs flat or as k arrays, and how many each request has; None for what is not given.
+    new : bool
+        Whether the columns are new; the old ones' number stays.
+
+    Returns
+    -------
+    list of k arrays, or None
+        None where no costs are given.
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     costs, sizes = columns
     if costs is None:
         if sizes is not None:

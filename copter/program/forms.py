@@ -92,7 +92,26 @@ def in_parts(values: Any) -> bool:
 def parts_of(
     ids: Sequence[Hashable], label: str, costs: Any, sizes: Sequence[int] | None
 ) -> list[NDArray[np.float64]]:
-    """Costs that are given as one array a request, checked; ``sizes`` says how long each must be."""
+    """Costs that are given as one array a request, checked; ``sizes`` says how long each must be.
+
+    Parameters
+    ----------
+    ids : (k,) sequence of hashable
+    label : str
+        Name of the verb, for messages.
+    costs : (k,) sequence of (n_q,) array_like
+    sizes : (k,) sequence of int, optional
+        The n_q; by default whatever is given.
+
+    Returns
+    -------
+    list of (n_q,) arrays
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     if len(costs) != len(ids):
         raise EditError(label, "costs", len(costs), f"needs one array for each of {len(ids)} requests")
     lengths = [None] * len(ids) if sizes is None else sizes
@@ -102,7 +121,25 @@ def parts_of(
 def columns_of(
     label: str, ids: Sequence[Hashable], costs: Any, sizes: ArrayLike | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Sizes and flat costs of requests with new columns."""
+    """Sizes and flat costs of requests with new columns.
+
+    Parameters
+    ----------
+    label : str
+    ids : (k,) sequence of hashable
+    costs : (sum(sizes),) array_like, or k arrays
+    sizes : (k,) array_like, optional
+        Needed for flat costs.
+
+    Returns
+    -------
+    (k,) ndarray, (sum(sizes),) ndarray
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     widths = None if sizes is None else whole_numbers(label, "sizes", sizes, len(ids))
     if widths is not None and not within(widths, 1, math.inf):
         raise EditError(ids[int(widths.argmin())], "sizes", int(widths.min()), "must be at least 1")
@@ -123,7 +160,26 @@ def new_requests_of(
     totals: Any,
     relation: Any,
 ) -> NewRequests:
-    """Columns, given as (costs, sizes), and sum rows of new requests."""
+    """Columns, given as (costs, sizes), and sum rows of new requests.
+
+    Parameters
+    ----------
+    label : str
+    ids : (k,) sequence of hashable
+    columns : (costs, sizes)
+        As for :func:`columns_of`.
+    totals, relation
+        As for :func:`sum_rows_of`.
+
+    Returns
+    -------
+    NewRequests
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     costs, sizes = columns
     if isinstance(relation, str):
         sound = checked_requests(len(ids), sizes, costs, totals)
@@ -141,7 +197,28 @@ def sum_rows_of(
     relation: Any,
     old: tuple[NDArray[np.int8], NDArray[np.float64]] | None = None,
 ) -> SumRows:
-    """Sum rows of many requests, of which the relation or the total may be kept (``old``: kinds, totals)."""
+    """Sum rows of many requests, of which the relation or the total may be kept (``old``: kinds, totals).
+
+    Parameters
+    ----------
+    label : str
+    ids : (k,) sequence of hashable
+    totals : float, (k,) array_like, None or KEEP
+        None, or an entry None in a list, for no sum row; KEEP for the old ones.
+    relation : str, or k of them, or None
+        "<=" or "=="; None for the old ones.
+    old : (k,) ndarray, (k,) ndarray, optional
+        Kinds and totals of now.
+
+    Returns
+    -------
+    SumRows
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     if totals is KEEP and old is not None:
         has, amounts = old[0] != NO_TOTAL, old[1]
     else:
@@ -185,7 +262,25 @@ def _one_each(label: str, ids: Sequence[Hashable], field: str, values: Any) -> A
 def uppers_of(
     label: str, ids: Sequence[Hashable], upper: Any, widths: NDArray[np.int64]
 ) -> float | NDArray[np.float64]:
-    """Upper bounds of the columns of many requests: one number, flat, or a number or array a request."""
+    """Upper bounds of the columns of many requests: one number, flat, or a number or array a request.
+
+    Parameters
+    ----------
+    label : str
+    ids : (k,) sequence of hashable
+    upper : float, (sum(widths),) or (k,) array_like, or k numbers and arrays
+    widths : (k,) ndarray
+        Columns of each request.
+
+    Returns
+    -------
+    float or (sum(widths),) ndarray
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     if isinstance(upper, float):
         return upper_bounds(label, upper, 0)
     given = upper if isinstance(upper, (list, tuple, np.ndarray)) else ()
@@ -198,7 +293,23 @@ def uppers_of(
 
 
 def flags_of(label: str, ids: Sequence[Hashable], given: Any) -> bool | NDArray[np.bool_]:
-    """Whether requests are integral: one truth value for all, or one each."""
+    """Whether requests are integral: one truth value for all, or one each.
+
+    Parameters
+    ----------
+    label : str
+    ids : (k,) sequence of hashable
+    given : bool or (k,) sequence of bool
+
+    Returns
+    -------
+    bool or (k,) ndarray
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     if given is False or given is True:
         return given
     if not isinstance(given, (list, tuple, np.ndarray)):
@@ -215,6 +326,24 @@ def entries_of(
     """Numbers for single columns of many requests: (counts, columns, values), flat, or one mapping each.
 
     A request whose mapping is None is left out.
+
+    Parameters
+    ----------
+    label, field : str
+        Names of the verb and of what the numbers are, for messages.
+    ids : (k,) sequence of hashable
+    given : (counts, columns, values), or k mappings of int to float
+    widths : (k,) ndarray
+        Columns of each request.
+
+    Returns
+    -------
+    Entries
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
     """
     if is_flat(given):
         return Entries(None, *flat_entries(label, field, ids, given, widths))
@@ -244,7 +373,26 @@ def flat_entries(
     given: tuple[Any, Any, Any],
     widths: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Counts, columns and values, flat, of many requests that have ``widths`` columns."""
+    """Counts, columns and values, flat, of many requests that have ``widths`` columns.
+
+    Parameters
+    ----------
+    label, field : str
+    ids : (k,) sequence of hashable
+    given : (counts, columns, values)
+        (k,) entries of each request, and flat arrays of as many entries together.
+    widths : (k,) ndarray
+        Columns of each request.
+
+    Returns
+    -------
+    (k,), (sum(counts),) and (sum(counts),) ndarray
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     counts = whole_numbers(label, f"{field} counts", given[0], len(ids))
     if not within(counts, 0, math.inf):
         worst = int(counts.argmin())
@@ -270,7 +418,26 @@ def flat_entries(
 def terms_of(
     label: str, ids: Sequence[Hashable], terms: Any, widths: NDArray[np.int64]
 ) -> list[tuple[int, tuple[ConvexTerm, NDArray[np.float64]] | None]]:
-    """(place, (term, image)) of requests that are given a convex term, or (place, None) for no term."""
+    """(place, (term, image)) of requests that are given a convex term, or (place, None) for no term.
+
+    Parameters
+    ----------
+    label : str
+    ids : (k,) sequence of hashable
+    terms : ConvexTerm or None, or k of them
+    widths : (k,) ndarray
+        Columns of each request.
+
+    Returns
+    -------
+    list
+        An entry a request.
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     one = terms is None or isinstance(terms, ConvexTerm)
     each = [terms] * len(ids) if one else _one_each(label, ids, "terms", terms)
     return [

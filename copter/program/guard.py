@@ -28,6 +28,15 @@ class Guard:
     def using(self, who: str) -> Iterator[None]:
         """Keep the program for a moment in which this thread alone may edit it.
 
+        Parameters
+        ----------
+        who : str
+            Name of the verb, for messages.
+
+        Returns
+        -------
+        context manager
+
         Raises
         ------
         ConcurrentUseError
@@ -46,6 +55,15 @@ class Guard:
     def solving(self, who: str) -> Iterator[None]:
         """Keep the program for a solve, in which nobody may edit it.
 
+        Parameters
+        ----------
+        who : str
+            Name of the verb, for messages.
+
+        Returns
+        -------
+        context manager
+
         Raises
         ------
         ConcurrentUseError
@@ -60,7 +78,22 @@ class Guard:
 
 
 def exclusive(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a verb of a program raise ConcurrentUseError while the program is in use."""
+    """Make a verb of a program raise ConcurrentUseError while the program is in use.
+
+    Parameters
+    ----------
+    verb : callable
+        A method of something that has a ``guard``.
+
+    Returns
+    -------
+    callable
+
+    Raises
+    ------
+    ConcurrentUseError
+        By what is returned, when it is called.
+    """
 
     @functools.wraps(verb)
     def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -77,7 +77,21 @@ class Index:
         return self._frozen
 
     def slot(self, id: Hashable) -> int:
-        """Slot of an id."""
+        """Slot of an id.
+
+        Parameters
+        ----------
+        id : hashable
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        EditError
+            There is no such id.
+        """
         try:
             return self._slots[id]
         except KeyError:
@@ -87,6 +101,20 @@ class Index:
         """Slots of different ids, not to be written to; ``label`` is the verb that wants them.
 
         Many ids in a list, a tuple or a range are mapped once: asked for again, they cost a comparison.
+
+        Parameters
+        ----------
+        ids : (k,) sequence of hashable
+        label : str
+
+        Returns
+        -------
+        (k,) ndarray
+
+        Raises
+        ------
+        EditError
+            There is no such id, or one is given twice.
         """
         if type(ids) is type(self._asked) and len(ids) >= _MANY and ids == self._asked:
             return self._answer
@@ -102,7 +130,19 @@ class Index:
         return found
 
     def check_new(self, ids: Collection[Hashable], label: str) -> None:
-        """No id is there already, and none is given twice."""
+        """No id is there already, and none is given twice.
+
+        Parameters
+        ----------
+        ids : collection of hashable
+        label : str
+            Name of the verb, for messages.
+
+        Raises
+        ------
+        EditError
+            Names the id.
+        """
         if not self._slots.keys().isdisjoint(ids):
             taken = next(id for id in ids if id in self._slots)
             raise EditError(taken, "id", taken, f"a {self.kind} of this id exists already")
@@ -110,7 +150,12 @@ class Index:
             raise EditError(label, "ids", _first_duplicate(ids), "is given twice")
 
     def add(self, ids: Sequence[Hashable], slots: Sequence[int]) -> None:
-        """Take up new ids."""
+        """Take up new ids.
+
+        Parameters
+        ----------
+        ids, slots : (k,) sequences
+        """
         if len(ids) == 1:
             self._slots[ids[0]] = slots[0]
         else:
@@ -118,7 +163,13 @@ class Index:
         self._all = self._frozen = None
 
     def remove(self, ids: Sequence[Hashable]) -> None:
-        """Forget ids."""
+        """Forget ids.
+
+        Parameters
+        ----------
+        ids : sequence of hashable
+            All of them known.
+        """
         for id in ids:
             del self._slots[id]
         self._all = self._frozen = None

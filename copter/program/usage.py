@@ -54,7 +54,26 @@ class Compressed(NamedTuple):
 
 
 def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources: Index) -> Compressed:
-    """The n columns that a mapping of resource id to coefficients stands for; rows are slots."""
+    """The n columns that a mapping of resource id to coefficients stands for; rows are slots.
+
+    Parameters
+    ----------
+    subject : hashable
+        The request, for messages.
+    usage : mapping of resource id to coefficients
+        A number, (n,) numbers, or (columns, values).
+    n : int
+    resources : Index
+
+    Returns
+    -------
+    Compressed
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     if not isinstance(usage, Mapping):
         why = "needs a mapping of resource id to coefficients, a sparse matrix, or a template"
         shown = type(usage).__name__ if hasattr(usage, "shape") else usage
@@ -86,7 +105,26 @@ def joined(parts: Sequence[Compressed]) -> Compressed:
 
 
 def from_matrix(label: Hashable, usage: Any, shape: tuple[int, int]) -> Compressed:
-    """The columns of a sparse matrix, without a copy if it is a CSC matrix whose columns are sorted."""
+    """The columns of a sparse matrix, without a copy if it is a CSC matrix whose columns are sorted.
+
+    Parameters
+    ----------
+    label : hashable
+        The request or the verb, for messages.
+    usage : sparse matrix or array
+    shape : (int, int)
+        Resources and columns that it must have.
+
+    Returns
+    -------
+    Compressed
+        Rows are those of the matrix.
+
+    Raises
+    ------
+    EditError
+        Names the request, the field and the value.
+    """
     from scipy.sparse import csc_array, csc_matrix, issparse
 
     if not issparse(usage) or usage.dtype.kind not in "iuf":

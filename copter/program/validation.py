@@ -139,7 +139,12 @@ def _shaped(subject: Hashable, field: str, values: Any, length: int | None) -> N
 def vector(
     subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: Owner | None = None
 ) -> NDArray[np.float64]:
-    """``values`` as a finite float vector; ``owner`` says whose entry is a wrong one."""
+    """``values`` as a finite float vector; ``owner`` says whose entry is a wrong one.
+
+    Parameters
+    ----------
+    subject, field, values, length, owner : hashable, str, (length,) array_like, int or None, Owner or None
+    """
     vector = _shaped(subject, field, values, length)
     if not within(vector, -LARGEST, LARGEST):
         where = int(np.isfinite(vector).argmin())
@@ -172,7 +177,12 @@ def flag(subject: Hashable, field: str, value: Any) -> bool:
 def cost_vector(
     subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: Owner | None = None
 ) -> NDArray[np.float64]:
-    """Costs: finite, and so small that no scale makes them infinite."""
+    """Costs: finite, and so small that no scale makes them infinite.
+
+    Parameters
+    ----------
+    subject, field, values, length, owner : hashable, str, (length,) array_like, int or None, Owner or None
+    """
     costs = _shaped(subject, field, values, length)
     if not within(costs, -LARGEST_COST, LARGEST_COST):
         vector(subject, field, costs, length, owner)
@@ -226,7 +236,12 @@ def scale_factor(subject: Hashable, scale: float) -> float:
 def upper_bounds(
     subject: Hashable, upper: float | ArrayLike, n: int, owner: Owner | None = None
 ) -> float | NDArray[np.float64]:
-    """Upper bounds of n columns: a number for all, or one each."""
+    """Upper bounds of n columns: a number for all, or one each.
+
+    Parameters
+    ----------
+    subject, upper, n, owner : hashable, float or (n,) array_like, int, Owner or None
+    """
     if isinstance(upper, float) and upper >= 0:
         return _bound(upper)
     bound = _numbers(subject, "upper", upper)
@@ -268,7 +283,12 @@ def parameters_of(
     table: TermTable,
     slots: NDArray[np.int64],
 ) -> tuple[int, dict[str, NDArray[np.float64]]]:
-    """(kind, values) of new parameters for terms of one kind."""
+    """(kind, values) of new parameters for terms of one kind.
+
+    Parameters
+    ----------
+    label, ids, given, table, slots : str, k ids, (k,) array_like by name, TermTable, (k,) ndarray
+    """
     kind = table.kind_of(slots)
     first = int(kind[0])
     wrong = kind < 0 if (kind < 0).any() else kind != first
@@ -308,7 +328,12 @@ def _check_terms(
 def checked_requests(
     count: int, sizes: Any, costs: Any, totals: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Sizes and flat costs of new requests as they are, if a kernel finds them and the totals sound."""
+    """Sizes and flat costs of new requests as they are, if a kernel finds them and the totals sound.
+
+    Parameters
+    ----------
+    count, sizes, costs, totals : int, (count,), (sum(sizes),) and (count,) arrays; totals may be None
+    """
     if _plain(sizes, _WHOLE) and sizes.size == count and _plain(costs, _REAL):
         amounts = _NONE_GIVEN if totals is None else totals
         if _plain(amounts, _REAL) and (totals is None or amounts.size == sizes.size):
@@ -340,7 +365,12 @@ def scales_of(label: str, ids: Sequence[Hashable], scales: ArrayLike) -> NDArray
 
 
 def checked_overrides(counts: Any, columns: Any, values: Any, table: Table, slots: NDArray[np.int64]) -> bool:
-    """Whether a kernel finds the overrides of the requests in some slots sound as they are."""
+    """Whether a kernel finds the overrides of the requests in some slots sound as they are.
+
+    Parameters
+    ----------
+    counts, columns, values, table, slots : (k,), two (sum(counts),) arrays, requests, (k,) ndarray
+    """
     if not (_plain(counts, _WHOLE) and _plain(columns, _WHOLE) and _plain(values, _REAL)):
         return False
     return counts.size == slots.size and bool(
@@ -354,7 +384,12 @@ def row_bounds_of(
     bounds: tuple[ArrayLike | None, ArrayLike | None],
     old: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper bounds of many rows; None leaves the old ones."""
+    """Lower and upper bounds of many rows; None leaves the old ones.
+
+    Parameters
+    ----------
+    label, ids, bounds, old : str, k ids, two (k,) array_like or None, two (k,) ndarray; lower first
+    """
     lower, upper = (
         before if given is None else as_bounds(_shaped(label, field, given, len(ids)))
         for field, given, before in zip(("lower", "upper"), bounds, old, strict=True)
@@ -386,7 +421,12 @@ def _sound_entry(column: Any, value: Any, n: int) -> bool:
 def coefficients_of(
     subject: Hashable, resource: Hashable, coefficients: Any, n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Nonzero coefficients of one resource: different columns, and values."""
+    """Nonzero coefficients of one resource: different columns, and values.
+
+    Parameters
+    ----------
+    subject, resource, coefficients, n : id, id, float or (n,) array_like or (columns, values), int
+    """
     if isinstance(coefficients, tuple) and len(coefficients) == 2:
         columns, values = coefficients
         if _plain(columns, _WHOLE) and _plain(values, _REAL) and sound_entries(columns, values, n):

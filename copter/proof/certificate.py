@@ -121,7 +121,17 @@ def measured_certificate(
     *,
     threads: int | None = None,
 ) -> tuple[Certificate, Measures]:
-    """As :func:`certify`, with what it was measured by, request by request and row by row."""
+    """As :func:`certify`, with what it was measured by, request by request and row by row.
+
+    Parameters
+    ----------
+    store, x, y, pricing, threads
+        As for :func:`certify`.
+
+    Returns
+    -------
+    Certificate, Measures
+    """
     signed = right_signs(store, y)
     if pricing is None or not np.array_equal(signed, y):
         pricing = price(store, signed, threads=threads)
@@ -166,7 +176,17 @@ def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, litt
 
 
 def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Prices without those that pay for a bound that is infinite."""
+    """Prices without those that pay for a bound that is infinite.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    y : (row slots,) ndarray
+
+    Returns
+    -------
+    (row slots,) ndarray
+    """
     rows = store.rows
     free = np.where(y > 0, np.isinf(rows.upper[: y.size]), (y < 0) & np.isinf(rows.lower[: y.size]))
     return np.where(free, 0.0, y)

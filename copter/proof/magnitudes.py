@@ -49,14 +49,37 @@ def geometric_means(pointer, row, value, first, counted, m, passes):  # type: ig
 def components(
     row: NDArray[np.integer], owner: NDArray[np.int64], m: int, n: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """Connected components of a matrix by its entries: labels of its n columns and m rows; their number."""
+    """Connected components of a matrix by its entries: labels of its n columns and m rows; their number.
+
+    Parameters
+    ----------
+    row, owner : (nonzeros,) arrays
+        Row and column of each entry.
+    m, n : int
+        Rows and columns.
+
+    Returns
+    -------
+    (n,) ndarray, (m,) ndarray, int
+    """
     graph = coo_array((np.ones(row.size, np.bool_), (owner, n + row.astype(np.int64))), shape=(n + m, n + m))
     count, label = connected_components(graph, directed=False)
     return label[:n], label[n:], int(count)
 
 
 def medians(label: NDArray[np.int32], value: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Median of the finite values above 0 of each of ``size`` labels; 0 where there are none."""
+    """Median of the finite values above 0 of each of ``size`` labels; 0 where there are none.
+
+    Parameters
+    ----------
+    label, value : (k,) arrays
+    size : int
+        Labels are from 0 to size - 1.
+
+    Returns
+    -------
+    (size,) ndarray
+    """
     known = np.isfinite(value) & (value > 0)
     label, value = label[known], value[known]
     order = np.lexsort((value, label))

@@ -127,6 +127,16 @@ def row_excess(
 
     Where bound and excess are both next to nothing, rounding errors of the columns would count: what is below
     1e-12 of what a single column of the row can use is no excess.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    activity, weight : (row slots,) arrays
+        A x and |A| |x|.
+
+    Returns
+    -------
+    (row slots,) ndarray, (row slots,) ndarray
     """
     rows = store.rows
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]

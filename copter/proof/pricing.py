@@ -100,6 +100,10 @@ def price(
         Factor on the costs: 0 prices the columns for a Farkas ray.
     threads : int, optional
         Default: all processors that this process may use.
+
+    Returns
+    -------
+    Pricing
     """
     view = view_of(store)
     terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone

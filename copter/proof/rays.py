@@ -37,7 +37,19 @@ _NOISE, _DUST = 1e-9, 1e-12
 
 
 def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int | None = None) -> Ray | None:
-    """Ray of an infeasible program from prices of its row slots; None if they prove nothing."""
+    """Ray of an infeasible program from prices of its row slots; None if they prove nothing.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+    y : (row slots,) ndarray
+        Positive where an upper bound is paid for; those of infinite bounds count as 0.
+    threads : int, optional
+
+    Returns
+    -------
+    Ray or None
+    """
     store = program.store
     lower, upper = store.rows.lower[: store.rows.size], store.rows.upper[: store.rows.size]
     wrong = ((y > 0) & np.isinf(upper)) | ((y < 0) & np.isinf(lower))
@@ -68,7 +80,18 @@ def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int |
 
 
 def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
-    """Ray of an unbounded program from a direction of its columns; None if it proves nothing."""
+    """Ray of an unbounded program from a direction of its columns; None if it proves nothing.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+    direction : SparseX
+        Of it the columns that nothing holds count.
+
+    Returns
+    -------
+    Ray or None
+    """
     store, table = program.store, program.store.requests
     slot, column = direction.slot, direction.column
     cap = store.column_uppers(slot, column)

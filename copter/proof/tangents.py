@@ -43,7 +43,18 @@ def term_bound(
 ) -> tuple[float, float]:
     """(sum of min p'x + phi(a'x) over X_q, largest relative violation of unbounded columns) at prices y.
 
-    ``floors`` are what the violation of each column is judged against at least.
+    Parameters
+    ----------
+    batch : TermBatch
+    view : StoreView
+        Of the store that the batch is of.
+    y : (row slots,) ndarray
+    floors : (columns,) ndarray, optional
+        What the violation of each column is judged against at least.
+
+    Returns
+    -------
+    float, float
     """
     p, size = _prices(view, batch.slot, batch.first, y)
     if floors is not None:
@@ -56,7 +67,17 @@ def tangent_bound(
 ) -> tuple[float, float]:
     """As :func:`term_bound` for prices p, images and bounds of the columns in units of their own.
 
-    ``size`` is |c_j| + |a_j|'|y|, which a violation is relative to.
+    Parameters
+    ----------
+    batch : TermBatch
+    p : (columns,) ndarray
+    size : (columns,) ndarray
+        |c_j| + |a_j|'|y|, which a violation is relative to.
+    image, upper : (columns,) arrays
+
+    Returns
+    -------
+    float, float
     """
     bound, violation = _bounds(batch.phi, p, size, batch.first, image, upper, batch.relation, batch.total)
     return float(bound), float(violation)

@@ -28,6 +28,18 @@ def size_of_gap(store: ConstraintStore, size: float, gap: float) -> float:
     A request's stake is what it would lose by its next best choice, a unit of cost where hardly any is paid:
     (second smallest cost - smallest) times the most that a column can be; where columns are not held by a sum
     row, |c_j| times that, or times its natural unit (see :func:`row_units`).
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    size : float
+        Of the objective, in its unit.
+    gap : float
+        >= 0, in the same unit.
+
+    Returns
+    -------
+    float
     """
     view, limit = view_of(store), row_limits(store)
     n, enough = view.n_columns.size, size / LITTLE
@@ -95,7 +107,16 @@ class LooseColumns(NamedTuple):
         return cls(slot, column, pointer, row, value, scale * level[label])
 
     def units_of(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Natural units of some columns, ascending by slot and column; 0 for those that are not loose."""
+        """Natural units of some columns, ascending by slot and column; 0 for those that are not loose.
+
+        Parameters
+        ----------
+        slot, column : (k,) arrays
+
+        Returns
+        -------
+        (k,) ndarray
+        """
         width = int(max(self.column.max(initial=0), column.max(initial=0))) + 1
         keys, wanted = self.slot * width + self.column, slot * width + column
         units = np.zeros(slot.size)
@@ -105,7 +126,22 @@ class LooseColumns(NamedTuple):
     def dual(
         self, store: ConstraintStore, y: NDArray[np.float64], little: float, cost_factor: float = 1.0
     ) -> float:
-        """The largest -p_j of requests without terms relative to |c_j| + |a_j|'|y|, or to :meth:`floors`."""
+        """The largest -p_j of requests without terms relative to |c_j| + |a_j|'|y|, or to :meth:`floors`.
+
+        Parameters
+        ----------
+        store : ConstraintStore
+            The one that the columns are of.
+        y : (row slots,) ndarray
+        little : float
+            What is little for a unit of a column, in the unit of the objective.
+        cost_factor : float
+            Costs count this many times: 0 for a ray.
+
+        Returns
+        -------
+        float
+        """
         owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
         cost, paid = cost_factor * store.column_costs(self.slot, self.column), y[self.row] * self.value
         p = cost + np.bincount(owner, paid, self.slot.size)
@@ -121,6 +157,18 @@ class LooseColumns(NamedTuple):
         """What reduced costs of some columns are judged against at least: what is little for a unit of each.
 
         Where a column has no costs and its rows no prices, mere rounding errors would count otherwise.
+
+        Parameters
+        ----------
+        slot, column : (k,) arrays
+            Ascending.
+        little : float
+            What is little for a unit of a column, in the unit of the objective.
+
+        Returns
+        -------
+        (k,) ndarray
+            0 for columns that are not loose.
         """
         return _floors(self.units_of(slot, column), little)
 

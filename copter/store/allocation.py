@@ -24,7 +24,16 @@ class SparseX(NamedTuple):
     value: NDArray[np.float64]
 
     def where(self, keep: NDArray[np.bool_]) -> SparseX:
-        """The part of it that a mask keeps."""
+        """The part of it that a mask keeps.
+
+        Parameters
+        ----------
+        keep : (nonzeros,) truth values
+
+        Returns
+        -------
+        SparseX
+        """
         return SparseX(self.slot[keep], self.column[keep], self.value[keep])
 
 
@@ -33,7 +42,16 @@ NOTHING = SparseX(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
 def merged(first: SparseX, second: SparseX) -> SparseX:
-    """Union of allocations of different requests."""
+    """Union of allocations of different requests.
+
+    Parameters
+    ----------
+    first, second : SparseX
+
+    Returns
+    -------
+    SparseX
+    """
     slot = np.concatenate((first.slot, second.slot))
     order = np.argsort(slot, kind="stable")  # merges two ascending runs
     column, value = (np.concatenate(pair)[order] for pair in zip(first[1:], second[1:], strict=True))
@@ -43,7 +61,20 @@ def merged(first: SparseX, second: SparseX) -> SparseX:
 def row_activity(
     store: ConstraintStore, x: SparseX, *, absolute: bool = False, threads: int | None = None
 ) -> NDArray[np.float64]:
-    """A x, or |A| |x|, one entry a row slot (dropped rows: arbitrary)."""
+    """A x, or |A| |x|, one entry a row slot (dropped rows: arbitrary).
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    x : SparseX
+    absolute : bool
+        Whether to sum |a_ij x_j|.
+    threads : int, optional
+
+    Returns
+    -------
+    (row slots,) ndarray
+    """
     view = view_of(store)
     if absolute:
         view = view._replace(value=abs(view.value))

@@ -73,7 +73,17 @@ class Columns:
 
 
 def effective_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Costs of the columns of many requests, flat, scale and overrides applied."""
+    """Costs of the columns of many requests, flat, scale and overrides applied.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    slots : (k,) ndarray
+
+    Returns
+    -------
+    (sum of their columns,) ndarray
+    """
     table = store.requests
     sizes = table.n_columns[slots]
     costs: NDArray[np.float64] = store.costs.cost[spread(table.cost_start[slots], sizes)]
@@ -82,7 +92,17 @@ def effective_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray
 
 
 def upper_bounds(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Upper bounds of the columns of many requests, flat."""
+    """Upper bounds of the columns of many requests, flat.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    slots : (k,) ndarray
+
+    Returns
+    -------
+    (sum of their columns,) ndarray
+    """
     table = store.requests
     sizes = table.n_columns[slots]
     upper: NDArray[np.float64] = np.repeat(table.upper[slots], sizes)
@@ -96,7 +116,17 @@ def upper_bounds(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np
 def sum_row_bounds(
     store: ConstraintStore, slots: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper bounds of the sum rows of many requests; (-inf, inf) for one that has no total."""
+    """Lower and upper bounds of the sum rows of many requests; (-inf, inf) for one that has no total.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    slots : (k,) ndarray
+
+    Returns
+    -------
+    (k,) ndarray, (k,) ndarray
+    """
     table = store.requests
     total = table.total[slots]
     lower = np.where(table.relation[slots] == EXACTLY, total, -np.inf)
@@ -108,8 +138,13 @@ def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: ND
 
     Parameters
     ----------
+    store : ConstraintStore
     slots : (k,) request slots
     position : (row slots,) where each row slot goes, negative for rows that no longer exist
+
+    Returns
+    -------
+    Columns
     """
     usages = store.usages
     which = store.requests.usage[slots]
@@ -129,7 +164,17 @@ def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: ND
 
 
 def row_positions(store: ConstraintStore, row_slots: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Map from row slot to its place in ``row_slots``, -1 for other slots."""
+    """Map from row slot to its place in ``row_slots``, -1 for other slots.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    row_slots : (k,) ndarray
+
+    Returns
+    -------
+    (row slots,) int32 ndarray
+    """
     position = np.full(store.rows.size, -1, np.int32)
     position[row_slots] = np.arange(row_slots.size, dtype=np.int32)
     return position
@@ -143,6 +188,11 @@ def refuse_terms(program: ContinualProgram, what: str) -> None:
     program : ContinualProgram
     what : str
         Who takes linear programs only, for the error.
+
+    Raises
+    ------
+    UnsupportedError
+        There is one.
     """
     for slot in program.store.terms:
         id = next(id for id, own in program.slot_of.items() if own == slot)
@@ -153,7 +203,17 @@ def refuse_terms(program: ContinualProgram, what: str) -> None:
 
 
 def pieces(sizes: NDArray[np.int64], most: int = 100_000) -> Iterator[slice]:
-    """Slices of requests with about ``most`` columns each, of which ``sizes`` are the numbers."""
+    """Slices of requests with about ``most`` columns each, of which ``sizes`` are the numbers.
+
+    Parameters
+    ----------
+    sizes : (k,) ndarray
+    most : int
+
+    Returns
+    -------
+    iterator of slice
+    """
     ends = np.cumsum(sizes)
     count = 1 + int(ends[-1]) // most if ends.size else 0
     cuts = np.searchsorted(ends, np.arange(1, count) * most).tolist()
@@ -166,6 +226,19 @@ def compile_program(program: ContinualProgram) -> CompiledProgram:
     """Build the whole program from the store, as if nothing had been kept from the last round.
 
     It goes piece by piece, and looks at the clock of the solve that it is a part of in between.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+
+    Returns
+    -------
+    CompiledProgram
+
+    Raises
+    ------
+    UnsupportedError
+        A request has a convex term.
     """
     refuse_terms(program, "compile_program")
     from scipy.sparse import csc_matrix
@@ -209,7 +282,17 @@ def compile_program(program: ContinualProgram) -> CompiledProgram:
 def append_sum_rows(
     columns: Columns, sum_row: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """CSC arrays of ``columns`` with a last entry 1 in row ``sum_row`` (none where it is negative)."""
+    """CSC arrays of ``columns`` with a last entry 1 in row ``sum_row`` (none where it is negative).
+
+    Parameters
+    ----------
+    columns : Columns
+    sum_row : (n,) ndarray
+
+    Returns
+    -------
+    indptr, indices, data : arrays
+    """
     has = sum_row >= 0
     before: NDArray[np.int64] = np.cumsum(has) - has
     indptr = np.zeros(has.size + 1, np.int32)

@@ -90,13 +90,31 @@ class Layout:
     # ---- one request ---------------------------------------------------------------------------
 
     def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Columns and costs of a request's override."""
+        """Columns and costs of a request's override.
+
+        Parameters
+        ----------
+        slot : int
+
+        Returns
+        -------
+        (k,) ndarray, (k,) ndarray
+        """
         start, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
         part = slice(start, start + length)
         return self.overrides.column[part].astype(np.int64), self.overrides.value[part].copy()
 
     def base_costs(self, slot: int) -> NDArray[np.float64]:
-        """Copy of a request's costs as they were given, without scale and overrides."""
+        """Copy of a request's costs as they were given, without scale and overrides.
+
+        Parameters
+        ----------
+        slot : int
+
+        Returns
+        -------
+        (n,) ndarray
+        """
         start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
         costs: NDArray[np.float64] = self.costs.cost[start : start + n].copy()
         at, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
@@ -104,14 +122,32 @@ class Layout:
         return costs
 
     def column_costs(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Effective costs of single columns, each named by its request's slot and its place there."""
+        """Effective costs of single columns, each named by its request's slot and its place there.
+
+        Parameters
+        ----------
+        slot, column : (k,) arrays
+
+        Returns
+        -------
+        (k,) ndarray
+        """
         table = self.requests
         costs: NDArray[np.float64] = self.costs.cost[table.cost_start[slot] + column]
         costs *= table.scale[slot]
         return costs
 
     def column_uppers(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Upper bounds of single columns, each named by its request's slot and its place there."""
+        """Upper bounds of single columns, each named by its request's slot and its place there.
+
+        Parameters
+        ----------
+        slot, column : (k,) arrays
+
+        Returns
+        -------
+        (k,) ndarray
+        """
         start = self.requests.upper_start[slot]
         upper: NDArray[np.float64] = self.requests.upper[slot]
         own = np.flatnonzero(start >= 0)
@@ -120,7 +156,16 @@ class Layout:
         return upper
 
     def effective_costs(self, slot: int) -> NDArray[np.float64]:
-        """Copy of a request's costs, scale and overrides applied."""
+        """Copy of a request's costs, scale and overrides applied.
+
+        Parameters
+        ----------
+        slot : int
+
+        Returns
+        -------
+        (n,) ndarray
+        """
         start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
         costs: NDArray[np.float64] = self.requests.scale[slot] * self.costs.cost[start : start + n]
         columns, values = self.get_override(slot)
@@ -130,7 +175,19 @@ class Layout:
     def priced_columns(
         self, slot: int, y: NDArray[np.float64], cost_factor: float = 1.0
     ) -> NDArray[np.float64]:
-        """cost_factor c + A'y of a request's columns."""
+        """cost_factor c + A'y of a request's columns.
+
+        Parameters
+        ----------
+        slot : int
+        y : (row slots,) ndarray
+            Prices of the rows.
+        cost_factor : float
+
+        Returns
+        -------
+        (n,) ndarray
+        """
         usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
         at, start, nnz = (
             int(getattr(self.usages, name)[usage]) for name in ("pointer_start", "entry_start", "nnz")
@@ -141,7 +198,16 @@ class Layout:
         return cost_factor * self.effective_costs(slot) + running[pointer[1:]] - running[pointer[:-1]]
 
     def upper_bounds(self, slot: int) -> NDArray[np.float64]:
-        """Copy of the upper bounds of a request's columns."""
+        """Copy of the upper bounds of a request's columns.
+
+        Parameters
+        ----------
+        slot : int
+
+        Returns
+        -------
+        (n,) ndarray
+        """
         n, start = int(self.requests.n_columns[slot]), int(self.requests.upper_start[slot])
         if start < 0:
             return np.full(n, self.requests.upper[slot])
@@ -149,7 +215,12 @@ class Layout:
         return copy
 
     def live_requests(self) -> NDArray[np.int64]:
-        """Slots in use, ascending."""
+        """Slots in use, ascending.
+
+        Returns
+        -------
+        (requests,) ndarray
+        """
         return np.flatnonzero(self.requests.n_columns[: self.requests.size])
 
     @property

@@ -58,7 +58,13 @@ class ConstraintStore(Layout):
     def add_rows(
         self, count: int, lower: NDArray[np.float64] | float, upper: NDArray[np.float64] | float
     ) -> NDArray[np.int64]:
-        """New resource rows; returns their slots."""
+        """New resource rows; returns their slots.
+
+        Parameters
+        ----------
+        count : int
+        lower, upper : (count,) ndarray or float
+        """
         slots = self.rows.allocate(count)
         self.clock += 1
         self.rows.alive[slots] = True
@@ -67,7 +73,13 @@ class ConstraintStore(Layout):
         return slots
 
     def set_row(self, slot: int, lower: float, upper: float) -> None:
-        """New bounds for a row."""
+        """New bounds for a row.
+
+        Parameters
+        ----------
+        slot : int
+        lower, upper : float
+        """
         self.clock += 1
         self.rows.stamp[slot] = self.clock
         self.rows.lower[slot], self.rows.upper[slot] = lower, upper
@@ -75,7 +87,12 @@ class ConstraintStore(Layout):
     def set_rows(
         self, slots: NDArray[np.int64], lower: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> None:
-        """New bounds for many rows."""
+        """New bounds for many rows.
+
+        Parameters
+        ----------
+        slots, lower, upper : (k,) arrays
+        """
         self.clock += 1
         where = places(slots)
         self.rows.stamp[where] = self.clock
@@ -128,6 +145,7 @@ class ConstraintStore(Layout):
         ----------
         sizes : (k,) columns of each usage
         pointer : (sum(sizes) + 1,) starts of the columns in ``row`` and ``value``
+        row, value : (nonzeros,) rows and coefficients
         row_slots : slots of the rows that ``row`` names; by default it names slots
         shared : whether requests may point at it (a template)
 
@@ -177,7 +195,22 @@ class ConstraintStore(Layout):
         upper: NDArray[np.float64] | float = np.inf,
         integral: NDArray[np.bool_] | bool = False,
     ) -> NDArray[np.int64]:
-        """New requests with ``sizes`` columns each; costs, and upper bounds if not one number, flat."""
+        """New requests and their columns.
+
+        Parameters
+        ----------
+        sizes : (k,) columns of each
+        usages : (k,) slots, or one for all
+        costs : (sum(sizes),) flat
+        relation : (k,) kinds of sum rows, or one for all
+        totals : (k,) of the sum rows; None if nobody has one
+        scales, integral : (k,), or one for all
+        upper : (sum(sizes),) flat, or one for all
+
+        Returns
+        -------
+        (k,) slots
+        """
         table = self.requests
         one_kind, mixed = (NO_TOTAL, relation) if isinstance(relation, np.ndarray) else (relation, None)
         one, each = (-1, usages) if isinstance(usages, np.ndarray) else (usages, sizes)
@@ -225,7 +258,13 @@ class ConstraintStore(Layout):
         self._compact_columns()
 
     def replace_columns(self, slot: int, usage: int, costs: NDArray[np.float64]) -> None:
-        """Give a request other columns; its scale, sum row and scalar bound stay."""
+        """Give a request other columns; its scale, sum row and scalar bound stay.
+
+        Parameters
+        ----------
+        slot, usage : int
+        costs : (n,) ndarray
+        """
         self._release_columns(np.array([slot]), blank=False)
         table = self.requests
         self.clock += 1
@@ -249,7 +288,15 @@ class ConstraintStore(Layout):
     def restate_terms(
         self, slots: NDArray[np.int64], kind: int, parameters: Mapping[str, NDArray[np.float64]]
     ) -> None:
-        """New parameters for terms of one kind; their images stay."""
+        """New parameters for terms of one kind; their images stay.
+
+        Parameters
+        ----------
+        slots : (k,) array
+        kind : int
+            Place in the term table's ``kinds``.
+        parameters : mapping of str to (k,) array
+        """
         self.clock += 1
         self.requests.cost_stamp[slots] = self.clock
         self.terms.restate(slots, kind, parameters)
@@ -285,7 +332,14 @@ class ConstraintStore(Layout):
         values: NDArray[np.float64],
         scales: NDArray[np.float64] | None = None,
     ) -> None:
-        """Replace the overrides of many requests (``lengths`` columns each, flat) and, if given, scales."""
+        """Replace the overrides of many requests and, if given, their scales.
+
+        Parameters
+        ----------
+        slots, lengths : (k,) arrays
+        columns, values : (sum(lengths),) arrays
+        scales : (k,) array, optional
+        """
         self.clock += 1
         new = plain(columns), plain(values), _NONE_GIVEN if scales is None else plain(scales)
         if not self._write_overrides(slots, lengths, new, restore=True):
@@ -325,7 +379,13 @@ class ConstraintStore(Layout):
     def set_sum_rows(
         self, slots: NDArray[np.int64], relations: NDArray[np.int8] | int, totals: NDArray[np.float64] | float
     ) -> None:
-        """New sum rows, or none (``NO_TOTAL`` and an infinite total), for many requests."""
+        """New sum rows, or none (``NO_TOTAL`` and an infinite total), for many requests.
+
+        Parameters
+        ----------
+        slots : (k,) array
+        relations, totals : (k,) array, or one for all
+        """
         self.clock += 1
         table = self.requests
         table.relation[slots], table.total[slots], table.bound_stamp[slots] = relations, totals, self.clock

@@ -59,7 +59,15 @@ class TermTable:
         return term
 
     def put(self, slot: int, term: ConvexTerm, image: Floats) -> None:
-        """Give a request a term with its image."""
+        """Give a request a term with its image.
+
+        Parameters
+        ----------
+        slot : int
+        term : ConvexTerm
+        image : (n,) ndarray
+            A coefficient a column of the request.
+        """
         self.drop([slot])
         kind = Kind(type(term), tuple(term.parameters))
         if kind not in self.kinds:
@@ -111,7 +119,17 @@ class TermTable:
         return sizes, self._data.data[spread(self._start[slots] + count, sizes)]
 
     def restate(self, slots: NDArray[np.int64], kind: int, parameters: Mapping[str, Floats]) -> None:
-        """New values for some parameters of terms of one kind."""
+        """New values for some parameters of terms of one kind.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+            Of requests that have terms of this kind.
+        kind : int
+            Place in ``kinds``.
+        parameters : mapping of str to (k,) ndarray
+            The others stay.
+        """
         starts = self._start[slots]
         for k, name in enumerate(self.kinds[kind].names):
             if name in parameters:

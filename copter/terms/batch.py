@@ -51,7 +51,16 @@ class TermBatch:
 
     @classmethod
     def of(cls, store: ConstraintStore) -> TermBatch:
-        """Terms of the store as it is now; packed again only if it was edited since the last time."""
+        """Terms of the store as it is now; packed again only if it was edited since the last time.
+
+        Parameters
+        ----------
+        store : ConstraintStore
+
+        Returns
+        -------
+        TermBatch
+        """
         packed: TermBatch | None = store.packed_terms
         if packed is None or packed.clock != store.clock:
             store.packed_terms = packed = cls._pack(store)
@@ -75,28 +84,76 @@ class TermBatch:
         return int(self.slot.size)
 
     def in_units(self, total: Floats, cost: float) -> TermBatch:
-        """The same terms with other totals, in units of ``cost``."""
+        """The same terms with other totals, in units of ``cost``.
+
+        Parameters
+        ----------
+        total : (terms,) ndarray
+        cost : float
+            > 0.
+
+        Returns
+        -------
+        TermBatch
+        """
         return replace(self, total=total, phi=self.phi._replace(factor=self.phi.factor / cost))
 
     def value(self, t: Floats) -> Floats:
-        """phi(t) of each term at its own t."""
+        """phi(t) of each term at its own t.
+
+        Parameters
+        ----------
+        t : (terms,) ndarray
+
+        Returns
+        -------
+        (terms,) ndarray
+        """
         values: Floats = of_all(self.phi, VALUE, t)
         return values
 
     def slope(self, t: Floats) -> Floats:
-        """phi'(t) of each term at its own t."""
+        """phi'(t) of each term at its own t.
+
+        Parameters
+        ----------
+        t : (terms,) ndarray
+
+        Returns
+        -------
+        (terms,) ndarray
+        """
         slopes: Floats = of_all(self.phi, SLOPE, t)
         return slopes
 
     # ---- on an allocation ------------------------------------------------------------------------
 
     def images(self, x: SparseX) -> Floats:
-        """a'x of every term."""
+        """a'x of every term.
+
+        Parameters
+        ----------
+        x : SparseX
+
+        Returns
+        -------
+        (terms,) ndarray
+        """
         sums: Floats = _images(self.slot, self.first, self.image, *x)
         return sums
 
     def spread_over(self, x: SparseX, slope: Floats) -> Floats:
-        """slope a_j for every entry of x, 0 for requests without a term or with a_j = 0."""
+        """slope a_j for every entry of x, 0 for requests without a term or with a_j = 0.
+
+        Parameters
+        ----------
+        x : SparseX
+        slope : (terms,) ndarray
+
+        Returns
+        -------
+        (nonzeros,) ndarray
+        """
         place, own, image = self._entries(x)
         result = np.zeros(x.slot.size)
         result[own] = np.where(image > 0, image, 0.0) * np.where(image > 0, slope[place], 0.0)
@@ -113,6 +170,14 @@ class TermBatch:
         """Sum of all phi(a'x), and of the sizes |phi'(t) t|, t = a'x: for a logarithm -w log(t) that is w.
 
         Unlike phi itself such a size does not depend on the unit of t, and does not vanish where phi does.
+
+        Parameters
+        ----------
+        x : SparseX
+
+        Returns
+        -------
+        float, float
         """
         t = self.images(x)
         with np.errstate(all="ignore"):

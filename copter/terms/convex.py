@@ -161,12 +161,30 @@ class LogTerm(ConvexTerm):
 
     @staticmethod
     def lowest(weight: float, offset: float) -> float:
-        """-beta; -inf if w = 0."""
+        """-beta; -inf if w = 0.
+
+        Parameters
+        ----------
+        weight, offset : float
+
+        Returns
+        -------
+        float
+        """
         return -offset if weight > 0.0 else -math.inf
 
     @staticmethod
     def proximal(centre: float, step: float, weight: float, offset: float) -> float:
-        """Larger root of q^2 - (centre + beta) q = step w, less beta."""
+        """Larger root of q^2 - (centre + beta) q = step w, less beta.
+
+        Parameters
+        ----------
+        centre, step, weight, offset : float
+
+        Returns
+        -------
+        float
+        """
         if weight == 0.0:
             return centre
         shifted = centre + offset
@@ -177,12 +195,32 @@ class LogTerm(ConvexTerm):
 
     @staticmethod
     def touching(slope: float, weight: float, offset: float) -> float:
-        """-w / slope - beta"""
+        """-w / slope - beta
+
+        Parameters
+        ----------
+        slope, weight, offset : float
+
+        Returns
+        -------
+        float
+        """
         return -weight / slope - offset if slope < 0.0 else math.inf
 
     @classmethod
     def check(cls, largest: Floats, *parameters: Floats) -> tuple[str, int, str] | None:
-        """Neither weight nor offset is negative, and the logarithm has something to grow by."""
+        """Neither weight nor offset is negative, and the logarithm has something to grow by.
+
+        Parameters
+        ----------
+        largest : (k,) ndarray
+        *parameters : (k,) arrays
+            Weights and offsets.
+
+        Returns
+        -------
+        (field, which, why) or None
+        """
         weight, offset = parameters
         empty = (weight > 0) & (offset == 0) & (largest == 0)
         for field, wrong, why in (

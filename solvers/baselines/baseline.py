@@ -68,7 +68,16 @@ class Layout:
 
     @classmethod
     def of(cls, program: ContinualProgram) -> Layout:
-        """Layout of a compiled program."""
+        """Layout of a compiled program.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+
+        Returns
+        -------
+        Layout
+        """
         slots, row_slots = program.request_slots, program.resource_slots
         return cls(slots, program.store.requests.n_columns[slots], row_slots, np.arange(row_slots.size))
 
@@ -124,7 +133,19 @@ class Baseline(ClockedSolver):
         return {name: value for name, value in vars(self).items() if name not in self._of_one_round}
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """Its model's push or rebuild and the solver's own run; the certificate is on no clock."""
+        """Its model's push or rebuild and the solver's own run; the certificate is on no clock.
+
+        Parameters
+        ----------
+        solution : Solution
+        wall : float
+            Seconds that the whole call took.
+
+        Returns
+        -------
+        float, float
+            Seconds of the edit and of the solve.
+        """
         return solution.timings.edit, solution.timings.solve
 
     def reset(self) -> None:

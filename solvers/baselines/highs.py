@@ -53,7 +53,18 @@ STRATEGIES = {"choose": 0, "dual": 1, "primal": 4}
 
 
 def simplex_options(tolerance: float, strategy: str) -> dict[str, Any]:
-    """Options of HiGHS' simplex; its minimum for a tolerance is 1e-10."""
+    """Options of HiGHS' simplex; its minimum for a tolerance is 1e-10.
+
+    Parameters
+    ----------
+    tolerance : float
+    strategy : str
+        A key of ``STRATEGIES``.
+
+    Returns
+    -------
+    dict
+    """
     feasibility = float(np.clip(tolerance, 1e-10, 1e-7))
     return {
         "solver": "simplex",
@@ -69,6 +80,15 @@ def fitting_strategy(n: int, row_lower: NDArray[np.float64], row_upper: NDArray[
     Measured with HiGHS 1.13.1, one thread, primal against dual: Sia, 189,000 columns by 307 rows, 2.6 s
     against 15 s; traffic engineering, 16,000 by 8,200, 26 s against 5 s; shard balancing, 131,072 by 1,280
     with equalities, 3.7 s against 1.2 s.
+
+    Parameters
+    ----------
+    n : int
+    row_lower, row_upper : (m,) arrays
+
+    Returns
+    -------
+    "primal" or "dual"
     """
     zero_feasible = bool(((row_lower <= 0) & (row_upper >= 0)).all())
     return "primal" if zero_feasible and n >= WIDE * row_lower.size else "dual"
@@ -120,7 +140,12 @@ class HighsRebuild(Baseline):
     _of_one_round = ("_compiled", "_highs")
 
     def stopping(self) -> dict[str, float]:
-        """Tolerances and gap that HiGHS is given."""
+        """Tolerances and gap that HiGHS is given.
+
+        Returns
+        -------
+        dict of name to float
+        """
         options = simplex_options(self.tolerance, "choose") if self.method == "simplex" else self._options()
         return {name: value for name, value in options.items() if name.endswith(("tolerance", "gap"))}
 

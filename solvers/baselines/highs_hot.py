@@ -97,7 +97,12 @@ class HighsHot(Baseline):
         self._model = None
 
     def stopping(self) -> dict[str, float]:
-        """Tolerances that HiGHS is given."""
+        """Tolerances that HiGHS is given.
+
+        Returns
+        -------
+        dict of name to float
+        """
         options = simplex_options(self.tolerance, "choose")
         return {name: value for name, value in options.items() if name.endswith("tolerance")}
 

@@ -42,6 +42,17 @@ def first_basis(
 
     None if copter finds no optimum until the deadline; it may find one of the perturbed costs where the
     program itself has none.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+    deadline : float, optional
+        Seconds.
+    threads : int, optional
+
+    Returns
+    -------
+    HighsBasis or None
     """
     found = _vertex(program, deadline, threads) if program.n_variables else None
     if found is None:

@@ -72,7 +72,12 @@ class Glop(Baseline):
     _of_one_round = ("_builder", "_upper")
 
     def stopping(self) -> dict[str, float]:
-        """Feasibility tolerance: GLOP's default of 1e-6, or the wanted one if it is smaller."""
+        """Feasibility tolerance: GLOP's default of 1e-6, or the wanted one if it is smaller.
+
+        Returns
+        -------
+        dict of name to float
+        """
         tolerance = min(1e-6, max(self.tolerance, 1e-10))
         return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
 
@@ -243,7 +248,20 @@ class Memory:
         self._row[layout.row_slots] = layout.rows
 
     def recall(self, layout: Layout, sum_row: NDArray[np.int64], n_rows: int) -> Any:
-        """Initial solution for a program of this layout: what was there before, zero elsewhere."""
+        """Initial solution for a program of this layout: what was there before, zero elsewhere.
+
+        Parameters
+        ----------
+        layout : Layout
+            Of the program of now: k requests.
+        sum_row : (k,) row of each request's total, -1 for none
+        n_rows : int
+            All rows, sum rows among them.
+
+        Returns
+        -------
+        PrimalAndDualSolution
+        """
         store = self.program.store
         known = _unchanged(store.requests.birth, self._birth, layout.slots)
         x = np.zeros(int(layout.sizes.sum()))

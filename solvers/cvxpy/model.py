@@ -115,6 +115,10 @@ class CvxpyModel:
         ----------
         solution : Solution
             Of the program as it is now.
+
+        Returns
+        -------
+        float
         """
         least = self._live.bound(solution) + self._offset
         return -least if isinstance(self.problem.objective, Maximize) else least

@@ -95,7 +95,12 @@ class CopterSolver(ConicSolver):
         return NAME  # what cvxpy compiled goes with this very object, also in a copy
 
     def name(self) -> str:
-        """Name in cvxpy's messages."""
+        """Name in cvxpy's messages.
+
+        Returns
+        -------
+        str
+        """
         return NAME
 
     def import_solver(self) -> None:
@@ -107,6 +112,10 @@ class CopterSolver(ConicSolver):
         Parameters
         ----------
         data : mapping
+
+        Returns
+        -------
+        str
         """
         return ""
 
@@ -116,6 +125,10 @@ class CopterSolver(ConicSolver):
         Parameters
         ----------
         problem : cvxpy's ParamConeProg
+
+        Returns
+        -------
+        dict, dict
         """
         data, back = super().apply(problem)
         program = data[s.PARAM_PROB]
@@ -146,6 +159,10 @@ class CopterSolver(ConicSolver):
         solver_cache : dict, optional
             What cvxpy keeps with the problem.
 
+        Returns
+        -------
+        Result
+
         Raises
         ------
         SettingError
@@ -173,6 +190,10 @@ class CopterSolver(ConicSolver):
         ----------
         solution : Result
         inverse_data : cvxpy's InverseData
+
+        Returns
+        -------
+        cvxpy's Solution
         """
         about = {
             s.SOLVE_TIME: solution.seconds,
@@ -197,6 +218,10 @@ def checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
     options : mapping of name to value
     whole : bool
         Whether there are integral columns.
+
+    Returns
+    -------
+    dict
 
     Raises
     ------

@@ -142,7 +142,19 @@ def terms(lp: GeneralLP) -> float:
 
 
 def likely_basis(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> highspy.HighsBasis:
-    """Basis near a point, (n,), and prices, (m,): it may have too few or too many basic entries."""
+    """Basis near a point, (n,), and prices, (m,): it may have too few or too many basic entries.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    x : (n,) ndarray
+    y : (m,) ndarray
+        Prices in copter's sign.
+
+    Returns
+    -------
+    HighsBasis
+    """
     size = abs(lp.A)
     nonzero = x[x != 0]
     unit = float(np.sqrt(np.mean(nonzero**2))) if nonzero.size else 1.0

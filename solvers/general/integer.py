@@ -106,7 +106,12 @@ class IntegerAnswer:
     nodes: int | None = None
 
     def figures(self) -> dict[str, float | None]:
-        """What scipy has of the search, by scipy's names."""
+        """What scipy has of the search, by scipy's names.
+
+        Returns
+        -------
+        dict
+        """
         return {"mip_node_count": self.nodes, "mip_dual_bound": self.bound, "mip_gap": self.gap}
 
 
@@ -123,6 +128,10 @@ def branch_and_bound(
         0 continuous, 1 integer, 2 semi-continuous, 3 semi-integer.
     settings : mapping, optional
         Options of HiGHS; ``presolve`` may be True or False.
+
+    Returns
+    -------
+    IntegerAnswer
 
     Raises
     ------

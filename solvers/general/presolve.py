@@ -38,7 +38,19 @@ class Vertex:
 
 
 def pass_lp(highs: highspy.Highs, lp: GeneralLP, kinds: NDArray[np.int32] | None = None) -> None:
-    """Give HiGHS the whole LP, all columns continuous or of the given kinds (its numbers, and scipy's)."""
+    """Give HiGHS the whole LP, all columns continuous or of the given kinds (its numbers, and scipy's).
+
+    Parameters
+    ----------
+    highs : highspy.Highs
+    lp : GeneralLP
+    kinds : (n,) int32 ndarray, optional
+
+    Raises
+    ------
+    SolverError
+        HiGHS refuses it.
+    """
     pass_model(highs, lp, kinds, lp.offset)
 
 
@@ -76,7 +88,17 @@ class Presolved:
         return self._reduced and not self.lp.c.size
 
     def back(self, found: Vertex) -> Vertex:
-        """A point of the LP from one of what presolve left; a vertex stays one."""
+        """A point of the LP from one of what presolve left; a vertex stays one.
+
+        Parameters
+        ----------
+        found : Vertex
+            Of :attr:`lp`.
+
+        Returns
+        -------
+        Vertex
+        """
         if not self._reduced:
             return found
         solution, basis = highspy.HighsSolution(), highspy.HighsBasis()

@@ -81,7 +81,19 @@ class LPRay:
 
 
 def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proof:
-    """What ``x``, (n,), and ``y``, (m,), are worth for a :func:`~copter.models.general_lp.checked` LP."""
+    """What ``x``, (n,), and ``y``, (m,), are worth for a :func:`~copter.models.general_lp.checked` LP.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    x : (n,) ndarray
+    y : (m,) ndarray
+        Positive where an upper bound is paid for.
+
+    Returns
+    -------
+    Proof
+    """
     y, paid = _paid(lp, y if lp.c.any() else np.zeros(y.size))  # without costs, nothing has a price
     z, terms = reduced_costs(lp, y)
     held = np.where(z > 0, lp.lower, np.where(z < 0, lp.upper, 0.0))
@@ -118,8 +130,14 @@ def violation(lp: GeneralLP, x: NDArray[np.float64], floor: float = 0.0) -> floa
 
     Parameters
     ----------
+    lp : GeneralLP
+    x : (n,) ndarray
     floor : float
         A column that is nearly 0 is judged as if it were this share of a typical one.
+
+    Returns
+    -------
+    float
     """
     size, unit = abs(lp.A), floor * _typical(x)
     weight = size @ abs(x) + unit * _largest(size)
@@ -133,6 +151,18 @@ def quietest(
     """Point, prices and their proof, without what may be noise if they are not good ``enough``.
 
     Noise that is all there is of a row or of a reduced cost is a relative violation of 1.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    x : (n,) ndarray
+    y : (m,) ndarray
+    enough : float
+        Worst of residuals and gap that is good enough.
+
+    Returns
+    -------
+    (n,) ndarray, (m,) ndarray, Proof
     """
     proof = prove(lp, x, y)
     price = abs(y) * _largest(abs(lp.A))
@@ -150,7 +180,19 @@ def quietest(
 
 
 def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
-    """Ray from prices that show that no x in the box meets the rows: the bound without costs is above 0."""
+    """Ray from prices that show that no x in the box meets the rows: the bound without costs is above 0.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    y : (m,) ndarray
+        Positive where an upper bound is paid for.
+
+    Returns
+    -------
+    LPRay or None
+        None if they show nothing.
+    """
     y, paid = _paid(lp, y)
     z, terms = lp.A.T @ y, abs(lp.A).T @ abs(y)
     loose = np.isinf(np.where(z > 0, lp.lower, np.where(z < 0, lp.upper, 0.0)))
@@ -166,7 +208,18 @@ def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
 
 
 def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None:
-    """Ray from a direction, (n,), along which the objective falls without end from any feasible point."""
+    """Ray from a direction, (n,), along which the objective falls without end from any feasible point.
+
+    Parameters
+    ----------
+    lp : GeneralLP
+    direction : (n,) ndarray
+
+    Returns
+    -------
+    LPRay or None
+        None if it is no such direction.
+    """
     d = np.where(abs(direction) <= _ROUNDING * abs(direction).max(initial=0.0), 0.0, direction)
     along, weight = lp.A @ d, abs(lp.A) @ abs(d)
     wrong = (np.isfinite(lp.row_upper) & (along > RAY_TOLERANCE * weight)) | (

@@ -61,6 +61,10 @@ def vector(name: str, given: ArrayLike | None) -> NDArray[np.float64]:
         The argument's.
     given : array_like or None
 
+    Returns
+    -------
+    (k,) ndarray
+
     Raises
     ------
     ArgumentTypeError
@@ -82,6 +86,10 @@ def costs(given: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     given : (n,) array_like
+
+    Returns
+    -------
+    (n,) ndarray
 
     Raises
     ------
@@ -134,6 +142,10 @@ def rows(
     right : (m,) array_like or None
     n : int
 
+    Returns
+    -------
+    (m, n) csc_array, (m,) ndarray
+
     Raises
     ------
     ArgumentTypeError
@@ -164,6 +176,11 @@ def box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     ----------
     bounds : pair, sequence of pairs, empty sequence or None
     n : int
+
+    Returns
+    -------
+    (n,) ndarray, (n,) ndarray
+        Lower and upper bounds.
 
     Raises
     ------
@@ -203,6 +220,10 @@ def kinds_of_columns(integrality: ArrayLike | None, n: int) -> NDArray[np.int32]
         One for all columns, or one for each; None is 0.
     n : int
 
+    Returns
+    -------
+    (n,) ndarray
+
     Raises
     ------
     EditError
@@ -232,6 +253,10 @@ def bounds_of_columns(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray
     ----------
     bounds : scipy.optimize.Bounds, or the arguments of one, or None
     n : int
+
+    Returns
+    -------
+    (n,) ndarray, (n,) ndarray
 
     Raises
     ------
@@ -264,6 +289,10 @@ def rows_of_constraints(given: Any, n: int) -> tuple[csc_array, NDArray[np.float
     given : scipy.optimize.LinearConstraint, or the arguments of one, or a sequence of these, or None
     n : int
         Number of columns.
+
+    Returns
+    -------
+    (m, n) csc_array, (m,) ndarray, (m,) ndarray
 
     Raises
     ------

@@ -109,7 +109,25 @@ class CompiledNewton:
         return newton
 
     def solve(self, y: Floats, centre: Floats, sigma: float, closeness: float, limit: int) -> InnerResult:
-        """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size."""
+        """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size.
+
+        Parameters
+        ----------
+        y : (rows,) ndarray
+            Prices to begin with, in the set's units.
+        centre : (columns,) ndarray
+            z, in the set's units.
+        sigma : float
+            Length of the step, > 0.
+        closeness : float
+            Share of its size that a row may be off by.
+        limit : int
+            Steps at most.
+
+        Returns
+        -------
+        InnerResult
+        """
         tilted = self.working._replace(cost=self.working.cost.copy())
         steps, first = 0, 0.0
         while True:

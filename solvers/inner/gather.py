@@ -28,7 +28,18 @@ def union(
     more_slot: NDArray[np.int64],
     more_column: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Union of two sets of (slot, column), ascending."""
+    """Union of two sets of (slot, column), ascending.
+
+    Parameters
+    ----------
+    slot, column : (k,) arrays
+        Ascending, as the others.
+    more_slot, more_column : (l,) arrays
+
+    Returns
+    -------
+    slot, column : arrays of at most k + l
+    """
     if not more_slot.size:
         return slot, column
     width = int(max(column.max(initial=0), more_column.max(initial=0))) + 1

@@ -95,7 +95,20 @@ class SemismoothNewton:
         self._kinked = working.lower_row < working.upper_row
 
     def evaluate(self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float) -> Point:
-        """psi, its gradient and the projection at prices ``y``."""
+        """psi, its gradient and the projection at prices ``y``.
+
+        Parameters
+        ----------
+        y : (rows,) ndarray
+        centre : (columns,) ndarray
+            z.
+        sigma : float
+            Length of the step, > 0.
+
+        Returns
+        -------
+        Point
+        """
         bounds, w = self._chunks, self.working
         x = np.empty(w.column.size)
         free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
@@ -120,7 +133,25 @@ class SemismoothNewton:
     def solve(
         self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
     ) -> InnerResult:
-        """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size."""
+        """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size.
+
+        Parameters
+        ----------
+        y : (rows,) ndarray
+            Prices to begin with, in the set's units.
+        centre : (columns,) ndarray
+            z, in the set's units.
+        sigma : float
+            Length of the step, > 0.
+        closeness : float
+            Share of its size that a row may be off by.
+        limit : int
+            Steps at most.
+
+        Returns
+        -------
+        InnerResult
+        """
         here = self.evaluate(y, centre, sigma)
         left, far = self._left(here, closeness), runaway_price(self.working)
         first = max(left, 1.0)

@@ -89,8 +89,25 @@ def levels(
 ) -> Levels:
     """Typical values where no sum row tells: by bounds of rows, else of columns, of what is connected.
 
-    ``tied`` are the columns whose sum row tells; those of a sum row that leaves no choice are neither tied
-    nor single, and what they use is taken off the bounds.
+    Columns of a sum row that leaves no choice are neither tied nor single, and what they use is taken off the
+    bounds.
+
+    Parameters
+    ----------
+    block : (columns,) ndarray
+        Block of each column, ascending.
+    single, tied : (columns,) truth values
+        Whether a column has no sum row; whether its sum row tells.
+    pointer, row : compressed columns, m rows
+    row_scale : (m,) ndarray
+    lower_row, upper_row : (m,) arrays
+        Bounds, not scaled yet.
+    upper : (columns,) ndarray
+        Bounds, scaled.
+
+    Returns
+    -------
+    Levels
     """
     m = row_scale.size
     group = np.cumsum(single | (np.diff(block, prepend=-1) > 0)) - 1  # a sum row ties its columns
@@ -135,7 +152,25 @@ def scales(
     m: int,
     passes: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Factors that give rows unit norm, and before that even out the columns that no sum row ties (Ruiz)."""
+    """Factors that give rows unit norm, and before that even out the columns that no sum row ties (Ruiz).
+
+    Parameters
+    ----------
+    row, value, pointer : compressed columns
+    single : (columns,) truth values
+        Whether a column has no sum row.
+    unit : (columns,) ndarray
+        Units to begin with.
+    m : int
+        Rows.
+    passes : int
+        Ruiz' passes.
+
+    Returns
+    -------
+    (m,) ndarray, (columns,) ndarray
+        Row and column factors.
+    """
     row_scale, column_scale = np.ones(m), unit.copy()
     size = abs(value) * np.repeat(unit, np.diff(pointer))
     if single.any() and size.size:

@@ -57,6 +57,17 @@ class RowTest:
         """The largest of the distances ``off`` over what the rows may be off by.
 
         That is ``closeness`` of their sizes, and rounding errors.
+
+        Parameters
+        ----------
+        off : (rows,) ndarray
+        x : (columns,) ndarray
+        closeness : float
+
+        Returns
+        -------
+        float
+            At most 1 if no row is too far off.
         """
         return float(worst_row(self.working, off, x, self.sizes, closeness))
 
@@ -141,7 +152,18 @@ class WorkingSet(NamedTuple):
         return self._replace(cost=self.cost / unit, cost_scale=self.cost_scale * unit)
 
     def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
-        """Size of the objective, objective - bound and dual residual of the set as a program of its own."""
+        """Size of the objective, objective - bound and dual residual of the set as a program of its own.
+
+        Parameters
+        ----------
+        x : (columns,) ndarray
+        y : (rows,) ndarray
+            Scaled prices.
+
+        Returns
+        -------
+        float, float, float
+        """
         size = dot(abs(self.cost), x)
         bound, dual = self.bound(x, y, np.zeros(self.slot.size, np.bool_), size)
         return size, dot(self.cost, x) - bound, dual
@@ -152,6 +174,19 @@ class WorkingSet(NamedTuple):
         """Bound and dual residual at scaled prices, without what some blocks add to them.
 
         x helps where sum rows bind; ``size`` of the objective says what is little for a reduced cost.
+
+        Parameters
+        ----------
+        x : (columns,) ndarray
+        y : (rows,) ndarray
+            Scaled prices.
+        without : (blocks,) truth values
+        size : float
+            In the set's unit of cost.
+
+        Returns
+        -------
+        float, float
         """
         paid = np.where(y > 0, self.upper_row, np.where(y < 0, self.lower_row, 0.0))
         bound, dual = _request_bound(self, x, y, without, TRIFLE * size)

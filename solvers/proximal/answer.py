@@ -36,7 +36,21 @@ class Answer:
         pricing: Pricing,
         threads: int | None,
     ) -> Answer:
-        """Certify an allocation at the prices of a pass."""
+        """Certify an allocation at the prices of a pass.
+
+        Parameters
+        ----------
+        store : ConstraintStore
+        x : SparseX
+        y : (row slots,) ndarray
+        pricing : Pricing
+            The pass.
+        threads : int, optional
+
+        Returns
+        -------
+        Answer
+        """
         return cls(x, y, pricing, *measured_certificate(store, x, y, pricing, threads=threads))
 
     @property

@@ -29,7 +29,25 @@ class InnerSolver(Protocol):
     def solve(
         self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
     ) -> InnerResult:
-        """Solve it from prices ``y``, rows to a share ``closeness`` of their sizes, in ``limit`` steps."""
+        """Solve it from prices ``y``, rows to a share ``closeness`` of their sizes, in ``limit`` steps.
+
+        Parameters
+        ----------
+        y : (rows,) ndarray
+            Prices to begin with, in the set's units.
+        centre : (columns,) ndarray
+            z, in the set's units.
+        sigma : float
+            Length of the step, > 0.
+        closeness : float
+            Share of its size that a row may be off by.
+        limit : int
+            Steps at most.
+
+        Returns
+        -------
+        InnerResult
+        """
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
         """Prices proportional to the least violation of the rows that the columns can reach."""

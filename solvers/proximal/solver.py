@@ -190,7 +190,16 @@ class ProximalPoint(ClockedSolver):
         self._state = Kept(answer, LastX.of(program, x, before), LastY.of(program, y), slack)
 
     def save_state(self, program: ContinualProgram) -> SolverState | None:
-        """Last round's allocation, prices and screening slack; None if it was of another program."""
+        """Last round's allocation, prices and screening slack; None if it was of another program.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+
+        Returns
+        -------
+        dict or None
+        """
         state = self._state
         if state is None or state.last.program is not program:
             return None
@@ -200,7 +209,19 @@ class ProximalPoint(ClockedSolver):
         return arrays | {"answered": True} | state.answer.to_arrays("answer")
 
     def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
-        """Begin the next solve where the solver did that saved this state."""
+        """Begin the next solve where the solver did that saved this state.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        state : dict, optional
+            None forgets everything.
+
+        Raises
+        ------
+        ValueError, KeyError
+            The state is none of this solver and program.
+        """
         if state is None:
             self.reset()
             return
