@@ -73,6 +73,16 @@ def seconds(value: float) -> str:
     raise AssertionError
 
 
+def small(gap: float | None) -> str:
+    """A gap, if there is one."""
+    return "-" if gap is None or not math.isfinite(gap) else f"{gap:.0e}"
+
+
+def times(ratio: float) -> str:
+    """How many times as long."""
+    return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.2g} times"
+
+
 def spread(figures: dict[str, Any]) -> str:
     """Median, smallest and largest; at least so much where a solve was cut off."""
     cut = "≥ " if figures.get("at_least") else ""
@@ -108,23 +118,23 @@ def readme() -> str:
     for course, document in documents():
         if course.name == "updates":
             last = document["records"][-1]
-            times = last["t_csr_rebuild"] / last["t_edit"]
+            ratio = times(last["t_csr_rebuild"] / last["t_edit"])
             lines.append(
                 f"| 1% of the requests replaced | {last['n_variables']:,} | {seconds(last['t_edit'])} "
-                f"| scipy builds the CSR: {seconds(last['t_csr_rebuild'])} ({times:,.0f} times) | |"
+                f"| scipy builds the CSR: {seconds(last['t_csr_rebuild'])} ({ratio}) | |"
             )
             continue
         ours, *rest = ((name, each["t_total"]) for name, each in document["summary"].items())
         others = (
             f"{name} {'≥ ' if each.get('at_least') else ''}{seconds(each['median'])}"
-            f" ({each['median'] / ours[1]['median']:.2g} times)"
+            f" ({times(each['median'] / ours[1]['median'])})"
             for name, each in rest
         )
         columns = document["sizes"]["n_variables"]
         gap = document["summary"][ours[0]]["gap"]["max"]
         lines.append(
             f"| {course.title} | {columns:,} | {seconds(ours[1]['median'])} "
-            f"| {', '.join(others)} | {gap:.0e} |"
+            f"| {', '.join(others)} | {small(gap)} |"
         )
     return "".join((before, BEGIN, "\n".join(lines), "\n", END, after))
 
@@ -147,7 +157,7 @@ def rounds(document: dict[str, Any]) -> list[str]:
         lines.append(
             f"| `{name}` | {spread(found['t_total'])} | {seconds(found['first_round']['t_total'])} "
             f"| {found['not_optimal']} of {found['rounds_measured']} "
-            f"| {f'{gap:.1e}' if math.isfinite(gap) else '-'} | {memory(found)} |"
+            f"| {small(gap)} | {memory(found)} |"
         )
     return lines
 
