@@ -33,7 +33,7 @@ from copter.kernels import kernel
 from copter.parallel import dot
 from copter.proof.pricing import Pricing, price
 from copter.solution import check_roundable
-from copter.store.store import EXACTLY, ConstraintStore, spread
+from copter.store.store import EXACTLY, ConstraintStore, slice_indices
 from copter.store.view import cap_of, entries_of, view_of
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _worthwhile(
     whole = requests[far]
     sizes = view.n_columns[whole]
     slot = np.concatenate((pricing.slot, np.repeat(whole, sizes)))
-    column = np.concatenate((pricing.column, spread(np.zeros_like(sizes), sizes)))
+    column = np.concatenate((pricing.column, slice_indices(np.zeros_like(sizes), sizes)))
     order = np.argsort(slot, kind="stable")
     return pricing, np.searchsorted(slot[order], np.arange(view.n_columns.size + 1)), column[order]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.store.slabs import Pool, Table, spread
+from copter.store.slabs import Pool, Table, slice_indices
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -126,7 +126,7 @@ def _check_requests(store: ConstraintStore) -> None:
     _insist(np.array_equal(counts, usages.references[: usages.size]), "references to usages")
     starts, lengths = requests.override_start[live], requests.override_length[live]
     check_slices(store.overrides, starts, lengths, "overrides")
-    column = store.overrides.column[spread(starts, lengths)]
+    column = store.overrides.column[slice_indices(starts, lengths)]
     _insist(((column >= 0) & (column < np.repeat(widths, lengths))).all(), "columns of overrides")
     relation = requests.relation[live]
     _insist(_within(relation, 0, 2), "relations of requests")

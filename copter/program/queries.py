@@ -13,7 +13,7 @@ from copter.program.index import Index, listed
 from copter.program.resources import Resources
 from copter.program.usage import Template
 from copter.store.edits import EXACTLY, NO_TOTAL
-from copter.store.slabs import spread
+from copter.store.slabs import slice_indices
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -329,8 +329,8 @@ class Queries(Resources):
         names = self.request_ids if ids is None else list(ids)
         slots = self.request_slots if ids is None else self._requests.slots(listed(names), "read_requests")
         sizes, counts = table.n_columns[slots], table.override_length[slots]
-        costs = store.costs.cost[spread(table.cost_start[slots], sizes)]
-        own = spread(table.override_start[slots], counts)
+        costs = store.costs.cost[slice_indices(table.cost_start[slots], sizes)]
+        own = slice_indices(table.override_start[slots], counts)
         columns = store.overrides.column[own].astype(np.int64)
         costs[np.repeat(np.cumsum(sizes) - sizes, counts) + columns] = store.overrides.original[own]
         used = usage_columns(store, slots, row_positions(store, self.resource_slots))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from copter.errors import EditError
 from copter.program.validation import coefficients_of
 from copter.store.edits import compress, sound_columns
-from copter.store.slabs import plain
+from copter.store.slabs import contiguous
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray
@@ -143,7 +143,7 @@ def from_matrix(label: Hashable, usage: Any, shape: tuple[int, int]) -> Compress
 
 def _sound(label: Hashable, matrix: Any, n_rows: int) -> Compressed:
     value = np.asarray(matrix.data, np.float64)
-    columns = Compressed(*(plain(part) for part in (matrix.indptr, matrix.indices, value)))
+    columns = Compressed(*(contiguous(part) for part in (matrix.indptr, matrix.indices, value)))
     known, finite = sound_columns(*columns, n_rows)
     if not known:
         raise EditError(label, "usage", "indices", "row indices or column pointers are out of range")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError, TermError
 from copter.store.edits import all_within, sound_entries, sound_overrides, sound_requests
-from copter.store.slabs import Table, plain
+from copter.store.slabs import Table, contiguous
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.term_table import TermTable
 from copter.terms.compiled import addresses
@@ -156,7 +156,7 @@ def vector(
 def whole_numbers(subject: Hashable, field: str, values: ArrayLike, length: int) -> NDArray[np.int64]:
     """``values`` as integers."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "i" and values.shape == (length,):
-        return plain(np.asarray(values, np.int64))
+        return contiguous(np.asarray(values, np.int64))
     given = vector(subject, field, values, length)
     wrong = (given != np.floor(given)) | (abs(given) > _MOST)
     if wrong.any():

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from copter.arrays import Floats
 from copter.kernels import kernel
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
 from copter.terms.batch import TermBatch
-from copter.terms.convex import Floats
 from copter.terms.phi import slope, touching, value
 
 if TYPE_CHECKING:

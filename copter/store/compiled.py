@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from copter.clock import check
 from copter.errors import UnsupportedError
-from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore, spread
+from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore, slice_indices
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
@@ -86,7 +86,7 @@ def effective_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray
     """
     table = store.requests
     sizes = table.n_columns[slots]
-    costs: NDArray[np.float64] = store.costs.cost[spread(table.cost_start[slots], sizes)]
+    costs: NDArray[np.float64] = store.costs.cost[slice_indices(table.cost_start[slots], sizes)]
     costs *= np.repeat(table.scale[slots], sizes)
     return costs
 
@@ -108,7 +108,7 @@ def upper_bounds(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np
     upper: NDArray[np.float64] = np.repeat(table.upper[slots], sizes)
     own = table.upper_start[slots] >= 0
     if own.any():
-        flat = spread(table.upper_start[slots[own]], sizes[own])
+        flat = slice_indices(table.upper_start[slots[own]], sizes[own])
         upper[np.repeat(own, sizes)] = store.uppers.upper[flat]
     return upper
 
@@ -149,10 +149,10 @@ def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: ND
     usages = store.usages
     which = store.requests.usage[slots]
     sizes, nnz = usages.n_columns[which], usages.nnz[which]
-    at = spread(usages.pointer_start[which], sizes)
+    at = slice_indices(usages.pointer_start[which], sizes)
     pointer = store.pointers.pointer
     counts = (pointer[at + 1] - pointer[at]).astype(np.int64)
-    flat = spread(usages.entry_start[which], nnz)
+    flat = slice_indices(usages.entry_start[which], nnz)
     row = position[store.entries.row[flat]]
     value = store.entries.value[flat]
     gone = row < 0

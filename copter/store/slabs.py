@@ -51,7 +51,7 @@ class Pool:
         self.names, self.used = tuple(state["arrays"]), 0
         self.garbage, self._free = state["garbage"], state["free"]
         for name, array in state["arrays"].items():
-            setattr(self, name, plain(array))
+            setattr(self, name, contiguous(array))
             self.used = array.size
 
     def allocate(self, length: int) -> int:
@@ -101,7 +101,7 @@ class Pool:
         """
         starts = self.allocate_all(lengths)
         for name, flat in values.items():
-            fill_slices(getattr(self, name), starts, lengths, plain(flat))
+            fill_slices(getattr(self, name), starts, lengths, contiguous(flat))
         return starts
 
     def free(self, start: int, length: int) -> None:
@@ -238,12 +238,12 @@ def places(slots: NDArray[np.int64]) -> NDArray[np.int64] | slice:
     return slice(first, last + 1)
 
 
-def plain(array: NDArray[Any]) -> NDArray[Any]:
+def contiguous(array: NDArray[Any]) -> NDArray[Any]:
     """The array, or a copy, as kernels take it: contiguous and writable, so that they compile once."""
     return array if array.flags.carray else array.copy()
 
 
-def spread(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def slice_indices(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Flat indices of the slices ``[start, start + length)``, one after the other."""
     ends = lengths.cumsum()
     total = int(ends[-1]) if ends.size else 0

@@ -29,12 +29,12 @@ from copter.store.edits import (
     write_scales,
 )
 from copter.store.layout import Layout
-from copter.store.slabs import places, plain, spread
+from copter.store.slabs import contiguous, places, slice_indices
 
 if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
 
-__all__ = ["AT_MOST", "EXACTLY", "LACKING", "NO_TOTAL", "ConstraintStore", "spread"]
+__all__ = ["AT_MOST", "EXACTLY", "LACKING", "NO_TOTAL", "ConstraintStore", "slice_indices"]
 
 LACKING = 1e-9
 """Upper bounds that fall short of a total by at most this share of it meet it: input is rounded, too."""
@@ -153,14 +153,15 @@ class ConstraintStore(Layout):
         -------
         (k,) slots
         """
-        table, pointer = self.usages, plain(pointer)
+        table, pointer = self.usages, contiguous(pointer)
         slots = table.allocate(sizes.size)
         begin = self.pointers.allocate_all(sizes + 1)
         ends = sizes.cumsum()
         entry = self.entries.allocate_all((pointer[ends] - pointer[ends - sizes]).astype(np.int64))
         pools = self.pointers.pointer, self.entries.row, self.entries.value
         named = _AS_NAMED if row_slots is None else row_slots
-        fill_usages(table.whole, *pools, slots, begin, entry, sizes, pointer, plain(row), plain(value), named)
+        row, value = contiguous(row), contiguous(value)
+        fill_usages(table.whole, *pools, slots, begin, entry, sizes, pointer, row, value, named)
         if shared:
             table.shared[slots] = True
         return slots
@@ -225,11 +226,11 @@ class ConstraintStore(Layout):
             slots,
             starts,
             sizes,
-            plain(costs),
+            contiguous(costs),
             one,
             each,
             one_kind,
-            _NONE_GIVEN if totals is None else plain(totals),
+            _NONE_GIVEN if totals is None else contiguous(totals),
             self.clock,
         )
         # What is left out here is what a blank slot says.
@@ -322,7 +323,7 @@ class ConstraintStore(Layout):
         self.clock += 1
         table, kept = self.requests, self.overrides
         pools = self.costs.cost, kept.column, kept.value
-        write_scales(table.whole, table.scale, *pools, slots, plain(scales), self.clock)
+        write_scales(table.whole, table.scale, *pools, slots, contiguous(scales), self.clock)
 
     def set_overrides(
         self,
@@ -341,7 +342,7 @@ class ConstraintStore(Layout):
         scales : (k,) array, optional
         """
         self.clock += 1
-        new = plain(columns), plain(values), _NONE_GIVEN if scales is None else plain(scales)
+        new = contiguous(columns), contiguous(values), _NONE_GIVEN if scales is None else contiguous(scales)
         if not self._write_overrides(slots, lengths, new, restore=True):
             self._resize_overrides(slots, lengths)
             self._write_overrides(slots, lengths, new, restore=False)
@@ -363,7 +364,7 @@ class ConstraintStore(Layout):
         table, kept = self.requests, self.overrides
         old = table.override_length[slots]
         if np.count_nonzero(old):
-            flat = spread(table.override_start[slots], old)
+            flat = slice_indices(table.override_start[slots], old)
             self.costs.cost[table.cost_start[slots].repeat(old) + kept.column[flat]] = kept.original[flat]
         for slot, before, length in zip(slots.tolist(), old.tolist(), lengths.tolist(), strict=True):
             if before != length:
@@ -405,7 +406,7 @@ class ConstraintStore(Layout):
             else:
                 self._free_uppers(slot)
         if own:
-            self.uppers.upper[spread(table.upper_start[slots], table.n_columns[slots])] = upper
+            self.uppers.upper[slice_indices(table.upper_start[slots], table.n_columns[slots])] = upper
         table.upper[slots], table.bound_stamp[slots] = np.inf if own else upper, self.clock
 
     def _release_columns(self, slots: NDArray[np.int64], *, blank: bool) -> None:

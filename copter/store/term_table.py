@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.store.slabs import Pool, spread
-from copter.terms.convex import ConvexTerm, Floats
+from copter.arrays import Floats
+from copter.store.slabs import Pool, slice_indices
+from copter.terms.convex import ConvexTerm
 
 _NONE = -1
 
@@ -116,7 +117,7 @@ class TermTable:
         """(number of columns, images one after the other) of the terms of requests."""
         count = np.array([len(kind.names) for kind in self.kinds], np.int64)[self._kind[slots]]
         sizes = self._length[slots] - count
-        return sizes, self._data.data[spread(self._start[slots] + count, sizes)]
+        return sizes, self._data.data[slice_indices(self._start[slots] + count, sizes)]
 
     def restate(self, slots: NDArray[np.int64], kind: int, parameters: Mapping[str, Floats]) -> None:
         """New values for some parameters of terms of one kind.

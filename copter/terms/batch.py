@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.kernels import kernel
-from copter.store.slabs import spread
+from copter.store.slabs import slice_indices
 from copter.terms.compiled import addresses
-from copter.terms.convex import Floats
 from copter.terms.phi import HEAD, SLOPE, VALUE, Phi, of_all
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class TermBatch:
         slot = terms.slots()
         sizes, image = terms.images(slot)
         first = np.concatenate(([0], np.cumsum(sizes)))
-        columns = np.repeat(slot, sizes), spread(np.zeros_like(sizes), sizes)
+        columns = np.repeat(slot, sizes), slice_indices(np.zeros_like(sizes), sizes)
         upper = store.column_uppers(*columns)
         functions = _functions(terms, slot)
         recession = np.array([kind.type.recession for kind in terms.kinds])[terms.kind_of(slot)]

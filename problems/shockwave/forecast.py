@@ -11,15 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.problems.shockwave.ftf import ORACLE, PREDICTORS
 from copter.problems.shockwave.interface import JobState
 from copter.problems.shockwave.predictor import pattern_of
 from copter.problems.shockwave.traces import Job
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -44,9 +44,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, sparse
 from threadpoolctl import threadpool_limits
 
+from copter.arrays import Floats
 from copter.errors import CopterError, SolverError
-
-Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-9
 """Certified gap, over all budgets, at which the method stops."""

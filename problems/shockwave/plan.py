@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from copter.arrays import Floats, Ints
 
 STAY = 2.0
 """Factor on the urgency of a job that ran in the round before: restarts cost time."""

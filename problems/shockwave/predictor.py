@@ -27,11 +27,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.problems.shockwave.traces import Job, Mode
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,6 @@ from copter.program.program import ContinualProgram
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.terms.convex import LogTerm
 
-Floats = NDArray[np.float64]
-
 _CAPACITY, _WORK, _H = "capacity", "work", "h"
 _RANGE = 1e-3, 1e3
 _MARGIN, _TIGHTER, _LEAST_TOLERANCE = 0.5, 0.1, 1e-11

@@ -24,14 +24,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from copter.arrays import Floats
 from copter.errors import SolverError
 from copter.extras import extra
 from copter.problems.shockwave.window import Window
-
-Floats = NDArray[np.float64]
 
 CLARABEL_ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"equilibrate_enable": False},

@@ -21,12 +21,10 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.problems.shockwave.relaxation import Relaxation, answer, dual_bound
 from copter.problems.shockwave.window import Window
-
-Floats = NDArray[np.float64]
 
 _STEPS = 100
 _CLOSE = 1e-13

@@ -33,11 +33,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.problems.shockwave.forecast import Forecast, forecast
 from copter.problems.shockwave.ftf import POWER, Outlook
 from copter.problems.shockwave.interface import RoundState
-
-Floats = NDArray[np.float64]
 
 ROUNDS = 20
 """T, the published length of the plan."""

@@ -46,7 +46,7 @@ from copter.store.compiled import (
     upper_bounds,
     usage_columns,
 )
-from copter.store.store import NO_TOTAL, spread
+from copter.store.store import NO_TOTAL, slice_indices
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -240,7 +240,7 @@ class HotModel:
         store, table = self.store, self.store.requests
         gone = table.birth[self.slot] != self.birth
         if gone.any():
-            columns = spread((np.cumsum(self.size) - self.size)[gone], self.size[gone])
+            columns = slice_indices((np.cumsum(self.size) - self.size)[gone], self.size[gone])
             check(self.highs.deleteCols(columns.size, columns.astype(np.int32)), "deleting columns")
             keep = ~gone
             self.slot, self.birth, self.size = self.slot[keep], self.birth[keep], self.size[keep]
@@ -264,14 +264,14 @@ class HotModel:
         moved = table.cost_stamp[self.slot] > self.seen
         priced = bool(moved.any())
         if priced:
-            columns = spread(start[moved], self.size[moved]).astype(np.int32)
+            columns = slice_indices(start[moved], self.size[moved]).astype(np.int32)
             costs = effective_costs(store, self.slot[moved])
             check(self.highs.changeColsCost(columns.size, columns, costs), "costs")
         bound = _common_bound(store, self.slot)
         moved = (table.bound_stamp[self.slot] > self.seen) & ~(bound == self.bound)
         bounded = bool(moved.any())
         if bounded:
-            columns = spread(start[moved], self.size[moved]).astype(np.int32)
+            columns = slice_indices(start[moved], self.size[moved]).astype(np.int32)
             upper = upper_bounds(store, self.slot[moved])
             status = self.highs.changeColsBounds(columns.size, columns, np.zeros(columns.size), upper)
             check(status, "bounds of columns")
@@ -319,7 +319,7 @@ class HotModel:
         lengths = np.zeros(lower.size, np.int64)
         lengths[resources.size : resources.size + late.size] = self.size[late]
         starts = (np.cumsum(lengths) - lengths).astype(np.int32)
-        columns = spread((np.cumsum(self.size) - self.size)[late], self.size[late]).astype(np.int32)
+        columns = slice_indices((np.cumsum(self.size) - self.size)[late], self.size[late]).astype(np.int32)
         ones = np.ones(columns.size)
         status = self.highs.addRows(lower.size, lower, upper, columns.size, starts, columns, ones)
         check(status, "adding rows")

@@ -27,7 +27,7 @@ from copter.solvers.features import Feature
 from copter.solvers.native import run_apart
 from copter.solvers.settings import Setting, switch
 from copter.store.compiled import compile_program
-from copter.store.store import spread
+from copter.store.store import slice_indices
 
 with extra("baselines"):
     from ortools.linear_solver.python.model_builder_helper import (
@@ -267,7 +267,7 @@ class Memory:
         x = np.zeros(int(layout.sizes.sum()))
         sizes, slots = layout.sizes[known], layout.slots[known]
         begin = (np.cumsum(layout.sizes) - layout.sizes)[known]
-        x[spread(begin, sizes)] = self._x[spread(self._start[slots], sizes)]
+        x[slice_indices(begin, sizes)] = self._x[slice_indices(self._start[slots], sizes)]
         dual = np.zeros(n_rows)
         known_rows = _unchanged(store.rows.birth, self._row_birth, layout.row_slots)
         dual[layout.rows[known_rows]] = self._dual[self._row[layout.row_slots[known_rows]]]

@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from copter.arrays import Floats
 from copter.kernels import kernel
 from copter.solvers.inner.convex_kernels import (
     rank_one_diagonal,
@@ -38,7 +39,6 @@ from copter.solvers.inner.newton_kernels import (
 )
 from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price, worst_row
-from copter.terms.convex import Floats
 from copter.terms.phi import NO_TERMS, curvature, value
 
 _EMPTY, _NONE = np.empty(0), np.empty(0, np.int64)

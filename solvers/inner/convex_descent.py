@@ -16,13 +16,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from copter.arrays import Floats
 from copter.kernels import kernel
 from copter.solvers.inner.convex_kernels import step_to
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.descent import CoordinateDescent, visit
 from copter.solvers.inner.tuning import DescentTuning
 from copter.solvers.inner.working_set import WorkingSet
-from copter.terms.convex import Floats
 
 
 class ConvexDescent(CoordinateDescent):

@@ -42,7 +42,7 @@ def term_centres(w, block, first, y, centre, sigma):  # type: ignore[no-untyped-
 
 
 @kernel
-def _response(v, push, image, upper, relation, total, begin, end, x):  # type: ignore[no-untyped-def]
+def _projection(v, push, image, upper, relation, total, begin, end, x):  # type: ignore[no-untyped-def]
     """Of Proj(v + push a): a'x, and the squared norm of P a for its free columns."""
     top, mass = -np.inf, 0.0
     for j in range(begin, end):
@@ -79,7 +79,7 @@ def _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, sc
         return -slope(phi, q, at), at
     low, high, at = -np.inf, np.inf, 0.0
     for _ in range(SLOPE_STEPS):
-        at, square = _response(v, sigma * guess, image, upper, relation, total, begin, end, x)
+        at, square = _projection(v, sigma * guess, image, upper, relation, total, begin, end, x)
         kappa, flat = sigma * square, -slope(phi, q, at)
         if guess < flat:
             low = guess

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from copter.arrays import Floats
 from copter.parallel import dot
 from copter.proof.tangents import tangent_bound
 from copter.solvers.inner.convex_kernels import term_centres
 from copter.solvers.inner.scaling import root_mean_square
 from copter.solvers.inner.working_set import WorkingSet
-from copter.store.slabs import spread
+from copter.store.slabs import slice_indices
 from copter.store.store import NO_TOTAL
 from copter.terms.batch import TermBatch
-from copter.terms.convex import Floats
 
 _IDLE = 1e-3
 """A term whose image is below this share of a fair one is taken to be at the fair one, for its scale."""
@@ -41,7 +41,7 @@ class WorkingTerms:
         self.working, self.block = working, np.searchsorted(working.slot, batch.slot)
         self.batch = batch.in_units(working.total[self.block], working.cost_scale)
         self.first, sizes = batch.first, np.diff(batch.first)
-        self.columns = columns = spread(working.first[self.block], sizes)
+        self.columns = columns = slice_indices(working.first[self.block], sizes)
         self.image: Floats = batch.image * working.column_scale[columns]
         self.owner = np.repeat(np.arange(sizes.size), sizes)
         self.start = batch.first[:-1]

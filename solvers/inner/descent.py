@@ -90,10 +90,10 @@ class CoordinateDescent:
         make_feasible(w, x)
         far, last, iteration = runaway_price(w), np.inf, 0
         for iteration in range(1, limit + 1):
-            shifted = row_activity(w, x) + y / eta
+            shifted = usage_of_rows(w, x) + y / eta
             stationary = self._descend(w, x, shifted, centre, sigma, eta, tolerance)
             y = eta * (shifted - np.clip(shifted, w.lower_row, w.upper_row))
-            violation = self._rows.worst(_complementarity(w, row_activity(w, x), y), x, closeness)
+            violation = self._rows.worst(_complementarity(w, usage_of_rows(w, x), y), x, closeness)
             if violation <= 1.0 and stationary:
                 self._x = x
                 return InnerResult(x, y, True, iteration)
@@ -138,8 +138,8 @@ class CoordinateDescent:
             y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, limit: int
         ) -> InnerResult:
             x = centre.copy()
-            self._descend(w, x, row_activity(w, x), centre, sigma, 1.0, tuning.closeness)
-            activity: NDArray[np.float64] = row_activity(w, x)
+            self._descend(w, x, usage_of_rows(w, x), centre, sigma, 1.0, tuning.closeness)
+            activity: NDArray[np.float64] = usage_of_rows(w, x)
             return InnerResult(x, activity - np.clip(activity, w.lower_row, w.upper_row), False, 1)
 
         return least_violation(step, begin, w.row_scale.size, limit, self.stop, tuning)
@@ -156,7 +156,7 @@ def _complementarity(
 
 
 @kernel
-def row_activity(w, x):  # type: ignore[no-untyped-def]
+def usage_of_rows(w, x):  # type: ignore[no-untyped-def]
     """A x of a working set."""
     activity = np.zeros(w.lower_row.size)
     for j in range(x.size):

@@ -17,7 +17,7 @@ from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet
 from copter.solvers.proximal.steps import Aim, run_steps
 from copter.store.allocation import NOTHING
-from copter.store.store import NO_TOTAL, spread
+from copter.store.store import NO_TOTAL, slice_indices
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -63,5 +63,5 @@ def _sample(program: ContinualProgram, tuning: ProximalTuning) -> WorkingSet | N
     sizes = n_columns[drawn]
     stands_for = np.ones(table.size)
     stands_for[slots[taken]] = factor
-    column = spread(np.zeros_like(sizes), sizes)
+    column = slice_indices(np.zeros_like(sizes), sizes)
     return gather(store, np.repeat(drawn, sizes), column, stands_for=stands_for, tuning=tuning.working_set)

@@ -10,7 +10,7 @@ from strategies import PlainProgram, PlainRequest
 from copter import ContinualProgram
 from copter.store import edits
 from copter.store.compiled import compile_program
-from copter.store.slabs import Pool, Table, places, spread
+from copter.store.slabs import Pool, Table, places, slice_indices
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
 
 
@@ -140,8 +140,8 @@ def test_table_blanks_a_freed_slot_and_hands_it_out_again():
 
 
 def test_spread():
-    assert spread(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist() == [5, 6, 9, 10, 11]
-    assert spread(np.empty(0, np.int64), np.empty(0, np.int64)).size == 0
+    assert slice_indices(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist() == [5, 6, 9, 10, 11]
+    assert slice_indices(np.empty(0, np.int64), np.empty(0, np.int64)).size == 0
 
 
 # ---- the store -------------------------------------------------------------------------------------
