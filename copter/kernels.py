@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -76,20 +77,36 @@ def _compiled(function: Function, **options: Any) -> Function:
     return compiled
 
 
-class _SayOnce(event.Listener):
-    """Says that kernels are being compiled, the first time that one of ours really is (not loaded)."""
+def compile_seconds() -> float:
+    """Seconds that this process has spent on compiling so far (not on loading).
+
+    Returns
+    -------
+    float
+    """
+    return _compilations.seconds
+
+
+class _Compilations(event.Listener):
+    """Says once that kernels are being compiled, when one of ours really is (not loaded); counts the time."""
 
     def __init__(self) -> None:
+        self.seconds = 0.0
         self._said = False
+        self._begun: list[float] = []  # a kernel compiles those that it calls
 
     def on_start(self, event: Any) -> None:
+        self._begun.append(time.perf_counter())
         ours = str(event.data["dispatcher"].py_func.__module__).startswith("copter.")
         if ours and not self._said:
             self._said = True
-            log.warning("compiling kernels: about 10 s, once on this machine (later processes load them)")
+            log.warning("compiling kernels: up to a minute, once an install (later processes load them)")
 
     def on_end(self, event: Any) -> None:
-        """Nothing: the start was worth a word."""
+        begun = self._begun.pop() if self._begun else time.perf_counter()
+        if not self._begun:
+            self.seconds += time.perf_counter() - begun
 
 
-event.register("numba:compile", _SayOnce())
+_compilations = _Compilations()
+event.register("numba:compile", _compilations)

@@ -78,13 +78,13 @@ class Solver(ABC):
             With ``raise_error``: the answer is not optimal; the error has it.
         """
 
-    def rehearse(self, program: ContinualProgram) -> None:  # noqa: B027 - others have nothing to prepare
-        """Run the code that a later round may be the first to need, so that none is compiled then.
+    def rehearse(self, program: ContinualProgram | None = None) -> None:  # noqa: B027 - most have nothing to prepare
+        """Run the code that a round may be the first to need, so that none is compiled or loaded then.
 
         Parameters
         ----------
-        program : ContinualProgram
-            Like those of the rounds; it is solved, not edited.
+        program : ContinualProgram, optional
+            Like those of the rounds; it is solved, not edited.  A small one of the solver's own if not given.
         """
 
     def cancel(self) -> None:  # noqa: B027 - a solver that cannot be cancelled goes on

@@ -63,12 +63,12 @@ class Wrapper(Solver):
         """
         return self.inner.solve(program, deadline=deadline, raise_error=raise_error)
 
-    def rehearse(self, program: ContinualProgram) -> None:
+    def rehearse(self, program: ContinualProgram | None = None) -> None:
         """Let the other run what a later round may be the first to need.
 
         Parameters
         ----------
-        program : ContinualProgram
+        program : ContinualProgram, optional
         """
         self.inner.rehearse(program)
 

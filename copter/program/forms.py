@@ -240,7 +240,7 @@ def _totals(
     """(whether there is one, totals) of many requests."""
     if totals is None:
         return np.zeros(len(ids), np.bool_), np.full(len(ids), np.inf)
-    if isinstance(totals, (list, tuple)) and None in totals:
+    if isinstance(totals, (list, tuple)) and any(total is None for total in totals):
         each = _one_each(label, ids, "totals", totals)
         has = np.array([total is not None for total in each], np.bool_)
         some = [id for id, total in zip(ids, each, strict=True) if total is not None]

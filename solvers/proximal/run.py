@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
+from copter.kernels import compile_seconds
 from copter.proof.pricing import Pricing
 from copter.proof.rays import farkas_ray
 from copter.solution import UNKNOWN, ColdStart, Ray, Solution, Start, Status, Timings, make_solution
@@ -134,6 +135,7 @@ class Run:
             solver.tolerance, clock, solver.iteration_limit, solver.threads, tuning.most_piece
         )
         self.best: Answer | None = None
+        self._compiled = compile_seconds()
         self.screening = Screening(self.store, solver.threads, tuning)
         self.hand_over = HandOver(program, self.budget, tuning.hand_over, solver.hand_over)
         self._churn_base = churn_base(None if state is None else state.answer, program)
@@ -303,7 +305,10 @@ class Run:
 
     def _over(self) -> Solution:
         status = Status.CANCELLED if self.clock.cancelled else Status.DEADLINE
-        return self._solution(status, self.clock.why(), self.best)
+        reason, compiling = self.clock.why(), compile_seconds() - self._compiled
+        if compiling > 0.1 * self.clock():
+            reason += f"; {compiling:.1f} s of it went into compiling kernels: solver.rehearse() does that before"
+        return self._solution(status, reason, self.best)
 
     def _solution(self, status: Status, reason: str, best: Answer | None, ray: Ray | None = None) -> Solution:
         """The solution that an answer is."""

@@ -36,6 +36,7 @@ from copter.solvers.base import ClockedSolver, SolverState
 from copter.solvers.blas import one_blas_thread
 from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, LastY
+from copter.solvers.proximal.rehearsal import small_programs
 from copter.solvers.proximal.run import Run
 from copter.solvers.proximal.tuning import ProximalTuning
 from copter.solvers.settings import Setting, count, function, one_of, switch
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from copter.store.allocation import SparseX
 
 Inner: TypeAlias = Literal["auto", "cd", "newton"]
+INNER: tuple[Inner, ...] = ("newton", "cd")
 USUAL = ProximalTuning()
 _REHEARSAL = 2.0
 """Seconds of each of two solves by coordinate descent: the first may spend all on its first kernel."""
@@ -144,14 +146,19 @@ class ProximalPoint(ClockedSolver):
         """Forget the last answer."""
         self._state = None
 
-    def rehearse(self, program: ContinualProgram) -> None:
-        """Let coordinate descent solve the program, which a later round may be the first to fall back on.
+    def rehearse(self, program: ContinualProgram | None = None) -> None:
+        """Solve a program by each inner solver that a round may need, outside of any round and deadline.
 
         Parameters
         ----------
-        program : ContinualProgram
+        program : ContinualProgram, optional
+            Given one, only coordinate descent, which a later round may be the first to fall back on, solves it.
         """
-        if self.inner == "auto":
+        if program is None:
+            for each in small_programs():
+                for inner in INNER if self.inner == "auto" else (self.inner,):
+                    ProximalPoint(self.name, inner=inner, tolerance=1e-3, iteration_limit=200).solve(each)
+        elif self.inner == "auto":
             for _ in range(2):
                 descent = ProximalPoint(self.name, inner="cd", hand_over=False, tolerance=self.tolerance)
                 descent.solve(program, deadline=_REHEARSAL)
