@@ -110,7 +110,9 @@ class LiveLP:
         """
         fold, box = _prepared(lp)
         if not self._same_shape(fold, box):
+            before = self.program.store.clock
             self._take(fold, box)
+            self.program.store.clock += 1 + before  # an answer of the old program is none of this one
             return Changes(rebuilt=True)
         columns = self._new_columns(box)
         changes = Changes(

@@ -213,7 +213,7 @@ def sum_row(subject: Hashable, total: float | None, relation: str) -> tuple[int,
 
 def kind_of_row(subject: Hashable, relation: str, has_total: bool) -> int:
     """Kind of sum row, as the store keeps it."""
-    kind = RELATIONS.get(relation)
+    kind = RELATIONS.get(relation) if isinstance(relation, str) else None
     if kind is None:
         raise EditError(subject, "relation", relation, "must be '<=' or '=='")
     if has_total:

@@ -84,8 +84,10 @@ def _check_arguments(kind: type[ConvexTerm], method: str, function: Any, argumen
         raise TermError(kind, method, f"{why}; define it with @staticmethod and the arguments ({wanted})")
     parameters = inspect.signature(function).parameters.values()
     plain = all(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
-    if not plain or len(parameters) != len(arguments):
-        raise TermError(kind, method, f"must have the arguments ({wanted}), each by its name")
+    before, given = len(FUNCTIONS[method]), [parameter.name for parameter in parameters]
+    if not plain or len(given) != len(arguments) or given[before:] != list(arguments[before:]):
+        why = f"must have the arguments ({wanted}), the parameters as the constructor names them"
+        raise TermError(kind, method, why)
 
 
 @cache

@@ -87,6 +87,7 @@ class HighsHot(Baseline):
         self.strategy = strategy
         self.keep_basis = keep_basis
         self._model: HotModel | None = None
+        self._began = False  # whether there was an earlier round, whatever became of its model
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_model": None}  # HiGHS has no copy of its state: a copy starts cold
@@ -94,7 +95,7 @@ class HighsHot(Baseline):
     def reset(self) -> None:
         """Forget everything about earlier rounds."""
         super().reset()
-        self._model = None
+        self._model, self._began = None, False
 
     def stopping(self) -> dict[str, float]:
         """Tolerances that HiGHS is given.
@@ -113,9 +114,11 @@ class HighsHot(Baseline):
             moved, bounded = model.push()
             self._warm = Start(True, "basis kept") if self.keep_basis else ColdStart.SWITCHED_OFF.start()
         else:
+            lost = ColdStart.OTHER_PROGRAM if model is not None else ColdStart.NOTHING_LEFT
+            self._warm = (lost if self._began else ColdStart.FIRST_ROUND).start()
             options = simplex_options(self.tolerance, "choose")
             model = HotModel(engine(self.threads, **options), program)
-            self._warm = ColdStart.FIRST_ROUND.start()
+        self._began = True
         set_option(model.highs, "simplex_strategy", STRATEGIES[self._fitting(model, moved, bounded)])
         self._model = model
         return model.layout()
@@ -150,7 +153,9 @@ class HighsHot(Baseline):
         assert model is not None
         highs, watch = model.highs, Stopwatch()
         started = self._start(model, clock)
-        warm = ColdStart.FIRST_ROUND.start(", from copter's basis") if started else self._warm
+        warm = self._warm
+        if started:
+            warm = warm._replace(reason=f"{warm.reason}, from copter's basis")
         if not self.keep_basis:
             check(highs.clearSolver(), "clearing the solver")
         seconds = watch()

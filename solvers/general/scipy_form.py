@@ -63,7 +63,8 @@ def linprog(
     callback, x0 : None
         There is no callback; x0 is not used, with scipy's warning.
     solver, tolerance, deadline, presolve, polish
-        As in :func:`copter.solve_lp`: all parts together, or one solver alone.
+        As in :func:`copter.solve_lp`: all parts together, or one solver alone.  With ``integrality`` it is
+        HiGHS' branch and bound, at the gap of ``options``: of these only deadline and presolve matter.
 
     Returns
     -------
@@ -185,10 +186,13 @@ def _solved(lp: GeneralLP, n_upper: int, kinds: NDArray[np.int32], how: dict[str
     limits = [limit for limit in (how["deadline"], options.pop("time_limit", None)) if limit is not None]
     deadline = min(limits, default=None)
     if kinds.any():
+        if how["solver"] != AUTO:
+            why = "columns that are not continuous are for HiGHS' branch and bound: leave one of the two out"
+            raise EditError("linprog", "solver", how["solver"], why)
         watch = Stopwatch()
-        found = branch_and_bound(
-            lp, kinds, options if deadline is None else options | {"time_limit": deadline}
-        )
+        limit = {} if deadline is None else {"time_limit": deadline}
+        presolve = {} if how["presolve"] else {"presolve": False}
+        found = branch_and_bound(lp, kinds, presolve | options | limit)
         seconds = {"highs": watch()}
         answer = Answer(found.status, found.reason, x=found.x, finished_by="highs", seconds=seconds)
         return OptimizeResult(_result(lp, answer, n_upper) | found.figures())

@@ -124,6 +124,13 @@ def test_what_is_wrong_is_named_and_changes_nothing(case):
     assert snapshot(program) == before
 
 
+def test_a_relation_of_another_type_is_named():
+    program = empty()
+    program.add_request("a", [1.0], {}, total=1.0)
+    with pytest.raises(EditError, match=r"'a': relation = \['=='\]"):
+        program.update_request("a", relation=["=="])
+
+
 def test_updates_with_new_columns_want_what_belonged_to_the_old_ones():
     program = empty()
     program.add_request("a", [1.0], {}, upper=[1.0])

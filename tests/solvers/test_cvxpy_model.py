@@ -109,6 +109,20 @@ def test_an_answer_from_before_an_edit_is_refused():
         model.unpack(solution)
 
 
+def test_an_answer_from_before_a_rebuild_is_refused_too():
+    """The new program took as many verbs as the old one."""
+    x, floor = cp.Variable(2), cp.Parameter(2, value=[0.0, 0.0])
+    rows = [x >= floor, x <= 1e5, x[0] + 2 * x[1] >= 1, x[0] + 3 * x[1] <= 4]
+    problem = cp.Problem(cp.Minimize(cp.sum(x)), rows)
+    model, solver = copter.from_cvxpy(problem), ProximalPoint()
+    solution = solver.solve(model.program)
+    floor.value = [-1e5, 0.0]
+    assert model.update().rebuilt
+    with pytest.raises(CopterError, match="solve it again"):
+        model.unpack(solution)
+    assert model.unpack(solver.solve(model.program)) == pytest.approx(-2.0)
+
+
 def test_no_answer_is_an_error_of_the_solver():
     case = Case()
     model = copter.from_cvxpy(case.problem)

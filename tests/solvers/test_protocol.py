@@ -107,6 +107,15 @@ def test_reasons_of_a_cold_start_are_labels_with_a_sentence():
     assert other.warm_reason == ColdStart.OTHER_PROGRAM.sentence
 
 
+def test_a_model_that_was_lost_or_is_of_another_program_is_no_first_round():
+    solver, program = make_solver("highs-hot"), small()
+    assert solver.solve(program).cold_start is ColdStart.FIRST_ROUND
+    assert solver.solve(small()).cold_start is ColdStart.OTHER_PROGRAM
+    assert pickle.loads(pickle.dumps(solver)).solve(small()).cold_start is ColdStart.NOTHING_LEFT
+    solver.reset()
+    assert solver.solve(program).cold_start is ColdStart.FIRST_ROUND
+
+
 def test_the_names_of_this_page_are_exported():
     assert copter.NotOptimalError is NotOptimalError
     assert copter.SolverError is SolverError and copter.Solver is not None

@@ -53,6 +53,15 @@ class Starred(Square):
         return parameters[0] * t
 
 
+class Swapped(Square):
+    def __init__(self, k):
+        super().__init__(k, more=1.0)
+
+    @staticmethod
+    def value(t, more, k):
+        return 0.5 * k * t * t
+
+
 class ClassMethod(Square):
     @classmethod
     def slope(cls, t, k):
@@ -69,13 +78,14 @@ class Without(Square):
         (CallsPython, "numba cannot compile it: Untyped global name 'in_python'"),
         (Pair, "numba cannot compile it: No conversion"),
         (Starred, r"must have the arguments \(t, k\)"),
+        (Swapped, r"must have the arguments \(t, k, more\), the parameters as the constructor names them"),
         (ClassMethod, "is no static method"),
         (Without, "is missing"),
     ],
 )
 def test_a_class_that_cannot_be_compiled_is_named_with_its_method(kind, why):
     program = ContinualProgram()
-    with pytest.raises(EditError, match=rf"{kind.__name__}\.slope: {why}") as caught:
+    with pytest.raises(EditError, match=rf"{kind.__name__}\.(slope|value): {why}") as caught:
         program.add_request("a", [1.0], {}, term=kind(1.0))
     assert (caught.value.subject, caught.value.field) == ("a", "term")
     assert not len(program)

@@ -149,3 +149,10 @@ def test_errors(case):
 def test_a_callback_is_refused():
     with pytest.raises(NotImplementedError, match="callback"):
         linprog([1.0], callback=print)
+
+
+def test_one_solver_alone_and_integral_columns_do_not_go_together():
+    arguments = {"c": [-1, -2], "A_ub": [[2, 2]], "b_ub": [3], "integrality": 1}
+    with pytest.raises(EditError, match="solver = 'copter'.*branch and bound"):
+        linprog(**arguments, solver="copter")
+    assert linprog(**arguments, presolve=False).fun == -2
