@@ -36,6 +36,8 @@ from copter.solution import Ray as Ray
 from copter.solution import Solution as Solution
 from copter.solution import Status as Status
 from copter.solution import Timings as Timings
+from copter.solution import make_solution as make_solution
+from copter.solvers.base import ClockedSolver as ClockedSolver
 from copter.solvers.base import Solver as Solver
 from copter.solvers.cvxpy.model import from_cvxpy as from_cvxpy
 from copter.solvers.cvxpy.solver import COPTER as COPTER
@@ -45,9 +47,11 @@ from copter.solvers.general import linprog as linprog
 from copter.solvers.general import milp as milp
 from copter.solvers.general import read_mps as read_mps
 from copter.solvers.general import solve_lp as solve_lp
+from copter.solvers.general import to_program as to_program
 from copter.solvers.proximal.solver import ProximalPoint as ProximalPoint
 from copter.solvers.registry import SOLVERS as SOLVERS
 from copter.solvers.registry import make_solver as make_solver
+from copter.store.allocation import SparseX as SparseX
 from copter.terms.convex import ConvexTerm as ConvexTerm
 from copter.terms.convex import LogTerm as LogTerm
 

@@ -1,4 +1,4 @@
-"""Small programs that need the code which rounds do: solved before the first round, they compile or load it."""
+"""Small programs that need the code which rounds do: solved before a first round, they compile or load it."""
 
 from __future__ import annotations
 

@@ -307,7 +307,7 @@ class Run:
         status = Status.CANCELLED if self.clock.cancelled else Status.DEADLINE
         reason, compiling = self.clock.why(), compile_seconds() - self._compiled
         if compiling > 0.1 * self.clock():
-            reason += f"; {compiling:.1f} s of it went into compiling kernels: solver.rehearse() does that before"
+            reason += f"; {compiling:.1f} s of it went into compiling: solver.rehearse() does that before"
         return self._solution(status, reason, self.best)
 
     def _solution(self, status: Status, reason: str, best: Answer | None, ray: Ray | None = None) -> Solution:

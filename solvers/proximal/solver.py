@@ -152,7 +152,7 @@ class ProximalPoint(ClockedSolver):
         Parameters
         ----------
         program : ContinualProgram, optional
-            Given one, only coordinate descent, which a later round may be the first to fall back on, solves it.
+            Given one, only coordinate descent, which a later round may first fall back on, solves it.
         """
         if program is None:
             for each in small_programs():
