@@ -14,3 +14,5 @@ if (_CHECKOUT / "solvers/__init__.py").exists() and find_spec("copter.solvers") 
     __path__.append(str(_CHECKOUT))
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
+# These need the extra `cvxpy`; a star does not.
+__all__ = [name for name in __all__ if name not in ("COPTER", "from_cvxpy")]
