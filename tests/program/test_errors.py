@@ -429,7 +429,8 @@ def test_settings_of_the_solver(setting):
 
 
 def test_an_unknown_solver_names_the_known_ones():
-    with pytest.raises(UnknownSolverError, match=r"no solver 'cplex'; there are: copter, copter-cd, .*highs-hot"):
+    known = r"no solver 'cplex'; there are: copter, copter-cd, .*highs-hot"
+    with pytest.raises(UnknownSolverError, match=known):
         make_solver("cplex")
 
 
