@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.errors import CopterError
 from copter.program.usage import Template
 from copter.terms.convex import ConvexTerm, LogTerm
 
@@ -39,9 +40,19 @@ def term_name(kind: type[ConvexTerm]) -> str:
 
 
 def term_classes(known: Iterable[type[ConvexTerm]]) -> dict[str, type[ConvexTerm]]:
-    """Classes of terms by name: copter's, and those that the caller knows."""
-    classes: list[type[ConvexTerm]] = [LogTerm, *known]
-    return {term_name(kind): kind for kind in classes}
+    """Classes of terms by name: copter's, and those that the caller knows.
+
+    Raises
+    ------
+    CopterError
+        Two have the same name.
+    """
+    classes: dict[str, type[ConvexTerm]] = {}
+    for kind in (LogTerm, *known):
+        if classes.setdefault(term_name(kind), kind) is not kind:
+            why = "is the name of several classes, and files know them by nothing else"
+            raise CopterError(f"terms: {term_name(kind)} {why}")
+    return classes
 
 
 def make_term(kind: type[ConvexTerm], image: Any, parameters: Mapping[str, float]) -> ConvexTerm:

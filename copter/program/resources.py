@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -125,8 +126,7 @@ class Resources:
         ids = listed(ids)
         self._resources.check_new(ids, label)
         low, high = (
-            each if is_vector(each) else np.full(len(ids), number(label, field, each))
-            for field, each in (("lower", lower), ("upper", upper))
+            _one_each(label, field, each, len(ids)) for field, each in (("lower", lower), ("upper", upper))
         )
         bounds = row_bounds_of(label, ids, (low, high), (_NONE, _NONE))
         if ids:
@@ -159,8 +159,8 @@ class Resources:
         ----------
         ids : sequence of k hashables
             As a list, tuple or range they are remembered: the same ids next round are quick.
-        upper, lower : (k,) array_like, optional
-            None leaves a bound as it is.
+        upper, lower : float or (k,) array_like, optional
+            One for all or one each; None leaves a bound as it is.
 
         Raises
         ------
@@ -172,7 +172,11 @@ class Resources:
         slots = self._resources.slots(ids, label)
         rows = self.store.rows
         old = rows.lower[slots], rows.upper[slots]
-        self.store.set_rows(slots, *row_bounds_of(label, ids, (lower, upper), old))
+        low, high = (
+            None if each is None else _one_each(label, field, each, len(ids))
+            for field, each in (("lower", lower), ("upper", upper))
+        )
+        self.store.set_rows(slots, *row_bounds_of(label, ids, (low, high), old))
 
     def add_resources(self, id: Hashable, count: float) -> None:
         """Raise the capacity (upper bound) of one resource by ``count`` units.
@@ -247,3 +251,7 @@ class Resources:
         if upper < lower or (upper < 0 <= old):
             raise EditError(id, "count", count, f"would leave a capacity of {upper} (lower bound {lower})")
         self.store.set_row(slot, lower, upper)
+
+
+def _one_each(label: str, field: str, given: Any, count: int) -> Any:
+    return given if is_vector(given) else np.full(count, number(label, field, given))

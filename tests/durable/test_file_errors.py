@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from copter import ContinualProgram, CopterError, FileError, Journal
+from copter import ContinualProgram, ConvexTerm, CopterError, FileError, Journal
 
 
 def test_a_journal_wants_a_folder(tmp_path):
@@ -30,3 +30,11 @@ def test_what_is_loaded_is_a_file(tmp_path):
     for path in (tmp_path / "nothing", tmp_path):
         with pytest.raises((OSError, CopterError), match=path.name):
             ContinualProgram.load(path)
+
+
+def test_two_classes_of_terms_of_one_name_are_refused(tmp_path):
+    """One of them would be read as the other."""
+    own, other = (type("Own", (ConvexTerm,), {}) for _ in range(2))
+    with pytest.raises(CopterError, match="Own is the name of several classes"):
+        Journal(tmp_path / "journal", terms=[own, other])
+    Journal(tmp_path / "journal", terms=[own, own]).close()

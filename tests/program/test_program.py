@@ -362,3 +362,13 @@ def test_a_matrix_that_is_given_stays_as_it_was_and_may_be_anything_sparse(progr
     assert rows(program).tolist() == np.tile(dense, 4).tolist()
     assert (doubled.data.tolist(), doubled.indices.tolist()) == (data.tolist(), indices.tolist())
     assert program.nnz == 24
+
+
+def test_one_bound_for_many_resources():
+    program = ContinualProgram()
+    program.add_resource_rows(["a", "b"], 3.0)
+    program.set_capacities(["a", "b"], upper=8.0)
+    program.set_capacities(["a", "b"], lower=[1.0, 2.0])
+    assert [program.capacity(row) for row in ("a", "b")] == [(1.0, 8.0), (2.0, 8.0)]
+    with pytest.raises(EditError, match="set_capacities.*upper"):
+        program.set_capacities(["a", "b"], upper="much")
