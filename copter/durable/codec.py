@@ -48,7 +48,8 @@ def term_classes(known: Iterable[type[ConvexTerm]]) -> dict[str, type[ConvexTerm
         Two have the same name.
     """
     classes: dict[str, type[ConvexTerm]] = {}
-    for kind in (LogTerm, *known):
+    every: list[type[ConvexTerm]] = [LogTerm, *known]
+    for kind in every:
         if classes.setdefault(term_name(kind), kind) is not kind:
             why = "is the name of several classes, and files know them by nothing else"
             raise CopterError(f"terms: {term_name(kind)} {why}")
