@@ -37,7 +37,6 @@ class TermTable:
         self._length = np.zeros(0, np.int64)
         self._data = Pool(data=np.float64)
         self._given: dict[int, ConvexTerm] = {}
-        self._restated: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._given)
@@ -49,15 +48,18 @@ class TermTable:
         return iter(self._given)
 
     def get(self, slot: int) -> ConvexTerm | None:
-        """The term that was given, or, if its parameters have changed, a copy with those of now."""
+        """A copy of the term that was given, as the program has it now: with the numbers of the pool."""
         term = self._given.get(slot)
-        if term is None or slot not in self._restated:
-            return term
-        term = copy.copy(term)
-        begin = int(self._start[slot])
-        values = self._data.data[begin : begin + len(term.parameters)].tolist()
-        term.parameters = dict(zip(term.parameters, values, strict=True))
-        return term
+        if term is None:
+            return None
+        names = self.kinds[int(self._kind[slot])].names
+        begin, length = int(self._start[slot]), int(self._length[slot])
+        numbers = self._data.data[begin : begin + length]
+        own = copy.copy(term)
+        own.parameters = dict(zip(names, numbers[: len(names)].tolist(), strict=True))
+        image = numbers[len(names) :]
+        own.image = float(image[0]) if np.ndim(term.image) == 0 else image.copy()
+        return own
 
     def put(self, slot: int, term: ConvexTerm, image: Floats) -> None:
         """Give a request a term with its image.
@@ -84,7 +86,7 @@ class TermTable:
         self._data.data[begin : begin + count] = list(term.parameters.values())
         self._data.data[begin + count : begin + length] = image
         self._kind[slot], self._start[slot], self._length[slot] = self.kinds.index(kind), begin, length
-        self._given[slot] = term
+        self._given[slot] = copy.copy(term)  # the user may change the one that was given
 
     def drop(self, slots: list[int]) -> None:
         """Take the terms of requests away, of those that have one."""
@@ -92,7 +94,6 @@ class TermTable:
             if self._given.pop(slot, None) is not None:
                 self._data.free(int(self._start[slot]), int(self._length[slot]))
                 self._kind[slot], self._length[slot] = _NONE, 0
-                self._restated.discard(slot)
         if self._data.wasteful:
             live = self.slots()
             self._start[live] = self._data.compact(self._start[live], self._length[live])
@@ -135,4 +136,3 @@ class TermTable:
         for k, name in enumerate(self.kinds[kind].names):
             if name in parameters:
                 self._data.data[starts + k] = parameters[name]
-        self._restated.update(slots.tolist())

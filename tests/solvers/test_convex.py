@@ -303,13 +303,27 @@ def test_a_term_comes_and_goes():
     program = fair_program([1.0, 1.0], 2.0)
     term = LogTerm(2.0, 1.0)
     program.update_request(0, term=term)
-    assert program.term(0) is term
+    assert repr(program.term(0)) == repr(term)
     program.update_request(0, scale=2.0)
-    assert program.term(0) is term
+    assert repr(program.term(0)) == repr(term)
     program.update_request(0, term=None, costs=[-5.0])
     program.update_request(1, term=None, costs=[-1.0])
     assert program.term(0) is None and not program.store.terms
     check(make_solver("copter").solve(program), -20.0)  # scale 2, all of the resource
+
+
+def test_the_program_says_what_it_solves_whatever_the_user_does_to_a_term():
+    """The one that was given, of several requests at once, and those that were handed out are the user's."""
+    program = ContinualProgram()
+    term = LogTerm(1.0, 1.0, image=[1.0, 2.0])
+    program.add_requests([0, 1], np.zeros(4), [2, 2], [{}, {}], upper=1.0, terms=term)
+    for mine in (term, program.term(0), program.read_requests().terms[1]):
+        mine.parameters["weight"], mine.parameters["more"] = 5.0, 1.0
+        mine.image[0] = 7.0
+    program.update_requests([1], terms={"weight": [2.0]})
+    terms = [program.term(0), *program.read_requests().terms]
+    assert [term.parameters for term in terms] == [{"weight": w, "offset": 1.0} for w in (1.0, 1.0, 2.0)]
+    assert [term.image.tolist() for term in terms] == [[1.0, 2.0]] * 3
 
 
 def test_parameters_and_bounds_of_many_at_once():
