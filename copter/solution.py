@@ -361,16 +361,18 @@ def make_solution(
     program : ContinualProgram
     x : SparseX, or None if no allocation is known
     y : (row slots,) ndarray
-    status, reason, iterations, timings, ray, details, pricing
-        As in :class:`Solution`.
-    warm : Start
-        How the solve began.
+    status, reason, iterations, timings, warm, ray, details, pricing
+        As in :class:`Solution`; ``warm`` is how the solve began.
     last : SparseX, optional
         Last round's allocation, for the churn; without it the churn is 1 (all is new).
     certificate : Certificate, optional
         If it was computed for exactly this x and y already; without an x only what it says of y counts.
     threads : int, optional
         For the certificate.
+
+    Returns
+    -------
+    Solution
     """
     proof = certificate or certify(program.store, NOTHING if x is None else x, y, threads=threads)
     proof = without_allocation(proof) if x is None else proof

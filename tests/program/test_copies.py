@@ -116,7 +116,7 @@ def test_a_copy_of_highs_hot_starts_cold():
     solver.solve(program)
     twin, its = copy.deepcopy((program, solver))
     found = its.solve(twin)
-    assert (found.warm_started, found.warm_reason) == (False, "no earlier round")
+    assert (found.warm_started, found.warm_reason) == (False, "nothing of the last round is left")
     assert solver.solve(program).warm_started
 
 

@@ -69,7 +69,7 @@ RESOURCES = {
     ),
     "bulk upper -inf": (lambda p: p.set_capacities(["cpu"], upper=[-INF]), "cpu", "upper", -INF),
     "bulk upper length": (lambda p: p.set_capacities(["cpu"], upper=[1, 2]), "set_capacities", "upper", (2,)),
-    "bulk lower length": (lambda p: p.set_capacities(["cpu"], lower=3.0), "set_capacities", "lower", ()),
+    "bulk lower length": (lambda p: p.set_capacities(["cpu"], lower=[]), "set_capacities", "lower", (0,)),
     "count unknown": (lambda p: p.add_resources("disk", 1), "disk", "id", "disk"),
     "count negative": (lambda p: p.add_resources("cpu", -1), "cpu", "count", -1.0),
     "count NaN": (lambda p: p.add_resources("cpu", NAN), "cpu", "count", NAN),

@@ -11,7 +11,7 @@ from strategies import KINDS, PlainProgram, random_plain
 from copter import ContinualProgram
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.pricing import KEEP_ALL, price
-from copter.solvers.inner.descent import descend, make_feasible, row_activity
+from copter.solvers.inner.descent import descend, make_feasible, usage_of_rows
 from copter.solvers.inner.gather import gather, union
 from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times
@@ -151,7 +151,7 @@ def test_a_working_set_is_the_program_in_other_units(kind):
     np.testing.assert_allclose(
         w.cost_scale * (w.cost @ (inside - other / w.column_scale)), model.c @ (x - other), atol=1e-12
     )
-    np.testing.assert_allclose(row_activity(w, inside)[:m], w.row_scale[:m] * (model.A @ x))
+    np.testing.assert_allclose(usage_of_rows(w, inside)[:m], w.row_scale[:m] * (model.A @ x))
     np.testing.assert_allclose(w.upper * w.column_scale, model.upper)
     np.testing.assert_allclose(w.lower_row[:m], model.row_lower * w.row_scale[:m])
     norms = np.sqrt(np.bincount(w.row, w.value**2, m))
@@ -215,7 +215,7 @@ def test_gradient_is_the_derivative_of_psi(kind, seed):
             (high.value - low.value) / 2e-6, abs=2e-7 * (1 + abs(point.value))
         )
     for i in np.flatnonzero((y == 0) & (w.lower_row < w.upper_row)):
-        activity = row_activity(w, point.x)[i]
+        activity = usage_of_rows(w, point.x)[i]
         assert point.gradient[i] == pytest.approx(
             activity - np.clip(activity, w.lower_row[i], w.upper_row[i])
         )
@@ -272,19 +272,19 @@ def test_descent_reaches_the_minimum_of_the_augmented_lagrangian(kind, seed):
         return shifted - np.clip(shifted, w.lower_row, w.upper_row)
 
     def value(x):
-        far = distance(row_activity(w, x) + y / eta)
+        far = distance(usage_of_rows(w, x) + y / eta)
         return w.cost @ x + (x - centre) @ (x - centre) / (2 * sigma) + 0.5 * eta * far @ far
 
     def gradient(x):
-        far = distance(row_activity(w, x) + y / eta)
+        far = distance(usage_of_rows(w, x) + y / eta)
         slopes = np.bincount(np.repeat(np.arange(x.size), np.diff(w.pointer)), w.value * far[w.row], x.size)
         return w.cost + (x - centre) / sigma + eta * slopes
 
     x = centre.copy()
     make_feasible(w, x)
-    shifted = row_activity(w, x) + y / eta
+    shifted = usage_of_rows(w, x) + y / eta
     assert descend(w, x, shifted, centre, sigma, eta, 1e-9, 10_000)
-    np.testing.assert_allclose(shifted, row_activity(w, x) + y / eta, atol=1e-9)
+    np.testing.assert_allclose(shifted, usage_of_rows(w, x) + y / eta, atol=1e-9)
     sums = []
     for b in range(w.slot.size):
         inside = np.zeros(x.size)
