@@ -15,7 +15,7 @@ from copter.cli.console import errors, seconds
 from copter.cli.options import MipGap, SolverName, Tolerance, existing_file, positive
 
 if TYPE_CHECKING:
-    from copter.problems.sia.generator import Scenario
+    from copter.problems.cluster.scenario import Scenario
     from copter.problems.sia.records import RoundRecord
     from copter.solvers.base import Solver
 

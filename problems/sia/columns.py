@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.sia.cluster import Configurations
+from copter.problems.cluster.cluster import Configurations
+from copter.problems.cluster.profiles import Profile
 from copter.problems.sia.objective import Objective, normalised
-from copter.problems.sia.profiles import Profile
 from copter.program.program import ContinualProgram, Template
 
 CACHED_BYTES = 1 << 27

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from copter.errors import InputError
+from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.profiles import CountProfile, Profile, ReplicaProfile, TableProfile
 from copter.problems.reading import Record, read_json
-from copter.problems.sia.cluster import Cluster, Configuration, GpuType
-from copter.problems.sia.profiles import CountProfile, Profile, ReplicaProfile, TableProfile
 
 HARDWARE_CLASSES = {
     "dgx-ext": "DGX-A100-40GB",

@@ -21,17 +21,17 @@ Where the figures come from (no file of theirs is needed or copied):
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.sia.analytic import PowerLawProfile, Scaling, TrainingProfile
-from copter.problems.sia.cluster import Cluster, GpuType
+from copter.problems.cluster.analytic import PowerLawProfile, Scaling, TrainingProfile
+from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.profiles import Profile, ReplicaProfile
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.workload import JobSubmission, Kind, read_workload
 from copter.problems.sia.files import SINGLE_PHASE_RESTART_SECONDS, read_cluster, read_profiles
-from copter.problems.sia.profiles import Profile, ReplicaProfile
-from copter.problems.sia.workload import JobSubmission, Kind, read_workload
 
 GPU_TYPES = (
     GpuType("azure", 8, 6),
@@ -118,15 +118,6 @@ SINGLE_PHASE: dict[str, tuple[float, tuple[float, ...], float, float]] = {
     "synthetic_sublinear_short": (5e6, _SUBLINEAR, 0.75, 4000),
     "synthetic_sublinear_long": (6e7, _SUBLINEAR, 0.67, 4000),
 }
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """What a replay needs: a cluster, jobs, and the profile of each application."""
-
-    cluster: Cluster
-    jobs: list[JobSubmission]
-    profiles: dict[str, Profile]
 
 
 def builtin_cluster(gpus: int) -> Cluster:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from copter.errors import CopterError
-from copter.problems.sia.cluster import Configuration
-from copter.problems.sia.profiles import Profile
-from copter.problems.sia.workload import Kind
+from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.workload import Kind
 from copter.program.program import ContinualProgram
 
 if TYPE_CHECKING:

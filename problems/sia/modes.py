@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.sia.cluster import Cluster
+from copter.problems.cluster.cluster import Cluster
 from copter.problems.sia.interface import InfeasibleRoundError
 from copter.problems.sia.jobs import NONE, JobTable
 

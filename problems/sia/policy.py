@@ -30,13 +30,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.sia.cluster import Cluster, Configuration
+from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.profiles import Profile
 from copter.problems.sia.columns import Choices, CostRow, RowCache, TemplateCache
 from copter.problems.sia.interface import InfeasibleRoundError, Job, Shim, SiaError, SiaRound
 from copter.problems.sia.jobs import NONE, JobTable
 from copter.problems.sia.modes import FREE, PINNED, REQUIRED, limits, modes, stay
 from copter.problems.sia.objective import Objective, restart_factor
-from copter.problems.sia.profiles import Profile
 from copter.program.program import ContinualProgram
 from copter.solvers.features import Feature
 
@@ -65,8 +65,8 @@ class SiaPolicy:
 
     Examples
     --------
-    >>> from copter.problems.sia.cluster import Cluster, Configuration, GpuType
-    >>> from copter.problems.sia.profiles import ReplicaProfile
+    >>> from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+    >>> from copter.problems.cluster.profiles import ReplicaProfile
     >>> from copter.solvers import make_solver
     >>> policy = SiaPolicy(Cluster([GpuType("T4", gpus_per_node=4, nodes=2)]))
     >>> profile = ReplicaProfile("inference", 60.0, 1e6, {"T4": (1, 400.0)})

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.problems.sia.cluster import Configurations
-from copter.problems.sia.generator import Scenario
+from copter.problems.cluster.cluster import Configurations
+from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.scenario import Scenario
 from copter.problems.sia.interface import Job, SiaRound
 from copter.problems.sia.policy import SiaPolicy
-from copter.problems.sia.profiles import Profile
 from copter.problems.sia.records import JobRecord, NodeChange, RoundRecord
 
 if TYPE_CHECKING:

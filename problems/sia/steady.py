@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from copter.problems.sia.generator import Scenario, builtin_cluster, builtin_profiles, draw_jobs
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.sia.generator import builtin_cluster, builtin_profiles, draw_jobs
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.records import RoundRecord
 from copter.problems.sia.replay import Replay

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import CopterError
+from copter.problems.cluster.workload import read_workload
 from copter.problems.load_balancing.workload import read_loads
 from copter.problems.shockwave.traces import read_jobs
 from copter.problems.sia.files import read_cluster, read_profiles
-from copter.problems.sia.workload import read_workload
 from copter.problems.traffic import load_topology, read_matrices
 from copter.problems.traffic.topology import Topology
 

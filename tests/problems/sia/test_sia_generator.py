@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from copter.problems.cluster.analytic import Scaling
 from copter.problems.sia import builtin_cluster, builtin_profiles, generate
-from copter.problems.sia.analytic import Scaling
 from copter.problems.sia.generator import HOURLY, JOB_MIX, TRAINING, arrival_times
 
 

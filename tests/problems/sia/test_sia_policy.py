@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sia_cases import BIG, LAM, PAIR, RISING, columns, force, gpus, make, milp, table
 
+from copter.problems.cluster.analytic import Scaling, TrainingProfile
 from copter.problems.sia import (
     Cluster,
     Configuration,
@@ -12,7 +13,6 @@ from copter.problems.sia import (
     Job,
     ReplicaProfile,
 )
-from copter.problems.sia.analytic import Scaling, TrainingProfile
 from copter.solvers.registry import make_solver
 
 # ---- what a job may choose ---------------------------------------------------------------------------

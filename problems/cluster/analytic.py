@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.sia.cluster import Configurations
-from copter.problems.sia.profiles import Profile, Row
+from copter.problems.cluster.cluster import Configurations
+from copter.problems.cluster.profiles import Profile, Row
 
 OVERLAP = 1.6
 BATCH_SIZES = 24

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.problems.sia.cluster import Configuration, Configurations
+from copter.problems.cluster.cluster import Configuration, Configurations
 
 Row: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -56,6 +56,8 @@ class Profile(ABC):
             raise ValueError(f"profile {name!r}: calibration = {calibration}: must be positive")
         self._known: Configurations | None = None
         self._seconds: dict[int, NDArray[np.float64]] = {}
+        self._clocks: dict[Configuration, NDArray[np.float64]] = {}
+        self._curves: dict[Configuration, NDArray[np.float64]] = {}
 
     @property
     def n_levels(self) -> int:
@@ -136,6 +138,48 @@ class Profile(ABC):
         dense[columns] = values
         return dense
 
+    def curve(self, configuration: Configuration) -> NDArray[np.float64]:
+        """Goodput by level under any configuration, of a cluster's set or not; 0 where the job cannot run.
+
+        Parameters
+        ----------
+        configuration : Configuration
+
+        Returns
+        -------
+        (L,) array, read-only
+        """
+        if configuration not in self._curves:
+            nodes, gpus, type = configuration
+            one = Configurations((type,), np.zeros(1, np.int64), np.array([nodes]), np.array([gpus]))
+            rates = np.array(self.rates(one, 0), np.float64)
+            rates.flags.writeable = False
+            self._curves[configuration] = rates
+        return self._curves[configuration]
+
+    def clock(self, configuration: Configuration) -> NDArray[np.float64]:
+        """Seconds of running under any configuration to reach each level's end, from 0: see :meth:`seconds`.
+
+        Parameters
+        ----------
+        configuration : Configuration
+
+        Returns
+        -------
+        (L + 1,) array, read-only
+        """
+        if configuration not in self._clocks:
+            self._clocks[configuration] = self._spent(self.curve(configuration))
+        return self._clocks[configuration]
+
+    def _spent(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        steps = np.diff(self.progress, prepend=0.0)
+        rates = rates / self.calibration
+        spent = np.divide(steps, rates, out=np.full(steps.size, np.inf), where=rates > 0)
+        clock = np.concatenate(([0.0], np.cumsum(spent)))
+        clock.flags.writeable = False
+        return clock
+
     def seconds(self, configurations: Configurations, column: int) -> NDArray[np.float64]:
         """Seconds of running under one configuration to reach each level's end, shape (L + 1,), from 0.
 
@@ -155,10 +199,7 @@ class Profile(ABC):
         if self._known is not configurations:
             self._known, self._seconds = configurations, {}
         if column not in self._seconds:
-            rates = self.rates(configurations, column) / self.calibration
-            steps = np.diff(self.progress, prepend=0.0)
-            spent = np.divide(steps, rates, out=np.full(steps.size, np.inf), where=rates > 0)
-            self._seconds[column] = np.concatenate(([0.0], np.cumsum(spent)))
+            self._seconds[column] = self._spent(self.rates(configurations, column))
         return self._seconds[column]
 
     def advance(

@@ -47,6 +47,15 @@ class JobSubmission:
         Whether the job may lose or change its GPUs once it runs.
     reserved : bool
         Whether it must be given GPUs in every round from its submission on.
+    batch_size : int, optional
+        Batch size of a job that is not adaptive, or that an adaptive one was tuned for; the profile's initial
+        one by default.
+    tuned_gpus : int, optional
+        GPU count that a job of another kind asks for where a policy cannot adapt it.
+    min_gpus, max_gpus, max_batch_size : int, optional
+        Limits of the user (thesis section 3.3.1).
+    tenant : str
+        User, group or virtual cluster, where the trace names one.
     """
 
     name: str
@@ -57,6 +66,12 @@ class JobSubmission:
     gpus: int | None = None
     preemptible: bool = True
     reserved: bool = False
+    batch_size: int | None = None
+    tuned_gpus: int | None = None
+    min_gpus: int | None = None
+    max_gpus: int | None = None
+    max_batch_size: int | None = None
+    tenant: str = ""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.time) and self.time >= 0):
@@ -65,8 +80,12 @@ class JobSubmission:
             raise ValueError(f"job {self.name!r}: kind = {self.kind!r}: must be one of {get_args(Kind)}")
         if (self.kind == "rigid") != (self.gpus is not None):
             raise ValueError(f"job {self.name!r}: gpus = {self.gpus}: a rigid job needs it, no other has it")
-        if self.gpus is not None and self.gpus < 1:
-            raise ValueError(f"job {self.name!r}: gpus = {self.gpus}: must be at least 1")
+        for name in ("gpus", "batch_size", "tuned_gpus", "min_gpus", "max_gpus", "max_batch_size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"job {self.name!r}: {name} = {value}: must be at least 1")
+        if self.min_gpus is not None and self.max_gpus is not None and self.min_gpus > self.max_gpus:
+            raise ValueError(f"job {self.name!r}: min_gpus = {self.min_gpus} is above max_gpus = {self.max_gpus}")
 
 
 def read_workload(path: str | Path, applications: Collection[str] | None = None) -> list[JobSubmission]:

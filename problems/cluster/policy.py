@@ -1,0 +1,117 @@
+"""The protocol of a policy: what it sees of the cluster, and what it answers.
+
+A policy is one object for one simulation.  It is asked at the start of every round of ``round_seconds``, or,
+where that is None, at every event: an arrival, a completion, a change of nodes, a time that it asked for with
+:meth:`ClusterState.wake`.  It answers with the configuration of every job that is to have GPUs; jobs left out
+have none until it is asked again.  Nodes are chosen by the simulator's placer, unless the policy answers with
+a :class:`Placement` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, TypeAlias
+
+from copter.errors import CopterError
+from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.workload import Kind
+
+
+class PolicyError(CopterError, ValueError):
+    """A policy answered with jobs that are not there, or with GPUs that are not there."""
+
+
+class Placement(NamedTuple):
+    """GPUs of one type on given nodes.
+
+    Attributes
+    ----------
+    type : str
+    nodes : tuple of (int, int)
+        Node of that type, counted from 0, and GPUs on it; ascending by node.
+    """
+
+    type: str
+    nodes: tuple[tuple[int, int], ...]
+
+    @property
+    def configuration(self) -> Configuration:
+        """Its counts."""
+        return Configuration(len(self.nodes), sum(gpus for _, gpus in self.nodes), self.type)
+
+
+Allocation: TypeAlias = Configuration | Placement
+
+
+@dataclass
+class ClusterState:
+    """The cluster when a policy is asked.
+
+    Attributes
+    ----------
+    time : float
+        Seconds since the start.
+    index : int
+        Times that the policy was asked before.
+    seconds : float
+        Length of the round that begins; infinite for a policy that is asked at events.
+    cluster : Cluster
+        As it is now; not the policy's to change.
+    jobs : dict of str to JobState
+        All jobs that are there, in order of arrival.
+    arrived, left : tuple of JobState
+        Jobs that came, and that completed, since the policy was asked last.
+    """
+
+    time: float
+    index: int
+    seconds: float
+    cluster: Cluster
+    jobs: Mapping[str, JobState]
+    arrived: tuple[JobState, ...] = ()
+    left: tuple[JobState, ...] = ()
+    wakes: list[float] = field(default_factory=list)
+
+    def wake(self, time: float) -> None:
+        """Ask to be asked again at a time, if nothing else happens before.
+
+        Parameters
+        ----------
+        time : float
+            Seconds since the start; must lie ahead.  Policies with rounds are asked each round anyway.
+        """
+        if not time > self.time:
+            raise PolicyError(f"wake({time:g}) at {self.time:g} s: must lie ahead")
+        self.wakes.append(time)
+
+
+class Policy(Protocol):
+    """A scheduler.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"adaptive", "strong-scaling", "rigid"}
+        What it adapts at most of a job: batch size and GPU count, the count, or none.  The simulator hands
+        it jobs that are more flexible as jobs of this kind; it must respect jobs that are less.
+    round_seconds : float or None
+        Length of its rounds by default; None if it is asked at events.
+    """
+
+    name: str
+    kind: Kind
+    round_seconds: float | None
+
+    def schedule(self, now: ClusterState) -> Mapping[str, Allocation]:
+        """What every job that is to have GPUs gets, by name.
+
+        Parameters
+        ----------
+        now : ClusterState
+
+        Returns
+        -------
+        mapping of str to Configuration or Placement
+        """

@@ -1,0 +1,110 @@
+"""Tables and figures of the papers, measured again: what `copter reproduce` runs and prints.
+
+A domain lists its own in a module that the entry-point group ``copter.reproductions`` names, as
+``sia = "copter.problems.sia.reproductions:REPRODUCTIONS"``: a tuple of :class:`Reproduction`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+
+GROUP = "copter.reproductions"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a table.
+
+    Attributes
+    ----------
+    row, column : str
+        Where it stands in the table, such as "sia" and "average JCT".
+    unit : str
+        Such as "h", "s", "x" (a ratio) or "".
+    ours : float
+        Mean over the seeds.
+    paper : float
+        NaN where the paper prints none.
+    std : float
+        Standard deviation of ours over the seeds; NaN for a single one.
+    """
+
+    row: str
+    column: str
+    unit: str
+    ours: float
+    paper: float = math.nan
+    std: float = math.nan
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much of an experiment to run.
+
+    Attributes
+    ----------
+    seeds : int
+        Samples to average over, at most; a reproduction says in `differs` if the paper has more.
+    data : Path or None
+        Folder of the real traces, where the experiment needs one.
+    seed : int
+        First seed.
+    quick : bool
+        A smaller instance of the same kind, for a first look; figures are then not those of the paper.
+    say : callable
+        Takes a line about what is being run.
+    """
+
+    seeds: int = 3
+    data: Path | None = None
+    seed: int = 0
+    quick: bool = False
+    say: Callable[[str], None] = field(default=lambda line: None)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A table or figure of a paper.
+
+    Attributes
+    ----------
+    name : str
+        As in `copter reproduce NAME`: paper, kind, number, such as "sia-table-3.3".
+    title : str
+        What it shows.
+    source : str
+        Paper and place.
+    differs : str
+        What differs from the paper's set-up.
+    measure : callable
+        From an :class:`Effort` to figures, in the order of the table.
+    needs_data : bool
+        Whether it needs a folder of real traces.
+    minutes : float
+        About how long it takes with three seeds.
+    """
+
+    name: str
+    title: str
+    source: str
+    differs: str
+    measure: Callable[[Effort], Sequence[Figure]]
+    needs_data: bool = False
+    minutes: float = 1.0
+
+
+def reproductions() -> dict[str, Reproduction]:
+    """All tables and figures that the installed packages know, by name.
+
+    Returns
+    -------
+    dict of str to Reproduction
+    """
+    listed: list[Reproduction] = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        listed.extend(entry.load())
+    return {one.name: one for one in sorted(listed, key=lambda one: one.name)}
