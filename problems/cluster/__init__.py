@@ -1,4 +1,4 @@
-"""One simulator of GPU clusters for every scheduler: clusters, jobs, models of their speed, policies, metrics.
+"""One simulator of GPU clusters for every scheduler: clusters, jobs, their speed, policies, metrics.
 
 A :class:`Simulator` plays a :class:`Scenario` (a cluster, jobs, the profile of each application) under a
 :class:`Policy`: at each round, or at each event, the policy says which configuration every job gets, the

@@ -118,8 +118,8 @@ class JobState:
     @property
     def contention(self) -> float:
         """Mean of jobs over GPUs in the cluster, over the rounds since its arrival."""
-        total, count = self._contention_now[0] - self._contention[0], self._contention_now[1] - self._contention[1]
-        return total / count if count else 0.0
+        (total, count), (before, skipped) = self._contention_now, self._contention
+        return (total - before) / (count - skipped) if count > skipped else 0.0
 
     def row(self, configurations: Configurations) -> Row:
         """Configurations that can run it now, ascending, and its goodput under each, as far as is known.

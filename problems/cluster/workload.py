@@ -85,7 +85,8 @@ class JobSubmission:
             if value is not None and value < 1:
                 raise ValueError(f"job {self.name!r}: {name} = {value}: must be at least 1")
         if self.min_gpus is not None and self.max_gpus is not None and self.min_gpus > self.max_gpus:
-            raise ValueError(f"job {self.name!r}: min_gpus = {self.min_gpus} is above max_gpus = {self.max_gpus}")
+            above = f"min_gpus = {self.min_gpus} is above max_gpus = {self.max_gpus}"
+            raise ValueError(f"job {self.name!r}: {above}")
 
 
 def read_workload(path: str | Path, applications: Collection[str] | None = None) -> list[JobSubmission]:
