@@ -2,9 +2,9 @@
 
 With the initial batch size m0, the gradient's squared norm mu^2 and its variance sigma^2 at that batch size,
 
-    phi = m0 sigma^2 / mu^2                                  gradient noise scale, in examples
-    EFFICIENCY(m) = (phi + m0) / (phi + m)                   (7)
-    r(m) = (phi / m0 + 1) / (phi / m + 1)                    (5), gain of AdaScale, the factor on the learning rate
+    phi = m0 sigma^2 / mu^2                      gradient noise scale, in examples
+    EFFICIENCY(m) = (phi + m0) / (phi + m)       (7)
+    r(m) = (phi / m0 + 1) / (phi / m + 1)        (5), gain of AdaScale: the factor on the learning rate
 
 so r(m) m0 / m = EFFICIENCY(m), and a step at m is worth r steps at m0.
 

@@ -26,6 +26,27 @@ MAX_GAMMA = 10.0
 """Largest gamma: beyond it synchronisation and computation overlap perfectly (Pollux section 4.1)."""
 
 
+class BatchChoice(NamedTuple):
+    """How a job trains under a configuration.
+
+    Attributes
+    ----------
+    batch_size : int
+        Examples of the whole batch.
+    local_batch : int
+        Examples on each GPU in one pass.
+    accumulation : int
+        Passes beyond the first whose gradients are accumulated.
+    learning_rate_factor : float
+        On the learning rate of the initial batch size.
+    """
+
+    batch_size: int
+    local_batch: int
+    accumulation: int
+    learning_rate_factor: float
+
+
 class ThroughputParameters(NamedTuple):
     """Parameters of one job on one type of GPU (equation 12), in seconds but for gamma.
 
