@@ -1,4 +1,4 @@
-"""The throughput model against hand-worked steps; its fit against known parameters, measurements, AdaptDL."""
+"""The throughput model against hand-worked steps, its fit against known parameters and measurements."""
 
 import csv
 
@@ -59,8 +59,10 @@ def _grid(model):
     return nodes, gpus, local, model.step_seconds(nodes, gpus, local)
 
 
-@given(parameters)
-def test_a_fit_of_exact_times_predicts_them(model):
+@pytest.mark.parametrize("seed", range(6))
+def test_a_fit_of_exact_times_predicts_them(seed):
+    rng = np.random.default_rng(seed)
+    model = ThroughputParameters(*np.exp(rng.uniform(np.log(0.001), 0.0, 6)), rng.uniform(1.0, 10.0))
     nodes, gpus, local, seconds = _grid(model)
     fitted = fit_throughput(nodes, gpus, local, seconds, model.grad_seconds(local))
     fitted.check()
@@ -130,54 +132,3 @@ def test_the_fit_reproduces_measured_placements(model):
     fitted = fit_throughput(nodes, gpus, local, seconds)
     error = np.abs(fitted.step_seconds(nodes, gpus, local) / seconds - 1.0)
     assert np.median(error) < 0.10
-
-
-def _perf_params(goodput, model):
-    return goodput.PerfParams(
-        alpha_c=model.alpha_grad,
-        beta_c=model.beta_grad,
-        alpha_n=model.alpha_node,
-        beta_n=model.beta_node,
-        alpha_r=model.alpha_local,
-        beta_r=model.beta_local,
-        gamma=model.gamma,
-    )
-
-
-@given(parameters, st.integers(1, 16), st.integers(1, 4), st.integers(1, 500), st.integers(0, 5))
-def test_throughput_is_that_of_adaptdl(model, nodes, per_node, local, accumulation):
-    goodput = pytest.importorskip("adaptdl.goodput")
-    function = goodput.GoodputFunction(_perf_params(goodput, model), goodput.GradParams(1.0, 1.0), 1)
-    theirs = function.throughput(
-        np.array([nodes]), np.array([nodes * per_node]), np.array([local]), np.array([accumulation])
-    )
-    assert model.throughput(nodes, nodes * per_node, local, accumulation) == pytest.approx(
-        theirs[0], rel=1e-6
-    )
-
-
-def test_the_fit_is_as_close_as_that_of_adaptdl():
-    goodput = pytest.importorskip("adaptdl.goodput")
-    nodes, gpus, local, seconds = _grid(PARAMETERS)
-    rng = np.random.default_rng(1)
-    grad = PARAMETERS.grad_seconds(local) * np.exp(rng.normal(0, 0.05, seconds.size))
-    seconds = np.maximum(seconds * np.exp(rng.normal(0, 0.05, seconds.size)), grad * 1.001)
-    theirs = goodput.fit_perf_params(nodes, gpus, local, grad, seconds)
-    theirs = ThroughputParameters(
-        theirs.alpha_c,
-        theirs.beta_c,
-        theirs.alpha_r,
-        theirs.beta_r,
-        theirs.alpha_n,
-        theirs.beta_n,
-        theirs.gamma,
-    )
-    ours = fit_throughput(nodes, gpus, local, seconds, grad)
-
-    def error(model):
-        step = np.log(model.step_seconds(nodes, gpus, local) / seconds)
-        return float(
-            step @ step + np.log(model.grad_seconds(local) / grad) @ np.log(model.grad_seconds(local) / grad)
-        )
-
-    assert error(ours) <= error(theirs) * (1 + 1e-6)
