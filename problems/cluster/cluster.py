@@ -217,6 +217,20 @@ class Cluster:
             self._configurations = configurations(self)
         return self._configurations
 
+    def packed(self, type: str, gpus: int) -> Configuration:
+        """So many GPUs of a type on as few nodes as possible.
+
+        Parameters
+        ----------
+        type : str
+        gpus : int
+
+        Returns
+        -------
+        Configuration
+        """
+        return Configuration(-(-gpus // self._types[type].gpus_per_node), gpus, type)
+
     def copy(self) -> Cluster:
         """A cluster of its own with the same types and nodes.
 

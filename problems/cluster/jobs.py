@@ -9,6 +9,7 @@ and the same however often anybody looks.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,25 @@ from numpy.typing import NDArray
 from copter.problems.cluster.cluster import Configuration, Configurations
 from copter.problems.cluster.profiles import Profile, Row
 from copter.problems.cluster.workload import JobSubmission, Kind
+
+
+@dataclass
+class Timer:
+    """What all jobs of a simulation share.
+
+    Attributes
+    ----------
+    time : float
+        Seconds since the start.
+    contention : float
+        Sum over the rounds so far of jobs over GPUs.
+    rounds : int
+        Times that the policy was asked.
+    """
+
+    time: float = 0.0
+    contention: float = 0.0
+    rounds: int = 0
 
 
 class JobState:
@@ -27,6 +47,7 @@ class JobState:
     profile : Profile
         How it really runs, within the adaptivity of its kind.
     kind : {"adaptive", "strong-scaling", "rigid"}
+    timer : Timer
 
     Attributes
     ----------
@@ -40,6 +61,10 @@ class JobState:
         What it holds.
     place : tuple of (int, int) or None
         On which nodes, if the simulator places: node and GPUs.
+    slowdown : float
+        Factor on its speed by interference.
+    finish_at : float
+        Seconds at which it completes if nothing changes.  The simulator's: not for policies.
     restart_until : float
         Seconds until which it restarts; not after now if it does not.
     started : float
@@ -48,26 +73,23 @@ class JobState:
         Changes of allocation after the first start.
     """
 
-    def __init__(self, submission: JobSubmission, profile: Profile, kind: Kind) -> None:
+    def __init__(self, submission: JobSubmission, profile: Profile, kind: Kind, timer: Timer) -> None:
         self.submission, self.profile, self.kind = submission, profile, kind
         self.seen = profile
-        self.gpus = submission.gpus if kind == "rigid" else None
+        self.gpus = (submission.gpus or submission.tuned_gpus or 1) if kind == "rigid" else None
         self.allocation: Configuration | None = None
         self.place: tuple[tuple[int, int], ...] | None = None
         self.restart_until = -math.inf
-        self.started = self.finished = math.nan
+        self.started = self.finish_at = math.nan
         self.restarts = 0
         self.slowdown = 1.0
-        self.finish_at = math.inf
-        self._now = submission.time
-        self._progress = 0.0
-        self._run_seconds = self._gpu_seconds = 0.0
-        self._since = submission.time
-        self._clock = 0.0
+        self._timer, self._entered = timer, (timer.contention, timer.rounds)
+        self._progress = self._run_seconds = self._gpu_seconds = 0.0
+        self._since = timer.time
         self._table: NDArray[np.float64] | None = None
         self._ends: NDArray[np.float64] = np.concatenate(([0.0], profile.progress))
-        self._contention = (0.0, 0)
-        self._contention_now = (0.0, 0)
+        self._clock = 0.0
+        self._level, self._level_until = 0, -math.inf
 
     def __repr__(self) -> str:
         return f"JobState({self.name!r}, {self.progress / self.work:.0%}, {self.allocation})"
@@ -92,34 +114,37 @@ class JobState:
     @property
     def progress(self) -> float:
         """Progress so far."""
-        return self._at(self._now)
+        return self.progress_at(self._timer.time)
 
     @property
     def level(self) -> int:
         """Level of its profile in which it is."""
-        return int(self.profile.level(np.array([self.progress]))[0])
+        if not self._timer.time < self._level_until:
+            self._level = int(self.profile.level(np.array([self.progress]))[0])
+            self._level_until = self._reaches(self._level + 1)
+        return self._level
 
     @property
     def age(self) -> float:
         """Seconds since its submission."""
-        return self._now - self.submitted
+        return self._timer.time - self.submitted
 
     @property
     def run_seconds(self) -> float:
         """Seconds in which it ran, restarts not counted."""
-        return self._run_seconds + max(self._now - max(self._since, self.restart_until), 0.0) * self._holds
+        return self._run_seconds + self._ran(self._timer.time)
 
     @property
     def gpu_seconds(self) -> float:
         """GPUs held times seconds, restarts included: attained service."""
         gpus = 0 if self.allocation is None else self.allocation.gpus
-        return self._gpu_seconds + (self._now - self._since) * gpus
+        return self._gpu_seconds + (self._timer.time - self._since) * gpus
 
     @property
     def contention(self) -> float:
-        """Mean of jobs over GPUs in the cluster, over the rounds since its arrival."""
-        (total, count), (before, skipped) = self._contention_now, self._contention
-        return (total - before) / (count - skipped) if count > skipped else 0.0
+        """Mean of jobs over GPUs in the cluster, over the rounds since its arrival, the present one too."""
+        total, count = self._timer.contention - self._entered[0], self._timer.rounds - self._entered[1]
+        return total / count if count else 0.0
 
     def row(self, configurations: Configurations) -> Row:
         """Configurations that can run it now, ascending, and its goodput under each, as far as is known.
@@ -180,68 +205,115 @@ class JobState:
 
     # ---- the simulator's -------------------------------------------------------------------------
 
-    @property
-    def _holds(self) -> bool:
-        return self.allocation is not None
+    def _ran(self, time: float) -> float:
+        """Seconds of running since the last change."""
+        if self.allocation is None:
+            return 0.0
+        return max(time - max(self._since, self.restart_until), 0.0)
 
-    def _at(self, time: float) -> float:
-        """Progress at a time from the last change on."""
-        if self._table is None or time <= self.restart_until:
-            return self._progress
-        ran = (time - max(self._since, self.restart_until)) * self.slowdown
-        return float(np.interp(self._clock + ran, self._table, self._ends))
-
-    def advance(self, time: float) -> None:
-        """Let time pass."""
-        self._now = time
-
-    def settle(self) -> None:
-        """Take the time since the last change into the accounts."""
-        self._progress = self._at(self._now)
-        self._run_seconds, self._gpu_seconds = self.run_seconds, self.gpu_seconds
-        self._since = self._now
-
-    def give(
-        self,
-        allocation: Configuration | None,
-        place: tuple[tuple[int, int], ...] | None = None,
-        *,
-        restart_seconds: float = 0.0,
-        slowdown: float = 1.0,
-    ) -> None:
-        """Set what it holds from now on.
+    def progress_at(self, time: float) -> float:
+        """Progress at a time from the last change on.
 
         Parameters
         ----------
+        time : float
+
+        Returns
+        -------
+        float
+        """
+        if self._table is None:
+            return self._progress
+        ran = self._ran(time) * self.slowdown
+        return float(np.interp(self._clock + ran, self._table, self._ends)) if ran > 0 else self._progress
+
+    def _reaches(self, level: int) -> float:
+        """Time at which a level begins if nothing changes, the last one's end for the one after it."""
+        if self._table is None:
+            return math.inf
+        begin = max(self._since, self.restart_until)
+        return begin + (float(self._table[min(level, self._table.size - 1)]) - self._clock) / self.slowdown
+
+    @property
+    def since(self) -> float:
+        """Seconds of the last change."""
+        return self._since
+
+    def enter(self) -> None:
+        """Arrive."""
+        self._since, self._entered = self._timer.time, (self._timer.contention, self._timer.rounds)
+
+    def settle(self, time: float) -> None:
+        """Take the time since the last change into the accounts.
+
+        Parameters
+        ----------
+        time : float
+        """
+        self._progress = self.progress_at(time)
+        self._run_seconds += self._ran(time)
+        self._gpu_seconds += (time - self._since) * (0 if self.allocation is None else self.allocation.gpus)
+        self._since = time
+
+    def give(
+        self,
+        time: float,
+        allocation: Configuration | None,
+        place: tuple[tuple[int, int], ...] | None = None,
+        restart_seconds: float = 0.0,
+    ) -> None:
+        """Set what it holds from a time on.
+
+        Parameters
+        ----------
+        time : float
         allocation : Configuration, optional
         place : tuple of (int, int), optional
         restart_seconds : float
             Seconds before it makes progress, in place of what was left of a restart.
-        slowdown : float
-            Factor on its speed, for interference.
         """
-        self.settle()
-        self.allocation, self.place, self.slowdown = allocation, place, slowdown
-        self._table, self.finish_at, self.restart_until = None, math.inf, -math.inf
-        if allocation is None:
-            return
-        if math.isnan(self.started):
-            self.started = self._now
-        self.restart_until = self._now + restart_seconds
-        clock = self.profile.clock(allocation)
-        if math.isfinite(clock[-1]):
-            self._table = clock
-            self._clock = float(np.interp(self._progress, self._ends, clock))
-            self.finish_at = self.restart_until + (float(clock[-1]) - self._clock) / slowdown
+        self.settle(time)
+        self.allocation, self.place = allocation, place
+        self.restart_until = -math.inf
+        if allocation is not None:
+            self.restarts += not math.isnan(self.started)
+            self.started = time if math.isnan(self.started) else self.started
+            self.restart_until = time + restart_seconds
+        self._anchor()
+
+    def slow_down(self, time: float, slowdown: float) -> None:
+        """Set the factor on its speed from a time on, for interference.
+
+        Parameters
+        ----------
+        time : float
+        slowdown : float
+            1 for none.
+        """
+        self.settle(time)
+        self.slowdown = slowdown
+        self._anchor()
 
     def roll_back(self, progress: float) -> None:
-        """Lose progress; the job must hold nothing."""
+        """Lose progress; the job must hold nothing.
+
+        Parameters
+        ----------
+        progress : float
+            What is left of it.
+        """
         if self.allocation is not None or not 0 <= progress <= self._progress:
             raise ValueError(f"job {self.name!r}: cannot go back from {self._progress} to {progress}")
         self._progress = progress
+        self._anchor()
 
-    def see_contention(self, total: float, count: int, *, entering: bool = False) -> None:
-        """Take over the sum of jobs over GPUs over so many rounds."""
-        self._contention_now = (total, count)
-        if entering:
-            self._contention = (total, count)
+    def _anchor(self) -> None:
+        """Work out how it goes on from here if nothing changes."""
+        self._table, self.finish_at, self._level_until = None, math.inf, -math.inf
+        if self.allocation is None:
+            return
+        clock = self.profile.clock(self.allocation)
+        if math.isfinite(clock[-1]):
+            self._table = clock
+            self._clock = float(np.interp(self._progress, self._ends, clock))
+            self.finish_at = self._reaches(clock.size - 1)

@@ -63,6 +63,8 @@ class ClusterState:
         All jobs that are there, in order of arrival.
     arrived, left : tuple of JobState
         Jobs that came, and that completed, since the policy was asked last.
+    wakes, sizes : list of float, dict of str to int
+        What the policy asked for with :meth:`wake` and :meth:`set_nodes`.
     """
 
     time: float
@@ -73,6 +75,19 @@ class ClusterState:
     arrived: tuple[JobState, ...] = ()
     left: tuple[JobState, ...] = ()
     wakes: list[float] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def set_nodes(self, type: str, nodes: int) -> None:
+        """Ask for another number of nodes of a type, there when the policy is asked the next time.
+
+        Parameters
+        ----------
+        type : str
+        nodes : int
+        """
+        if type not in self.cluster.names or nodes < 0:
+            raise PolicyError(f"set_nodes({type!r}, {nodes}): the cluster has {list(self.cluster.names)}")
+        self.sizes[type] = nodes
 
     def wake(self, time: float) -> None:
         """Ask to be asked again at a time, if nothing else happens before.
@@ -98,6 +113,9 @@ class Policy(Protocol):
         it jobs that are more flexible as jobs of this kind; it must respect jobs that are less.
     round_seconds : float or None
         Length of its rounds by default; None if it is asked at events.
+
+    A policy that has figures of its own, such as the gap of its program, keeps those of its last answer in a
+    mapping ``figures``: they are recorded with the round.
     """
 
     name: str

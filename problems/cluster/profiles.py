@@ -23,6 +23,10 @@ from copter.problems.cluster.cluster import Configuration, Configurations
 Row: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
+CHECKPOINTS = 100
+"""Checkpoints that a job writes over its life, besides one at the end of each level."""
+
+
 class Profile(ABC):
     """Goodput of one application.
 
@@ -81,6 +85,21 @@ class Profile(ABC):
         (k,) int array
         """
         return np.searchsorted(self.progress, progress, side="right").clip(max=self.n_levels - 1)
+
+    def checkpoint(self, progress: float) -> float:
+        """Progress that is safe when a node fails: the end of the last level, or hundredth of the work.
+
+        Parameters
+        ----------
+        progress : float
+
+        Returns
+        -------
+        float
+        """
+        step = self.work / CHECKPOINTS
+        passed = self.progress[self.progress <= progress]
+        return max(math.floor(progress / step) * step, float(passed[-1]) if passed.size else 0.0)
 
     @abstractmethod
     def row(self, configurations: Configurations, level: int) -> Row:

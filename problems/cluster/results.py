@@ -1,0 +1,118 @@
+"""What comes out of a simulation: records of rounds, of jobs, and of who held what when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """A time at which the policy was asked.
+
+    Attributes
+    ----------
+    index : int
+    time : float
+        Seconds.
+    seconds : float
+        Until it is asked again.
+    jobs, running : int
+        Jobs that are there, and that have GPUs from now on.
+    arrived, completed : int
+        Jobs that entered, and that completed before the next record.
+    gpus : mapping of str to int
+        GPUs given, by type.
+    there : mapping of str to int
+        GPUs of the cluster, by type.
+    demand : int
+        GPUs that the jobs ask for: a rigid job its count, another one at least one.
+    starts, restarts : int
+        Jobs that got GPUs for the first time, and that got others than before or got some again.
+    evicted, moved : int
+        Jobs that the placer found no nodes for, and that it moved.
+    policy_seconds : float
+        Time that the policy took.
+    figures : mapping of str to number
+        The policy's own, such as the gap of its program.
+    """
+
+    index: int
+    time: float
+    seconds: float
+    jobs: int
+    running: int
+    arrived: int
+    completed: int
+    gpus: Mapping[str, int]
+    there: Mapping[str, int]
+    demand: int
+    starts: int
+    restarts: int
+    evicted: int
+    moved: int
+    policy_seconds: float
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """What became of a job; times in seconds, NaN for what did not happen.
+
+    Attributes
+    ----------
+    name, application, category, tenant, kind : str
+    gpus : int
+        That it asks for: of a rigid job its count, of another one that it was tuned for, 0 if none.
+    submitted, started, finished, jct : float
+    run_seconds : float
+        In which it ran, restarts not counted.
+    gpu_seconds : float
+        GPUs held times seconds, restarts included.
+    restarts : int
+        Changes of allocation after the first start.
+    contention : float
+        Mean of jobs over GPUs over the rounds that it was there.
+    """
+
+    name: str
+    application: str
+    category: str
+    tenant: str
+    kind: str
+    gpus: int
+    submitted: float
+    started: float
+    finished: float
+    jct: float
+    run_seconds: float
+    gpu_seconds: float
+    restarts: int
+    contention: float
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A time in which a job held the same GPUs.
+
+    Attributes
+    ----------
+    job : str
+    begin, end : float
+        Seconds.
+    type : str
+    gpus, nodes : int
+    place : tuple of (int, int) or None
+        Node and GPUs on it, where the simulator places.
+    restart_seconds : float
+        Of it without progress.
+    """
+
+    job: str
+    begin: float
+    end: float
+    type: str
+    gpus: int
+    nodes: int
+    place: tuple[tuple[int, int], ...] | None
+    restart_seconds: float

@@ -1,0 +1,461 @@
+"""The simulator: jobs arrive, a policy shares out GPUs, jobs progress, pay for changes, and complete.
+
+A policy with rounds is asked at every multiple of ``round_seconds`` at which there are jobs; jobs that come,
+complete or lose a node in between wait for the next round.  A policy that is asked at events
+(``round_seconds`` None) is asked whenever a job arrives or completes, nodes change, or a time has come that
+it named.  Either way, a time is played in this order: nodes change, jobs arrive, the estimator learns, the
+policy answers, the placer finds nodes, changes are paid for, and time passes until the next one.  Jobs
+complete at their exact times.
+
+The same arguments give the same results bit by bit: all that is random is drawn before (workloads, failures)
+or from a seed of the policy's or the estimator's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heappop, heappush
+from time import perf_counter
+
+from copter.errors import CopterError
+from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.jobs import JobState, Timer
+from copter.problems.cluster.parts import (
+    CheckpointRestart,
+    Estimator,
+    Interference,
+    NodeChange,
+    NodeFailure,
+    Placed,
+    Placer,
+    Resize,
+)
+from copter.problems.cluster.physics import job_kind, job_profile
+from copter.problems.cluster.policy import Allocation, ClusterState, Placement, Policy, PolicyError
+from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
+from copter.problems.cluster.scenario import Scenario
+
+MAX_IDLE = 10_000
+"""Times in a row at which jobs are there, nothing runs and nothing is to come: the policy starves them."""
+
+
+class StarvationError(CopterError, RuntimeError):
+    """A policy gives jobs nothing although nothing else is to come."""
+
+
+class Simulator:
+    """Simulation of a cluster under a policy.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    policy : Policy
+        A fresh one.
+    round_seconds : float, optional
+        In place of the policy's own; only for a policy with rounds.
+    placer : Placer, optional
+        Without one GPUs are counted, not placed.
+    resize : Resize, optional
+        By default :class:`.parts.CheckpointRestart`.
+    estimator : Estimator, optional
+        Without one the policy sees the truth.
+    interference : Interference, optional
+        Needs a placer.
+    events : iterable of NodeChange or NodeFailure
+        Failures need a placer.
+    max_hours : float, optional
+        Stop at this simulated time, complete or not.
+
+    Attributes
+    ----------
+    rejected : tuple of str
+        Jobs that no configuration of the cluster can run: they never enter.
+    records : list of RoundRecord
+    segments : list of Segment
+        In order of their ends.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        policy: Policy,
+        *,
+        round_seconds: float | None = None,
+        placer: Placer | None = None,
+        resize: Resize | None = None,
+        estimator: Estimator | None = None,
+        interference: Interference | None = None,
+        events: Iterable[NodeChange | NodeFailure] = (),
+        max_hours: float | None = None,
+    ) -> None:
+        for name, value in (("round_seconds", round_seconds), ("max_hours", max_hours)):
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} = {value}: must be positive")
+        if round_seconds is not None and policy.round_seconds is None:
+            raise ValueError(f"round_seconds = {round_seconds}: policy {policy.name!r} is asked at events")
+        self.scenario, self.policy = scenario, policy
+        self.round_seconds = policy.round_seconds if round_seconds is None else float(round_seconds)
+        self.cluster = scenario.cluster.copy()
+        self.max_seconds = math.inf if max_hours is None else max_hours * 3600.0
+        self.records: list[RoundRecord] = []
+        self.segments: list[Segment] = []
+        self._placer, self._resize = placer, resize or CheckpointRestart()
+        self._estimator, self._interference = estimator, interference
+        self._events = sorted(events, key=lambda event: event.time)
+        if placer is None and (interference or any(isinstance(one, NodeFailure) for one in self._events)):
+            raise ValueError("interference and failures of nodes need a placer")
+        self._timer = Timer()
+        self._live: dict[str, JobState] = {}
+        self._done: dict[str, JobRecord] = {}
+        self._heap: list[tuple[float, int, JobState]] = []
+        self._pushed = 0
+        self._order: dict[str, int] = {}
+        self._arrived: list[JobState] = []
+        self._left: list[JobState] = []
+        self._down: dict[str, frozenset[int]] = {}
+        self._wake = math.inf
+        self._idle = 0
+        self._waiting = self._admissible()
+        self._waiting.reverse()
+
+    def _admissible(self) -> list[JobState]:
+        """Jobs in order of submission, without those that nothing here can run."""
+        jobs: list[JobState] = []
+        rejected: list[JobState] = []
+        for submission in sorted(self.scenario.jobs, key=lambda job: job.time):
+            if submission.application not in self.scenario.profiles:
+                what = f"application {submission.application!r} has no profile"
+                raise ValueError(f"job {submission.name!r}: {what}")
+            kind = job_kind(submission, self.policy.kind)
+            profile = job_profile(submission, self.scenario.profiles[submission.application], kind)
+            job = JobState(submission, profile, kind, self._timer)
+            if submission.name in self._order:
+                raise ValueError(f"two jobs are called {submission.name!r}")
+            self._order[submission.name] = len(self._order)
+            (jobs if self._can_run(job) else rejected).append(job)
+        self.rejected = tuple(job.name for job in rejected)
+        return jobs
+
+    def _can_run(self, job: JobState) -> bool:
+        if job.gpus is not None:
+            return any(
+                job.profile.curve(self.cluster.packed(type.name, job.gpus))[0] > 0
+                for type in self.cluster.types
+                if job.gpus <= type.gpus
+            )
+        columns, _ = job.profile.row(self.cluster.configurations, 0)
+        return bool(columns.size)
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    def run(self) -> Iterator[RoundRecord]:
+        """Simulate, giving the record of each time the policy was asked, as it ends.
+
+        Yields
+        ------
+        RoundRecord
+
+        Raises
+        ------
+        PolicyError
+            The policy gave GPUs that are not there, or gave them to a job that is not there or cannot use
+            them.
+        StarvationError
+            It gives the jobs that are left nothing.
+        """
+        while self._waiting or self._live:
+            time = self._timer.time
+            if not self._live:
+                time = max(time, self._grid(self._waiting[-1].submitted))
+            if time >= self.max_seconds:
+                return
+            self._timer.time = time
+            self._apply_events(time)
+            self._admit(time)
+            record = self._ask(time)
+            self.records.append(record)
+            yield record
+
+    def _grid(self, time: float) -> float:
+        """First time not before this one at which the policy is asked."""
+        step = self.round_seconds
+        return time if step is None else math.ceil(time / step) * step
+
+    def _admit(self, time: float) -> None:
+        while self._waiting and self._waiting[-1].submitted <= time:
+            job = self._waiting.pop()
+            job.enter()
+            self._live[job.name] = job
+            self._arrived.append(job)
+
+    def _ask(self, time: float) -> RoundRecord:
+        """Ask the policy, take over its answer, and let time pass until it is asked again."""
+        timer, gpus = self._timer, self.cluster.gpus
+        timer.contention += len(self._live) / max(gpus, 1)
+        timer.rounds += 1
+        seconds = math.inf if self.round_seconds is None else self.round_seconds
+        now = ClusterState(
+            time=time,
+            index=len(self.records),
+            seconds=seconds,
+            cluster=self.cluster,
+            jobs=self._live,
+            arrived=tuple(self._arrived),
+            left=tuple(self._left),
+        )
+        arrived, there = len(self._arrived), self.cluster.capacity
+        demand = sum(job.gpus or 1 for job in self._live.values())
+        self._arrived, self._left = [], []
+        if self._estimator is not None:
+            self._estimator.observe(now)
+        begin = perf_counter()
+        wanted = self.policy.schedule(now)
+        policy_seconds = perf_counter() - begin
+        self._check(wanted, now)
+        placed = self._place(wanted)
+        starts, restarts = self._take_over(placed, now)
+        running = [job for job in self._live.values() if job.allocation is not None]
+        used = Counter({type: 0 for type in there})
+        for job in running:
+            assert job.allocation is not None
+            used[job.allocation.type] += job.allocation.gpus
+        jobs = len(self._live)
+        self._wake = min(now.wakes, default=math.inf)
+        completed, until = self._pass_time(time, bool(running))
+        for type, nodes in now.sizes.items():
+            self.cluster.set_nodes(type, nodes)
+        return RoundRecord(
+            index=now.index,
+            time=time,
+            seconds=until - time,
+            jobs=jobs,
+            running=len(running),
+            arrived=arrived,
+            completed=completed,
+            gpus=dict(used),
+            there=there,
+            demand=demand,
+            starts=starts,
+            restarts=restarts,
+            evicted=len(placed.evicted),
+            moved=len(placed.moved),
+            policy_seconds=policy_seconds,
+            figures=dict(getattr(self.policy, "figures", {})),
+        )
+
+    def _pass_time(self, time: float, running: bool) -> tuple[int, float]:
+        """Play until the policy is asked again; returns how many jobs completed, and when that is."""
+        until = self._next_ask(time)
+        self._idle = 0 if running or self._waiting or self._events else self._idle + 1
+        if self._idle > MAX_IDLE or not math.isfinite(until):
+            left = ", ".join(list(self._live)[:5])
+            who = f"policy {self.policy.name!r} at {time:g} s"
+            raise StarvationError(f"{who} gives nothing to the jobs that are left: {left}")
+        completed = 0
+        while True:  # completions, and failures of nodes between two rounds
+            failure = self._events[0].time if self._events else math.inf
+            finish = self._next_finish()
+            if min(failure, finish) > until:
+                break
+            if finish <= failure:
+                self._complete(heappop(self._heap)[2], finish)
+                completed += 1
+            elif failure < until:
+                self._timer.time = failure
+                self._apply_events(failure)
+            else:
+                break
+        self._timer.time = until
+        return completed, until
+
+    def _next_ask(self, time: float) -> float:
+        if self.round_seconds is not None:
+            return time + self.round_seconds
+        arrival = self._waiting[-1].submitted if self._waiting else math.inf
+        event = self._events[0].time if self._events else math.inf
+        return min(arrival, event, self._next_finish(), self._wake)
+
+    def _next_finish(self) -> float:
+        """Time of the next completion if nothing changes; drops entries that are no longer true."""
+        heap = self._heap
+        while heap and heap[0][2].finish_at != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else math.inf
+
+    def _complete(self, job: JobState, time: float) -> None:
+        self._close(job, time)
+        job.give(time, None)
+        del self._live[job.name]
+        self._done[job.name] = _result(job, time)
+        self._left.append(job)
+
+    # ---- nodes -----------------------------------------------------------------------------------
+
+    def _apply_events(self, time: float) -> None:
+        while self._events and self._events[0].time <= time:
+            event = self._events.pop(0)
+            if isinstance(event, NodeChange):
+                self.cluster.set_nodes(event.type, event.nodes)
+            else:
+                self._fail(event, time)
+
+    def _fail(self, event: NodeFailure, time: float) -> None:
+        """Take a node away until it is repaired; jobs on it go back to their last checkpoint."""
+        down = self._down.get(event.type, frozenset())
+        there = {type.name: type.nodes for type in self.cluster.types}
+        if event.type not in there:
+            raise ValueError(f"failure of a node of type {event.type!r}: the cluster has {list(there)}")
+        if event.repair_seconds > 0:
+            if event.node in down or event.node >= there[event.type] + len(down):
+                return  # it is down already, or not there any more
+            self._down[event.type] = down | {event.node}
+            self.cluster.set_nodes(event.type, there[event.type] - 1)
+            back = NodeFailure(time + event.repair_seconds, event.type, event.node, 0.0)
+            self._events = sorted([*self._events, back], key=lambda one: one.time)
+            self._roll_back(event, time)
+        else:
+            self._down[event.type] = down - {event.node}
+            self.cluster.set_nodes(event.type, there[event.type] + 1)
+
+    def _roll_back(self, event: NodeFailure, time: float) -> None:
+        for job in self._live.values():
+            held, nodes = job.allocation, {node for node, _ in job.place or ()}
+            if held is not None and held.type == event.type and event.node in nodes:
+                self._close(job, time)
+                job.give(time, None)
+                job.roll_back(job.profile.checkpoint(job.progress))
+
+    # ---- allocations -----------------------------------------------------------------------------
+
+    def _check(self, wanted: Mapping[str, Allocation], now: ClusterState) -> None:
+        """Raise if the answer of the policy makes no sense."""
+        who = f"policy {self.policy.name!r} at {now.time:g} s"
+        capacity = self.cluster.capacity
+        sizes = {type.name: type.gpus_per_node for type in self.cluster.types}
+        used: Counter[str] = Counter()
+        for name, allocation in wanted.items():
+            job = self._live.get(name)
+            if job is None:
+                raise PolicyError(f"{who}: there is no job {name!r}")
+            one = _counts(allocation)
+            if one.type not in capacity:
+                raise PolicyError(f"{who}: job {name!r}: no GPU type {one.type!r}")
+            if not 1 <= one.nodes <= one.gpus <= one.nodes * sizes[one.type]:
+                raise PolicyError(f"{who}: job {name!r}: {one.gpus} GPUs do not go on {one.nodes} nodes")
+            if job.gpus is not None and one.gpus != job.gpus:
+                raise PolicyError(f"{who}: job {name!r} is rigid: {one.gpus} GPUs, it needs {job.gpus}")
+            if not job.profile.curve(one).any():
+                raise PolicyError(f"{who}: job {name!r} cannot run on {one}")
+            used[one.type] += one.gpus
+        for type, gpus in used.items():
+            if gpus > capacity[type]:
+                raise PolicyError(f"{who}: {gpus} GPUs of type {type!r} given, of {capacity[type]}")
+
+    def _place(self, wanted: Mapping[str, Allocation]) -> Placed:
+        if self._placer is None:
+            return Placed({name: _counts(allocation) for name, allocation in wanted.items()})
+        held = {
+            name: Placement(job.allocation.type, job.place)
+            for name, job in self._live.items()
+            if job.allocation is not None and job.place is not None
+        }
+        return self._placer.place(self.cluster, self._down, held, wanted)
+
+    def _take_over(self, placed: Placed, now: ClusterState) -> tuple[int, int]:
+        """Give every job what was found for it; returns how many started, and how many restarted."""
+        starts = restarts = 0
+        for name, job in self._live.items():
+            new = placed.places.get(name)
+            if new is None:
+                if job.allocation is not None:
+                    self._close(job, now.time)
+                    job.give(now.time, None)
+                continue
+            counts = _counts(new)
+            place = new.nodes if isinstance(new, Placement) else None
+            if counts == job.allocation and place == job.place:
+                continue
+            cost = self._resize.seconds(job, new, now)
+            if math.isnan(job.started):
+                starts += 1
+            else:
+                restarts += 1
+            if job.allocation is not None:
+                self._close(job, now.time)
+            job.give(now.time, counts, place, cost)
+            self._expect(job)
+        if self._interference is not None:
+            self._interfere(now.time)
+        return starts, restarts
+
+    def _interfere(self, time: float) -> None:
+        assert self._interference is not None
+        factors = self._interference.factors(self._live)
+        for name, job in self._live.items():
+            factor = factors.get(name, 1.0)
+            if job.slowdown != factor:
+                job.slow_down(time, factor)
+                self._expect(job)
+
+    def _expect(self, job: JobState) -> None:
+        """Note when a job completes if nothing changes."""
+        heappush(self._heap, (job.finish_at, self._pushed, job))
+        self._pushed += 1
+
+    def _close(self, job: JobState, time: float) -> None:
+        """Write down what a job held until now."""
+        held = job.allocation
+        assert held is not None
+        if time > job.since:
+            waited = min(max(job.restart_until - job.since, 0.0), time - job.since)
+            self.segments.append(
+                Segment(job.name, job.since, time, held.type, held.gpus, held.nodes, job.place, waited)
+            )
+
+    # ---- results ---------------------------------------------------------------------------------
+
+    @property
+    def completed(self) -> int:
+        """Number of jobs complete so far."""
+        return len(self._done)
+
+    @property
+    def admitted(self) -> int:
+        """Number of jobs that can run on this cluster, arrived or not."""
+        return len(self._done) + len(self._live) + len(self._waiting)
+
+    def job_results(self) -> list[JobRecord]:
+        """What became of each job that entered, in order of submission.
+
+        Returns
+        -------
+        list of JobRecord
+        """
+        known = self._done | {name: _result(job, math.nan) for name, job in self._live.items()}
+        return [known[name] for name in self._order if name in known]
+
+
+def _counts(allocation: Allocation) -> Configuration:
+    return allocation.configuration if isinstance(allocation, Placement) else allocation
+
+
+def _result(job: JobState, finished: float) -> JobRecord:
+    submission = job.submission
+    return JobRecord(
+        name=job.name,
+        application=submission.application,
+        category=submission.category,
+        tenant=submission.tenant,
+        kind=job.kind,
+        gpus=job.gpus or submission.gpus or submission.tuned_gpus or 0,
+        submitted=job.submitted,
+        started=job.started,
+        finished=finished,
+        jct=finished - job.submitted,
+        run_seconds=job.run_seconds,
+        gpu_seconds=job.gpu_seconds,
+        restarts=job.restarts,
+        contention=job.contention,
+    )
