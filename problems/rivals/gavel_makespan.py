@@ -38,5 +38,5 @@ class Makespan:
         seconds = now.seconds_left.clip(min=_LEAST_SECONDS)
         # No makespan is shorter than these two; in their unit the program's optimum is near 1.
         quickest = seconds.min(axis=1)
-        bound = max(float(quickest.max()), float(quickest @ now.gpus) / now.total)
+        bound = max(float(quickest.max()), float(quickest @ now.gpus) / now.cluster.gpus)
         return self.program.solve(now, bound / seconds)

@@ -56,7 +56,7 @@ class ShareProgram:
 
     def _edit(self, now: RigidRound, costs: NDArray[np.float64], rates: NDArray[np.float64] | None) -> None:
         """Bring capacities and jobs up to date: costs (n, T), and rates (n, T) of the jobs' own rows."""
-        for type in now.types:
+        for type in now.cluster.types:
             if type.name not in self._types:
                 self.program.add_resource(_gpus(type.name), 0.0)
                 self._types.append(type.name)
@@ -86,7 +86,7 @@ class ShareProgram:
             return
         gpus = float(now.gpus[at])
         usage: dict[Hashable, tuple[list[int], list[float]]] = {
-            _gpus(now.types[t].name): ([k], [gpus]) for k, t in enumerate(runs.tolist())
+            _gpus(now.cluster.names[t]): ([k], [gpus]) for k, t in enumerate(runs.tolist())
         }
         if rates is not None:
             usage[_floor(name)] = (list(range(runs.size)), (-rates[runs]).tolist())

@@ -4,7 +4,7 @@ A source of shares gives each job the share x_jt of time for which it should run
 round pairs (job, type) are taken by the ratio of that share to the share of the type's time that the job has
 had since the last reset, the highest first, as long as they fit; ties go to the larger deficit, the time that
 a job was owed at resets.  A source that is blind to types gives each job one share of time on any; its jobs
-stay on the type that they hold or go to the fastest that has room.  GPUs that are left over go to whoever
+go to the type with room on which they complete first, restarts counted.  GPUs that are left over go to whoever
 fits.  Shares are computed anew when jobs came or went, but not more often than every ``reset_seconds``; a job
 that came since then has no share and runs only on GPUs that nobody else takes.
 

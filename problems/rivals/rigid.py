@@ -1,8 +1,6 @@
 """A round as policies of rigid jobs see it: GPUs and speeds by type, and jobs put where there is room.
 
-A rigid job runs with all of its GPUs, of one type, or not at all.  Where a submission names no count it has the
-one that it was tuned for, or else the smallest with which it can run.  GPUs of a job fill nodes: a job of more
-than a node has as few nodes as they fit into.
+A rigid job runs with all of its GPUs, of one type and on as few nodes as they fit into, or not at all.
 """
 
 from __future__ import annotations
@@ -14,9 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import JobState
-from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.policy import ClusterState, PolicyError
 
 ROUND_SECONDS = 360.0
 """Length of a round for policies of rigid jobs (thesis section 3.4, default parameters)."""
@@ -30,9 +28,7 @@ class RigidRound:
     ----------
     time, seconds : float
         Start of the round, and its length.
-    types : tuple of str
-    capacity : (T,) int array
-        GPUs of each type.
+    cluster : Cluster
     jobs : tuple of JobState
     gpus : (n,) int array
         GPUs of each job.
@@ -42,8 +38,7 @@ class RigidRound:
 
     time: float
     seconds: float
-    types: tuple[GpuType, ...]
-    capacity: NDArray[np.int64]
+    cluster: Cluster
     jobs: tuple[JobState, ...]
     gpus: NDArray[np.int64]
     speed: NDArray[np.float64]
@@ -53,10 +48,10 @@ class RigidRound:
         """Names of the jobs."""
         return [job.name for job in self.jobs]
 
-    @property
-    def total(self) -> int:
-        """GPUs of all types."""
-        return int(self.capacity.sum())
+    @cached_property
+    def capacity(self) -> NDArray[np.int64]:
+        """GPUs of each type, shape (T,)."""
+        return np.array([type.gpus for type in self.cluster.types], np.int64)
 
     @cached_property
     def age(self) -> NDArray[np.float64]:
@@ -109,21 +104,19 @@ class RigidRound:
         -------
         Configuration
         """
-        return _configuration(int(self.gpus[job]), self.types[type])
+        return self.cluster.packed(self.cluster.names[type], int(self.gpus[job]))
 
     def type_of(self, job: int) -> int | None:
-        """Position of the type that a job holds now, if it holds the configuration that it would get there."""
+        """Position of the type that a job holds now."""
         held = self.jobs[job].allocation
-        for position, type in enumerate(self.types):
-            if held is not None and type.name == held.type:
-                return position if held == self.configuration(job, position) else None
-        return None
+        return None if held is None else self.cluster.names.index(held.type)
 
     def preferences(self, job: int) -> list[int]:
-        """Types that can run a job: the one that it holds, then the fastest first."""
-        order = np.argsort(-self.speed[job], kind="stable").tolist()
-        held = self.type_of(job)
-        return sorted((t for t in order if self.speed[job, t] > 0), key=lambda t: t != held)
+        """Types that can run a job, the one on which it completes first first, restarts counted."""
+        held, speed, left = self.type_of(job), self.speed[job].tolist(), float(self.left[job])
+        restart = self.jobs[job].seen.restart_seconds
+        seconds = {t: left / v + restart * (t != held) for t, v in enumerate(speed) if v > 0}
+        return sorted(seconds, key=seconds.__getitem__)
 
     def pack(self, candidates: Iterable[tuple[int, Sequence[int]]]) -> dict[int, int]:
         """Take candidates in order as far as they fit; one that does not fit is passed over.
@@ -164,49 +157,31 @@ def look(now: ClusterState) -> RigidRound:
     Returns
     -------
     RigidRound
+
+    Raises
+    ------
+    PolicyError
+        A job is not rigid.
     """
-    types = now.cluster.types
+    cluster = now.cluster
     jobs: list[JobState] = []
-    gpus: list[int] = []
     speed: list[list[float]] = []
     for job in now.jobs.values():
-        count = rigid_gpus(job, now.cluster)
-        row = [job.speed(_configuration(count, type)) if 0 < count <= type.gpus else 0.0 for type in types]
+        count = job.gpus
+        if count is None:
+            raise PolicyError(f"job {job.name!r} is {job.kind}: the policy is for rigid jobs")
+        row = [
+            job.speed(cluster.packed(type.name, count)) if count <= type.gpus else 0.0
+            for type in cluster.types
+        ]
         if max(row) > 0:
             jobs.append(job)
-            gpus.append(count)
             speed.append(row)
-    capacity = np.array([type.gpus for type in types], np.int64)
-    shape = (len(jobs), len(types))
     return RigidRound(
         now.time,
         now.seconds,
-        types,
-        capacity,
+        cluster,
         tuple(jobs),
-        np.array(gpus, np.int64),
-        np.array(speed, np.float64).reshape(shape),
+        np.array([job.gpus for job in jobs], np.int64),
+        np.array(speed, np.float64).reshape(len(jobs), len(cluster.types)),
     )
-
-
-def rigid_gpus(job: JobState, cluster: Cluster) -> int:
-    """GPUs with which a job runs under a policy that does not adapt it; 0 if nothing can run it.
-
-    Parameters
-    ----------
-    job : JobState
-    cluster : Cluster
-
-    Returns
-    -------
-    int
-    """
-    count = job.gpus or job.submission.tuned_gpus
-    if count is None:
-        columns, _ = job.row(cluster.configurations)
-        count = int(cluster.configurations.gpus[columns].min()) if columns.size else 0
-    return count
-
-
-def _configuration(gpus: int, type: GpuType) -> Configuration:
-    return Configuration(-(-gpus // type.gpus_per_node), gpus, type.name)
