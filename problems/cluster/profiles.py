@@ -140,6 +140,19 @@ class Profile(ABC):
         """
         return self
 
+    def steps(self, level: int) -> float:
+        """Training steps in a unit of progress at a level; 1 for a profile that does not know its batch size.
+
+        Parameters
+        ----------
+        level : int
+
+        Returns
+        -------
+        float
+        """
+        return 1.0
+
     def goodput(self, configurations: Configurations, level: int) -> NDArray[np.float64]:
         """Goodput under every configuration of a cluster, 0 where the job cannot run.
 
