@@ -243,6 +243,18 @@ class JobState:
         """Arrive."""
         self._since, self._entered = self._timer.time, (self._timer.contention, self._timer.rounds)
 
+    def begin_at(self, progress: float) -> None:
+        """Have made progress before it is first looked at, in a simulation that begins in the middle.
+
+        Parameters
+        ----------
+        progress : float
+            Below its work.
+        """
+        if not 0 <= progress < self.work:
+            raise ValueError(f"job {self.name!r}: progress = {progress}: must be in [0, {self.work})")
+        self._progress = progress
+
     def settle(self, time: float) -> None:
         """Take the time since the last change into the accounts.
 
