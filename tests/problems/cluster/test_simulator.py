@@ -1,0 +1,177 @@
+"""The simulator against examples worked out by hand."""
+
+import math
+
+import pytest
+
+from copter.problems.cluster import (
+    Cluster,
+    Configuration,
+    GpuType,
+    JobSubmission,
+    PolicyError,
+    Scenario,
+    Simulator,
+)
+from copter.problems.cluster.parts import NodeChange, NodeFailure, Placed
+from copter.problems.cluster.policy import Placement
+from copter.problems.cluster.profiles import ReplicaProfile, TableProfile
+from copter.problems.cluster.simulator import StarvationError
+
+ONE, TWO = Configuration(1, 1, "T4"), Configuration(1, 2, "T4")
+
+
+class Scripted:
+    """Gives what a function of the state says."""
+
+    name = "scripted"
+
+    def __init__(self, answer, kind="adaptive", round_seconds=60.0):
+        self.answer, self.kind, self.round_seconds = answer, kind, round_seconds
+        self.asked = []
+
+    def schedule(self, now):
+        self.asked.append(now.time)
+        return self.answer(now)
+
+
+def scenario(*times, work=100.0, restart=10.0, nodes=1, **fields):
+    """Jobs that make one unit of progress a second and GPU, on nodes of two GPUs."""
+    profile = ReplicaProfile("p", restart, work, {"T4": (1, 1.0)})
+    jobs = [JobSubmission(f"j{k}", time, "c", "p", **fields) for k, time in enumerate(times)]
+    return Scenario(Cluster([GpuType("T4", 2, nodes)]), jobs, {"p": profile})
+
+
+def play(simulator):
+    for _ in simulator.run():
+        pass
+    return {job.name: job for job in simulator.job_results()}
+
+
+def test_a_job_waits_for_the_round_restarts_and_completes_at_its_exact_time():
+    policy = Scripted(lambda now: {name: ONE for name in now.jobs})
+    simulator = Simulator(scenario(30.0), policy)
+    job = play(simulator)["j0"]
+    # submitted at 30, seen at 60, 10 s of restart, 100 s of work
+    assert (job.started, job.finished, job.restarts) == (60.0, 170.0, 0)
+    assert (job.run_seconds, job.gpu_seconds) == (100.0, 110.0)
+    assert policy.asked == [60.0, 120.0]
+    (segment,) = simulator.segments
+    assert (segment.begin, segment.end, segment.gpus, segment.restart_seconds) == (60.0, 170.0, 1, 10.0)
+
+
+def test_a_change_of_gpus_costs_a_restart_and_progress_is_kept():
+    simulator = Simulator(
+        scenario(0.0), Scripted(lambda now: {name: ONE if now.time < 60 else TWO for name in now.jobs})
+    )
+    job = play(simulator)["j0"]
+    # 50 s of progress by 60, restart until 70, 50 more at twice the speed
+    assert (job.finished, job.restarts) == (95.0, 1)
+    assert job.gpu_seconds == 60.0 + 2 * 35.0
+
+
+def test_at_events_the_policy_is_asked_when_something_happens_or_when_it_said():
+    def answer(now):
+        if now.time == 5.0:
+            now.wake(20.0)
+        return {next(iter(now.jobs)): ONE}
+
+    policy = Scripted(answer, round_seconds=None)
+    jobs = play(Simulator(scenario(5.0, 50.0), policy))
+    assert policy.asked == [5.0, 20.0, 50.0, 115.0]
+    assert (jobs["j0"].finished, jobs["j1"].started, jobs["j1"].finished) == (115.0, 115.0, 225.0)
+
+
+def test_levels_change_the_speed_on_the_way():
+    profile = TableProfile("t", 0.0, [60.0, 100.0], [ONE], [[2.0], [0.5]])
+    one = scenario(0.0)
+    seen = []
+    policy = Scripted(lambda now: {n: ONE for n in now.jobs if seen.append((j := now.jobs[n]).level) or j})
+    job = play(Simulator(Scenario(one.cluster, one.jobs, {"p": profile}), policy))["j0"]
+    assert job.finished == 60.0 / 2.0 + 40.0 / 0.5
+    assert seen == [0, 1]
+
+
+def test_what_a_policy_sees_of_a_job():
+    looks = []
+
+    def answer(now):
+        job = now.jobs["j0"]
+        looks.append((job.progress, job.age, job.run_seconds, job.gpu_seconds, job.contention))
+        assert job.speed(TWO) == 2.0
+        assert job.remaining_seconds(ONE) == pytest.approx(100.0 - job.progress)
+        assert job.true_seconds(TWO) == pytest.approx((100.0 - job.progress) / 2)
+        return {"j0": ONE}
+
+    simulator = Simulator(scenario(0.0, 60.0), Scripted(answer), max_hours=100 / 3600)
+    play(simulator)
+    assert looks == [(0, 0, 0, 0, 0.5), (50, 60, 50, 60, 0.75)]
+
+
+def test_nodes_that_fail_take_progress_back_to_the_checkpoint():
+    class OnNodeZero:
+        def place(self, cluster, down, held, wanted):
+            node = 1 if 0 in down.get("T4", ()) else 0
+            return Placed({name: Placement("T4", ((node, 1),)) for name in wanted})
+
+    failure = NodeFailure(75.5, "T4", 0, 1000.0)
+    simulator = Simulator(
+        scenario(0.0, nodes=2),
+        Scripted(lambda now: {name: ONE for name in now.jobs}),
+        placer=OnNodeZero(),
+        events=[failure],
+    )
+    job = play(simulator)["j0"]
+    # 65.5 of 100 done, 65 safe; idle until the round at 120, restart until 130, 35 left
+    assert job.finished == pytest.approx(165.0)
+    assert [segment.place for segment in simulator.segments] == [((0, 1),), ((1, 1),)]
+
+
+def test_nodes_that_come_are_there_from_the_next_round_on():
+    seen = []
+    policy = Scripted(lambda now: seen.append(now.cluster.gpus) or {name: ONE for name in now.jobs})
+    play(Simulator(scenario(0.0), policy, events=[NodeChange(30.0, "T4", 3)]))
+    assert seen == [2, 6]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"nobody": ONE}, "no job 'nobody'"),
+        ({"j0": Configuration(1, 1, "V100")}, "no GPU type 'V100'"),
+        ({"j0": Configuration(1, 3, "T4")}, "3 GPUs do not go on 1 nodes"),
+        ({"j0": TWO, "j1": ONE}, "3 GPUs of type 'T4' given, of 2"),
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_named(answer, said):
+    simulator = Simulator(scenario(0.0, 0.0), Scripted(lambda now: answer))
+    with pytest.raises(PolicyError, match=said):
+        play(simulator)
+
+
+def test_a_rigid_job_takes_its_count_and_no_other():
+    simulator = Simulator(scenario(0.0, kind="rigid", gpus=2), Scripted(lambda now: {"j0": ONE}))
+    with pytest.raises(PolicyError, match="is rigid: 1 GPUs, it needs 2"):
+        play(simulator)
+
+
+def test_a_policy_that_starves_jobs_is_stopped():
+    with pytest.raises(StarvationError, match="j0"):
+        play(Simulator(scenario(0.0), Scripted(lambda now: {}, round_seconds=None)))
+
+
+def test_a_job_that_fits_nowhere_is_rejected_and_the_others_run():
+    both = scenario(0.0)
+    large = JobSubmission("large", 0.0, "c", "p", "rigid", 16)
+    simulator = Simulator(
+        Scenario(both.cluster, [*both.jobs, large], both.profiles),
+        Scripted(lambda now: {name: ONE for name in now.jobs}),
+    )
+    assert simulator.rejected == ("large",)
+    assert list(play(simulator)) == ["j0"]
+
+
+def test_a_run_that_is_stopped_reports_jobs_as_they_are():
+    simulator = Simulator(scenario(0.0), Scripted(lambda now: {"j0": ONE}), max_hours=1 / 60)
+    job = play(simulator)["j0"]
+    assert math.isnan(job.finished) and (job.run_seconds, job.gpu_seconds) == (50.0, 60.0)
