@@ -249,5 +249,6 @@ def _generated(cluster: Cluster, jobs: int, rng: np.random.Generator) -> Scenari
 
 
 def _submission(name: str, time: float, model: str, gpus: int, batch_size: int, tenant: str) -> JobSubmission:
-    sizes = {"tuned_gpus": gpus, "batch_size": batch_size}
-    return JobSubmission(name, time, model, name, "strong-scaling", **sizes, tenant=tenant)
+    return JobSubmission(
+        name, time, model, name, "strong-scaling", batch_size=batch_size, tuned_gpus=gpus, tenant=tenant
+    )
