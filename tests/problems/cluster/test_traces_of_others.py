@@ -103,6 +103,7 @@ def test_pai_jobs_are_those_of_the_generator():
 
 
 @with_data
+@pytest.mark.data
 def test_real_elasticflow_jobs_run_for_their_time_on_their_gpus():
     trace = read_trace(DATA / "cluster" / TRACES, 3)
     scenario = by_name("elasticflow", A100, 0, DATA, jobs=10**6, number=3)
@@ -113,6 +114,7 @@ def test_real_elasticflow_jobs_run_for_their_time_on_their_gpus():
 
 
 @with_data
+@pytest.mark.data
 def test_real_gavel_jobs_run_at_the_measured_speed():
     cluster = cluster_by_name("gavel-36")
     scenario = by_name("gavel", cluster, 0, DATA)
@@ -124,6 +126,7 @@ def test_real_gavel_jobs_run_at_the_measured_speed():
 
 
 @with_data
+@pytest.mark.data
 def test_real_pai_jobs_are_those_of_the_file():
     cluster = cluster_by_name("pai-512")
     assert len(by_name("pai", cluster, 0, DATA).jobs) == 2000
