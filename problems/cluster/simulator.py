@@ -182,7 +182,10 @@ class Simulator:
     def _grid(self, time: float) -> float:
         """First time not before this one at which the policy is asked."""
         step = self.round_seconds
-        return time if step is None else math.ceil(time / step) * step
+        if step is None:
+            return time
+        found = math.ceil(time / step) * step
+        return found if found >= time else found + step  # the quotient may have been rounded down
 
     def _admit(self, time: float) -> None:
         while self._waiting and self._waiting[-1].submitted <= time:
