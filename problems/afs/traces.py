@@ -114,7 +114,7 @@ def generate_virtual_cluster(
     if jobs < 1 or not gpu_load > 0 or not mean_burst >= 1:
         wrong = f"jobs = {jobs}, gpu_load = {gpu_load}, mean_burst = {mean_burst}"
         raise ValueError(f"{wrong}: jobs and mean_burst must be at least 1, gpu_load positive")
-    # Of the public file: median 0.6 h and mean 3.3 h over all jobs, capped at 30 days; GPUs of traces 1 and 7.
+    # Like the public file: median 0.6 h, mean 3.3 h, at most 30 days; GPUs of traces 1 and 7.
     seconds = np.minimum(rng.lognormal(math.log(2000.0), 1.9, jobs), 30 * 86400.0)
     gpus = rng.choice([1, 2, 4, 8, 16], jobs, p=[0.78, 0.06, 0.1, 0.05, 0.01])
     span = float((seconds * gpus).sum()) / (testbed().gpus * gpu_load)
