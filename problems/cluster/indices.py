@@ -110,12 +110,17 @@ def _speedups(
     for k, (profile, _) in enumerate(groups):
         level[of == k] = profile.level(progress[of == k])
     held = np.array([(types[one.type], one.nodes, one.gpus) for one in segments], np.int64).reshape(-1, 3)
-    distinct, which = np.unique(np.column_stack((of, level, held)), axis=0, return_inverse=True)
+    columns = np.vstack((of, level, held.T))
+    if not of.size:
+        return np.empty(0)
+    shape = tuple((columns.max(axis=1) + 1).tolist())
+    codes, which = np.unique(np.ravel_multi_index(tuple(columns), shape), return_inverse=True)
+    distinct = np.column_stack(np.unravel_index(codes, shape))
     ratios = [
         _ratio(scenario, groups[k][0], Configuration(nodes, gpus, scenario.cluster.names[type]), at)
         for k, at, type, nodes, gpus in distinct.tolist()
     ]
-    return np.array(ratios)[which.ravel()]
+    return np.array(ratios)[which]
 
 
 def _ratio(scenario: Scenario, profile: Profile, held: Configuration, level: int) -> float:
