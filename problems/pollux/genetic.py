@@ -301,7 +301,7 @@ def _separate(
     if count < 2:
         return
     if keep < 0:
-        keep = there[int(rng.random() * count)]
+        keep = int(there[int(rng.random() * count)])
     for job in there[:count]:
         if job != keep and not pinned[job]:
             used[node] -= matrix[job, node]
