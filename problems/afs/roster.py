@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.afs.allocation import Curves
+from copter.problems.afs.allocation import Curves, steps
 from copter.problems.cluster.cluster import Cluster, Configuration, Configurations
 from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState
@@ -29,6 +29,7 @@ _ROW = np.dtype(
         ("ran", "f8"),
         ("units", "i8"),
         ("since", "f8"),
+        ("mark", "f8"),
         ("rank", "f8"),
         ("runs", "?"),
         ("reserved", "?"),
@@ -46,20 +47,12 @@ _NO_TYPE = -1
 class Pool:
     """GPUs of one type and the jobs bound to it, n of them in order of arrival, as far as they are free.
 
-    Attributes
-    ----------
-    time : float
-        Seconds.
-    gpus : int
-        GPUs to share out.
-    rows : (n,) structured array
-        A copy, with the fields `arrived` (seconds), `work` (progress that is left), `done` (progress made),
-        `ran` (seconds), `units` and `since` (the policy's own; at first 0 and the time of submission), `rank`
-        (uniform in [0, 1), drawn at the arrival), `runs` and `reserved` (bool), `request` (GPUs that its user
-        asked for) and `request_speed` (progress a second with them).
-    slots : (n,) int array
-        Where those rows lie in the roster.
-    curves : Curves
+    Attributes ---------- time : float Seconds. gpus : int GPUs to share out. rows : (n,) structured array A
+    copy, with the fields `arrived` (seconds), `work` (progress that is left), `done` (progress made), `ran`
+    (seconds), `units`, `since` and `mark` (the policy's own; at first 0, the time of submission and NaN),
+    `rank` (uniform in [0, 1), drawn at the arrival), `runs` and `reserved` (bool), `request` (GPUs that its
+    user asked for) and `request_speed` (progress a second with them). slots : (n,) int array Where those
+    rows lie in the roster. curves : Curves
     """
 
     time: float
@@ -81,6 +74,20 @@ class Pool:
     def order(self, *keys: NDArray[Any]) -> NDArray[np.int64]:
         """Jobs by keys, the first one foremost; those with a reservation first, equal ones as they came."""
         return np.lexsort((*keys[::-1], ~self.rows["reserved"]))
+
+    def step(self, jobs: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
+        """GPUs from a count up to the next unit of some jobs; 0 for those that have all they can use.
+
+        Parameters
+        ----------
+        jobs, count : (k,) int array
+
+        Returns
+        -------
+        (k,) int array
+        """
+        curves = self.curves
+        return steps(curves.unit, curves.begin[jobs], curves.top[jobs], count)
 
     def speed(self, count: NDArray[np.int64]) -> NDArray[np.float64]:
         """Progress a second of each job with so many GPUs."""
@@ -156,7 +163,7 @@ class Roster:
         self._slots[job.name] = slot
         row = self.rows[slot]
         row["there"], row["arrived"], row["rank"] = True, job.submitted, self._rng.random()
-        row["since"] = job.submitted
+        row["since"], row["mark"] = job.submitted, np.nan
         row["work"], row["done"], row["ran"] = job.work - job.progress, job.progress, job.run_seconds
         row["units"], row["runs"], row["reserved"] = 0, False, job.submission.reserved
         self._bind(slot, cluster)

@@ -6,7 +6,7 @@ import pytest
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator, make_policy
 from copter.problems.cluster.profiles import CountProfile
 
-ALL = ("afs-l", "afs-p", "afs-s", "srtf", "srsf", "srtf-e", "srsf-e", "max-min", "tiresias-l")
+ALL = ("afs-l", "afs-p", "afs-s", "srtf", "srsf", "srtf-e", "srsf-e", "max-min", "tiresias-l", "themis-e")
 
 
 def play(policy, jobs, gpus=2, **settings):
