@@ -258,6 +258,13 @@ class GoodputProfile(Profile):
         """Throughput at one batch size, times its efficiency, which is the same under all configurations."""
         return self._variant(self.limits.initial if batch_size is None else batch_size, self.limits)
 
+    def steps(self, level: int) -> float:
+        """Steps at its own batch size in a unit of progress, which is one at the initial; 1 if it adapts."""
+        if self.batch_size is None:
+            return 1.0
+        initial, size = self.limits.initial, self.batch_size
+        return float(initial / (size * efficiency(self.noise[level], initial, size)))
+
     def with_max_batch(self, max_batch_size: int) -> Profile:
         """The same job with a smaller limit on its batch size; at least the initial one."""
         largest = min(self.limits.largest, max(max_batch_size, self.limits.initial))

@@ -311,6 +311,12 @@ class MeasuredProfile(Profile):
             )
         return self._fixed[size]
 
+    def steps(self, level: int) -> float:
+        """Steps at its own batch size in a unit of progress, which is one at the initial; 1 if it adapts."""
+        if self.batch_size is None:
+            return 1.0
+        return 1.0 / float(self.gradients.gain(np.array([float(self.batch_size)]))[level, 0])
+
     def _candidates(
         self, nodes: int, gpus: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
