@@ -129,8 +129,8 @@ class TrainingProfile(Profile):
             return np.zeros(self.n_levels)
         return np.array([values[at] for _, values in rows])
 
-    def at_fixed_batch(self) -> Profile:
-        """Throughput at the initial batch size: the efficiency is 1 whatever the noise."""
+    def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
+        """Throughput at the initial batch size, the only one in examples that it knows."""
         return _FixedBatchProfile(
             self.name, self.restart_seconds, self.work, self.speed, self.scaling, levels=1
         )
@@ -140,7 +140,7 @@ class _FixedBatchProfile(TrainingProfile):
     def _speedup(self, gpus: NDArray[np.int64], nodes: NDArray[np.int64], level: int) -> NDArray[np.float64]:
         return self.scaling.throughput(gpus, nodes)
 
-    def at_fixed_batch(self) -> Profile:
+    def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
         return self
 
 
@@ -168,6 +168,6 @@ class PowerLawProfile(TrainingProfile):
     def _speedup(self, gpus: NDArray[np.int64], nodes: NDArray[np.int64], level: int) -> NDArray[np.float64]:
         return gpus**self.exponent / (1.0 + gpus / self.saturation)
 
-    def at_fixed_batch(self) -> Profile:
+    def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
         """Itself: there is no batch size to fix."""
         return self

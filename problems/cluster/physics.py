@@ -38,4 +38,4 @@ def job_profile(submission: JobSubmission, application: Profile, kind: Kind) -> 
     Profile
         The same object for equal arguments, as far as the application keeps them.
     """
-    return application if kind == "adaptive" else application.at_fixed_batch()
+    return application if kind == "adaptive" else application.at_fixed_batch(submission.batch_size)

@@ -131,14 +131,33 @@ class Profile(ABC):
         (L,) array
         """
 
-    def at_fixed_batch(self) -> Profile:
-        """The profile of the same job when its batch size is fixed: throughput in place of goodput.
+    def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
+        """The profile of the same job when its batch size is fixed.
+
+        Parameters
+        ----------
+        batch_size : int, optional
+            Examples; the initial batch size by default.  Profiles that know goodput alone take no other one.
 
         Returns
         -------
         Profile
+            The same object for equal arguments, where it is not cheap.
         """
         return self
+
+    def steps(self, level: int) -> float:
+        """Training steps in a unit of progress at a level; 1 for a profile that does not know its batch size.
+
+        Parameters
+        ----------
+        level : int
+
+        Returns
+        -------
+        float
+        """
+        return 1.0
 
     def goodput(self, configurations: Configurations, level: int) -> NDArray[np.float64]:
         """Goodput under every configuration of a cluster, 0 where the job cannot run.
@@ -309,8 +328,8 @@ class TableProfile(Profile):
             return np.zeros(self.n_levels)
         return self.table[:, self._entries[at]].astype(np.float64)
 
-    def at_fixed_batch(self) -> Profile:
-        """Goodput of the first level throughout.
+    def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
+        """Goodput of the first level throughout, whatever the batch size.
 
         Tables hold no throughput at a fixed batch size.  At the start of training the gradient noise is
         lowest, the goodput-optimal batch is the smallest, and its efficiency is 1 by definition: there

@@ -1,0 +1,198 @@
+"""Throughput of data-parallel training: the seven-parameter model of Pollux.
+
+K GPUs on N nodes, a local batch of b examples on each GPU, s further passes whose gradients are accumulated
+before they are synchronised; the whole batch is m = K b (s + 1):
+
+    T_grad = alpha_grad + beta_grad b                                                      (9)
+    T_sync = 0                                          K = 1                              (10)
+             alpha_local + beta_local (K - 2)           N = 1, K >= 2
+             alpha_node + beta_node (K - 2)             otherwise
+    T_iter = (T_grad^gamma + T_sync^gamma)^(1/gamma)    one pass with its synchronisation  (11)
+    T = s T_grad + T_iter,    throughput = m / T                                           (8)
+
+Sources: Pollux section 3.2, equations 8 to 12; gradient accumulation and one set of parameters for each GPU
+type: Sia, thesis sections 3.3.1 and 3.3.2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+MAX_GAMMA = 10.0
+"""Largest gamma: beyond it synchronisation and computation overlap perfectly (Pollux section 4.1)."""
+
+
+class BatchChoice(NamedTuple):
+    """How a job trains under a configuration.
+
+    Attributes
+    ----------
+    batch_size : int
+        Examples of the whole batch.
+    local_batch : int
+        Examples on each GPU in one pass.
+    accumulation : int
+        Passes beyond the first whose gradients are accumulated.
+    learning_rate_factor : float
+        On the learning rate of the initial batch size.
+    """
+
+    batch_size: int
+    local_batch: int
+    accumulation: int
+    learning_rate_factor: float
+
+
+class ThroughputParameters(NamedTuple):
+    """Parameters of one job on one type of GPU (equation 12), in seconds but for gamma.
+
+    Attributes
+    ----------
+    alpha_grad, beta_grad : float
+        A pass, and what each example of the local batch adds to it.
+    alpha_local, beta_local : float
+        Synchronisation within a node, and what each GPU beyond the second adds to it.
+    alpha_node, beta_node : float
+        The same between nodes.
+    gamma : float
+        From 1, where computation and synchronisation follow each other, to 10, where they overlap.
+    """
+
+    alpha_grad: float
+    beta_grad: float
+    alpha_local: float
+    beta_local: float
+    alpha_node: float
+    beta_node: float
+    gamma: float
+
+    def check(self) -> None:
+        """Refuse parameters that stand for no job.
+
+        Raises
+        ------
+        ValueError
+            A time is negative or not finite, a pass takes no time, or gamma is not from 1 to 10.
+        """
+        for name, value in zip(self._fields[:-1], self, strict=False):
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name} = {value}: must be finite and not negative")
+        if self.alpha_grad + self.beta_grad <= 0:
+            raise ValueError("alpha_grad and beta_grad are both 0: a pass must take time")
+        if not 1 <= self.gamma <= MAX_GAMMA:
+            raise ValueError(f"gamma = {self.gamma}: must be from 1 to {MAX_GAMMA:g}")
+
+    def scaled(self, factor: float) -> ThroughputParameters:
+        """Parameters of a job for which everything takes ``factor`` times as long.
+
+        Parameters
+        ----------
+        factor : float
+
+        Returns
+        -------
+        ThroughputParameters
+        """
+        return ThroughputParameters(*(factor * value for value in self[:-1]), self.gamma)
+
+    def grad_seconds(self, local_batch: ArrayLike) -> NDArray[np.float64]:
+        """Seconds of one pass over the local batch (9).
+
+        Parameters
+        ----------
+        local_batch : array_like
+            Examples on each GPU.
+
+        Returns
+        -------
+        array
+        """
+        return self.alpha_grad + self.beta_grad * np.asarray(local_batch, np.float64)
+
+    def sync_seconds(self, nodes: ArrayLike, gpus: ArrayLike) -> NDArray[np.float64]:
+        """Seconds of synchronising the gradients (10).
+
+        Parameters
+        ----------
+        nodes, gpus : array_like of int
+
+        Returns
+        -------
+        array
+        """
+        nodes, gpus = np.asarray(nodes), np.asarray(gpus)
+        within = self.alpha_local + self.beta_local * (gpus - 2)
+        between = self.alpha_node + self.beta_node * (gpus - 2)
+        return np.where(gpus <= 1, 0.0, np.where(nodes <= 1, within, between))
+
+    def step_seconds(
+        self, nodes: ArrayLike, gpus: ArrayLike, local_batch: ArrayLike, accumulation: ArrayLike = 0
+    ) -> NDArray[np.float64]:
+        """Seconds of one step of training: the passes that accumulate, and the one that synchronises.
+
+        Parameters
+        ----------
+        nodes, gpus : array_like of int
+        local_batch : array_like
+            Examples on each GPU in one pass.
+        accumulation : array_like of int
+            s, passes beyond the first.
+
+        Returns
+        -------
+        array
+            Of the shape to which the arguments broadcast.
+        """
+        grad = self.grad_seconds(local_batch)
+        sync = self.sync_seconds(nodes, gpus)
+        # The larger one is taken out of the norm: small times to the power of gamma would vanish.
+        larger, smaller = np.maximum(grad, sync), np.minimum(grad, sync)
+        share = np.divide(smaller, larger, out=np.zeros(np.shape(larger)), where=larger > 0)
+        return np.asarray(accumulation) * grad + larger * (1.0 + share**self.gamma) ** (1.0 / self.gamma)
+
+    def throughput(
+        self, nodes: ArrayLike, gpus: ArrayLike, local_batch: ArrayLike, accumulation: ArrayLike = 0
+    ) -> NDArray[np.float64]:
+        """Examples a second (8).
+
+        Parameters
+        ----------
+        nodes, gpus : array_like of int
+        local_batch : array_like
+        accumulation : array_like of int
+
+        Returns
+        -------
+        array
+        """
+        batch = np.asarray(gpus) * np.asarray(local_batch, np.float64) * (np.asarray(accumulation) + 1)
+        return batch / self.step_seconds(nodes, gpus, local_batch, accumulation)
+
+
+def split_batch(
+    batch_size: ArrayLike, gpus: ArrayLike, max_local_batch: ArrayLike
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Divide a batch over GPUs with as few passes as their memory allows.
+
+    Parameters
+    ----------
+    batch_size : array_like
+        Examples of the whole batch.
+    gpus : array_like of int
+    max_local_batch : array_like of int
+        Most examples that fit on one GPU.
+
+    Returns
+    -------
+    local_batch : int array
+        Examples on each GPU in one pass, rounded up.
+    accumulation : int array
+        Passes beyond the first.
+    """
+    share = np.ceil(np.asarray(batch_size) / np.asarray(gpus) - 1e-9)
+    passes = np.maximum(np.ceil(share / np.asarray(max_local_batch)), 1.0)
+    return np.ceil(share / passes).astype(np.int64), passes.astype(np.int64) - 1
