@@ -1,6 +1,6 @@
 """Write docs/papers.md from the documents in docs/benchmarks/papers, which `copter reproduce NAME --json` writes.
 
-    python docs/benchmarks/papers.py
+python docs/benchmarks/papers.py
 """
 
 from __future__ import annotations
