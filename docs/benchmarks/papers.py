@@ -1,4 +1,4 @@
-"""Write docs/papers.md from the documents in docs/benchmarks/papers, which `copter reproduce NAME --json` writes.
+"""Write docs/papers.md from the documents in docs/benchmarks/papers, of `copter reproduce NAME --json`.
 
 python docs/benchmarks/papers.py
 """
@@ -15,9 +15,10 @@ PAGE = HERE.parent / "papers.md"
 
 INTRODUCTION = """# The papers' tables and figures
 
-Written by `make benchmarks` from the documents in `docs/benchmarks/papers`, which `copter reproduce NAME --json` writes: do
-not edit. Ours are means over the seeds, with their standard deviation. `copter reproduce --list` says which others there are.
-Ratios of two figures hold better than figures: jobs, clusters and profiles are of the paper's kind, not the paper's own.
+Written by `make benchmarks` from the documents in `docs/benchmarks/papers`, which `copter reproduce NAME
+--json` writes: do not edit. Ours are means over the seeds, with their standard deviation; `copter reproduce
+--list` says which others there are. Ratios of two figures hold better than figures: jobs, clusters and
+profiles are of the paper's kind, not the paper's own.
 """
 
 
@@ -50,7 +51,8 @@ def row(figure: dict[str, Any]) -> str:
     there = paper is not None and math.isfinite(paper)
     ratio = f"{ours / paper:.2f}" if there and paper and ours is not None else ""
     shown = f"{number(ours)}{unit}" + (f" ± {number(figure['std'])}" if figure["std"] is not None else "")
-    return f"| {figure['row']} | {figure['column']} | {shown} | {number(paper) + unit if there else ''} | {ratio} |"
+    theirs = f"{number(paper)}{unit}" if there else ""
+    return f"| {figure['row']} | {figure['column']} | {shown} | {theirs} | {ratio} |"
 
 
 def number(value: float | None) -> str:

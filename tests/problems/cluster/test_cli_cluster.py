@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from copter.cli.main import app
 
 KEYS = (
-    "average_jct_hours p50_jct_hours p99_jct_hours makespan_hours gpu_hours_per_job restarts_per_job worst_ftf "
-    "unfair_fraction utilisation policy_p50_s policy_p99_s jobs_completed"
+    "average_jct_hours p50_jct_hours p99_jct_hours makespan_hours gpu_hours_per_job restarts_per_job "
+    "worst_ftf unfair_fraction utilisation policy_p50_s policy_p99_s jobs_completed"
 ).split()
 SMALL = ["--cluster", "heterogeneous-64", "--trace", "philly", "--load", "0.1"]
 
