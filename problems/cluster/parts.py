@@ -92,6 +92,22 @@ class Resize(Protocol):
         now : ClusterState
         """
 
+    def overlap(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+        """Seconds in which it goes on with what it had, while new GPUs get ready; none by default.
+
+        Parameters
+        ----------
+        job : JobState
+            Before the change.
+        new : Configuration or Placement
+        now : ClusterState
+
+        Returns
+        -------
+        float
+        """
+        return 0.0
+
 
 class Estimator(Protocol):
     """What a policy knows of the jobs' profiles: sets :attr:`.jobs.JobState.seen`."""
@@ -117,7 +133,7 @@ class Interference(Protocol):
         """
 
 
-class CheckpointRestart:
+class CheckpointRestart(Resize):
     """Every start, change and move costs the restart seconds of the job's profile (thesis section 3.3.4)."""
 
     def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:

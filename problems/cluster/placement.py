@@ -159,8 +159,9 @@ class _Pool:
             if isinstance(want, Placement):
                 continue
             have = held.get(name)
-            if have is not None and have.type == want.type and _is(have.nodes, want) and self._stays(have.nodes):
-                self._take(name, have.nodes)
+            old = have.nodes if have is not None and have.type == want.type else ()
+            if _is(old, want) and self._stays(old):
+                self._take(name, old)
             else:
                 queue.append((want.nodes == 1, -want.gpus, order, name))
         if queue:

@@ -377,14 +377,14 @@ class Simulator:
             place = new.nodes if isinstance(new, Placement) else None
             if counts == job.allocation and place == job.place:
                 continue
-            cost = self._resize.seconds(job, new, now)
+            cost, overlap = self._resize.seconds(job, new, now), self._resize.overlap(job, new, now)
             if math.isnan(job.started):
                 starts += 1
             else:
                 restarts += 1
             if job.allocation is not None:
                 self._close(job, now.time)
-            job.give(now.time, counts, place, cost)
+            job.give(now.time, counts, place, cost, overlap)
             self._expect(job)
         if self._interference is not None:
             self._interfere(now.time)

@@ -147,8 +147,25 @@ class ThroughputParameters(NamedTuple):
         array
             Of the shape to which the arguments broadcast.
         """
+        return self.combined(local_batch, self.sync_seconds(nodes, gpus), accumulation)
+
+    def combined(
+        self, local_batch: ArrayLike, sync: ArrayLike, accumulation: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Seconds of one step whose synchronisation takes a known time (11).
+
+        Parameters
+        ----------
+        local_batch : array_like
+        sync : array_like
+            Of :meth:`sync_seconds`.
+        accumulation : array_like of int
+
+        Returns
+        -------
+        array
+        """
         grad = self.grad_seconds(local_batch)
-        sync = self.sync_seconds(nodes, gpus)
         # The larger one is taken out of the norm: small times to the power of gamma would vanish.
         larger, smaller = np.maximum(grad, sync), np.minimum(grad, sync)
         share = np.divide(smaller, larger, out=np.zeros(np.shape(larger)), where=larger > 0)

@@ -5,9 +5,9 @@ completion times, so the best schedule is an assignment of minimal cost
 
     c_j(t, k) = k R_jt + t_j
 
-with R_jt the run time left on type t at the speed of now, and t_j the age.  It is solved over the ``filter`` share
-of the waiting jobs that arrived first (no fewer than there are queues).  A job that leads a queue gets that
-type, and a job on one GPU keeps it until it completes.
+with R_jt the run time left on type t at the speed of now, and t_j the age.  It is solved over the ``filter``
+share of the waiting jobs that arrived first (no fewer than there are queues).  A job that leads a queue gets
+that type, and a job on one GPU keeps it until it completes.
 
 Source: AlloX (Le et al., EuroSys 2020), section 4, for jobs on one GPU; jobs on more are treated as in
 Shockwave's authors' public code, as if one GPU's queue were theirs.
@@ -109,11 +109,16 @@ def queue_heads(
 
 
 def _slots(seconds: NDArray[np.float64], queues: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Places that the best matching can use: type, queue within the type, and place from the end, shape (3, s).
+    """Places that the best matching can use.
 
-    Of a queue with L jobs the first could lead another, with l of them, at (l + 1) / L times the cost, but for
-    the ratio of its speeds.  Some queue has at most ceil(n / queues) - 1, which bounds L.  Where not every job
-    runs on every type all places are there.
+    Of a queue with L jobs the first could lead another, with l of them, at (l + 1) / L times the cost, but
+    for the ratio of its speeds.  Some queue has at most ceil(n / queues) - 1, which bounds L.  Where not
+    every job runs on every type all places are there.
+
+    Returns
+    -------
+    (3, s) int array
+        Type, queue within the type, and place from the end of each.
     """
     count = seconds.shape[0]
     types = np.flatnonzero(queues)

@@ -2,8 +2,8 @@
 
     maximise  min_j  g_j sum_t (v_jt / v_j) x_jt
 
-with v_jt the speed of job j on type t and v_j = sum_t (M_t / M) v_jt its speed on an equal share of all types.
-A job on one GPU gets g times the time of a job on g.
+with v_jt the speed of job j on type t and v_j = sum_t (M_t / M) v_jt its speed on an equal share of all
+types.  A job on one GPU gets g times the time of a job on g.
 
 Source: Gavel (Narayanan et al., OSDI 2020), section 4.1 with the scale factors of section 4.4 and equal
 weights; on one type it is the "Gavel" of Shockwave's section 8.2.

@@ -2,10 +2,10 @@
 
     minimise  max_j rho_j,      rho_j = (t_j + R_j / sum_t v_jt x_jt) / D_j
 
-with t_j the age of job j, R_j the progress that it has to make yet, v_jt its speed on type t, and D_j the time
-that it would take in all on its 1/n of every type.  A given rho is met if every job makes
-R_j / (rho D_j - t_j) a second, which is a linear program; the rho that its answer really has is the next one to
-beat (Dinkelbach's method), until it falls no more.
+with t_j the age of job j, R_j the progress that it has to make yet, v_jt its speed on type t, and D_j the
+time that it would take in all on its 1/n of every type.  A given rho is met if every job makes R_j / (rho
+D_j - t_j) a second, which is a linear program; the rho that its answer really has is the next one to beat
+(Dinkelbach's method), until it falls no more.
 
 Source: Gavel (Narayanan et al., OSDI 2020), section 4.2; Themis (Mahajan et al., NSDI 2020) for rho.
 """
@@ -48,9 +48,10 @@ class FinishTimeFairness:
             needed = now.left / (worst * finish - now.age)
             better = self.program.solve(now, now.speed / needed[:, None])
             rho = worst_rho(now, better, finish)
-            if rho < worst:
+            # Of two with the same worst rho the program's is better: it leaves no time unused.
+            if rho <= worst * (1.0 + PROGRESS):
                 shares = better
-            if not rho < worst * (1.0 - PROGRESS):
+            if rho >= worst * (1.0 - PROGRESS):
                 break
             worst = rho
         return shares

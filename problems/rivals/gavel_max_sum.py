@@ -2,8 +2,8 @@
 
     maximise  sum_jt v_jt x_jt
 
-with v_jt in training steps a second, batches as they are, so that models with quick steps go first.  It is what
-Sia's authors run as Gavel (thesis section 3.4) and the "MST" of Shockwave's section 8.2.
+with v_jt in training steps a second, batches as they are, so that models with quick steps go first.  It is
+what Sia's authors run as Gavel (thesis section 3.4) and the "MST" of Shockwave's section 8.2.
 
 Source: Gavel (Narayanan et al., OSDI 2020), section 4.2.
 """

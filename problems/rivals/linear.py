@@ -69,7 +69,7 @@ class ShareProgram:
             del self._sent[name]
             if rates is not None:
                 self.program.drop_resource(_floor(name))
-        for at, name in enumerate(names):
+        for at in range(len(names)):
             self._edit_job(now, at, costs[at], None if rates is None else rates[at])
 
     def _edit_job(

@@ -1,12 +1,12 @@
 """Gavel's mechanism: turns shares of time into rounds.
 
 A source of shares gives each job the share x_jt of time for which it should run on GPUs of type t.  In every
-round pairs (job, type) are taken by the ratio of that share to the share of the type's time that the job has
-had since the last reset, the highest first, as long as they fit; ties go to the larger deficit, the time that
-a job was owed at resets.  A source that is blind to types gives each job one share of time on any; its jobs
-go to the type with room on which they complete first, restarts counted.  GPUs that are left over go to whoever
-fits.  Shares are computed anew when jobs came or went, but not more often than every ``reset_seconds``; a job
-that came since then has no share and runs only on GPUs that nobody else takes.
+round pairs (job, type) are taken by the ratio of that share to the share of the type's time that the job
+has had since the last reset, the highest first, as long as they fit; ties go to the larger deficit, the
+time that a job was owed at resets.  A source that is blind to types gives each job one share of time on any;
+its jobs go to the type with room on which they complete first, restarts counted.  GPUs that are left over go
+to whoever fits.  Shares are computed anew when jobs came or went, but not more often than every
+``reset_seconds``; a job that came since then has no share and runs only on GPUs that nobody else takes.
 
 Source: Gavel's scheduling mechanism (Narayanan et al., OSDI 2020, section 5), which Shockwave's authors
 keep for all baselines; constants are those of their public code.

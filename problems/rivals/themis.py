@@ -2,9 +2,9 @@
 
     minimise  rho    s.t.    x_j >= R_j / (rho E_j - t_j),    sum_j g_j x_j <= M
 
-with g_j the GPUs of job j, t_j its age, R_j its run time left at the mean speed of now over the types, and E_j
-its finish time on 1/n of the cluster; over the ``filter`` share of the jobs that are furthest behind now.  Found
-by bisection.
+with g_j the GPUs of job j, t_j its age, R_j its run time left at the mean speed of now over the types, and
+E_j its finish time on 1/n of the cluster; over the ``filter`` share of the jobs that are furthest behind
+now.  Found by bisection.
 
 Source: Themis (Mahajan et al., NSDI 2020) as in Shockwave, section 8.2 and the authors' public code; the
 filter is that of Shockwave's section 2.1.

@@ -27,7 +27,8 @@ from copter.problems.shockwave.relaxation import Relaxation as Relaxation
 from copter.problems.shockwave.relaxation import dual_bound as dual_bound
 from copter.problems.shockwave.relaxation import solve_relaxation as solve_relaxation
 from copter.problems.shockwave.scheduler import Settings as Settings
-from copter.problems.shockwave.scheduler import Shockwave as Shockwave
+from copter.problems.shockwave.policy import Shockwave as Shockwave
+from copter.problems.shockwave.scheduler import Planner as Planner
 from copter.problems.shockwave.scheduler import Solve as Solve
 from copter.problems.shockwave.scheduler import make_relaxation as make_relaxation
 from copter.problems.shockwave.scheduler import plan_problem as plan_problem

@@ -83,7 +83,7 @@ class PlanOptions(Options):
     predictor: Annotated[
         str, typer.Option(callback=one_of(PREDICTORS, "predictor"), help=f"{', '.join(PREDICTORS)}.")
     ] = PREDICTORS[0]
-    shim_seconds: ShimSeconds = 0.2
+    shim_seconds: ShimSeconds = 60.0
 
     def settings(self) -> dict[str, Any]:
         """Return all that the command computes from; lambda by its own name."""

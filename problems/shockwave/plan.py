@@ -31,6 +31,8 @@ from copter.arrays import Floats, Ints
 
 STAY = 2.0
 """Factor on the urgency of a job that ran in the round before: restarts cost time."""
+SWEEPS = 100
+"""Times that all rounds are looked through for improvements, at most; a few do."""
 _PRICE_STEPS, _PRICE_ACCURACY = 200, 1e-9
 """Of the search for the best price, which takes some 30 steps; accuracy relative to the largest price."""
 _PARTNERS = 8
@@ -390,9 +392,9 @@ class _State:
         problem = self.problem
         gains = _gains(problem, work, jobs)
         rows = np.arange(len(self.counts))
-        improved = bool(len(rows))
-        while improved and time.perf_counter() < until:
-            improved = False
+        improved, sweeps = bool(len(rows)), 0
+        while improved and sweeps < SWEEPS and time.perf_counter() < until:
+            improved, sweeps = False, sweeps + 1
             more = np.where(
                 self.counts < self.most, gains[rows, np.minimum(self.counts, problem.rounds - 1)], -np.inf
             )

@@ -1,6 +1,7 @@
-"""Shockwave as a policy: a plan of T rounds, followed until something changes (section 6, appendix G).
+"""Shockwave's plans: made for T rounds, and followed until something changes (section 6, appendix G).
 
-The plan is made anew when a job came or went and after eight rounds (the authors' constant).  In between its
+A plan is made anew when a job came or went, after eight rounds (the authors' constant) and, in the reactive
+mode, when a job begins a regime (section 7: the default; the lazy mode goes on with the plan).  In between its
 rounds are executed as planned.
 
 Nothing in program (11) says which of the rounds a job gets.  Those that need not run all the time come by
@@ -10,14 +11,14 @@ far behind, the one that is done earlier leaves its GPUs earlier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.shockwave.ftf import POWER
-from copter.problems.shockwave.interface import RoundState, pack
+from copter.problems.shockwave.interface import RoundState
 from copter.problems.shockwave.plan import Plan, PlanProblem, PlanShim
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver, solve_relaxation
@@ -28,6 +29,8 @@ SOLVE_EVERY = 8
 """Rounds after which a plan is made anew at the latest."""
 HORIZON = 120
 """T of the policy; windows of benchmarks have the published 20, :data:`.window.ROUNDS`."""
+ENDING = 100.0
+"""As in the authors' code; the paper does not mention it."""
 CRITICAL = 0.1
 """Jobs with more run time left than 1 - CRITICAL of the bound H on the makespan come first within a plan."""
 
@@ -46,8 +49,13 @@ class Settings:
         lambda.
     predictor : str
     solve_every : int
+    reactive : bool
+        Whether a plan is made anew when a job begins a regime.
+    ending : float
+        Power in place of k for a job that would be late and has less than a round left.
     shim_seconds : float
-        Time limit of the shim's local improvement.
+        Time limit of the shim's local improvement; plans are the same again as long as it is not met, which
+        takes tenths of a second for hundreds of jobs.
     """
 
     rounds: int = HORIZON
@@ -55,7 +63,9 @@ class Settings:
     lam: float = LAMBDA
     predictor: str = "restatement"
     solve_every: int = SOLVE_EVERY
-    shim_seconds: float = 0.2
+    reactive: bool = True
+    ending: float = ENDING
+    shim_seconds: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -160,17 +170,20 @@ def urgency(window: Window) -> NDArray[np.float64]:
     return window.weights / np.maximum(window.remaining, 1.0)
 
 
-class Shockwave:
-    """The policy.
+class Planner:
+    """Makes plans and follows them.
 
     Parameters
     ----------
     settings : Settings, optional
     solver : callable
         Window to Relaxation; water-filling by default.
-    """
 
-    name = "shockwave"
+    Attributes
+    ----------
+    solves : list of Solve
+        The plans made so far.
+    """
 
     def __init__(
         self, settings: Settings | None = None, solver: RelaxationSolver = solve_waterfilling
@@ -179,12 +192,13 @@ class Shockwave:
         self.solver = solver
         self.solves: list[Solve] = []
         self._names: tuple[str, ...] = ()
+        self._regimes: tuple[int, ...] = ()
         self._runs: NDArray[np.bool_] = np.zeros((0, 0), bool)
         self._remaining: dict[str, float] = {}
         self._made = 0
 
-    def schedule(self, now: RoundState) -> Collection[str]:
-        """Jobs of a round.
+    def order(self, now: RoundState) -> list[str]:
+        """Jobs in the order in which they take the GPUs of a round: those of the plan, then the others.
 
         Parameters
         ----------
@@ -192,21 +206,26 @@ class Shockwave:
 
         Returns
         -------
-        collection of str
-            Names of those that run.
+        list of str
         """
-        names = tuple(state.name for state in now.jobs)
-        age = now.index - self._made
-        if names != self._names or age >= min(self.settings.solve_every, self._runs.shape[1]):
+        if self._due(now):
             self._plan(now)
-            age = 0
-        runs = self._runs[:, age]
+        runs = self._runs[:, now.index - self._made]
         planned = [state for state, run in zip(now.jobs, runs, strict=True) if run]
         others = [state for state, run in zip(now.jobs, runs, strict=True) if not run]
         # Restarts and wrong predictions make jobs last longer than planned: GPUs that the plan leaves idle go
         # to those with the longest run time left, as in the authors' code.
         others.sort(key=lambda state: self._remaining[state.name], reverse=True)
-        return pack([*planned, *others], now.gpus)
+        return [state.name for state in (*planned, *others)]
+
+    def _due(self, now: RoundState) -> bool:
+        """Whether a plan has to be made."""
+        age = now.index - self._made
+        if age >= min(self.settings.solve_every, self._runs.shape[1]):
+            return True
+        if tuple(state.name for state in now.jobs) != self._names:
+            return True
+        return self.settings.reactive and _begun(now) != self._regimes
 
     def _left(self, now: RoundState) -> NDArray[np.int64] | None:
         """Rounds of each job in what is left of the last plan."""
@@ -224,9 +243,16 @@ class Shockwave:
             power=settings.power,
             lam=settings.lam,
             predictor=settings.predictor,
+            ending=settings.ending,
         )
         relaxation = self.solver(window)
         plan = make_plan(window, now, relaxation, settings.shim_seconds, self._left(now))
         self.solves.append(Solve(now.index, len(window), relaxation, plan))
         self._names, self._runs, self._made = window.names, plan.runs, now.index
+        self._regimes = _begun(now)
         self._remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))
+
+
+def _begun(now: RoundState) -> tuple[int, ...]:
+    """How many regimes of each job have begun."""
+    return tuple(len(state.seen) for state in now.jobs)

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.profiles import Profile
-from copter.problems.sia.columns import RowCache
+from copter.problems.sia.columns import Choices, RowCache
 from copter.problems.sia.interface import InfeasibleRoundError, Job, Shim, SiaError, SiaRound
 from copter.problems.sia.jobs import NONE, JobTable
 from copter.problems.sia.modes import FREE, PINNED, REQUIRED, limits, modes, stay
@@ -123,6 +123,19 @@ class SiaPolicy:
         return {
             job: configurations[current[slot]] if current[slot] >= 0 else None
             for job, slot in self._slots.items()
+        }
+
+    def choices(self) -> dict[Hashable, Choices]:
+        """What each job chose from in the last round.
+
+        Returns
+        -------
+        dict of job id to Choices
+        """
+        return {
+            job: self._requests.choices(slot)
+            for job, slot in self._slots.items()
+            if slot not in self._arrived
         }
 
     # ---- events ----------------------------------------------------------------------------------

@@ -45,6 +45,9 @@ class Sia:
     deadline : float, optional
         Seconds that the solver may take in a round.
     round_seconds : float
+    policy : SiaPolicy, optional
+        The program to go by, in place of one with the first three settings; must be fresh, on the cluster
+        of the simulation.
 
     Attributes
     ----------
@@ -67,6 +70,7 @@ class Sia:
         tolerance: float = 1e-5,
         deadline: float | None = None,
         round_seconds: float = ROUND_SECONDS,
+        policy: SiaPolicy | None = None,
     ) -> None:
         self.round_seconds: float | None = float(round_seconds)
         self.last: SiaRound | None = None
@@ -74,7 +78,7 @@ class Sia:
         self._settings = {"p": p, "lam": lam, "scale_up_limit": scale_up_limit}
         self._deadline = deadline
         self._solver = make_solver(solver, tolerance=tolerance) if isinstance(solver, str) else solver
-        self._policy: SiaPolicy | None = None
+        self._policy = policy
         self._profiles: dict[str, Profile] = {}
         self._levels: dict[str, int] = {}
         self._known: dict[str, tuple[Configuration | None, int, float]] = {}
@@ -161,26 +165,15 @@ def _as_job(job: JobState) -> Job:
 
 
 def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
-    """What is recorded of a round: see ``rounds.csv`` of `copter run sia`."""
-    solution, rounded, program = decided.solution, decided.rounded, policy.program
-    nan = float("nan")
+    """What is recorded of a round."""
+    solution, rounded = decided.solution, decided.rounded
     return {
-        "t_edit": decided.edit_seconds,
-        "t_solve": decided.solve_seconds,
-        "t_shim": decided.shim_seconds,
-        "t_store": decided.store_seconds,
-        "t_certify": decided.certify_seconds,
+        "solve_seconds": decided.solve_seconds,
         "gap": solution.gap,
-        "primal_residual": solution.primal_residual,
-        "integral_gap": nan if rounded is None else rounded.gap,
-        "objective": solution.objective,
-        "bound": solution.bound,
-        "integral_objective": nan if rounded is None else rounded.objective,
-        "n_variables": program.n_variables,
-        "n_rows": program.n_rows,
-        "nnz": program.nnz,
+        "integral_gap": float("nan") if rounded is None else rounded.gap,
+        "variables": policy.program.n_variables,
+        "nonzeros": policy.program.nnz,
         "iterations": solution.iterations,
         "churn": solution.churn,
-        "warm_started": solution.warm_started,
         "missed": rounded is None,
     }

@@ -1,0 +1,288 @@
+"""Goodput of an adaptive training job: the throughput model of each GPU type times statistical efficiency.
+
+    GOODPUT(a, m) = THROUGHPUT(a, m) EFFICIENCY(m)                 examples a second        (6)
+    m*(a) = argmax GOODPUT(a, m),   max(m0, K) <= m <= m_max                                (13)
+
+With a largest local batch b_max on each GPU a batch of m on K GPUs takes p = ceil(m / (K b_max)) passes;
+fewer do not fit and more are never faster.  For given p goodput has one peak in m, which golden-section
+search finds, and the best p is looked for among all.  A profile counts progress in steps of the initial batch
+size: goodput over m0.
+
+Sources: Pollux sections 3 and 4.1, equations 6 and 13; one throughput model for each GPU type, memory limits
+and gradient accumulation: Sia, thesis sections 3.3.1 and 3.3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.problems.cluster.cluster import Configuration, Configurations
+from copter.problems.cluster.efficiency import ScalingRule, efficiency, learning_rate_factor
+from copter.problems.cluster.profiles import Profile, Row
+from copter.problems.cluster.throughput import BatchChoice, ThroughputParameters, split_batch
+
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+_SEARCH_STEPS = 24
+"""Steps of golden-section search: they narrow a factor of 100 in the batch size down to 0.005%."""
+
+
+class TypeModel(NamedTuple):
+    """A job on one type of GPU.
+
+    Attributes
+    ----------
+    parameters : ThroughputParameters
+    max_local_batch : int
+        Most examples that fit on one GPU.
+    """
+
+    parameters: ThroughputParameters
+    max_local_batch: int
+
+
+class BatchLimits(NamedTuple):
+    """Batch sizes that a job may use.
+
+    Attributes
+    ----------
+    initial : int
+        The user's own, m0.
+    largest : int
+    """
+
+    initial: int
+    largest: int
+
+
+def best_batches(
+    model: TypeModel,
+    nodes: NDArray[np.int64],
+    gpus: NDArray[np.int64],
+    noise: NDArray[np.float64],
+    limits: BatchLimits,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Largest goodput over the batch size, and the batch size that has it.
+
+    Parameters
+    ----------
+    model : TypeModel
+    nodes, gpus : (n,) int array
+    noise : (n,) array
+        Gradient noise scale, examples.
+    limits : BatchLimits
+
+    Returns
+    -------
+    goodput : (n,) array
+        Examples a second; 0 where there are more GPUs than examples in the largest batch.
+    batch_size : (n,) array
+        Not rounded to whole examples.
+    """
+    whole = gpus * model.max_local_batch
+    first = np.ceil(np.maximum(limits.initial, gpus) / whole).astype(np.int64)
+    last = np.ceil(limits.largest / whole).astype(np.int64)
+    count = np.where(gpus > limits.largest, 0, last - first + 1)
+    goodput, batch = np.zeros(gpus.size), np.full(gpus.size, float(limits.initial))
+    item = np.repeat(np.arange(gpus.size), count)
+    if not item.size:
+        return goodput, batch
+    start = np.cumsum(count) - count
+    passes = first[item] + np.arange(item.size) - start[item]
+    low = np.maximum(np.maximum(limits.initial, gpus[item]), whole[item] * (passes - 1))
+    high = np.minimum(limits.largest, whole[item] * passes)
+    sync = model.parameters.sync_seconds(nodes, gpus)[item]
+    held, scale = gpus[item], noise[item]
+
+    def value(log_batch: NDArray[np.float64]) -> NDArray[np.float64]:
+        size = np.exp(log_batch)
+        seconds = model.parameters.combined(size / (held * passes), sync, passes - 1)
+        return size / seconds * efficiency(scale, limits.initial, size)
+
+    at = _golden_section(value, np.log(low), np.log(high))
+    values = value(at)
+    np.maximum.at(goodput, item, values)
+    best = values >= goodput[item]
+    batch[item[best]] = np.exp(at[best])
+    return goodput, batch
+
+
+def _golden_section(
+    value: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Where ``value`` has its one peak between ``low`` and ``high``, element by element."""
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = value(left), value(right)
+    ends = (low, high)
+    for _ in range(_SEARCH_STEPS):
+        keep = at_left >= at_right
+        low, high = np.where(keep, low, left), np.where(keep, right, high)
+        new = np.where(keep, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
+        at_new = value(new)
+        left, right = np.where(keep, new, right), np.where(keep, left, new)
+        at_left, at_right = np.where(keep, at_new, at_right), np.where(keep, at_left, at_new)
+    middle = (low + high) / 2.0
+    candidates = np.stack((middle, *ends))
+    values = np.stack([value(candidate) for candidate in candidates])
+    return np.take_along_axis(candidates, values.argmax(axis=0)[None], axis=0)[0]
+
+
+class GoodputProfile(Profile):
+    """Goodput by a throughput model for each GPU type and a gradient noise scale for each level.
+
+    Parameters
+    ----------
+    name : str
+    restart_seconds : float
+    progress : (L,) array_like
+        Steps at the initial batch size at which each level ends.
+    noise : (L,) array_like
+        Gradient noise scale in each level, examples.
+    models : mapping of GPU type to TypeModel
+        Other types cannot run the job.
+    limits : BatchLimits
+    rule : {"adascale", "square-root"}
+        How the learning rate grows with the batch size.
+    batch_size : int, optional
+        The only batch size, if it is fixed.
+    calibration : float
+        As in :class:`.profiles.Profile`.
+
+    Raises
+    ------
+    ValueError
+        A noise scale, a limit or a parameter of a model is out of range.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        restart_seconds: float,
+        progress: ArrayLike,
+        noise: ArrayLike,
+        models: Mapping[str, TypeModel],
+        limits: BatchLimits,
+        *,
+        rule: ScalingRule = "adascale",
+        batch_size: int | None = None,
+        calibration: float = 1.0,
+    ) -> None:
+        super().__init__(name, restart_seconds, progress, calibration)
+        self.noise = np.array(noise, np.float64)
+        if self.noise.shape != (self.n_levels,) or not ((self.noise >= 0) & np.isfinite(self.noise)).all():
+            raise ValueError(f"profile {name!r}: noise must be {self.n_levels} finite numbers >= 0")
+        if not 1 <= limits.initial <= limits.largest:
+            raise ValueError(f"profile {name!r}: {limits}: must be at least 1 and ascending")
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(f"profile {name!r}: batch_size = {batch_size}: must be at least 1")
+        for type, model in models.items():
+            try:
+                model.parameters.check()
+            except ValueError as error:
+                raise ValueError(f"profile {name!r}: {type}: {error}") from None
+            if model.max_local_batch < 1:
+                raise ValueError(f"profile {name!r}: {type}: no example fits on one GPU")
+        self.models, self.limits, self.rule, self.batch_size = dict(models), limits, rule, batch_size
+        self._rows: dict[int, Row] = {}
+        self._rows_for: Configurations | None = None
+        self._variants: dict[tuple[int | None, BatchLimits], GoodputProfile] = {}
+
+    def row(self, configurations: Configurations, level: int) -> Row:  # noqa: D102 - see Profile
+        if self._rows_for is not configurations:
+            self._rows, self._rows_for = {}, configurations
+        if level not in self._rows:
+            values = np.zeros(len(configurations))
+            for position, type in enumerate(configurations.types):
+                if type in self.models:
+                    here = np.flatnonzero(configurations.type_index == position)
+                    nodes, gpus = configurations.nodes[here], configurations.gpus[here]
+                    values[here] = self._goodput(type, nodes, gpus, np.full(here.size, self.noise[level]))
+            columns = np.flatnonzero(values > 0)
+            self._rows[level] = (columns, values[columns])
+        return self._rows[level]
+
+    def rates(self, configurations: Configurations, column: int) -> NDArray[np.float64]:  # noqa: D102
+        nodes, gpus, type = configurations[column]
+        if type not in self.models:
+            return np.zeros(self.n_levels)
+        shape = (np.full(self.n_levels, nodes), np.full(self.n_levels, gpus))
+        return self._goodput(type, *shape, self.noise)
+
+    def best_batch(self, configuration: Configuration, level: int) -> BatchChoice:
+        """How the job trains under a configuration: batch size, passes and learning rate.
+
+        Parameters
+        ----------
+        configuration : Configuration
+        level : int
+
+        Returns
+        -------
+        BatchChoice
+
+        Raises
+        ------
+        ValueError
+            The job cannot run under the configuration.
+        """
+        nodes, gpus, type = configuration
+        if type not in self.models or self.curve(configuration)[level] <= 0:
+            raise ValueError(f"profile {self.name!r} does not run on {configuration}")
+        model, noise = self.models[type], float(self.noise[level])
+        if self.batch_size is None:
+            shape = (np.array([nodes]), np.array([gpus]))
+            _, best = best_batches(model, *shape, np.array([noise]), self.limits)
+            # Whole examples on each GPU: the batch sizes next to the best, and the largest that is allowed.
+            near = gpus * np.arange(max(1, int(best[0] // gpus)), int(best[0] // gpus) + 2)
+            near = near[near <= self.limits.largest]
+        else:
+            near = np.array([self.batch_size])
+        local, accumulation = split_batch(near, gpus, model.max_local_batch)
+        batch = gpus * local * (accumulation + 1)
+        rate = model.parameters.throughput(nodes, gpus, local, accumulation)
+        rate = np.where(batch <= max(self.limits.largest, near[0]), rate, 0.0)
+        k = int(np.argmax(rate * efficiency(noise, self.limits.initial, batch)))
+        factor = learning_rate_factor(self.rule, noise, self.limits.initial, batch[k])
+        return BatchChoice(int(batch[k]), int(local[k]), int(accumulation[k]), float(factor))
+
+    def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
+        """Throughput at one batch size, times its efficiency, which is the same under all configurations."""
+        return self._variant(self.limits.initial if batch_size is None else batch_size, self.limits)
+
+    def with_max_batch(self, max_batch_size: int) -> Profile:
+        """The same job with a smaller limit on its batch size; at least the initial one."""
+        largest = min(self.limits.largest, max(max_batch_size, self.limits.initial))
+        return self._variant(self.batch_size, self.limits._replace(largest=largest))
+
+    def _variant(self, batch_size: int | None, limits: BatchLimits) -> GoodputProfile:
+        key = (batch_size, limits)
+        if key not in self._variants:
+            self._variants[key] = GoodputProfile(
+                self.name,
+                self.restart_seconds,
+                self.progress,
+                self.noise,
+                self.models,
+                limits,
+                rule=self.rule,
+                batch_size=batch_size,
+                calibration=self.calibration,
+            )
+        return self._variants[key]
+
+    def _goodput(
+        self, type: str, nodes: NDArray[np.int64], gpus: NDArray[np.int64], noise: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Steps of the initial batch a second."""
+        model, initial = self.models[type], self.limits.initial
+        if self.batch_size is None:
+            return best_batches(model, nodes, gpus, noise, self.limits)[0] / initial
+        size = self.batch_size
+        passes = np.ceil(size / (gpus * model.max_local_batch))
+        seconds = model.parameters.step_seconds(nodes, gpus, size / (gpus * passes), passes - 1)
+        return np.where(gpus <= size, size / seconds * efficiency(noise, initial, size), 0.0) / initial
