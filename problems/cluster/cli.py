@@ -27,7 +27,7 @@ Examples:
 """
 _BENCH_EXAMPLES = """\b
 Examples:
-  copter bench cluster --sweep load --values 0.5,1,1.5,2 --policy sia,pollux
+  copter bench cluster --sweep jobs --values 80,160,240,320 --policy sia,pollux
   copter bench cluster --sweep round-seconds --values 30,60,120,300 --policy sia --json rounds.json
   copter bench cluster --sweep sia.p --values=-1,-0.5,0.5,1 --policy sia
 """
@@ -114,9 +114,9 @@ class ConditionOptions(Options):
         ),
     ] = None
     seeds: Annotated[int, typer.Option(min=1, help="Samples of the trace, from --seed on.")] = 1
-    load: Annotated[
-        float, typer.Option(callback=positive, help="Factor on the number of jobs in the same time.")
-    ] = 1.0
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Jobs in the trace's time; its own number if not given.")
+    ] = None
     round_seconds: Annotated[
         float | None,
         typer.Option(callback=positive, help="Length of rounds; each policy's own if not given."),
@@ -221,13 +221,13 @@ def _follow(run: ClusterRun, conditions: Conditions, options: ClusterRunOptions)
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterBenchOptions(ConditionOptions):
-    """Sweep one thing (load, round length, a policy's setting, an estimator...) over policies and seeds."""
+    """Sweep one thing (number of jobs, round length, a policy's setting, an estimator...) over policies and seeds."""
 
     sweep: Annotated[
         str,
         typer.Option(help=f"What to vary: {', '.join(SWEEPS)}, or POLICY.SETTING such as sia.p."),
-    ] = "load"
-    values: Annotated[str, typer.Option(help="Values, separated by commas.")] = "0.5,1,1.5,2"
+    ] = "jobs"
+    values: Annotated[str, typer.Option(help="Values, separated by commas.")] = "80,160,240,320"
     policies: Policies = Names(("sia",))
     json_path: JsonPath = None
 

@@ -7,7 +7,7 @@ PLACERS = ("sia", "packing", "none")
 """Who finds nodes: see :mod:`.placement` and :mod:`.packing`; none counts GPUs."""
 
 SWEEPS = (
-    "load",
+    "jobs",
     "round-seconds",
     "estimator",
     "placement",

@@ -7,24 +7,26 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from copter.problems.cluster.estimators import make_estimator
 from copter.problems.cluster.experiment import Conditions
-from copter.problems.cluster.failures import random_failures
+from copter.problems.cluster.failures import draw_failures
 from copter.problems.cluster.interference import SharedNodes
 from copter.problems.cluster.packing import PackingPlacer
 from copter.problems.cluster.parts import Estimator, NodeChange, NodeFailure, Placer
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.traces import trace_by_name
+from copter.problems.cluster.traces.registry import by_name
 
 _PLACERS: dict[str, Callable[[], Placer] | None] = {
     "sia": SiaPlacer,
     "packing": PackingPlacer,
     "none": None,
 }
-REPAIR_SECONDS = 3600.0
-"""For which a node that failed is away."""
+_FAILURES = 1
+"""Beside the seed: failures are drawn apart from the trace."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +39,8 @@ class Setup:
         Names, see :mod:`.presets` and :mod:`.traces`; a trace may be the path of a workload file.
     data : Path, optional
         Folder of real traces.
-    load : float
-        Factor on the number of jobs.
+    jobs : int, optional
+        In place of the trace's own number.
     estimator, placement : str
         Of :mod:`.names`.
     interference : float
@@ -53,7 +55,7 @@ class Setup:
     cluster: str = "heterogeneous-64"
     trace: str = "philly"
     data: Path | None = None
-    load: float = 1.0
+    jobs: int | None = None
     estimator: str = "oracle"
     placement: str = "sia"
     interference: float = 0.0
@@ -99,8 +101,8 @@ class Setup:
 
     def _scenario(self, seed: int) -> Scenario:
         cluster = cluster_by_name(self.cluster)
-        own = self.settings.get("trace", {})
-        return trace_by_name(self.trace, cluster, seed, data=self.data, load=self.load, **own)
+        own = dict(self.settings.get("trace", {})) | ({} if self.jobs is None else {"jobs": self.jobs})
+        return by_name(self.trace, cluster, seed, self.data, **own)
 
     def _estimator(self, seed: int) -> Estimator:
         return make_estimator(self.estimator, seed)
@@ -108,4 +110,5 @@ class Setup:
     def _failures(self, scenario: Scenario, seed: int) -> Sequence[NodeChange | NodeFailure]:
         assert self.failures is not None
         hours = max((job.time for job in scenario.jobs), default=0.0) / 3600.0
-        return random_failures(scenario.cluster, self.failures, 4.0 * hours + 24.0, seed, REPAIR_SECONDS)
+        rng = np.random.default_rng((seed, _FAILURES))
+        return draw_failures(scenario.cluster.types, 4.0 * hours + 24.0, rng, mean_hours=self.failures)

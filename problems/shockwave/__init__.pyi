@@ -18,6 +18,7 @@ from copter.problems.shockwave.metrics import Metrics as Metrics
 from copter.problems.shockwave.metrics import PublishedResult as PublishedResult
 from copter.problems.shockwave.metrics import read_published as read_published
 from copter.problems.shockwave.names import BASELINES as BASELINES
+from copter.problems.shockwave.policy import Shockwave as Shockwave
 from copter.problems.shockwave.predictor import Errors as Errors
 from copter.problems.shockwave.predictor import Pattern as Pattern
 from copter.problems.shockwave.predictor import pattern_of as pattern_of
@@ -26,9 +27,8 @@ from copter.problems.shockwave.program import RelaxationProgram as RelaxationPro
 from copter.problems.shockwave.relaxation import Relaxation as Relaxation
 from copter.problems.shockwave.relaxation import dual_bound as dual_bound
 from copter.problems.shockwave.relaxation import solve_relaxation as solve_relaxation
-from copter.problems.shockwave.scheduler import Settings as Settings
-from copter.problems.shockwave.policy import Shockwave as Shockwave
 from copter.problems.shockwave.scheduler import Planner as Planner
+from copter.problems.shockwave.scheduler import Settings as Settings
 from copter.problems.shockwave.scheduler import Solve as Solve
 from copter.problems.shockwave.scheduler import make_relaxation as make_relaxation
 from copter.problems.shockwave.scheduler import plan_problem as plan_problem

@@ -12,7 +12,7 @@ KEYS = (
     "average_jct_hours p50_jct_hours p99_jct_hours makespan_hours gpu_hours_per_job restarts_per_job "
     "worst_ftf unfair_fraction utilisation policy_p50_s policy_p99_s jobs_completed"
 ).split()
-SMALL = ["--cluster", "heterogeneous-64", "--trace", "philly", "--load", "0.1"]
+SMALL = ["--cluster", "heterogeneous-64", "--trace", "philly", "--jobs", "16"]
 
 
 @pytest.fixture
@@ -52,13 +52,13 @@ def test_the_report_is_one_page_that_needs_nothing_else(copter, tmp_path):
 
 
 def test_a_sweep_has_a_row_for_each_value_and_policy(copter):
-    words = ["--policy", "srtf,srsf", "--sweep", "load", "--values", "0.05,0.1", "--json", "-"]
+    words = ["--policy", "srtf,srsf", "--sweep", "jobs", "--values", "8,16", "--json", "-"]
     results = json.loads(copter("bench", "cluster", *words).stdout)["results"]
     assert [(one["value"], one["policy"]) for one in results] == [
-        (0.05, "srtf"),
-        (0.05, "srsf"),
-        (0.1, "srtf"),
-        (0.1, "srsf"),
+        (8, "srtf"),
+        (8, "srsf"),
+        (16, "srtf"),
+        (16, "srsf"),
     ]
 
 
