@@ -22,32 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from heapq import heapify, heappop, heappush
-from itertools import count, islice
 from typing import TypeAlias, cast
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.nodes import working_nodes
 from copter.problems.cluster.parts import Placed
 from copter.problems.cluster.policy import Allocation, Placement, PolicyError
 
 Nodes: TypeAlias = tuple[tuple[int, int], ...]
 _NONE: frozenset[int] = frozenset()
-
-
-def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
-    """Numbers of the nodes that work: the first ones that are not down.
-
-    Parameters
-    ----------
-    type : GpuType
-        Its `nodes` are those that work.
-    down : collection of int
-
-    Returns
-    -------
-    list of int
-        Ascending.
-    """
-    return list(islice((node for node in count() if node not in down), type.nodes))
 
 
 class SiaPlacer:

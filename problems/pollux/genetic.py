@@ -51,6 +51,9 @@ class AllocationProblem:
     move : (J, G + 1, M + 1) array
         Its value with g GPUs on n nodes otherwise; G is at least the largest of `most`, M at least
         min(N, G).
+    unit : int
+        A node counts as one for every so many GPUs that are taken of it; at least the largest capacity if
+        all nodes are of one kind.
     avoid : bool
         Whether no two distributed jobs may share a node.
     """
@@ -62,6 +65,7 @@ class AllocationProblem:
     pinned: NDArray[np.bool_]
     stay: NDArray[np.float64]
     move: NDArray[np.float64]
+    unit: int = 127
     avoid: bool = True
 
     def __post_init__(self) -> None:
@@ -88,7 +92,7 @@ class AllocationProblem:
         -------
         float
         """
-        return float(_value(matrix, self.held, self.stay, self.move))
+        return float(_value(matrix, self.held, self.stay, self.move, self.unit))
 
 
 def evolve(
@@ -125,6 +129,7 @@ def evolve(
         problem.pinned,
         problem.stay,
         problem.move,
+        problem.unit,
         problem.avoid,
         generations,
         population,
@@ -133,9 +138,7 @@ def evolve(
 
 
 @kernel
-def _evolve(
-    start, held, capacity, least, most, pinned, stay, move, avoid, generations, size, rng
-):
+def _evolve(start, held, capacity, least, most, pinned, stay, move, unit, avoid, generations, size, rng):
     jobs, nodes = held.shape
     pool = np.zeros((2 * size, jobs, nodes), np.int8)
     values = np.empty(2 * size)
@@ -145,7 +148,7 @@ def _evolve(
         if at >= start.shape[0]:
             _mutate(pool[at], held, capacity, rng)
         _repair(pool[at], held, capacity, least, most, pinned, avoid, rng)
-        values[at] = _value(pool[at], held, stay, move)
+        values[at] = _value(pool[at], held, stay, move, unit)
     for _ in range(generations):
         for at in spare:
             mother = _tournament(parents, values, rng)
@@ -154,7 +157,7 @@ def _evolve(
                 pool[at, job] = pool[mother if rng.random() < 0.5 else father, job]
             _mutate(pool[at], held, capacity, rng)
             _repair(pool[at], held, capacity, least, most, pinned, avoid, rng)
-            values[at] = _value(pool[at], held, stay, move)
+            values[at] = _value(pool[at], held, stay, move, unit)
         parents, spare = _survivors(values, size)
     order = parents[np.argsort(-values[parents], kind="mergesort")]
     return pool[order], values[order]
@@ -343,7 +346,7 @@ def _clashes(matrix, job, spans):
 
 
 @inlined_kernel
-def _value(matrix, held, stay, move):
+def _value(matrix, held, stay, move, unit):
     total = 0.0
     for job in range(matrix.shape[0]):
         gpus = nodes = 0
@@ -351,7 +354,7 @@ def _value(matrix, held, stay, move):
         for node in range(matrix.shape[1]):
             here = matrix[job, node]
             gpus += here
-            nodes += here > 0
+            nodes += (here + unit - 1) // unit
             same &= here == held[job, node]
         total += stay[job] if same else move[job, gpus, nodes]
     return total

@@ -31,8 +31,7 @@ from copter.arrays import Floats, Ints
 
 STAY = 2.0
 """Factor on the urgency of a job that ran in the round before: restarts cost time."""
-SWEEPS = 100
-"""Times that all rounds are looked through for improvements, at most; a few do."""
+SWEEPS = 100  # times that all rounds are looked through for improvements, at most; a few do
 _PRICE_STEPS, _PRICE_ACCURACY = 200, 1e-9
 """Of the search for the best price, which takes some 30 steps; accuracy relative to the largest price."""
 _PARTNERS = 8

@@ -1,4 +1,4 @@
-"""Jobs of Shockwave's traces as the simulator of clusters takes them: rigid, at a speed that changes by regimes.
+"""Jobs of Shockwave's traces as the simulator takes them: rigid, at a speed that changes by regimes.
 
 A job makes one unit of progress an epoch.  Level k of its profile is its k-th regime, with the rate 1 /
 (seconds an epoch) on its own number of GPUs, whatever their type and nodes, and none on any other number: the

@@ -1,8 +1,8 @@
 """Shockwave's plans: made for T rounds, and followed until something changes (section 6, appendix G).
 
 A plan is made anew when a job came or went, after eight rounds (the authors' constant) and, in the reactive
-mode, when a job begins a regime (section 7: the default; the lazy mode goes on with the plan).  In between its
-rounds are executed as planned.
+mode, when a job begins a regime (section 7: the default; the lazy mode goes on with the plan).  In between
+its rounds are executed as planned.
 
 Nothing in program (11) says which of the rounds a job gets.  Those that need not run all the time come by
 weight over remaining run time, Smith's rule for a small weighted sum of completion times: of two jobs as
