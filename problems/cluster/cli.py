@@ -221,7 +221,7 @@ def _follow(run: ClusterRun, conditions: Conditions, options: ClusterRunOptions)
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterBenchOptions(ConditionOptions):
-    """Sweep one thing (number of jobs, round length, a policy's setting, an estimator...) over policies and seeds."""
+    """Sweep one thing (number of jobs, round length, a policy's setting...) over policies and seeds."""
 
     sweep: Annotated[
         str,

@@ -1,28 +1,21 @@
 """Policies over seeds: what `copter run cluster`, its sweeps and the reproductions play and average.
 
-Every policy plays the same jobs of a seed.  A figure is the mean over the seeds, with its standard deviation
-and the half width of its interval (Student's t, 95%) beside it.
+Every policy plays the same jobs of a seed.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from scipy.stats import t as student
-
-from copter.problems.cluster.metrics import summary
+from copter.problems.cluster.metrics import interval, over_seeds, summarise
 from copter.problems.cluster.parts import Estimator, Interference, NodeChange, NodeFailure, Placer, Resize
 from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.simulator import Simulator
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +91,7 @@ class Outcome:
     rejected : tuple of str
         Jobs that do not fit on the cluster.
     figures : dict of str to float
-        Of :func:`.metrics.summary`.
+        Of :func:`.metrics.summarise`.
     """
 
     policy: str
@@ -126,15 +119,16 @@ def conclude(name: str, seed: int, simulator: Simulator) -> Outcome:
     -------
     Outcome
     """
+    jobs = simulator.job_results()
     return Outcome(
         name,
         seed,
         simulator.scenario,
-        simulator.job_results(),
+        jobs,
         simulator.records,
         simulator.segments,
         simulator.rejected,
-        summary(simulator),
+        summarise(simulator.scenario, jobs, simulator.records, simulator.segments),
     )
 
 
@@ -160,7 +154,7 @@ def play(conditions: Conditions, policies: Sequence[str], seeds: Sequence[int]) 
 
 
 def averages(outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
-    """Figures of each policy over its seeds: the mean by name, `_std` and `_interval` beside it.
+    """Figures of each policy over its seeds: the mean by name, `_std` and the ends of its interval beside it.
 
     Parameters
     ----------
@@ -169,40 +163,15 @@ def averages(outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
     Returns
     -------
     dict of str to dict of str to float
+        ``name``, ``name_std``, and the 95% interval of the mean (Student's t), ``name_low`` to ``name_high``.
     """
     by_policy: dict[str, list[dict[str, float]]] = {}
     for outcome in outcomes:
         by_policy.setdefault(outcome.policy, []).append(outcome.figures)
-    return {policy: _average(figures) for policy, figures in by_policy.items()}
-
-
-def _average(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    averaged: dict[str, float] = {}
-    for name in figures[0]:
-        values = np.array([one[name] for one in figures], float)
-        count = values.size
-        std = float(values.std(ddof=1)) if count > 1 else math.nan
-        averaged[name] = float(values.mean())
-        averaged[f"{name}_std"] = std
-        averaged[f"{name}_interval"] = interval(std, count)
+    averaged = {}
+    for policy, samples in by_policy.items():
+        ends: dict[str, float] = {}
+        for name in samples[0]:
+            ends[f"{name}_low"], ends[f"{name}_high"] = interval([one[name] for one in samples])
+        averaged[policy] = over_seeds(samples) | ends
     return averaged
-
-
-def interval(std: float, count: int) -> float:
-    """Half width of the interval of a mean (Student's t).
-
-    Parameters
-    ----------
-    std : float
-        Standard deviation of the samples.
-    count : int
-        Of samples.
-
-    Returns
-    -------
-    float
-        NaN for a single sample.
-    """
-    if count < 2:
-        return math.nan
-    return float(student.ppf((1.0 + CONFIDENCE) / 2.0, count - 1)) * std / math.sqrt(count)

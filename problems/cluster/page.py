@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from copter.cli.plots import cumulative
 from copter.extras import extra
 from copter.problems.cluster.experiment import Outcome
-from copter.problems.cluster.metrics import finish_time_fairness
+from copter.problems.cluster.fairness import finish_time_fairness
 from copter.problems.cluster.results import Segment
 
 with extra("cli"):
@@ -61,8 +61,7 @@ def write_page(
         f"<h1>{html.escape(title)}</h1>",
         "<h2>Figures</h2>",
         _table(table_columns(), rows),
-        "<p class=small>Means over the seeds, ± standard deviation. Half widths of the 95% intervals are "
-        "in summary.json.</p>",
+        "<p class=small>Means over the seeds, ± standard deviation; 95% intervals are in summary.json.</p>",
         "<h2>Job completion times</h2>",
         _svg(_completion(by_policy)),
         "<h2>Finish time fairness</h2>",

@@ -90,7 +90,7 @@ class ClusterRun(Run):
         Run folder; None writes nothing.
     """
 
-    meaning = "the figures of the table for each policy, with _std and the half width _interval beside each"
+    meaning = "figures of each policy, with _std and the interval of the mean, _low to _high, beside each"
 
     def __init__(self, conditions: Conditions, options: ClusterRunOptions, path: Path | None) -> None:
         title = f"{options.trace} on {options.cluster}, {options.seeds} seeds: {', '.join(options.policies)}"
