@@ -1,19 +1,19 @@
 r"""Throughput curves that stand in for the nine models of the AFS paper, and curves that were measured.
 
-The paper prints of each model only with how many GPUs its training is fastest at a fixed batch size (Table 4).
-Here the time of an iteration on k GPUs, relative to one GPU, is
+The paper prints of each model only with how many GPUs its training is fastest at a fixed batch size (Table
+4). Here the time of an iteration on k GPUs, relative to one GPU, is
 
 .. math:: T(k) = e + \frac{1 - e}{k} + c (k - 1):
 
 a share e that does not shrink, computation that does, and communication that grows with the number of
-workers.  T is smallest at :math:`k^* = \sqrt{(1 - e) / c}`, which Table 4 gives, so c follows from e.  For e the
-measured curves of ElasticFlow are fitted (:func:`fit`): e k* is 0.42 on T4 (median over models and batch sizes)
-and 4.4 on A100, whose faster GPUs leave less to divide; :data:`FIXED` lies between the two, on a logarithmic
-scale.  So a model runs k*/3.3 times as fast at its best count as on one GPU; measured curves have
-k*/2.0 (T4) and k*/6.3 (A100).  ``copter reproduce afs-curves`` prints the fits.
+workers.  T is smallest at :math:`k^* = \sqrt{(1 - e) / c}`, which Table 4 gives, so c follows from e.  For
+e the measured curves of ElasticFlow are fitted (:func:`fit`): e k* is 0.42 on T4 (median over models and
+batch sizes) and 4.4 on A100, whose faster GPUs leave less to divide; :data:`FIXED` lies between the two, on
+a logarithmic scale.  So a model runs k*/3.3 times as fast at its best count as on one GPU; measured curves
+have k*/2.0 (T4) and k*/6.3 (A100).  ``copter reproduce afs-curves`` prints the fits.
 
-Sources: AFS, Table 4; ElasticFlow (Gu et al., ASPLOS 2023), the artifact's ``throughputs_A100`` (8 GPUs a node)
-and ``throughputs_T4`` (4 GPUs a node).
+Sources: AFS, Table 4; ElasticFlow (Gu et al., ASPLOS 2023), the artifact's ``throughputs_A100`` (8 GPUs a
+node) and ``throughputs_T4`` (4 GPUs a node).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import lsq_linear
 
 from copter.errors import InputError
+from copter.problems.cluster.traces.registry import find
 from copter.problems.reading import read_csv
 
 FIXED = 1.36
@@ -176,9 +177,7 @@ def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
     return found
 
 
-def measurements(
-    data: str | Path, gpu: str
-) -> Iterable[tuple[str, NDArray[np.int64], NDArray[np.float64]]]:
+def measurements(data: str | Path, gpu: str) -> Iterable[tuple[str, NDArray[np.int64], NDArray[np.float64]]]:
     """All that ElasticFlow measured on one type of GPU.
 
     Parameters
@@ -191,11 +190,9 @@ def measurements(
     str, (m,) int array, (m,) array
         Name with batch size, counts, throughput relative to one GPU.
     """
-    root = Path(data)
-    places = [root / ELASTICFLOW, root / "cluster" / ELASTICFLOW]
-    folder = next((place / f"throughputs_{gpu}" for place in places if place.exists()), None)
-    if folder is None or not folder.exists():
-        raise InputError(root / ELASTICFLOW, f"throughputs_{gpu}", "does not exist")
+    folder = find(Path(data), f"{ELASTICFLOW}/throughputs_{gpu}")
+    if folder is None:
+        raise InputError(Path(data) / ELASTICFLOW, f"throughputs_{gpu}", "does not exist")
     for file in sorted(folder.glob("*.csv")):
         for row in read_csv(file, ("global_batch_size", "1")):
             texts = {count: row.text(str(count)) for count in MEASURED_COUNTS}

@@ -1,5 +1,5 @@
-"""Jobs as arrays, kept from event to event: a policy that is asked tens of thousands of times touches only what
-changed.
+"""Jobs as arrays, kept from event to event: a policy that is asked tens of thousands of times touches only
+what changed.
 
 Policies here know one kind of GPU, as AFS does.  In a cluster of several types each job is bound, when it
 arrives, to the type that can run it and has the fewest jobs for its GPUs, and every type is shared out on its

@@ -1,13 +1,13 @@
 """Philly's virtual clusters as AFS plays them: every job trains one of nine models, on a cluster of 64 GPUs.
 
-A trace names when a job was submitted, for how many seconds it ran, and on how many GPUs.  As in the paper each
-job trains a model drawn at random from those that scale to the GPUs asked for, and has as much work as it takes
-to run for its time on them; all jobs of all virtual clusters run on the paper's 16 nodes of 4 GPUs (its section
-5.1; Table 3 prints the sizes of Philly's own clusters, on which nothing would queue).
+A trace names when a job was submitted, for how many seconds it ran, and on how many GPUs.  As in the paper
+each job trains a model drawn at random from those that scale to the GPUs asked for, and has as much work as
+it takes to run for its time on them; all jobs of all virtual clusters run on the paper's 16 nodes of 4 GPUs
+(its section 5.1; Table 3 prints the sizes of Philly's own clusters, on which nothing would queue).
 
-The public file has fewer jobs than the paper's Table 3 (41,226 of 51,288 of virtual cluster 6214e9, 81,229 of
-114,861 in all): the authors of Pollux published it, without jobs that failed.  Jobs that ask for more GPUs than any model can use
-ask for the most that one can.
+The public file has fewer jobs than the paper's Table 3 (41,226 of 51,288 of virtual cluster 6214e9, 81,229
+of 114,861 in all): the authors of Pollux published it, without jobs that failed.  Jobs that ask for more
+GPUs than any model can use ask for the most that one can.
 
 Source: AFS, section 5.1 and appendix F; Philly (Jeon et al., ATC 2019).
 """
@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +27,10 @@ from copter.problems.afs.models import ModelCurve, measured, stand_ins
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.profiles import CountProfile
 from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.traces.arrivals import in_scripts
+from copter.problems.cluster.traces.philly import FILE, TracedJob, read_philly
+from copter.problems.cluster.traces.registry import find
 from copter.problems.cluster.workload import JobSubmission
-from copter.problems.reading import read_csv
 
 VIRTUAL_CLUSTERS = (
     "0e4a51",
@@ -46,20 +47,8 @@ VIRTUAL_CLUSTERS = (
 )
 """Those of Table 3, in its order: trace 1 of the paper is the first one."""
 
-PHILLY = "petuum_adaptdl_osdi21-artifact/simulator/traces/philly.csv"
-"""Where the trace lies in the folder of real traces."""
-
 RESIZE_SECONDS = 0.004
 """Seconds without progress at a change of GPUs under CoDDL (section 4.3)."""
-
-
-@dataclass(frozen=True)
-class TraceJob:
-    """A job of a trace: submitted at `time`, it ran for `seconds` on `gpus` GPUs."""
-
-    time: float
-    seconds: float
-    gpus: int
 
 
 def testbed() -> Cluster:
@@ -72,7 +61,7 @@ def testbed() -> Cluster:
     return Cluster([GpuType("gtx1080", 4, 16)])
 
 
-def read_virtual_cluster(data: str | Path, name: str) -> list[TraceJob]:
+def read_virtual_cluster(data: str | Path, name: str) -> list[TracedJob]:
     """Jobs of one of Philly's virtual clusters.
 
     Parameters
@@ -84,40 +73,28 @@ def read_virtual_cluster(data: str | Path, name: str) -> list[TraceJob]:
 
     Returns
     -------
-    list of TraceJob
-        By time of submission, the first one at 0.
+    list of TracedJob
+        By time of submission, the first one at 0; without those that ran for no time.
 
     Raises
     ------
     InputError
         The trace is not there, or has no such virtual cluster.
     """
-    root = Path(data)
-    path = next((place for place in (root / PHILLY, root / "cluster" / PHILLY) if place.exists()), None)
+    path = find(Path(data), FILE, "philly.csv")
     if path is None:
-        raise InputError(root / PHILLY, "file", "does not exist")
+        raise InputError(Path(data) / FILE, "file", "does not exist")
     if name.isdecimal() and 1 <= int(name) <= len(VIRTUAL_CLUSTERS):
         name = VIRTUAL_CLUSTERS[int(name) - 1]
-    jobs: list[TraceJob] = []
-    for row in read_csv(path, ("timestamp", "duration", "num_gpus", "cluster")):
-        if row.text("cluster") != name:
-            continue
-        try:
-            time = datetime.fromisoformat(row.text("timestamp") + "+00:00").timestamp()
-        except ValueError:
-            raise row.error("timestamp", f"{row.text('timestamp')!r} is no date and time") from None
-        seconds, gpus = row.amount("duration"), row.whole("num_gpus")
-        if seconds > 0 and gpus > 0:
-            jobs.append(TraceJob(time, seconds, gpus))
+    jobs = [job for job in read_philly(path) if job.tenant == name and job.seconds > 0]
     if not jobs:
         raise InputError(path, "cluster", f"no job of {name!r}; the paper has {', '.join(VIRTUAL_CLUSTERS)}")
-    jobs.sort(key=lambda job: job.time)
-    return [TraceJob(job.time - jobs[0].time, job.seconds, job.gpus) for job in jobs]
+    return [replace(job, time=job.time - jobs[0].time) for job in jobs]
 
 
 def generate_virtual_cluster(
     rng: np.random.Generator, *, jobs: int = 400, gpu_load: float = 0.6, mean_burst: float = 4.0
-) -> list[TraceJob]:
+) -> list[TracedJob]:
     """Jobs like those of a virtual cluster: heavy-tailed times, few GPUs, arrivals in bursts.
 
     Parameters
@@ -127,27 +104,23 @@ def generate_virtual_cluster(
     gpu_load : float
         GPU-seconds asked for over those of the testbed until the last arrival.
     mean_burst : float
-        Mean number of jobs that arrive together (sweeps of parameters); its length is geometric, and jobs of
-        one come a minute apart on average.
+        Mean number of jobs that one script submits, a minute apart (sweeps of parameters).
 
     Returns
     -------
-    list of TraceJob
+    list of TracedJob
         By time of submission.
     """
     if jobs < 1 or not gpu_load > 0 or not mean_burst >= 1:
         wrong = f"jobs = {jobs}, gpu_load = {gpu_load}, mean_burst = {mean_burst}"
         raise ValueError(f"{wrong}: jobs and mean_burst must be at least 1, gpu_load positive")
-    # Of the public file: median 0.6 h and mean 3.3 h over all jobs, capped at 30 days; GPUs of traces 1 and 7.
+    # Like the public file: median 0.6 h, mean 3.3 h, at most 30 days; GPUs of traces 1 and 7.
     seconds = np.minimum(rng.lognormal(math.log(2000.0), 1.9, jobs), 30 * 86400.0)
     gpus = rng.choice([1, 2, 4, 8, 16], jobs, p=[0.78, 0.06, 0.1, 0.05, 0.01])
-    starts = rng.geometric(1.0 / mean_burst, jobs).cumsum()
-    bursts = np.searchsorted(starts, np.arange(jobs), side="right")
     span = float((seconds * gpus).sum()) / (testbed().gpus * gpu_load)
-    begin = np.sort(rng.uniform(0.0, span, int(bursts[-1]) + 1))[bursts]
-    times = np.sort(begin + rng.exponential(60.0, jobs) * np.arange(1, jobs + 1).clip(max=mean_burst))
+    times, _ = in_scripts(jobs, (1.0,), rng, mean_burst, span / 3600.0)
     return [
-        TraceJob(time, length, count)
+        TracedJob(time, length, count, "generated")
         for time, length, count in zip(
             (times - times[0]).tolist(), seconds.tolist(), gpus.tolist(), strict=True
         )
@@ -178,7 +151,7 @@ def curves_by_name(name: str, data: Path | None) -> list[ModelCurve]:
 
 
 def make_scenario(
-    trace: Sequence[TraceJob],
+    trace: Sequence[TracedJob],
     cluster: Cluster,
     curves: Sequence[ModelCurve],
     rng: np.random.Generator,
@@ -190,7 +163,7 @@ def make_scenario(
 
     Parameters
     ----------
-    trace : sequence of TraceJob
+    trace : sequence of TracedJob
     cluster : Cluster
         The curves hold on each of its types.
     curves : sequence of ModelCurve
@@ -221,9 +194,7 @@ def make_scenario(
         profiles[name] = CountProfile(name, restart_seconds, work, curve.counts, speeds)
         asked = curve.best if peak_requests else int(curve.counts[np.searchsorted(curve.counts, asked)])
         jobs.append(
-            JobSubmission(
-                f"job-{index}", job.time, curve.name, name, kind="strong-scaling", tuned_gpus=asked
-            )
+            JobSubmission(f"job-{index}", job.time, curve.name, name, kind="strong-scaling", tuned_gpus=asked)
         )
     return Scenario(cluster, jobs, profiles)
 

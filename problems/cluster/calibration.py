@@ -7,26 +7,28 @@ authors (``derived_npz``), and does for each model
 
 1. gradient noise: the median over the measured batch sizes, epoch by epoch, cut into at most eight levels
    such that the efficiency at a middling batch size varies least within them (exact, by dynamic programming);
-2. T4: the throughput model fitted to the measured steps of Sia's configurations (:mod:`.fit`): parts of a node,
-   and whole ones;
-3. other types: parameters for which the best goodput, in these levels of noise, is closest to the tables by
-   the squared logarithmic error, weighted by the levels' lengths, for each of several largest local batches,
-   of which the best is kept.  Synchronisation between nodes of a type that the tables have on one node only
-   is that of the type before it.
+2. for each type: the parameters for which the best goodput, in these levels of noise, is closest by the
+   squared logarithmic error, weighted by the levels' lengths, to the measured goodput (T4, parts of a node
+   and whole ones) or the tables (other types).  T4 starts from the fit of the throughput model to measured
+   steps (:mod:`.fit`), other types from T4; for those several largest local batches are tried and the best
+   is kept.  Synchronisation between nodes of a type that the tables have on one node only is that of the
+   type before it.
 
-The printed errors are medians: of the times of measured steps for T4, of a job's run time over the table's
-configurations for other types.
+The printed errors are the medians, over the configurations, of those of a whole job's run time.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.efficiency import efficiency
 from copter.problems.cluster.fit import fit_throughput
 from copter.problems.cluster.goodput import BatchLimits, TypeModel, best_batches
@@ -94,8 +96,64 @@ def _segments(value: NDArray[np.float64], weight: NDArray[np.float64], count: in
     return np.array(ends[::-1], np.int64)
 
 
-def fit_t4(folder: Path, profile: MeasuredProfile) -> tuple[TypeModel, float]:
-    """Model of a job on T4 GPUs, and its median relative error over the measured steps.
+class GoodputTable(NamedTuple):
+    """Goodput of a job by progress and configuration of one GPU type.
+
+    Attributes
+    ----------
+    progress : (P,) array
+        Ascending, in steps at the initial batch size.
+    goodput : (P, n) array
+        Steps of the initial batch a second.
+    nodes, gpus : (n,) int array
+    """
+
+    progress: NDArray[np.float64]
+    goodput: NDArray[np.float64]
+    nodes: NDArray[np.int64]
+    gpus: NDArray[np.int64]
+
+
+def read_table(path: Path, type: str) -> GoodputTable:
+    """Goodput table of one GPU type.
+
+    Parameters
+    ----------
+    path : path
+        The npz file with ``progress, goodput, gpu_type, num_nodes, num_gpus``.
+    type : str
+        As the table calls it.
+
+    Returns
+    -------
+    GoodputTable
+    """
+    with np.load(path, allow_pickle=False) as file:
+        mine = file["gpu_type"] == type
+        goodput = file["goodput"][:, mine].astype(np.float64)
+        progress = file["progress"].astype(np.float64)
+        return GoodputTable(progress, goodput, file["num_nodes"][mine], file["num_gpus"][mine])
+
+
+def measured_table(profile: MeasuredProfile, gpus_per_node: int = 4, nodes: int = 16) -> GoodputTable:
+    """Goodput table of a measured job on parts of a node and on whole ones.
+
+    Parameters
+    ----------
+    profile : MeasuredProfile
+    gpus_per_node, nodes : int
+
+    Returns
+    -------
+    GoodputTable
+    """
+    shapes = Cluster([GpuType(profile.type, gpus_per_node, nodes)]).configurations
+    goodput = np.stack([profile.curve(shape) for shape in shapes], axis=1)
+    return GoodputTable(profile.progress, goodput, shapes.nodes, shapes.gpus)
+
+
+def start_of_t4(folder: Path, profile: MeasuredProfile) -> TypeModel:
+    """Model of a job on T4 GPUs by the times of its measured steps.
 
     Parameters
     ----------
@@ -105,61 +163,57 @@ def fit_t4(folder: Path, profile: MeasuredProfile) -> tuple[TypeModel, float]:
 
     Returns
     -------
-    TypeModel, float
+    TypeModel
     """
     steps = [
         (nodes, gpus, local, step, max(step - sync, 1e-6))
         for (nodes, gpus), by_batch in read_step_times(folder).items()
         for local, (step, sync) in by_batch.items()
-        if gpus in (1, 2, 4) and nodes == 1 or gpus == 4 * nodes
     ]
-    nodes, gpus, local, seconds, grad = np.array(steps).T
-    parameters = fit_throughput(nodes, gpus, local, seconds, grad)
-    error = np.abs(parameters.step_seconds(nodes, gpus, local) / seconds - 1.0)
-    return TypeModel(parameters, profile.max_local_batch), float(np.median(error))
+    return TypeModel(fit_throughput(*np.array(steps).T), profile.max_local_batch)
 
 
 def fit_table(
-    path: Path, type: str, t4: TypeModel, levels: tuple[NDArray, NDArray], limits: BatchLimits
+    table: GoodputTable,
+    start: TypeModel,
+    levels: tuple[NDArray[np.float64], NDArray[np.float64]],
+    limits: BatchLimits,
+    local_batches: Sequence[float] = LOCAL_BATCHES,
 ) -> tuple[TypeModel, float]:
     """Model of a job on the GPUs of a goodput table, and the median relative error of its run times.
 
     Parameters
     ----------
-    path : path
-        The npz file with ``progress, goodput, gpu_type, num_nodes, num_gpus``.
-    type : str
-        As the table calls it.
-    t4 : TypeModel
+    table : GoodputTable
+    start : TypeModel
         From which the fit starts.
     levels : (L,) array, (L,) array
         Of :func:`noise_levels`.
     limits : BatchLimits
+    local_batches : sequence of float
+        Largest local batches to try, over that of the start.
 
     Returns
     -------
     TypeModel, float
     """
-    with np.load(path, allow_pickle=False) as file:
-        mine = file["gpu_type"] == type
-        nodes, gpus = file["num_nodes"][mine], file["num_gpus"][mine]
-        ends, noise = levels
-        level = np.searchsorted(ends, file["progress"].astype(np.float64)).clip(max=ends.size - 1)
-        goodput = file["goodput"][:, mine].astype(np.float64)
+    nodes, gpus = table.nodes, table.gpus
+    ends, noise = levels
+    level = np.searchsorted(ends, table.progress).clip(max=ends.size - 1)
     # Harmonic means keep each level's run time.
-    table = np.stack([1.0 / (1.0 / goodput[level == k]).mean(axis=0) for k in range(ends.size)])
-    target = np.log(table).ravel()
+    mean = np.stack([1.0 / (1.0 / table.goodput[level == k]).mean(axis=0) for k in range(ends.size)])
+    target = np.log(mean).ravel()
     shape = (np.tile(nodes, ends.size), np.tile(gpus, ends.size), np.repeat(noise, nodes.size))
     length = np.diff(ends, prepend=0.0)
     weight = np.sqrt(np.repeat(length / length.mean(), nodes.size))
     free = np.array([True, True, True, True, (nodes > 1).any(), np.unique(nodes).size > 2, True])
     fits = []
-    for factor in LOCAL_BATCHES:
-        local = max(1, round(factor * t4.max_local_batch))
-        fits.append(_fit_goodput(shape, target, weight, t4.parameters, local, free, limits))
+    for factor in local_batches:
+        local = max(1, round(factor * start.max_local_batch))
+        fits.append(_fit_goodput(shape, target, weight, start.parameters, local, free, limits))
     _, model = min(fits, key=lambda fit: fit[0])
-    predicted = (best_batches(model, *shape, limits)[0] / limits.initial).reshape(table.shape)
-    return model, float(np.median(np.abs((length @ (1.0 / predicted)) / (length @ (1.0 / table)) - 1.0)))
+    predicted = (best_batches(model, *shape, limits)[0] / limits.initial).reshape(mean.shape)
+    return model, float(np.median(np.abs((length @ (1.0 / predicted)) / (length @ (1.0 / mean)) - 1.0)))
 
 
 def _fit_goodput(
@@ -209,12 +263,13 @@ def main() -> None:
         print(f"        progress={_numbers(ends, 6)},")
         print(f"        noise={_numbers(noise, 3)},")
         print("        models={")
-        t4, error = fit_t4(folder / ARTIFACT / name, profile)
+        start = start_of_t4(folder / ARTIFACT / name, profile)
+        t4, error = fit_table(measured_table(profile), start, (ends, noise), limits, (1.0,))
         _print_model("t4", t4, error)
         last = t4.parameters
         for type, other in TABLE_TYPES.items():
-            path = folder / TABLES / f"{name}.npz"
-            model, error = fit_table(path, other, t4, (ends, noise), limits)
+            table = read_table(folder / TABLES / f"{name}.npz", other)
+            model, error = fit_table(table, t4, (ends, noise), limits)
             if not model.parameters.alpha_node:
                 between = {field: getattr(last, field) for field in ("alpha_node", "beta_node")}
                 model = model._replace(parameters=model.parameters._replace(**between))

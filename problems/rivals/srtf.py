@@ -1,8 +1,8 @@
 """SRTF and SRTF-E: shortest remaining time first, for rigid jobs, and with what is left over shared out.
 
-Jobs get the GPUs that their users asked for or none, the one with the least time left first; one that does not
-fit is passed over.  SRTF-E is altruistic: GPUs that nobody asked for then go, one by one, to the running job
-whose throughput relative to one GPU grows most.
+Jobs get the GPUs that their users asked for or none, the one with the least time left first; one that does
+not fit is passed over.  SRTF-E is altruistic: GPUs that nobody asked for then go, one by one, to the
+running job whose throughput relative to one GPU grows most.
 
 Source: AFS, sections 2.2 and 5.5; SRTF is Schrage and Miller's rule (Operations Research 14(4), 1966).
 """
