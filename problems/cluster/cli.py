@@ -148,6 +148,17 @@ class ConditionOptions(Options):
         ),
     ] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        from copter.problems.cluster.presets import cluster_by_name
+        from copter.problems.cluster.traces.registry import trace_names
+
+        try:
+            cluster_by_name(self.cluster)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--cluster") from None
+        if not Path(self.trace).is_file():
+            check_known(self.trace, trace_names(), "trace")
+
     def conditions(self, **over: Any) -> Conditions:
         """Return what policies are played under.
 

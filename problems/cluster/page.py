@@ -159,7 +159,13 @@ def _timelines(name: str, outcome: Outcome) -> str:
     for axes, type in zip(grid, types, strict=True):
         mine = [segment for segment in outcome.segments if segment.type == type.name]
         picture = timeline(mine, outcome, type.gpus, end)
-        axes.imshow(picture, origin="lower", aspect="auto", extent=(0, end / 3600.0, 0, type.gpus))
+        axes.imshow(
+            picture,
+            origin="lower",
+            aspect="auto",
+            interpolation="nearest",
+            extent=(0, end / 3600.0, 0, type.gpus),
+        )
         axes.set_title(type.name, fontsize="small", loc="left")
         axes.tick_params(labelsize="x-small")
     grid[0].set_ylabel("GPUs", fontsize="small")

@@ -64,6 +64,7 @@ _SEGMENT = _WHO | {
     "nodes": "on how many nodes",
     "place": "node:GPUs, separated by spaces; empty where GPUs are only counted",
     "restart_seconds": "of it without progress",
+    "progress": "of the job at the end, before what a failure takes back",
 }
 _TABLE = {
     "average_jct_hours": "average JCT (h)",

@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from copter.problems.cluster.estimators import make_estimator
 from copter.problems.cluster.experiment import Conditions
 from copter.problems.cluster.failures import draw_failures
 from copter.problems.cluster.interference import SharedNodes
-from copter.problems.cluster.packing import PackingPlacer
 from copter.problems.cluster.parts import Estimator, NodeChange, NodeFailure, Placer
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.presets import cluster_by_name
@@ -22,7 +20,6 @@ from copter.problems.cluster.traces.registry import by_name
 
 _PLACERS: dict[str, Callable[[], Placer] | None] = {
     "sia": SiaPlacer,
-    "packing": PackingPlacer,
     "none": None,
 }
 _FAILURES = 1
@@ -105,7 +102,7 @@ class Setup:
         return by_name(self.trace, cluster, seed, self.data, **own)
 
     def _estimator(self, seed: int) -> Estimator:
-        return make_estimator(self.estimator, seed)
+        raise NotImplementedError
 
     def _failures(self, scenario: Scenario, seed: int) -> Sequence[NodeChange | NodeFailure]:
         assert self.failures is not None
