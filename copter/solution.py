@@ -157,6 +157,11 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         table = program.store.requests
         return cls(program.slot_of, table.n_columns[: table.size].copy(), x)
 
+    @property
+    def sparse(self) -> SparseX:
+        """Nonzeros of all requests, by slot."""
+        return self._x
+
     def __len__(self) -> int:
         return len(self._slots)
 

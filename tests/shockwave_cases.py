@@ -15,8 +15,8 @@ needs_data = pytest.mark.skipif(
     reason=f"the authors' traces are not in {SHOCKWAVE}; set COPTER_DATA to the folder of the data",
 )
 PUBLISHED = {
-    "max-min-fairness": "max_min_fairness",
-    "max-sum-throughput": "max_sum_throughput_perf",
+    "gavel": "max_min_fairness",
+    "gavel-max-sum": "max_sum_throughput_perf",
     "ossp": "min_total_duration",
     "themis": "finish_time_fairness",
     "allox": "allox",

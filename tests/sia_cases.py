@@ -47,7 +47,7 @@ def force(policy, now, **wanted):
     for job in policy.program.request_ids:
         configuration = wanted.get(job)
         index = -1 if configuration is None else policy.cluster.configurations.index(configuration)
-        choices = policy._choices[policy._slots[job]]
+        choices = policy._requests.choices(policy._slots[job])
         choice[job] = choices.columns.tolist().index(index)
     return policy.assign(choice, now)
 
@@ -55,7 +55,7 @@ def force(policy, now, **wanted):
 def columns(policy, job):
     """What a job may choose from this round."""
     names = [None, *policy.cluster.configurations]
-    return [names[k + 1] for k in policy._choices[policy._slots[job]].columns.tolist()]
+    return [names[k + 1] for k in policy._requests.choices(policy._slots[job]).columns.tolist()]
 
 
 def gpus(policy, job):

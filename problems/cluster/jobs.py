@@ -85,9 +85,12 @@ class JobState:
         self.slowdown = 1.0
         self._timer, self._entered = timer, (timer.contention, timer.rounds)
         self._progress = self._run_seconds = self._gpu_seconds = 0.0
-        self._since = timer.time
-        self._table: NDArray[np.float64] | None = None
+        self._since = self._held_since = timer.time
+        self._former: tuple[Configuration, tuple[tuple[int, int], ...] | None] | None = None
+        self._joins = -math.inf
         self._ends: NDArray[np.float64] = np.concatenate(([0.0], profile.progress))
+        self._table: NDArray[np.float64] | None = None
+        self._points = self._ends
         self._clock = 0.0
         self._level, self._level_until = 0, -math.inf
 
@@ -139,6 +142,27 @@ class JobState:
         """GPUs held times seconds, restarts included: attained service."""
         gpus = 0 if self.allocation is None else self.allocation.gpus
         return self._gpu_seconds + (self._timer.time - self._since) * gpus
+
+    def runs_on(self, time: float) -> tuple[Configuration | None, tuple[tuple[int, int], ...] | None]:
+        """Configuration and nodes with which it makes progress: while new GPUs prepare, those of before.
+
+        Parameters
+        ----------
+        time : float
+            Seconds, not before the last change.
+
+        Returns
+        -------
+        Configuration or None, tuple of (int, int) or None
+        """
+        if self._former is not None and time < self._joins:
+            return self._former
+        return self.allocation, self.place
+
+    @property
+    def joins_at(self) -> float:
+        """Seconds at which GPUs that prepare while it runs join it; not after now if there are none."""
+        return self._joins
 
     @property
     def contention(self) -> float:
@@ -209,7 +233,7 @@ class JobState:
         """Seconds of running since the last change."""
         if self.allocation is None:
             return 0.0
-        return max(time - max(self._since, self.restart_until), 0.0)
+        return max(time - self._begins, 0.0)
 
     def progress_at(self, time: float) -> float:
         """Progress at a time from the last change on.
@@ -225,23 +249,41 @@ class JobState:
         if self._table is None:
             return self._progress
         ran = self._ran(time) * self.slowdown
-        return float(np.interp(self._clock + ran, self._table, self._ends)) if ran > 0 else self._progress
+        return float(np.interp(self._clock + ran, self._table, self._points)) if ran > 0 else self._progress
 
     def _reaches(self, level: int) -> float:
         """Time at which a level begins if nothing changes, the last one's end for the one after it."""
         if self._table is None:
             return math.inf
-        begin = max(self._since, self.restart_until)
-        return begin + (float(self._table[min(level, self._table.size - 1)]) - self._clock) / self.slowdown
+        end = np.interp(self._ends[min(level, self._ends.size - 1)], self._points, self._table)
+        return self._begins + (float(end) - self._clock) / self.slowdown
+
+    @property
+    def _begins(self) -> float:
+        """Time from which on it makes progress."""
+        return max(self._since, self.restart_until)
 
     @property
     def since(self) -> float:
-        """Seconds of the last change."""
-        return self._since
+        """Seconds of the last change of what it holds."""
+        return self._held_since
 
     def enter(self) -> None:
         """Arrive."""
-        self._since, self._entered = self._timer.time, (self._timer.contention, self._timer.rounds)
+        self._since = self._held_since = self._timer.time
+        self._entered = (self._timer.contention, self._timer.rounds)
+
+    def begin_at(self, progress: float) -> None:
+        """Have made progress before it is first looked at, in a simulation that begins in the middle.
+
+        Parameters
+        ----------
+        progress : float
+            Below its work.
+        """
+        if not 0 <= progress < self.work:
+            raise ValueError(f"job {self.name!r}: progress = {progress}: must be in [0, {self.work})")
+        self._progress = progress
 
     def settle(self, time: float) -> None:
         """Take the time since the last change into the accounts.
@@ -261,6 +303,7 @@ class JobState:
         allocation: Configuration | None,
         place: tuple[tuple[int, int], ...] | None = None,
         restart_seconds: float = 0.0,
+        overlap: float = 0.0,
     ) -> None:
         """Set what it holds from a time on.
 
@@ -271,14 +314,22 @@ class JobState:
         place : tuple of (int, int), optional
         restart_seconds : float
             Seconds before it makes progress, in place of what was left of a restart.
+        overlap : float
+            Seconds in which it goes on with the GPUs that it makes progress with, or waits for what is left
+            of its restart, before it uses the new ones.
         """
         self.settle(time)
+        self._held_since = time
+        former, place_before = self.runs_on(time)
+        restarting = self.restart_until if overlap else -math.inf
         self.allocation, self.place = allocation, place
-        self.restart_until = -math.inf
+        self._former, self._joins, self.restart_until = None, -math.inf, -math.inf
         if allocation is not None:
             self.restarts += not math.isnan(self.started)
             self.started = time if math.isnan(self.started) else self.started
-            self.restart_until = time + restart_seconds
+            self.restart_until = max(time + restart_seconds, restarting)
+            if overlap and former is not None:
+                self._former, self._joins = (former, place_before), time + overlap
         self._anchor()
 
     def slow_down(self, time: float, slowdown: float) -> None:
@@ -312,8 +363,22 @@ class JobState:
         self._table, self.finish_at, self._level_until = None, math.inf, -math.inf
         if self.allocation is None:
             return
-        clock = self.profile.clock(self.allocation)
-        if math.isfinite(clock[-1]):
-            self._table = clock
-            self._clock = float(np.interp(self._progress, self._ends, clock))
-            self.finish_at = self._reaches(clock.size - 1)
+        clock, self._points = self.profile.clock(self.allocation), self._ends
+        if not math.isfinite(clock[-1]):
+            return
+        if self._former is not None and self._joins > self._begins:
+            clock = self._joined(self.profile.clock(self._former[0]), clock)
+        self._table = clock
+        self._clock = float(np.interp(self._progress, self._points, clock))
+        self.finish_at = self._reaches(self._ends.size - 1)
+
+    def _joined(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Clock of a job that changes over from one clock to another; sets the points where it bends."""
+        at = np.interp(self._progress, self._ends, before) + (self._joins - self._begins) * self.slowdown
+        joint = np.interp(at, before, self._ends)
+        if joint >= self.work:
+            return before
+        self._points = np.union1d(self._ends, joint)
+        early = np.interp(self._points, self._ends, before)
+        late = at + np.interp(self._points, self._ends, after) - np.interp(joint, self._ends, after)
+        return np.where(self._points <= joint, early, late)

@@ -131,6 +131,11 @@ class Profile(ABC):
         (L,) array
         """
 
+    @property
+    def batch_range(self) -> tuple[int, int] | None:
+        """Initial and largest batch size, if the profile knows them."""
+        return None
+
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
         """The profile of the same job when its batch size is fixed.
 
@@ -145,6 +150,19 @@ class Profile(ABC):
             The same object for equal arguments, where it is not cheap.
         """
         return self
+
+    def steps(self, level: int) -> float:
+        """Training steps in a unit of progress at a level; 1 for a profile that does not know its batch size.
+
+        Parameters
+        ----------
+        level : int
+
+        Returns
+        -------
+        float
+        """
+        return 1.0
 
     def goodput(self, configurations: Configurations, level: int) -> NDArray[np.float64]:
         """Goodput under every configuration of a cluster, 0 where the job cannot run.

@@ -1,9 +1,13 @@
 """Job submissions, and the reader of workload files.
 
 A workload file is CSV with the columns ``name, time, category, application``: the format of the authors' PAI
-workloads (times in seconds since the start, sampled from Alibaba's PAI trace over 24 hours).  The columns
-``kind, gpus, preemptible, reserved`` may follow, for jobs that Sia adapts only in part (thesis section
-3.3.4).
+workloads (times in seconds since the start, sampled from Alibaba's PAI trace over 24 hours).  Any of these
+may follow, and an empty field is one that is not there:
+
+- ``kind, gpus, preemptible, reserved``: jobs that Sia adapts only in part (thesis section 3.3.4);
+- ``batch_size, tuned_gpus``: what the job was tuned for, where a policy cannot adapt it (thesis 3.4.3);
+- ``min_gpus, max_gpus, max_batch_size``: limits of the user (thesis section 3.3.1);
+- ``tenant``: user, group or virtual cluster.
 """
 
 from __future__ import annotations
@@ -15,13 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
-from copter.errors import InputError
 from copter.problems.reading import CsvRow, read_csv
 
 Kind: TypeAlias = Literal["adaptive", "strong-scaling", "rigid"]
 REQUIRED = ("name", "time", "category", "application")
-OPTIONAL = ("kind", "gpus", "preemptible", "reserved")
-
+LIMITS = ("batch_size", "tuned_gpus", "min_gpus", "max_gpus", "max_batch_size")
+OPTIONAL = ("kind", "gpus", "preemptible", "reserved", *LIMITS, "tenant")
 
 _DIGITS = 9
 
@@ -80,7 +83,7 @@ class JobSubmission:
             raise ValueError(f"job {self.name!r}: kind = {self.kind!r}: must be one of {get_args(Kind)}")
         if (self.kind == "rigid") != (self.gpus is not None):
             raise ValueError(f"job {self.name!r}: gpus = {self.gpus}: a rigid job needs it, no other has it")
-        for name in ("gpus", "batch_size", "tuned_gpus", "min_gpus", "max_gpus", "max_batch_size"):
+        for name in ("gpus", *LIMITS):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"job {self.name!r}: {name} = {value}: must be at least 1")
@@ -134,30 +137,47 @@ def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
         writer = csv.writer(file)
         writer.writerow(REQUIRED + OPTIONAL)
         for job in jobs:
-            gpus = "" if job.gpus is None else job.gpus
             flags = (str(job.preemptible).lower(), str(job.reserved).lower())
-            writer.writerow((job.name, job.time, job.category, job.application, job.kind, gpus, *flags))
+            counts = ["" if value is None else value for value in (getattr(job, name) for name in LIMITS)]
+            gpus = "" if job.gpus is None else job.gpus
+            fixed = (job.name, job.time, job.category, job.application, job.kind, gpus)
+            writer.writerow((*fixed, *flags, *counts, job.tenant))
 
 
 def _submission(row: CsvRow) -> JobSubmission:
-    gpus = row.text("gpus")
-    if gpus and not (gpus.isdecimal() and len(gpus) <= _DIGITS):
-        raise row.error("gpus", f"{gpus[:40]!r} is not a number of GPUs")
     kind = row.text("kind") or "adaptive"
     if kind not in get_args(Kind):
         raise row.error("kind", f"{kind!r} is none of {', '.join(get_args(Kind))}")
+    gpus = _count(row, "gpus", "GPUs")
+    counts: dict[str, int | None] = {name: _count(row, name, name.replace("_", " ")) for name in LIMITS}
+    least, most = counts["min_gpus"], counts["max_gpus"]
+    if least is not None and most is not None and least > most:
+        raise row.error("min_gpus", f"{least} is above max_gpus = {most}")
+    time = row.amount("time")
+    preemptible, reserved = row.flag("preemptible", default=True), row.flag("reserved", default=False)
     try:
         return JobSubmission(
             row.text("name"),
-            row.amount("time"),
+            time,
             row.text("category"),
             row.text("application"),
             cast(Kind, kind),
-            int(gpus) if gpus else None,
-            row.flag("preemptible", default=True),
-            row.flag("reserved", default=False),
+            gpus,
+            preemptible,
+            reserved,
+            tenant=row.text("tenant"),
+            **counts,
         )
-    except InputError:
-        raise
     except ValueError as error:
         raise row.error("gpus", str(error)) from None
+
+
+def _count(row: CsvRow, name: str, what: str) -> int | None:
+    text = row.text(name)
+    if not text:
+        return None
+    if not (text.isdecimal() and len(text) <= _DIGITS):
+        raise row.error(name, f"{text[:40]!r} is not a number of {what}")
+    if int(text) < 1:
+        raise row.error(name, f"{text} must be at least 1")
+    return int(text)

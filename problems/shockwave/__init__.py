@@ -1,6 +1,6 @@
 """Shockwave: Nash social welfare over time, for jobs whose batch size changes while they train.
 
-:func:`replay` runs a trace under a policy: :class:`Shockwave`, or one of :data:`BASELINES`.  A plan is made
+:func:`replay` runs a trace under a policy of rigid jobs, such as :class:`Shockwave`.  A plan is made
 from a :class:`Window`, its relaxation, and :class:`copter.problems.shockwave.plan.PlanShim`.
 :func:`solve_market` finds the equilibrium of a volatile Fisher market.
 

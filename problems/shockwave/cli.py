@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -12,16 +12,16 @@ from copter.cli.command import BenchOptions, Options, RunOptions, command
 from copter.cli.console import progress
 from copter.cli.options import Deadline, MipGap, Tolerance, existing_file, one_of, positive, some_of
 from copter.cli.solvers import Names, check_names
-from copter.problems.shockwave.names import POLICIES, PREDICTORS, RELAXATIONS, SHORT, SOLVERS
+from copter.problems.shockwave.names import ALIASES, POLICIES, PREDICTORS, RELAXATIONS, SOLVERS
 
 if TYPE_CHECKING:
-    from copter.problems.shockwave import Job, Policy, RoundState, Settings
+    from copter.problems.cluster.policy import Policy
+    from copter.problems.cluster.results import RoundRecord
+    from copter.problems.shockwave import Job, Settings
     from copter.problems.shockwave.report import ShockwaveRun
 
 DEFAULT_GPUS, DEFAULT_JOBS = 32, 120
 _GPU_SECONDS_AN_ARRIVAL = 1344.0
-_KNOWN_POLICIES = tuple({long: short for short, long in SHORT.items()}.get(name, name) for name in POLICIES)
-"""As they are listed: by their short names."""
 
 _RUN_EXAMPLES = """\b
 Examples:
@@ -49,10 +49,10 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
 
 
 def _policies(text: str) -> Names:
-    names = check_names(text, "policy", one_of((*_KNOWN_POLICIES, *SHORT.values(), "all"), "policy"))
-    return (
-        Names(POLICIES) if "all" in names else Names(dict.fromkeys(SHORT.get(name, name) for name in names))
-    )
+    names = check_names(text, "policy", one_of((*POLICIES, *ALIASES, "all"), "policy"))
+    if "all" in names:
+        return Names(POLICIES)
+    return Names(dict.fromkeys(ALIASES.get(name, name) for name in names))
 
 
 def _not_negative(value: float) -> float:
@@ -83,7 +83,7 @@ class PlanOptions(Options):
     predictor: Annotated[
         str, typer.Option(callback=one_of(PREDICTORS, "predictor"), help=f"{', '.join(PREDICTORS)}.")
     ] = PREDICTORS[0]
-    shim_seconds: ShimSeconds = 0.2
+    shim_seconds: ShimSeconds = 60.0
 
     def settings(self) -> dict[str, Any]:
         """Return all that the command computes from; lambda by its own name."""
@@ -135,7 +135,7 @@ class ShockwaveRunOptions(PlanOptions, RunOptions):
             "--policy",
             parser=_policies,
             metavar="NAMES",
-            help=f"Policies, separated by commas, or all: {', '.join(_KNOWN_POLICIES)}.",
+            help=f"Policies, separated by commas, or all: {', '.join(POLICIES)}.",
         ),
     ] = Names(("shockwave",))
     hours: Annotated[
@@ -184,11 +184,11 @@ class ShockwaveRunOptions(PlanOptions, RunOptions):
         ----------
         name : str
         """
-        from copter.problems.shockwave import Shockwave, make_baseline, make_relaxation
+        from copter.problems.cluster.registry import make_policy
 
         if name != "shockwave":
-            return make_baseline(name)
-        return Shockwave(self.plan_settings(), make_relaxation(self.solver))
+            return make_policy(name)
+        return make_policy(name, solver=self.solver, **asdict(self.plan_settings()))
 
 
 def run_shockwave(options: ShockwaveRunOptions) -> None:
@@ -212,13 +212,13 @@ def _follow(run: ShockwaveRun, options: ShockwaveRunOptions) -> None:
     bar = progress("{task.fields[hour]:5.1f} h", "queue {task.fields[queue]:4d}", quiet=options.as_json)
     with bar:
         for name in options.policies:
-            if name in SHORT.values():
+            if name in ALIASES.values():
                 _warm_up(name)
             task = bar.add_task(name, total=run.admitted, hour=0.0, queue=0)
 
-            def show(now: RoundState, completed: int, task: Any = task) -> None:
-                waiting = sum(not state.running for state in now.jobs)
-                bar.update(task, completed=completed, hour=now.time / 3600.0, queue=waiting)
+            def show(record: RoundRecord, completed: int, task: Any = task) -> None:
+                waiting = record.jobs - record.running
+                bar.update(task, completed=completed, hour=record.time / 3600.0, queue=waiting)
 
             run.play(options.policy(name), show)
             bar.update(task, completed=run.admitted, queue=0)
@@ -226,9 +226,10 @@ def _follow(run: ShockwaveRun, options: ShockwaveRunOptions) -> None:
 
 def _warm_up(name: str) -> None:
     """Replay a few jobs first, so that the compilation of the LP solver is in no round's time."""
-    from copter.problems.shockwave import generate, make_baseline, replay
+    from copter.problems.cluster.registry import make_policy
+    from copter.problems.shockwave import generate, replay
 
-    replay(generate(6, arrival_seconds=0.0), 8, make_baseline(name))
+    replay(generate(6, arrival_seconds=0.0), 8, make_policy(name))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,9 @@ from copter.problems.shockwave.interface import JobState
 from copter.problems.shockwave.predictor import pattern_of
 from copter.problems.shockwave.traces import Job
 
+LARGEST = 1e3
+"""Of the weight of a job that ends, relative to the others: it runs first, and no weight dwarfs the rest."""
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -64,7 +67,9 @@ def _table(rows: Sequence[tuple[float, ...]]) -> tuple[Floats, Ints]:
     return flat[(np.cumsum(lengths) - lengths)[:, None] + columns], lengths
 
 
-def forecast(states: Sequence[JobState], predictor: str = "restatement") -> Forecast:
+def forecast(
+    states: Sequence[JobState], predictor: str = "restatement", error: Floats | None = None
+) -> Forecast:
     """Predict what is left of jobs.
 
     Parameters
@@ -72,6 +77,13 @@ def forecast(states: Sequence[JobState], predictor: str = "restatement") -> Fore
     states : sequence of JobState
     predictor : str
         One of :data:`.ftf.PREDICTORS`.
+    error : (N,) array, optional
+        Relative error to inject into the predicted run time left of each job, at least -1; at least a second
+        is left of what was.
+
+    Returns
+    -------
+    Forecast
     """
     if predictor not in PREDICTORS:
         raise ValueError(f"predictor {predictor!r}: must be one of {', '.join(PREDICTORS)}")
@@ -95,6 +107,9 @@ def forecast(states: Sequence[JobState], predictor: str = "restatement") -> Fore
         seen = _within(passed, seconds.shape[1], count)
         left = _left(predictor, ends[:, -1], seen, np.minimum(begun, count) - 1, count)
     remaining = (left * seconds).sum(axis=1)
+    if error is not None:
+        factor = np.maximum(1.0 + error, 1.0 / np.maximum(remaining, 1.0))
+        seconds, remaining = seconds * factor[:, None], remaining * factor
     total = run + remaining
     age = run + np.array([state.waited_seconds for state in states])
     contention = np.array([state.contention for state in states])
@@ -102,6 +117,39 @@ def forecast(states: Sequence[JobState], predictor: str = "restatement") -> Fore
     some = shared > 0
     fairness = np.where(some, (age + remaining * contention) / np.where(some, shared, 1.0), 1.0)
     return Forecast(epochs, ends[:, -1], left, seconds, remaining, total, fairness)
+
+
+def budgets(seen: Forecast, power: float, *, ending: float = 0.0, round_seconds: float = 0.0) -> Floats:
+    """Weights rho^k of jobs in the plan, their budgets in the market.
+
+    The logarithm of a job's progress is flattest at its end, so that (11) as printed gives the last round of
+    a job to anybody else, until its age has raised rho^k above all others: jobs wait for long within a
+    minute of their end, and are late.  The authors' code gives a job that would be late and has less than a
+    round left the power 100 in place of k; so does ``ending``.
+
+    Parameters
+    ----------
+    seen : Forecast
+    power : float
+        k.
+    ending : float
+        Power for jobs that are predicted to be late (rho > 1) and have less run time left than a round, if
+        it is larger than k.
+    round_seconds : float
+        D.
+
+    Returns
+    -------
+    (N,) array
+        Of ending jobs at most :data:`LARGEST` times the largest of the others.
+    """
+    weights = seen.fairness**power
+    last = (seen.fairness > 1.0) & (seen.remaining_seconds < round_seconds) & (ending > power)
+    if not last.any():
+        return weights
+    most = LARGEST * float(weights.max())
+    weights[last] = np.exp(np.minimum(ending * np.log(seen.fairness[last]), np.log(most)))
+    return weights
 
 
 def _epochs(run: Floats, ends: Floats, seconds: Floats, regimes: Ints) -> Floats:

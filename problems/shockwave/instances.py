@@ -13,7 +13,7 @@ import numpy as np
 
 from copter.problems.shockwave.generator import generate
 from copter.problems.shockwave.interface import JobState, RoundState, pack
-from copter.problems.shockwave.simulator import ROUND_SECONDS
+from copter.problems.shockwave.policy import ROUND_SECONDS
 
 _NEW_SHARE = 0.2
 

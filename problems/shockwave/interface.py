@@ -1,22 +1,16 @@
-"""What a policy sees of a round, and the protocol that it answers."""
+"""What the market sees of a round: jobs with regimes, one kind of GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
 from copter.problems.shockwave.predictor import observe
 from copter.problems.shockwave.traces import Job
-
-
-class PolicyError(CopterError, ValueError):
-    """A policy answered with jobs that are not there, or with more GPUs than there are."""
 
 
 @dataclass(frozen=True)
@@ -101,24 +95,6 @@ class RoundState:
     seconds: float
     gpus: int
     jobs: tuple[JobState, ...]
-
-
-class Policy(Protocol):
-    """Decides each round which jobs run; a job runs with all of its GPUs or not at all."""
-
-    name: str
-
-    def schedule(self, now: RoundState) -> Collection[str]:
-        """Names of the jobs that run in this round; they need to fit on the GPUs together.
-
-        Parameters
-        ----------
-        now : RoundState
-
-        Returns
-        -------
-        collection of str
-        """
 
 
 def pack(candidates: Collection[JobState], gpus: int) -> list[str]:

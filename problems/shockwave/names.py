@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-BASELINES = ("max-min-fairness", "max-sum-throughput", "themis", "allox", "ossp", "gandiva-fair", "srpt")
-"""Policies of :func:`copter.problems.shockwave.make_baseline`."""
+BASELINES = ("gavel", "gavel-max-sum", "themis", "allox", "ossp", "gandiva-fair", "srpt")
+"""Policies of the paper, and SRPT, by their names in the registry of policies."""
 POLICIES = ("shockwave", *BASELINES)
-SHORT = {"max-min": "max-min-fairness", "max-sum": "max-sum-throughput"}
-"""Other names of policies on the command line."""
+ALIASES = {
+    "max-min": "gavel",
+    "max-sum": "gavel-max-sum",
+    "max-min-fairness": "gavel",
+    "max-sum-throughput": "gavel-max-sum",
+}
+"""Other names of policies on the command line: the objectives of Gavel's two programs."""
 
 ORACLE = "oracle"
 PREDICTORS = ("restatement", "bayesian", "greedy", ORACLE)

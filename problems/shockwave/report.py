@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
@@ -16,12 +16,12 @@ from copter.cli.plots import cumulative
 from copter.cli.run import Run
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.extras import extra
-from copter.problems.shockwave import Job, Policy, ReplayResult, RoundState, Shockwave, Solve, replay
+from copter.problems.cluster.policy import Policy
+from copter.problems.shockwave import Job, ReplayResult, Shockwave, Solve, replay, schedule_matrix
+from copter.problems.shockwave.simulation import Watch
 
 with extra("cli"):
     from matplotlib.figure import Figure
-
-Watch = Callable[[RoundState, int], None]
 
 _ROUND = {
     "policy": "its name",
@@ -57,19 +57,6 @@ _PLAN = {
     "exchanges": "improvements after rounding",
 }
 _SUMMARY = "the figures of the table, for each policy"
-
-
-class _Watched:
-    """A policy that shows each round to somebody before it decides."""
-
-    def __init__(self, policy: Policy, show: Watch) -> None:
-        self.name, self._policy, self._show = policy.name, policy, show
-        self._seen: set[str] = set()
-
-    def schedule(self, now: RoundState) -> Collection[str]:
-        self._seen |= {state.name for state in now.jobs}
-        self._show(now, len(self._seen) - len(now.jobs))
-        return self._policy.schedule(now)
 
 
 class ShockwaveRun(Run):
@@ -109,17 +96,17 @@ class ShockwaveRun(Run):
     def play(self, policy: Policy, show: Watch) -> None:
         """Replay the trace under a policy, and write what came of it."""
         begin = perf_counter()
-        result = replay(self.trace, self.gpus, _Watched(policy, show))
+        result = replay(self.trace, self.gpus, policy, watch=show)
         wall = perf_counter() - begin
-        solves = policy.solves if isinstance(policy, Shockwave) else []
+        solves = policy.planner.solves if isinstance(policy, Shockwave) else []
         self.results.append(result)
         self.policies[result.policy] = _figures(result, solves) | {"wall_seconds": wall}
         if self._folder is None:
             return
         for record in result.rounds:
-            counts = {"jobs": len(record.jobs), "running": len(record.running)}
-            row = {name: getattr(record, name) for name in ("time", "gpus", "starts", "policy_seconds")}
-            self._write("rounds.csv", result.policy, {"round": record.index} | counts | row)
+            row = {name: getattr(record, name) for name in ("time", "jobs", "running", "policy_seconds")}
+            counts = {"gpus": sum(record.gpus.values()), "starts": record.starts + record.restarts}
+            self._write("rounds.csv", result.policy, {"round": record.index} | row | counts)
         for job in result.jobs:
             self._write("jobs.csv", result.policy, asdict(job) | {"jct": job.jct})
         for solve in solves:
@@ -208,11 +195,10 @@ def _plot(folder: RunFolder, results: Sequence[ReplayResult]) -> None:
 
 def draw_schedule(result: ReplayResult) -> Figure:
     """Draw jobs by round: blank while not there, light while waiting, dark while running."""
-    row = {job.name: k for k, job in enumerate(result.jobs)}
-    state = np.zeros((len(row), max(len(result.rounds), 1)))
-    for record in result.rounds:
-        state[[row[name] for name in record.jobs], record.index] = 0.25
-        state[[row[name] for name in record.running], record.index] = 1.0
+    _, ran = schedule_matrix(result)
+    times = np.array([record.time for record in result.rounds])
+    there = [(job.arrival <= times) & (times < job.finished) for job in result.jobs]
+    state = np.where(ran, 1.0, 0.25 * np.array(there).reshape(ran.shape))
     figure = Figure(figsize=(8.5, 5.0), layout="constrained")
     axes = figure.add_subplot()
     axes.imshow(state, aspect="auto", interpolation="nearest", cmap="Blues", vmin=0.0, vmax=1.2)

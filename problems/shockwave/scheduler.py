@@ -1,7 +1,8 @@
-"""Shockwave as a policy: a plan of T rounds, followed until something changes (section 6, appendix G).
+"""Shockwave's plans: made for T rounds, and followed until something changes (section 6, appendix G).
 
-The plan is made anew when a job came or went and after eight rounds (the authors' constant).  In between its
-rounds are executed as planned.
+A plan is made anew when a job came or went, after eight rounds (the authors' constant) and, in the reactive
+mode, when a job begins a regime (section 7: the default; the lazy mode goes on with the plan).  In between
+its rounds are executed as planned.
 
 Nothing in program (11) says which of the rounds a job gets.  Those that need not run all the time come by
 weight over remaining run time, Smith's rule for a small weighted sum of completion times: of two jobs as
@@ -10,15 +11,16 @@ far behind, the one that is done earlier leaves its GPUs earlier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.problems.shockwave.ftf import POWER
-from copter.problems.shockwave.interface import RoundState, pack
-from copter.problems.shockwave.plan import Plan, PlanProblem, PlanShim
+from copter.problems.shockwave.interface import RoundState
+from copter.problems.shockwave.plan import SCATTER, Plan, PlanProblem, PlanShim
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver, solve_relaxation
 from copter.problems.shockwave.waterfill import solve_waterfilling
@@ -28,6 +30,8 @@ SOLVE_EVERY = 8
 """Rounds after which a plan is made anew at the latest."""
 HORIZON = 120
 """T of the policy; windows of benchmarks have the published 20, :data:`.window.ROUNDS`."""
+ENDING = 100.0
+"""As in the authors' code; the paper does not mention it."""
 CRITICAL = 0.1
 """Jobs with more run time left than 1 - CRITICAL of the bound H on the makespan come first within a plan."""
 
@@ -46,8 +50,20 @@ class Settings:
         lambda.
     predictor : str
     solve_every : int
+    scatter : float
+        Penalty on scattered rounds of a job, in units of its urgency: see :mod:`.plan`.
+    noise : float
+        Predicted run time left is this share too long or too short, by the toss of a coin for each job and
+        plan (section 8.10).
+    seed : int
+        Of the noise.
+    reactive : bool
+        Whether a plan is made anew when a job begins a regime.
+    ending : float
+        Power in place of k for a job that would be late and has less than a round left.
     shim_seconds : float
-        Time limit of the shim's local improvement.
+        Time limit of the shim's local improvement; plans are the same again as long as it is not met, which
+        takes tenths of a second for hundreds of jobs.
     """
 
     rounds: int = HORIZON
@@ -55,7 +71,12 @@ class Settings:
     lam: float = LAMBDA
     predictor: str = "restatement"
     solve_every: int = SOLVE_EVERY
-    shim_seconds: float = 0.2
+    scatter: float = SCATTER
+    noise: float = 0.0
+    seed: int = 0
+    reactive: bool = True
+    ending: float = ENDING
+    shim_seconds: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -125,6 +146,7 @@ def make_plan(
     relaxation: Relaxation,
     shim_seconds: float,
     last: NDArray[np.int64] | None = None,
+    scatter: float = SCATTER,
 ) -> Plan:
     """Plan of whole rounds from the relaxation of a window.
 
@@ -138,12 +160,14 @@ def make_plan(
         Seconds after which no more improvement is looked for.
     last : (N,) int array, optional
         Rounds of each job in what is left of the last plan.
+    scatter : float
+        Penalty on scattered rounds.
 
     Returns
     -------
     Plan
     """
-    return PlanShim(shim_seconds).plan(
+    return PlanShim(shim_seconds, scatter).plan(
         plan_problem(window),
         relaxation.rounds,
         bound=relaxation.bound,
@@ -160,17 +184,20 @@ def urgency(window: Window) -> NDArray[np.float64]:
     return window.weights / np.maximum(window.remaining, 1.0)
 
 
-class Shockwave:
-    """The policy.
+class Planner:
+    """Makes plans and follows them.
 
     Parameters
     ----------
     settings : Settings, optional
     solver : callable
         Window to Relaxation; water-filling by default.
-    """
 
-    name = "shockwave"
+    Attributes
+    ----------
+    solves : list of Solve
+        The plans made so far.
+    """
 
     def __init__(
         self, settings: Settings | None = None, solver: RelaxationSolver = solve_waterfilling
@@ -179,12 +206,14 @@ class Shockwave:
         self.solver = solver
         self.solves: list[Solve] = []
         self._names: tuple[str, ...] = ()
+        self._regimes: tuple[int, ...] = ()
         self._runs: NDArray[np.bool_] = np.zeros((0, 0), bool)
         self._remaining: dict[str, float] = {}
         self._made = 0
+        self._rng = np.random.default_rng(self.settings.seed)
 
-    def schedule(self, now: RoundState) -> Collection[str]:
-        """Jobs of a round.
+    def order(self, now: RoundState) -> list[str]:
+        """Jobs in the order in which they take the GPUs of a round: those of the plan, then the others.
 
         Parameters
         ----------
@@ -192,21 +221,26 @@ class Shockwave:
 
         Returns
         -------
-        collection of str
-            Names of those that run.
+        list of str
         """
-        names = tuple(state.name for state in now.jobs)
-        age = now.index - self._made
-        if names != self._names or age >= min(self.settings.solve_every, self._runs.shape[1]):
+        if self._due(now):
             self._plan(now)
-            age = 0
-        runs = self._runs[:, age]
+        runs = self._runs[:, now.index - self._made]
         planned = [state for state, run in zip(now.jobs, runs, strict=True) if run]
         others = [state for state, run in zip(now.jobs, runs, strict=True) if not run]
         # Restarts and wrong predictions make jobs last longer than planned: GPUs that the plan leaves idle go
         # to those with the longest run time left, as in the authors' code.
         others.sort(key=lambda state: self._remaining[state.name], reverse=True)
-        return pack([*planned, *others], now.gpus)
+        return [state.name for state in (*planned, *others)]
+
+    def _due(self, now: RoundState) -> bool:
+        """Whether a plan has to be made."""
+        age = now.index - self._made
+        if age >= min(self.settings.solve_every, self._runs.shape[1]):
+            return True
+        if tuple(state.name for state in now.jobs) != self._names:
+            return True
+        return self.settings.reactive and _begun(now) != self._regimes
 
     def _left(self, now: RoundState) -> NDArray[np.int64] | None:
         """Rounds of each job in what is left of the last plan."""
@@ -216,6 +250,12 @@ class Shockwave:
         left = dict(zip(self._names, counts.tolist(), strict=True))
         return np.array([left.get(state.name, 0) for state in now.jobs], np.int64)
 
+    def _error(self, jobs: int) -> Floats | None:
+        """Relative error of each job's predicted run time in a plan."""
+        if self.settings.noise == 0:
+            return None
+        return self.settings.noise * self._rng.choice((-1.0, 1.0), jobs)
+
     def _plan(self, now: RoundState) -> None:
         settings = self.settings
         window = build_window(
@@ -224,9 +264,18 @@ class Shockwave:
             power=settings.power,
             lam=settings.lam,
             predictor=settings.predictor,
+            ending=settings.ending,
+            error=self._error(len(now.jobs)),
         )
         relaxation = self.solver(window)
-        plan = make_plan(window, now, relaxation, settings.shim_seconds, self._left(now))
+        last = self._left(now)
+        plan = make_plan(window, now, relaxation, settings.shim_seconds, last, settings.scatter)
         self.solves.append(Solve(now.index, len(window), relaxation, plan))
         self._names, self._runs, self._made = window.names, plan.runs, now.index
+        self._regimes = _begun(now)
         self._remaining = dict(zip(window.names, window.remaining.tolist(), strict=True))
+
+
+def _begun(now: RoundState) -> tuple[int, ...]:
+    """How many regimes of each job have begun."""
+    return tuple(len(state.seen) for state in now.jobs)

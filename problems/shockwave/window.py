@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.arrays import Floats
-from copter.problems.shockwave.forecast import Forecast, forecast
+from copter.problems.shockwave.forecast import Forecast, budgets, forecast
 from copter.problems.shockwave.ftf import POWER, Outlook
 from copter.problems.shockwave.interface import RoundState
 
@@ -248,6 +248,8 @@ def build_window(
     power: float = POWER,
     lam: float = LAMBDA,
     predictor: str = "restatement",
+    ending: float = 0.0,
+    error: Floats | None = None,
 ) -> Window:
     """Window of the jobs of a round; a job that needs more GPUs than there are has no rounds to get.
 
@@ -262,16 +264,20 @@ def build_window(
         lambda.
     predictor : str
         One of :data:`.ftf.PREDICTORS`.
+    ending : float
+        As :func:`.forecast.budgets` takes it; 0 is program (11) as printed.
+    error : (N,) array, optional
+        As :func:`.forecast.forecast` takes it.
 
     Returns
     -------
     Window
     """
-    seen = forecast(now.jobs, predictor)
+    seen = forecast(now.jobs, predictor, error)
     return _window(
         [state.name for state in now.jobs],
         np.array([state.gpus for state in now.jobs], np.int64),
-        seen.fairness**power,
+        budgets(seen, power, ending=ending, round_seconds=now.seconds),
         seen,
         rounds=rounds,
         capacity=now.gpus,

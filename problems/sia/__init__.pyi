@@ -3,10 +3,12 @@ from copter.problems.cluster.cluster import Configuration as Configuration
 from copter.problems.cluster.cluster import Configurations as Configurations
 from copter.problems.cluster.cluster import GpuType as GpuType
 from copter.problems.cluster.cluster import configurations as configurations
+from copter.problems.cluster.parts import NodeChange as NodeChange
 from copter.problems.cluster.profiles import CountProfile as CountProfile
 from copter.problems.cluster.profiles import Profile as Profile
 from copter.problems.cluster.profiles import ReplicaProfile as ReplicaProfile
 from copter.problems.cluster.profiles import TableProfile as TableProfile
+from copter.problems.cluster.results import JobRecord as JobRecord
 from copter.problems.cluster.scenario import Scenario as Scenario
 from copter.problems.cluster.workload import JobSubmission as JobSubmission
 from copter.problems.cluster.workload import read_workload as read_workload
@@ -22,10 +24,8 @@ from copter.problems.sia.interface import Job as Job
 from copter.problems.sia.interface import SiaError as SiaError
 from copter.problems.sia.interface import SiaRound as SiaRound
 from copter.problems.sia.policy import SiaPolicy as SiaPolicy
-from copter.problems.sia.records import JobRecord as JobRecord
-from copter.problems.sia.records import NodeChange as NodeChange
 from copter.problems.sia.records import RoundRecord as RoundRecord
-from copter.problems.sia.replay import CapacityError as CapacityError
 from copter.problems.sia.replay import Replay as Replay
+from copter.problems.sia.scheduler import Sia as Sia
 from copter.problems.sia.steady import SteadyReplay as SteadyReplay
 from copter.problems.sia.steady import record_rounds as record_rounds

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Configurations
-from copter.problems.cluster.profiles import Profile
 from copter.problems.sia.objective import Objective, normalised
+from copter.problems.sia.sources import Source
 from copter.program.program import ContinualProgram, Template
 
 CACHED_BYTES = 1 << 27
@@ -134,36 +134,35 @@ class RowCache:
         self._rows: dict[tuple[int, int], CostRow] = {}
         self._bytes = 0
 
-    def get(self, source: int, level: int, profile: Profile, gpus: int | None) -> CostRow:
+    def get(self, number: int, level: int, source: Source) -> CostRow:
         """Row of a profile at a level, made if it is not there.
 
         Parameters
         ----------
-        source : int
-            The caller's number for the profile with these GPUs.
+        number : int
+            Of the source.
         level : int
-        profile : Profile
-        gpus : int or None
-            Only configurations with so many GPUs, or all.
+        source : Source
 
         Returns
         -------
         CostRow
         """
-        row = self._rows.get((source, level))
+        row = self._rows.get((number, level))
         if row is None:
-            row = self._build(profile, level, gpus)
-            self._rows[source, level] = row
+            row = self._build(source, level)
+            self._rows[number, level] = row
             self._bytes += row.costs.nbytes
             while self._bytes > CACHED_BYTES and len(self._rows) > 1:
                 self._bytes -= self._rows.pop(next(iter(self._rows))).costs.nbytes
         return row
 
-    def _build(self, profile: Profile, level: int, gpus: int | None) -> CostRow:
-        columns, goodput = profile.row(self.configurations, level)
-        if gpus is not None:
-            exact = self.configurations.gpus[columns] == gpus
-            columns, goodput = columns[exact], goodput[exact]
+    def _build(self, source: Source, level: int) -> CostRow:
+        columns, goodput = source.profile.row(self.configurations, level)
+        if source.least > 1 or source.most is not None:
+            gpus = self.configurations.gpus[columns]
+            within = (gpus >= source.least) & (gpus <= (gpus if source.most is None else source.most))
+            columns, goodput = columns[within], goodput[within]
         key = columns.tobytes()
         if key not in self._runnable:
             self._runnable[key] = Runnable(self.configurations, columns)

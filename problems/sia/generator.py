@@ -2,8 +2,8 @@
 
 Where the figures come from (no file of theirs is needed or copied):
 
-- :data:`GPU_TYPES`: the authors' cluster of 256 GPUs and 7 types, times a scale.  They replay 2,000 jobs a
-  day on 512 GPUs, 10,000 on 2,560 and 40,000 on 10,240.
+- :data:`.presets.PAI_GPU_TYPES`: the authors' cluster of 256 GPUs and 7 types, times a scale.  They replay
+  2,000 jobs a day on 512 GPUs, 10,000 on 2,560 and 40,000 on 10,240.
 - :data:`JOB_MIX`: share of each application in the authors' three families of workloads (2k, 10k, 40k jobs),
   each family with equal weight; the workloads are sampled from Alibaba's PAI trace over 24 hours.
 - :data:`HOURLY`: arrivals by hour of the day over their mean, in the same average.  :data:`BURSTINESS` is
@@ -27,21 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.analytic import PowerLawProfile, Scaling, TrainingProfile
-from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.cluster import Cluster
+from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.profiles import Profile, ReplicaProfile
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.workload import JobSubmission, Kind, read_workload
 from copter.problems.sia.files import SINGLE_PHASE_RESTART_SECONDS, read_cluster, read_profiles
 
-GPU_TYPES = (
-    GpuType("azure", 8, 6),
-    GpuType("aws", 4, 8),
-    GpuType("dgx-ext", 8, 4),
-    GpuType("quad", 4, 8),
-    GpuType("rtx", 8, 6),
-    GpuType("a10-pcie", 4, 8),
-    GpuType("a100-pcie", 4, 8),
-)
 JOBS_PER_GPU_DAY = 2000 / 512
 """Jobs a day and GPU in the authors' workloads."""
 
@@ -138,8 +130,7 @@ def builtin_cluster(gpus: int) -> Cluster:
     """
     if gpus < 1:
         raise ValueError(f"gpus = {gpus}: must be at least 1")
-    base = Cluster(GPU_TYPES)
-    return base.scaled(gpus / base.gpus)
+    return cluster_by_name(f"pai-{gpus}")
 
 
 def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:

@@ -39,6 +39,8 @@ class Job:
     gpus : int, optional
         GPU count of a rigid job.
     preemptible, reserved : bool
+    min_gpus, max_gpus : int, optional
+        Limits of the user on the GPUs of a job that is not rigid (thesis section 3.3.1).
     """
 
     id: Hashable
@@ -48,6 +50,8 @@ class Job:
     gpus: int | None = None
     preemptible: bool = True
     reserved: bool = False
+    min_gpus: int | None = None
+    max_gpus: int | None = None
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ NONE = -1
 
 FIELDS: dict[str, tuple[type, float]] = {
     "active": (bool, False),
-    "source": (np.int64, NONE),  # profile and, for rigid jobs, GPU count
+    "source": (np.int64, NONE),  # profile and limits on the GPUs
     "level": (np.int64, 0),
+    "levels": (np.int64, 1),  # of the profile
+    "penalty": (np.float64, 0.0),  # of having no GPUs
     "submitted": (np.float64, 0.0),
     "restart_seconds": (np.float64, 0.0),
     "restarts": (np.int64, 0),
@@ -25,6 +27,7 @@ FIELDS: dict[str, tuple[type, float]] = {
     "sent_mode": (np.int64, NONE),
     "sent_limit": (np.int64, NONE),
     "sent_current": (np.int64, NONE),
+    "sent_penalty": (np.float64, np.nan),
     "column": (np.int64, NONE),  # of the current configuration in the request
     "column_cost": (np.float64, 0.0),
 }
@@ -36,6 +39,8 @@ class JobTable:
     active: NDArray[np.bool_]
     source: NDArray[np.int64]
     level: NDArray[np.int64]
+    levels: NDArray[np.int64]
+    penalty: NDArray[np.float64]
     submitted: NDArray[np.float64]
     restart_seconds: NDArray[np.float64]
     restarts: NDArray[np.int64]
@@ -48,6 +53,7 @@ class JobTable:
     sent_mode: NDArray[np.int64]
     sent_limit: NDArray[np.int64]
     sent_current: NDArray[np.int64]
+    sent_penalty: NDArray[np.float64]
     column: NDArray[np.int64]
     column_cost: NDArray[np.float64]
 

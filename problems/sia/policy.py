@@ -32,11 +32,13 @@ from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.profiles import Profile
-from copter.problems.sia.columns import Choices, CostRow, RowCache, TemplateCache
+from copter.problems.sia.columns import Choices, RowCache
 from copter.problems.sia.interface import InfeasibleRoundError, Job, Shim, SiaError, SiaRound
 from copter.problems.sia.jobs import NONE, JobTable
 from copter.problems.sia.modes import FREE, PINNED, REQUIRED, limits, modes, stay
-from copter.problems.sia.objective import Objective, restart_factor
+from copter.problems.sia.objective import Objective
+from copter.problems.sia.requests import Pick, Requests
+from copter.problems.sia.sources import Sources
 from copter.program.program import ContinualProgram
 from copter.solvers.features import Feature
 
@@ -95,15 +97,11 @@ class SiaPolicy:
         for name, gpus in self.cluster.capacity.items():
             self.program.add_resource(name, upper=gpus)
         self._rows = RowCache(self.cluster.configurations, self.objective)
-        self._templates = TemplateCache(self.program)
         self._table = JobTable()
+        self._requests = Requests(self.program, self._table)
+        self._sources = Sources()
         self._slots: dict[Hashable, int] = {}
-        self._ids: list[Hashable] = []
-        self._choices: list[Choices | None] = []
-        self._costs: list[NDArray[np.float64] | None] = []
-        self._sources: dict[tuple[Profile, int | None], int] = {}
-        self._source_list: list[tuple[Profile, int | None]] = []
-        self._fixed_batch: dict[Profile, Profile] = {}
+        self._ids: dict[int, Hashable] = {}
         self._arrived: list[int] = []
         self._left: list[Hashable] = []
         self._nodes: dict[str, int] = {}
@@ -127,6 +125,19 @@ class SiaPolicy:
             for job, slot in self._slots.items()
         }
 
+    def choices(self) -> dict[Hashable, Choices]:
+        """What each job chose from in the last round.
+
+        Returns
+        -------
+        dict of job id to Choices
+        """
+        return {
+            job: self._requests.choices(slot)
+            for job, slot in self._slots.items()
+            if slot not in self._arrived
+        }
+
     # ---- events ----------------------------------------------------------------------------------
 
     def submit(self, job: Job) -> None:
@@ -135,39 +146,24 @@ class SiaPolicy:
             raise SiaError(f"job {job.id!r} is there already")
         if (job.kind == "rigid") != (job.gpus is not None):
             raise SiaError(f"job {job.id!r}: gpus = {job.gpus}: a rigid job needs it, no other has it")
-        profile = job.profile
-        if job.kind != "adaptive":
-            if profile not in self._fixed_batch:
-                self._fixed_batch[profile] = profile.at_fixed_batch()
-            profile = self._fixed_batch[profile]
         table, slot = self._table, self._table.add()
-        while len(self._ids) <= slot:
-            self._ids.append(None)
-            self._choices.append(None)
-            self._costs.append(None)
-        source = (profile, job.gpus)
-        if source not in self._sources:
-            self._sources[source] = len(self._source_list)
-            self._source_list.append(source)
         self._slots[job.id], self._ids[slot] = slot, job.id
-        table.source[slot] = self._sources[source]
-        table.submitted[slot] = job.submitted
-        table.restart_seconds[slot] = profile.restart_seconds
+        least, most = (job.min_gpus, job.max_gpus) if job.gpus is None else (job.gpus, job.gpus)
+        self._set_source(slot, self._sources.take(job.profile, job.kind, least or 1, most))
+        table.submitted[slot], table.penalty[slot] = job.submitted, self.objective.lam
         table.preemptible[slot], table.reserved[slot] = job.preemptible, job.reserved
         self._arrived.append(slot)
 
     def complete(self, job: Hashable) -> None:
         """A job is done, or withdrawn."""
         slot = self._slot(job)
-        del self._slots[job]
+        del self._slots[job], self._ids[slot]
         if slot in self._arrived:
             self._arrived.remove(slot)
         else:
             self._left.append(job)
-            choices = self._choices[slot]
-            if choices is not None:
-                self._templates.release(choices)
-        self._choices[slot] = self._costs[slot] = None
+            self._requests.drop(slot)
+        self._sources.release(int(self._table.source[slot]))
         self._table.remove(slot)
 
     def update(
@@ -190,12 +186,58 @@ class SiaPolicy:
         """Many jobs reached levels of their profiles; jobs with a fixed batch size have one level only."""
         slots = np.array([self._slot(job) for job in jobs], np.int64)
         values = np.asarray(levels, np.int64)
-        top = np.array([profile.n_levels for profile, _ in self._source_list], np.int64)
-        wrong = (values < 0) | (values >= top[self._table.source[slots]]) if slots.size else values < 0
+        wrong = (values < 0) | (values >= self._table.levels[slots])
         if wrong.any():
             at = int(wrong.argmax())
             raise SiaError(f"job {jobs[at]!r}: level = {values[at]}: its profile has no such level")
         self._table.level[slots] = values
+
+    def update_profile(self, job: Hashable, profile: Profile) -> None:
+        """More is known of a job: it goes by another profile, at its level or, if lower, the last one.
+
+        Parameters
+        ----------
+        job : hashable
+        profile : Profile
+            At the job's fixed batch size, if it is not adaptive.
+        """
+        slot = self._slot(job)
+        old = int(self._table.source[slot])
+        limits = self._sources[old].least, self._sources[old].most
+        self._set_source(slot, self._sources.take(profile, "adaptive", *limits))
+        self._sources.release(old)
+
+    def update_penalties(self, jobs: Sequence[Hashable], penalties: NDArray[np.float64]) -> None:
+        """Many jobs have costs of their own of being left without GPUs, in place of lambda.
+
+        Parameters
+        ----------
+        jobs : sequence of hashable
+        penalties : (n,) array
+            Finite, not negative.
+        """
+        if not (np.isfinite(penalties).all() and (penalties >= 0).all()):
+            raise SiaError(f"penalties must be finite and not negative: {penalties}")
+        self._table.penalty[[self._slot(job) for job in jobs]] = penalties
+
+    def report(
+        self, job: Hashable, configuration: Configuration | None, restarts: int, restarting_until: float
+    ) -> None:
+        """What a job really has, where that is not what the last round gave it: it was moved, or evicted.
+
+        Parameters
+        ----------
+        job : hashable
+        configuration : Configuration, optional
+        restarts : int
+            Changes of configuration so far.
+        restarting_until : float
+            Seconds; a time past if it runs.
+        """
+        slot, table = self._slot(job), self._table
+        held = NONE if configuration is None else self.cluster.configurations.index(configuration)
+        table.current[slot], table.restarts[slot] = held, restarts
+        table.restart_until[slot] = restarting_until
 
     def set_nodes(self, type: str, nodes: int) -> None:
         """A GPU type has another number of nodes from the next round on."""
@@ -286,17 +328,16 @@ class SiaPolicy:
         if self._left:
             self.program.remove_requests(self._left)
             self._left = []
-        self._add(picks)
-        recosted: dict[Hashable, NDArray[np.float64]] = {}
-        for slot, pick in picks.items():
-            if (costs := self._refresh(slot, *pick)) is not None:
-                recosted[self._ids[slot]] = costs
-        if recosted:
-            self.program.update_requests(list(recosted), costs=list(recosted.values()))
+        configurations = self.cluster.configurations
+        self._requests.add(self._ids, self._arrived, picks, configurations)
+        self._arrived = []
+        self._requests.refresh(self._ids, picks, configurations)
         table.sent_row[slots], table.sent_limit[slots] = row, limit
         table.sent_current[slots] = table.current[slots]
-        self._rescale(slots[changed | (table.column[slots] >= 0)], now)
-        self._templates.sweep()
+        priced = changed | (table.column[slots] >= 0) | (table.penalty[slots] != table.sent_penalty[slots])
+        self._requests.rescale(self._ids, slots[priced], self.objective, now)
+        table.sent_penalty[slots] = table.penalty[slots]
+        self._requests.templates.sweep()
 
     def assign(self, choice: dict[Hashable, int], now: float) -> dict[Hashable, Configuration | None]:
         """Take over the choice of a shim: the column of each request, negative for none.
@@ -314,8 +355,8 @@ class SiaPolicy:
         table, configurations = self._table, self.cluster.configurations
         picks: list[tuple[Hashable, int, int]] = []
         for job, slot in self._slots.items():
-            column, choices = choice[job], self._choices[slot]
-            picked = NONE if column < 0 or choices is None else int(choices.columns[column])
+            column = choice[job]
+            picked = NONE if column < 0 else int(self._requests.choices(slot).columns[column])
             if picked == NONE and table.sent_mode[slot] != FREE:
                 raise InfeasibleRoundError(f"job {job!r} must have GPUs and was given none at {now:g} s")
             if picked != table.current[slot]:
@@ -366,13 +407,16 @@ class SiaPolicy:
             elif more < 0:
                 self.program.remove_resources(type, -more)
 
-    def _row(self, slot: int) -> CostRow:
-        source, level = int(self._table.source[slot]), int(self._table.level[slot])
-        return self._rows.get(source, level, *self._source_list[source])
+    def _set_source(self, slot: int, number: int) -> None:
+        table, profile = self._table, self._sources[number].profile
+        table.source[slot], table.levels[slot] = number, profile.n_levels
+        table.level[slot] = min(table.level[slot], profile.n_levels - 1)
+        table.restart_seconds[slot] = profile.restart_seconds
 
-    def _pick(self, slot: int, mode: int, limit: int) -> tuple[CostRow, Choices, int]:
+    def _pick(self, slot: int, mode: int, limit: int) -> Pick:
         """Costs and choices of a job, and its mode: what cannot run it any more pins nothing."""
-        row, current = self._row(slot), int(self._table.current[slot])
+        source, level = int(self._table.source[slot]), int(self._table.level[slot])
+        row, current = self._rows.get(source, level, self._sources[source]), int(self._table.current[slot])
         if mode == PINNED:
             if row.runs(current):
                 return row, row.runnable.only(current), PINNED
@@ -380,71 +424,3 @@ class SiaPolicy:
         if mode == REQUIRED and not row.costs.size:
             raise InfeasibleRoundError(f"job {self._ids[slot]!r} is reserved, and nothing can run it")
         return row, row.runnable.choices(limit, mode == FREE), mode
-
-    def _add(self, picks: dict[int, tuple[CostRow, Choices, int]]) -> None:
-        """Requests of the jobs that arrived, in bulk for each set of columns."""
-        groups: dict[tuple[bool, bytes], list[int]] = {}
-        for slot in self._arrived:
-            row, choices, _ = picks[slot]
-            self._choices[slot], self._costs[slot] = choices, row.block(choices)
-            groups.setdefault(choices.key, []).append(slot)
-        configurations = self.cluster.configurations
-        for group in groups.values():
-            templates = [self._templates.take(self._choice(slot), configurations) for slot in group]
-            self.program.add_requests(
-                [self._ids[slot] for slot in group],
-                np.concatenate([self._cost(slot) for slot in group]),
-                np.full(len(group), templates[0].n_columns),
-                templates[0],
-                totals=np.ones(len(group)),
-                relation="==",
-                integral=True,
-            )
-        self._arrived = []
-
-    def _refresh(self, slot: int, row: CostRow, choices: Choices, mode: int) -> NDArray[np.float64] | None:
-        """Give the program a job's columns, if others; returns its costs if only they have changed."""
-        table, job = self._table, self._ids[slot]
-        recosted = None
-        costs, old = row.block(choices), self._choice(slot)
-        current = int(table.current[slot])
-        table.sent_mode[slot] = mode
-        table.column[slot] = column = choices.find(current) if current >= 0 and mode != PINNED else NONE
-        if column >= 0:
-            table.column_cost[slot] = costs[column]
-        if choices.key != old.key:
-            template = self._templates.take(choices, self.cluster.configurations)
-            start = {0 if mode == PINNED else max(column, 0): 1.0}
-            self.program.update_request(job, costs=costs, usage=template, start=start)
-            self._templates.release(old)
-        elif costs is not self._costs[slot] and not np.array_equal(costs, self._cost(slot)):
-            recosted = costs
-        self._choices[slot], self._costs[slot] = choices, costs
-        return recosted
-
-    def _choice(self, slot: int) -> Choices:
-        choices = self._choices[slot]
-        assert choices is not None
-        return choices
-
-    def _cost(self, slot: int) -> NDArray[np.float64]:
-        costs = self._costs[slot]
-        assert costs is not None
-        return costs
-
-    def _rescale(self, slots: NDArray[np.int64], now: float) -> None:
-        """Restart factors as scales, and the two costs that they do not touch as overrides."""
-        if not slots.size:
-            return
-        table = self._table
-        holds = table.column[slots] >= 0
-        age, seconds = now - table.submitted[slots], table.restart_seconds[slots]
-        factor = np.where(holds, restart_factor(age, table.restarts[slots], seconds), 1.0)
-        given = np.column_stack((table.sent_mode[slots] == FREE, holds))
-        columns = np.column_stack((np.zeros(slots.size, np.int64), table.column[slots]))
-        costs = np.column_stack((np.full(slots.size, self.objective.lam), table.column_cost[slots]))
-        self.program.update_requests(
-            [self._ids[slot] for slot in slots.tolist()],
-            scales=self.objective.scales(factor),
-            overrides=(given.sum(1), columns[given], costs[given]),
-        )

@@ -1,18 +1,9 @@
-"""What goes into a replay besides jobs, and what comes out: records of rounds and results of jobs."""
+"""What a replay records of each round: the cluster, the policy's times, and its program."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from typing import Any
-
-
-@dataclass(frozen=True)
-class NodeChange:
-    """From ``time`` (seconds) on, a GPU type has ``nodes`` nodes."""
-
-    time: float
-    type: str
-    nodes: int
 
 
 @dataclass(frozen=True)
@@ -45,6 +36,8 @@ class RoundRecord:
     warm_started : bool
     missed : bool
         Whether the solver had no answer in time: every job kept what it had.
+    changed, added, removed, integral, path_x, path_n : float
+        How far program and answer moved since the last round: see :mod:`.evolution`.
     """
 
     round: int
@@ -76,6 +69,12 @@ class RoundRecord:
     churn: float
     warm_started: bool
     missed: bool
+    changed: float
+    added: float
+    removed: float
+    integral: float
+    path_x: float
+    path_n: float
 
     def as_row(self) -> dict[str, Any]:
         """Flat record for a table: one column ``utilisation_<type>`` for each GPU type.
@@ -87,29 +86,3 @@ class RoundRecord:
         row = {field.name: getattr(self, field.name) for field in fields(self)}
         by_type = row.pop("utilisation_by_type")
         return row | {f"utilisation_{type}": share for type, share in by_type.items()}
-
-
-@dataclass(frozen=True)
-class JobRecord:
-    """What became of a job; times in seconds, NaN for what did not happen.
-
-    Attributes
-    ----------
-    name, application, category, kind : str
-    submitted, started, finished, jct : float
-    restarts : int
-        Changes of configuration after the first start.
-    gpu_seconds : float
-        GPUs held times seconds, restarts included.
-    """
-
-    name: str
-    application: str
-    category: str
-    kind: str
-    submitted: float
-    started: float
-    finished: float
-    jct: float
-    restarts: int
-    gpu_seconds: float

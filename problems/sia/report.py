@@ -14,7 +14,8 @@ from copter.cli.console import seconds
 from copter.cli.plots import cumulative, over_time, round_times
 from copter.cli.run import Run, print_figures
 from copter.cli.runfolder import RowFile, RunFolder
-from copter.problems.sia.records import JobRecord, RoundRecord
+from copter.problems.cluster.results import JobRecord
+from copter.problems.sia.records import RoundRecord
 from copter.problems.sia.replay import Replay
 
 _ROUND = {
@@ -47,18 +48,28 @@ _ROUND = {
     "churn": "share of the nonzeros that changed against the last round",
     "warm_started": "whether the solver started from the last round",
     "missed": "whether the solver had no answer in time, so that every job kept what it had",
+    "changed": "share of the variables of this and the last round's program whose value moved by 1e-3",
+    "added": "share of the variables that are new",
+    "removed": "share of the last round's variables that are gone",
+    "integral": "share of the variables of the fractional answer at 0 or 1, within 1e-3",
+    "path_x": "squared distance of the fractional answer from the last round's",
+    "path_n": "change of the number of variables since the last round",
 }
 _JOB = {
     "name": "name of the job",
     "application": "its profile",
     "category": "sort of job, in the workload's own words",
+    "tenant": "user or group, where the workload names one",
     "kind": "adaptive, strong-scaling or rigid",
+    "gpus": "GPUs that it asks for, 0 if none",
     "submitted": "seconds of its submission",
     "started": "seconds at which it first got GPUs; nan if never",
     "finished": "seconds at which it completed; nan if it did not",
     "jct": "job completion time in seconds: finished - submitted",
-    "restarts": "changes of configuration after the first start",
+    "run_seconds": "seconds in which it ran, restarts not counted",
     "gpu_seconds": "GPUs held times seconds, restarts included",
+    "restarts": "changes of configuration after the first start",
+    "contention": "mean of jobs over GPUs over the rounds that it was there",
 }
 _SUMMARY = (
     "the figures of the table: JCT, makespan, utilisation, restarts, policy seconds, largest certified gap"

@@ -10,16 +10,23 @@ round.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.parts import NodeChange, Resize
+from copter.problems.cluster.policy import Allocation, ClusterState
 from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.simulator import Simulator
 from copter.problems.sia.generator import builtin_cluster, builtin_profiles, draw_jobs
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.records import RoundRecord
 from copter.problems.sia.replay import Replay
+from copter.problems.sia.scheduler import Sia
 from copter.solvers.base import Solver
 from copter.solvers.wrapper import Wrapper
 
@@ -29,8 +36,54 @@ if TYPE_CHECKING:
 
 WORK_SCALE = 16.0
 """Jobs do this much more work than the generator's, so that fewer of them complete than are to leave."""
-OLDEST_HOURS = 4.0
-"""Ages of the jobs of the first round are uniform up to this."""
+OLDEST_SECONDS = 4.0 * 3600.0
+"""The rounds begin then, and the jobs of the first one were submitted at any time before."""
+
+
+class _SteadySimulator(Simulator):
+    """A cluster in which as many jobs arrive each round as are missing.
+
+    Parameters
+    ----------
+    population : int
+        Jobs in every round.
+    leave : int
+        Jobs that leave a round, those that complete among them.
+    """
+
+    def __init__(
+        self, scenario: Scenario, policy: Sia, population: int, leave: int, rng: np.random.Generator
+    ) -> None:
+        super().__init__(scenario, policy, resize=_Settled())
+        self._population, self._leave, self._rng = population, leave, rng
+        self._timer.time = OLDEST_SECONDS
+        oldest = [self._waiting[-1 - k] for k in range(population)]
+        for job, share in zip(oldest, rng.uniform(0.0, 0.9, population).tolist(), strict=True):
+            job.begin_at(share * job.work)
+
+    def _admit(self, time: float) -> None:
+        for _ in range(min(self._population - len(self._live), len(self._waiting))):
+            job = self._waiting.pop()
+            if self.records:
+                job.submission = replace(job.submission, time=time)
+            job.enter()
+            self._live[job.name] = job
+            self._arrived.append(job)
+
+    def _pass_time(self, time: float, running: bool) -> tuple[int, float]:
+        completed, until = super()._pass_time(time, running)
+        more = min(max(self._leave - completed, 0), len(self._live))
+        names = list(self._live)
+        for k in self._rng.choice(len(names), more, replace=False).tolist():
+            self._complete(self._live[names[k]], until)
+        return completed, until
+
+
+class _Settled(Resize):
+    """Restarts as always, but for the first round: its jobs ran before."""
+
+    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+        return job.profile.restart_seconds if now.index else 0.0
 
 
 class SteadyReplay(Replay):
@@ -71,14 +124,17 @@ class SteadyReplay(Replay):
         self._leave = math.ceil(churn * jobs)
         self._rng = rng = np.random.default_rng(seed)
         supply = jobs + 4 * rounds * max(self._leave, 1)
-        scenario = Scenario(
-            builtin_cluster(gpus), draw_jobs(np.zeros(supply), rng), builtin_profiles(WORK_SCALE)
-        )
+        times = np.full(supply, OLDEST_SECONDS)
+        times[:jobs] = np.sort(rng.uniform(0.0, OLDEST_SECONDS, jobs))
+        scenario = Scenario(builtin_cluster(gpus), draw_jobs(times, rng), builtin_profiles(WORK_SCALE))
         policy = SiaPolicy(scenario.cluster, scale_up_limit=scale_up_limit, program=program)
         super().__init__(scenario, solver, policy=policy)
-        self._submitted[:jobs] = -rng.uniform(0.0, OLDEST_HOURS * 3600.0, jobs)
-        work = np.array([self._distinct[k].work for k in self._profile[:jobs]])
-        self._progress[:jobs] = rng.uniform(0.0, 0.9, jobs) * work
+
+    def _simulator(
+        self, scenario: Scenario, sia: Sia, changes: Iterable[NodeChange], max_hours: float | None
+    ) -> Simulator:
+        self.scheduler = sia
+        return _SteadySimulator(scenario, sia, self.population, self._leave, self._rng)
 
     def run(self) -> Iterator[RoundRecord]:
         """Simulate the rounds asked for, giving the record of each as it ends.
@@ -87,37 +143,7 @@ class SteadyReplay(Replay):
         ------
         RoundRecord
         """
-        for number in range(self.rounds):
-            record = self._round(number * self.round_seconds)
-            self.records.append(record)
-            yield record
-
-    def _arrivals(self, time: float) -> int:
-        missing = self.population - self._active.size
-        new = np.arange(self._next, self._next + missing)
-        if time > 0:
-            self._submitted[new[new < len(self.jobs)]] = time
-        arrived = self._admit(missing)
-        if time == 0:
-            self._set_levels()
-        return arrived
-
-    def _set_levels(self) -> None:
-        for k in self._active.tolist():
-            self._level[k] = self._distinct[self._profile[k]].level(self._progress[k : k + 1])[0]
-        self.policy.update_levels(
-            [self.jobs[k].name for k in self._active.tolist()], self._level[self._active]
-        )
-
-    def _advance(self, time: float) -> int:
-        if time == 0:  # these ran before the first round
-            self._restart_left[:] = 0.0
-            for k in self._active.tolist():
-                self.policy.update(self.jobs[k].name, restarting_until=-math.inf)
-        completed = super()._advance(time)
-        more = min(max(self._leave - completed, 0), self._active.size)
-        self._dismiss(self._rng.choice(self._active, more, replace=False))
-        return completed
+        yield from islice(super().run(), self.rounds)
 
 
 class _Marked(Wrapper):

@@ -9,9 +9,9 @@ import pytest
 from copter.bench.recording import Recorded, Recorder, RecordingProgram
 from copter.bench.settings import SolverSettings
 from copter.errors import NoAllocationError
+from copter.problems.cluster.parts import NodeChange
 from copter.problems.load_balancing import LoadBalancer
 from copter.problems.sia.generator import generate
-from copter.problems.sia.records import NodeChange
 from copter.problems.sia.replay import Replay
 from copter.program.program import ContinualProgram
 from copter.shims.choose_one import ChooseOneShim
@@ -157,7 +157,7 @@ def test_the_last_jobs_give_way_where_nodes_went_away():
     scenario = generate(gpus=64, jobs_per_day=9600, hours=1.0, seed=2)
     nodes = [NodeChange(360.0, type, 1) for type in scenario.cluster.configurations.types]
     replay = Replay(scenario, Late(range(5)), max_hours=0.11, node_changes=nodes)
-    *_, before, last = replay.run()  # raises CapacityError if more were given than there are
+    *_, before, last = replay.run()  # raises PolicyError if more were given than there are
     assert last.time == 360.0 and last.missed and 0 < last.running < before.running - before.completed
 
 

@@ -1,1 +1,10 @@
-"""Readers of real traces and measurements, and generators of traces that are like them."""
+"""Workloads of the papers: readers of real traces, and generators of each family that need no file.
+
+:func:`by_name` makes a scenario from a family's name, a cluster and a seed.  Where the folder of real traces
+is given and the family has one, the jobs are sampled from the trace; otherwise they are drawn with its
+published shape.
+"""
+
+from copter.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

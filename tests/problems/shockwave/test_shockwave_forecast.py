@@ -17,7 +17,7 @@ from copter.problems.shockwave import (
     snapshot,
     window_of,
 )
-from copter.problems.shockwave.forecast import forecast
+from copter.problems.shockwave.forecast import budgets, forecast
 from copter.problems.shockwave.ftf import PREDICTORS
 
 BACK_TO_THE_FIRST = Job(
@@ -102,3 +102,30 @@ def test_no_jobs_and_unknown_predictors():
     assert len(build_window(now([], 4))) == 0
     with pytest.raises(ValueError, match="predictor 'nobody'"):
         forecast([state(static("a", 100.0))], "nobody")
+
+
+def test_a_job_that_would_be_late_ends_first():
+    """Power 100 in place of k for who is behind and has less than a round left, up to a thousand times."""
+    jobs = {
+        "late, ends": state(static("a", 1000.0), run=950.0, waited=1500.0, contention=2.0),
+        "late": state(static("b", 1000.0), run=500.0, waited=1500.0, contention=2.0),
+        "early, ends": state(static("c", 1000.0), run=950.0, waited=100.0, contention=2.0),
+        "very late, ends": state(static("d", 1000.0), run=950.0, waited=9000.0, contention=2.0),
+    }
+    seen = forecast(list(jobs.values()))
+    rho = np.array(
+        [
+            (one.run_seconds + one.waited_seconds + 2 * r) / 2000.0
+            for one, r in zip(jobs.values(), (50.0, 500.0, 50.0, 50.0), strict=True)
+        ]
+    )
+    assert seen.fairness == pytest.approx(rho)
+    plain = budgets(seen, 5.0)
+    assert plain == pytest.approx(rho**5)
+    found = budgets(seen, 5.0, ending=100.0, round_seconds=120.0)
+    assert found[0] == pytest.approx(min(rho[0] ** 100, 1000 * plain.max()))
+    assert found[[1, 2]] == pytest.approx(plain[[1, 2]])
+    assert found[3] == pytest.approx(1000 * plain.max())
+    # Nothing ends within a shorter round, and a power below k changes nothing.
+    assert budgets(seen, 5.0, ending=100.0, round_seconds=50.0) == pytest.approx(plain)
+    assert budgets(seen, 5.0, ending=2.0, round_seconds=120.0) == pytest.approx(plain)

@@ -1,22 +1,29 @@
 """Shockwave as a policy: when it plans, what it runs, and the authors' traces against their results."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shockwave_cases import jobs as some_jobs
 from shockwave_cases import needs_data, result_path, static, trace_path
 
+from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.profiles import TableProfile
+from copter.problems.cluster.registry import make_policy
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.simulator import Simulator
+from copter.problems.cluster.workload import JobSubmission
 from copter.problems.shockwave import (
     BASELINES,
-    Settings,
+    Job,
+    Mode,
+    Regime,
     Shockwave,
     generate,
-    make_baseline,
     read_jobs,
     read_published,
     replay,
     schedule_matrix,
-    solve_relaxation,
 )
 
 
@@ -25,33 +32,35 @@ def test_a_plan_is_made_anew_for_arrivals_completions_and_after_eight_rounds():
     policy = Shockwave()
     replay(jobs, 2, policy)
     # b comes in round 3, is gone in round 14, and a completes in round 29.
-    assert [solve.index for solve in policy.solves] == [0, 3, 11, 14, 22]
+    assert [solve.index for solve in policy.planner.solves] == [0, 3, 11, 14, 22]
 
 
 def test_windows_shorter_than_eight_rounds_are_planned_anew_at_their_end():
-    policy = Shockwave(Settings(rounds=3))
+    policy = Shockwave(rounds=3)
     replay([static("a", 7 * 120.0)], 1, policy)
-    assert [solve.index for solve in policy.solves] == [0, 3, 6]
+    assert [solve.index for solve in policy.planner.solves] == [0, 3, 6]
 
 
 @given(jobs=some_jobs(most=8), gpus=st.integers(4, 8))
 @settings(deadline=None, max_examples=20)
 def test_all_jobs_complete_and_no_gpu_idles_while_a_job_fits(jobs, gpus):
-    policy = Shockwave(Settings(rounds=6, shim_seconds=5.0))
+    policy = Shockwave(rounds=6)
     result = replay(jobs, gpus, policy)
     assert len(result.jobs) == len(jobs)
-    sizes = {job.name: job.gpus for job in result.jobs}
-    for record in result.rounds:
-        idle = gpus - record.gpus
-        assert all(sizes[job] > idle for job in set(record.jobs) - set(record.running))
-    for solve in policy.solves:
+    _, ran = schedule_matrix(result)
+    sizes = np.array([job.gpus for job in result.jobs])
+    times = np.array([record.time for record in result.rounds])
+    there = np.array([(job.arrival <= times) & (times < job.finished) for job in result.jobs])
+    # What waits in a round is larger than what is idle.
+    assert (np.where(there & ~ran, sizes[:, None], gpus + 1) > gpus - sizes @ ran).all()
+    for solve in policy.planner.solves:
         assert solve.plan.bound >= solve.plan.objective - 1e-12 * max(1.0, abs(solve.plan.objective))
 
 
 def test_with_cvxpy_in_its_place_it_is_as_good():
     jobs = generate(12, seed=6, arrival_seconds=100.0)
-    ours = replay(jobs, 4, Shockwave(Settings(shim_seconds=5.0))).metrics
-    reference = replay(jobs, 4, Shockwave(Settings(shim_seconds=5.0), solve_relaxation)).metrics
+    ours = replay(jobs, 4, Shockwave()).metrics
+    reference = replay(jobs, 4, Shockwave(solver="cvxpy")).metrics
     assert ours.makespan == pytest.approx(reference.makespan, rel=0.02)
     assert ours.average_jct == pytest.approx(reference.average_jct, rel=0.05)
 
@@ -67,14 +76,14 @@ def test_one_job_more_gpus_than_jobs_and_one_too_large():
 
 def test_a_job_runs_in_the_same_rounds_again():
     jobs = generate(10, seed=9, arrival_seconds=60.0)
-    first, second = (replay(jobs, 4, Shockwave(Settings(shim_seconds=60.0))) for _ in range(2))
+    first, second = (replay(jobs, 4, Shockwave()) for _ in range(2))
     assert (schedule_matrix(first)[1] == schedule_matrix(second)[1]).all()
 
 
 def ahead_of(trace, gpus, ours, names, makespan):
     """Ahead of baselines: so much in makespan, and in worst fairness and share of jobs above 1."""
     for name in names:
-        other = replay(trace, gpus, make_baseline(name)).metrics
+        other = replay(trace, gpus, make_policy(name)).metrics
         assert makespan * ours.makespan < other.makespan, name
         assert ours.worst_ftf < other.worst_ftf, name
         assert ours.unfair_fraction < other.unfair_fraction, name
@@ -85,7 +94,7 @@ def ahead_of(trace, gpus, ours, names, makespan):
 def test_120_jobs_on_32_gpus_are_better_than_the_authors_result():
     trace = read_jobs(trace_path(120))
     published = read_published(result_path("shockwave"), trace).metrics
-    ours = replay(trace, 32, Shockwave(Settings(shim_seconds=60.0))).metrics
+    ours = replay(trace, 32, Shockwave()).metrics
     assert ours.makespan <= 0.95 * published.makespan
     assert ours.worst_ftf <= published.worst_ftf and ours.unfair_fraction <= published.unfair_fraction
     assert ours.average_jct <= published.average_jct
@@ -100,18 +109,41 @@ def test_120_jobs_on_32_gpus_are_better_than_the_authors_result():
 @pytest.mark.slow
 def test_220_jobs_on_64_gpus_are_ahead_of_the_baselines():
     trace = read_jobs(trace_path(220))
-    ours = replay(trace, 64, Shockwave(Settings(shim_seconds=60.0))).metrics
+    ours = replay(trace, 64, Shockwave()).metrics
     ahead_of(trace, 64, ours, ("ossp",), 1.0)
-    ahead_of(trace, 64, ours, ("themis", "max-min-fairness", "allox", "gandiva-fair"), 1.25)
+    ahead_of(trace, 64, ours, ("themis", "gavel", "allox", "gandiva-fair"), 1.25)
 
 
 @pytest.mark.parametrize("seed", [3, 8])
 def test_generated_traces_too(seed):
     """Another trace than those that settings were looked at with: fair, and as short as OSSP."""
     trace = generate(50, seed=seed, arrival_seconds=60.0)
-    ours = replay(trace, 12, Shockwave(Settings(shim_seconds=60.0))).metrics
-    ossp = replay(trace, 12, make_baseline("ossp")).metrics
-    themis = replay(trace, 12, make_baseline("themis")).metrics
+    ours = replay(trace, 12, Shockwave()).metrics
+    ossp = replay(trace, 12, make_policy("ossp")).metrics
+    themis = replay(trace, 12, make_policy("themis")).metrics
     assert ours.makespan <= 1.02 * ossp.makespan and ours.makespan <= themis.makespan
     assert ours.worst_ftf < min(ossp.worst_ftf, themis.worst_ftf)
     assert ours.average_jct < min(ossp.average_jct, themis.average_jct)
+
+
+def test_the_reactive_mode_plans_anew_when_a_regime_begins():
+    # Two regimes: the second begins after 600 s, in round 5.
+    job = Job("a", 0.0, 1, Mode.GNS, (Regime(16, 6, 100.0), Regime(32, 10, 90.0)))
+    for reactive, rounds in ((True, [0, 5]), (False, [0, 8])):
+        policy = Shockwave(reactive=reactive)
+        replay([job], 1, policy)
+        assert [solve.index for solve in policy.planner.solves] == rounds
+
+
+def test_jobs_of_no_trace_are_static_and_run_where_they_are_fastest():
+    cluster = Cluster([GpuType("slow", 4, 1), GpuType("fast", 4, 1)])
+    grid = [cluster.packed(type, 2) for type in ("slow", "fast")]
+    profile = TableProfile("app", 10.0, [2000.0], grid, [[1.0, 3.0]])
+    jobs = [JobSubmission(f"j{k}", 0.0, "", "app", "rigid", 2) for k in range(3)]
+    simulator = Simulator(Scenario(cluster, jobs, {"app": profile}), Shockwave())
+    records = list(simulator.run())
+    assert records[0].gpus == {"slow": 2, "fast": 4}
+    # Two take 10 s and 2000 / 3; then the third moves, with 710 of its 2000 done, and pays for it once more.
+    first, second, third = sorted(job.finished for job in simulator.job_results())
+    assert (first, second) == pytest.approx((10 + 2000 / 3, 10 + 2000 / 3))
+    assert third == pytest.approx(720 + 10 + (2000 - 710) / 3)

@@ -168,8 +168,8 @@ def test_templates_without_users_are_dropped():
     for k in range(4):
         policy.complete(k)
     policy.apply(120.0)
-    policy._templates.sweep(keep=0)
-    assert len(policy._templates) == 0
+    policy._requests.templates.sweep(keep=0)
+    assert len(policy._requests.templates) == 0
     assert policy.program.nnz == 0
     assert len(policy.program) == 0
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sia_cases import Exact
 
+from copter.problems.cluster import PolicyError
 from copter.problems.sia import (
-    CapacityError,
     Cluster,
     GpuType,
     JobSubmission,
@@ -100,7 +100,7 @@ def test_no_jobs():
 
 
 def test_an_allocation_above_capacity_is_an_error():
-    with pytest.raises(CapacityError, match="2 GPUs of type 'A' were given, of 1"):
+    with pytest.raises(PolicyError, match="2 GPUs of type 'A' given, of 1"):
         run(one_gpu(0.0, 0.0), shim=Greedy())
 
 
@@ -108,7 +108,7 @@ def test_unknown_applications_and_duplicate_names_are_errors():
     scenario = one_gpu(0.0)
     with pytest.raises(ValueError, match="'m' has no profile"):
         run(Scenario(ONE, scenario.jobs, {}))
-    with pytest.raises(ValueError, match="same name"):
+    with pytest.raises(ValueError, match="two jobs are called"):
         run(Scenario(ONE, scenario.jobs * 2, scenario.profiles))
     with pytest.raises(ValueError, match="hours"):
         run(scenario, hours=0.0)

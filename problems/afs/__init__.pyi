@@ -1,0 +1,10 @@
+from copter.problems.afs.allocation import Curves as Curves
+from copter.problems.afs.allocation import afs_shares as afs_shares
+from copter.problems.afs.allocation import even_shares as even_shares
+from copter.problems.afs.allocation import regulate as regulate
+from copter.problems.afs.elastic import SharePolicy as SharePolicy
+from copter.problems.afs.policies import AfsL as AfsL
+from copter.problems.afs.policies import AfsP as AfsP
+from copter.problems.afs.policies import AfsS as AfsS
+from copter.problems.afs.roster import Pool as Pool
+from copter.problems.afs.roster import Roster as Roster

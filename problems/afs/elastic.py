@@ -1,0 +1,78 @@
+"""The frame of a policy that shares out GPUs of one kind at every event."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.afs.allocation import regulate
+from copter.problems.afs.roster import Pool, Roster
+from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.workload import Kind
+
+
+class SharePolicy(ABC):
+    """A policy that is asked at events and answers with a number of GPUs for every job.
+
+    Shares become counts that nodes can hold by network packing (:func:`.allocation.regulate`).
+
+    Parameters
+    ----------
+    seed : int
+        Of what the policy draws.
+    """
+
+    name: str
+    kind: Kind = "strong-scaling"
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.round_seconds: float | None = None
+        self.rng = np.random.default_rng(seed)
+        self.roster = Roster(self.rng)
+
+    def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
+        """Share out the GPUs of each type, see :class:`~copter.problems.cluster.policy.Policy`."""
+        roster = self.roster
+        roster.update(now)
+        pools, given = roster.pools(now)
+        for type, pool in pools:
+            if pool.size and pool.gpus:
+                count = self.shares(pool, now)
+                given |= roster.give(now.cluster, type, pool, count)
+        roster.remember(given)
+        return given
+
+    @abstractmethod
+    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:
+        """GPUs of each job of a pool.
+
+        Parameters
+        ----------
+        pool : Pool
+        now : ClusterState
+            To be asked again at a time; the pool says the rest.
+
+        Returns
+        -------
+        (n,) int array
+            Counts that can be given out: units of the curves, or what the users asked for.
+        """
+
+
+def packed(pool: Pool, count: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Counts of a pool after network packing.
+
+    Parameters
+    ----------
+    pool : Pool
+    count : (n,) int array
+
+    Returns
+    -------
+    (n,) int array
+    """
+    return regulate(pool.curves, count)

@@ -1,0 +1,104 @@
+"""AFS-L, which knows how long jobs are, and AFS-P and AFS-S, which do not.
+
+All three share out GPUs at each arrival and completion.  While there are no more jobs than GPUs every job
+has at least one, and :mod:`.allocation` says who gets the others; AFS-L goes by the lengths of jobs, AFS-P
+breaks ties at random (by a rank drawn when a job arrives, so that shares do not change for no reason), and
+AFS-S, which knows only with how many GPUs a job is fastest, shares evenly up to there.  When there are more
+jobs than GPUs, AFS-L runs the shortest ones on one GPU each; the others share processors: a job that was
+run for one unit of time (2 h) makes room for the one that was run for the fewest units.
+
+A job that needs more than one GPU counts as one here too: its first share is what it needs.
+
+Source: AFS, section 3.3 and appendix D.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.afs.allocation import afs_shares, even_shares, first_shares
+from copter.problems.afs.elastic import SharePolicy, packed
+from copter.problems.afs.roster import Pool
+from copter.problems.cluster.policy import ClusterState
+
+UNIT_SECONDS = 7200.0
+"""Unit of processor sharing (footnote 11)."""
+_ROUNDING = 1e-9
+
+
+class AfsL(SharePolicy):
+    """Algorithm 1 with known lengths.
+
+    Parameters
+    ----------
+    seed : int
+        Nothing is drawn.
+    """
+
+    name = "afs-l"
+
+    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
+        count = afs_shares(
+            pool.curves, pool.rows["work"], pool.gpus, key_is_work=True, ahead=pool.rows["reserved"]
+        )
+        return packed(pool, count)
+
+
+class AfsP(SharePolicy):
+    """Algorithm 1 without lengths, and processor sharing of jobs that are too many.
+
+    Parameters
+    ----------
+    unit_seconds : float
+    seed : int
+    """
+
+    name = "afs-p"
+
+    def __init__(self, *, unit_seconds: float = UNIT_SECONDS, seed: int = 0) -> None:
+        super().__init__(seed=seed)
+        if not unit_seconds > 0:
+            raise ValueError(f"unit_seconds = {unit_seconds}: must be positive")
+        self.unit_seconds = float(unit_seconds)
+
+    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
+        units = np.floor(pool.rows["ran"] / self.unit_seconds + _ROUNDING).astype(np.int64)
+        stays = pool.rows["runs"] & (units == pool.rows["units"])
+        self.roster.rows["units"][pool.slots] = units
+        if not pool.crowded:
+            return packed(pool, self.uncrowded(pool))
+        count, _ = first_shares(pool.curves.first, pool.order(~stays, units), pool.gpus)
+        ends = (units + 1) * self.unit_seconds - pool.rows["ran"]
+        now.wake(now.time + float(ends[count > 0].min()))
+        return count
+
+    def uncrowded(self, pool: Pool) -> NDArray[np.int64]:
+        """Shares when every job can have some.
+
+        Parameters
+        ----------
+        pool : Pool
+
+        Returns
+        -------
+        (n,) int array
+        """
+        return afs_shares(
+            pool.curves, pool.rows["rank"], pool.gpus, key_is_work=False, ahead=pool.rows["reserved"]
+        )
+
+
+class AfsS(AfsP):
+    """AFS-P with even shares: all that is known of a job is with how many GPUs it is fastest.
+
+    Parameters
+    ----------
+    unit_seconds : float
+    seed : int
+    """
+
+    name = "afs-s"
+
+    def uncrowded(self, pool: Pool) -> NDArray[np.int64]:  # noqa: D102
+        return even_shares(pool.curves.first, pool.curves.top, pool.order(), pool.gpus)

@@ -1,0 +1,315 @@
+"""Jobs as arrays, kept from event to event: a policy that is asked tens of thousands of times touches only
+what changed.
+
+Policies here know one kind of GPU, as AFS does.  In a cluster of several types each job is bound, when it
+arrives, to the type that can run it and has the fewest jobs for its GPUs, and every type is shared out on its
+own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.afs.allocation import Curves, steps
+from copter.problems.cluster.cluster import Cluster, Configuration, Configurations
+from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.policy import ClusterState
+
+_ROW = np.dtype(
+    [
+        ("there", "?"),
+        ("type", "i8"),
+        ("arrived", "f8"),
+        ("work", "f8"),
+        ("done", "f8"),
+        ("ran", "f8"),
+        ("units", "i8"),
+        ("since", "f8"),
+        ("mark", "f8"),
+        ("rank", "f8"),
+        ("runs", "?"),
+        ("reserved", "?"),
+        ("begin", "i8"),
+        ("first", "i8"),
+        ("top", "i8"),
+        ("request", "i8"),
+        ("request_speed", "f8"),
+    ]
+)
+_NO_TYPE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """GPUs of one type and the jobs bound to it, n of them in order of arrival, as far as they are free.
+
+    Attributes ---------- time : float Seconds. gpus : int GPUs to share out. rows : (n,) structured array A
+    copy, with the fields `arrived` (seconds), `work` (progress that is left), `done` (progress made), `ran`
+    (seconds), `units`, `since` and `mark` (the policy's own; at first 0, the time of submission and NaN),
+    `rank` (uniform in [0, 1), drawn at the arrival), `runs` and `reserved` (bool), `request` (GPUs that its
+    user asked for) and `request_speed` (progress a second with them). slots : (n,) int array Where those
+    rows lie in the roster. curves : Curves
+    """
+
+    time: float
+    gpus: int
+    rows: NDArray[Any]
+    slots: NDArray[np.int64]
+    curves: Curves
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return int(self.slots.size)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are more jobs than can run at once."""
+        return bool(self.curves.first.sum() > self.gpus)
+
+    def order(self, *keys: NDArray[Any]) -> NDArray[np.int64]:
+        """Jobs by keys, the first one foremost; those with a reservation first, equal ones as they came."""
+        return np.lexsort((*keys[::-1], ~self.rows["reserved"]))
+
+    def step(self, jobs: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
+        """GPUs from a count up to the next unit of some jobs; 0 for those that have all they can use.
+
+        Parameters
+        ----------
+        jobs, count : (k,) int array
+
+        Returns
+        -------
+        (k,) int array
+        """
+        curves = self.curves
+        return steps(curves.unit, curves.begin[jobs], curves.top[jobs], count)
+
+    def speed(self, count: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Progress a second of each job with so many GPUs."""
+        return self.curves.speed[self.curves.begin + count]
+
+
+class Roster:
+    """The jobs of a simulation.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        For the ranks.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rows = np.zeros(64, _ROW)
+        self._rng = rng
+        self._size = 0
+        self._jobs: list[JobState] = []
+        self._seen: list[tuple[object, int]] = []
+        self._slots: dict[str, int] = {}
+        self._held: dict[str, Configuration] = {}
+        self._known: Configurations | None = None
+        self._curves: dict[tuple[object, ...], tuple[int, int, int]] = {}
+        self._speed = np.zeros(1024)
+        self._unit = np.zeros(1024, bool)
+        self._used = 0
+
+    # ---- events ----------------------------------------------------------------------------------
+
+    def update(self, now: ClusterState) -> None:
+        """Take in what happened since the last time.
+
+        Parameters
+        ----------
+        now : ClusterState
+        """
+        cluster = now.cluster
+        for job in now.left:
+            slot = self._slots.pop(job.name)
+            self.rows["there"][slot] = False
+            self._held.pop(job.name, None)
+        self._compact()
+        if self._known is not cluster.configurations:
+            self._known = cluster.configurations
+            self._curves, self._used = {}, 0
+            for slot in self._slots.values():
+                self._bind(slot, cluster)
+        for job in now.arrived:
+            self._add(job, cluster)
+        held = [self._slots[name] for name in self._held]
+        jobs = [self._jobs[slot] for slot in held]
+        done = np.array([job.progress for job in jobs])
+        self.rows["done"][held] = done
+        self.rows["work"][held] = np.array([job.work for job in jobs]) - done
+        self.rows["ran"][held] = [job.run_seconds for job in jobs]
+        self.rows["runs"][held] = [job.allocation is not None for job in jobs]
+        stale = [slot for slot, job in zip(held, jobs, strict=True) if self._seen[slot][1] != job.level]
+        pairs = zip(self._seen, self._jobs, strict=True)
+        stale += [slot for slot, (seen, job) in enumerate(pairs) if seen[0] is not job.seen]
+        for slot in stale:
+            if self.rows["there"][slot]:
+                self._describe(slot, cluster)
+
+    def _add(self, job: JobState, cluster: Cluster) -> None:
+        if self._size == self.rows.size:
+            self.rows = np.concatenate((self.rows, np.zeros(self.rows.size, _ROW)))
+        slot = self._size
+        self._size += 1
+        self._jobs.append(job)
+        self._seen.append((None, 0))
+        self._slots[job.name] = slot
+        row = self.rows[slot]
+        row["there"], row["arrived"], row["rank"] = True, job.submitted, self._rng.random()
+        row["since"], row["mark"] = job.submitted, np.nan
+        row["work"], row["done"], row["ran"] = job.work - job.progress, job.progress, job.run_seconds
+        row["units"], row["runs"], row["reserved"] = 0, False, job.submission.reserved
+        self._bind(slot, cluster)
+
+    def _compact(self) -> None:
+        """Close the gaps of jobs that left, once they are many."""
+        if self._size < 64 or len(self._slots) * 2 > self._size:
+            return
+        keep = np.flatnonzero(self.rows["there"][: self._size])
+        self.rows[: keep.size] = self.rows[keep]
+        self._jobs = [self._jobs[slot] for slot in keep.tolist()]
+        self._seen = [self._seen[slot] for slot in keep.tolist()]
+        self._slots = {job.name: slot for slot, job in enumerate(self._jobs)}
+        self._size = keep.size
+
+    def _bind(self, slot: int, cluster: Cluster) -> None:
+        """Bind a job to a type: the one that it is on, or the emptiest that runs it."""
+        job, rows = self._jobs[slot], self.rows[: self._size]
+        rows["type"][slot] = _NO_TYPE
+        held = None if job.allocation is None else job.allocation.type
+        bound = np.bincount(rows["type"][rows["there"] & (rows["type"] >= 0)], minlength=len(cluster.names))
+        load = [
+            (type.name != held, bound[position] / type.gpus, position)
+            for position, type in enumerate(cluster.types)
+            if type.gpus and self._curve(job, cluster, position) is not None
+        ]
+        if load:
+            rows["type"][slot] = min(load)[-1]
+            self._describe(slot, cluster)
+        self._seen[slot] = (job.seen, job.level)
+
+    # ---- curves ----------------------------------------------------------------------------------
+
+    def _describe(self, slot: int, cluster: Cluster) -> None:
+        """Set the curve of a job from what is known of it now."""
+        job, row = self._jobs[slot], self.rows[slot]
+        self._seen[slot] = (job.seen, job.level)
+        if row["type"] == _NO_TYPE:
+            return
+        position = int(row["type"])
+        curve = self._curve(job, cluster, position)
+        if curve is None:
+            row["type"] = _NO_TYPE
+            return
+        row["begin"], row["first"], row["top"] = curve
+        request = job.gpus or job.submission.tuned_gpus or int(row["first"])
+        speed = job.speed(cluster.packed(cluster.names[position], request))
+        if speed <= 0:  # it cannot be had: what is nearest to it
+            request = int(np.clip(request, row["first"], row["top"]))
+            speed = self._speed[row["begin"] + request]
+        row["request"], row["request_speed"] = request, speed
+
+    def _curve(self, job: JobState, cluster: Cluster, position: int) -> tuple[int, int, int] | None:
+        """Begin, first and top of the curve of a job on a type; None if the type cannot run it."""
+        level = min(job.level, job.seen.n_levels - 1)
+        key = (job.seen, level, position, job.gpus)
+        if key not in self._curves:
+            type = cluster.types[position]
+            if job.gpus is not None:
+                single = cluster.packed(type.name, job.gpus)
+                speeds = np.array([job.speed(single) if job.gpus <= type.gpus else 0.0])
+                counts = np.array([job.gpus])
+            else:
+                columns, speeds = job.row(cluster.configurations)
+                here = cluster.configurations.type_index[columns] == position
+                counts, speeds = cluster.configurations.gpus[columns[here]], speeds[here]
+                speeds = speeds / job.seen.calibration
+            better = speeds > np.concatenate(([0.0], np.maximum.accumulate(speeds)))[:-1]
+            if not better.any():
+                return None
+            self._curves[key] = self._append(counts[better], speeds[better])
+        return self._curves[key]
+
+    def _append(self, counts: NDArray[np.int64], speeds: NDArray[np.float64]) -> tuple[int, int, int]:
+        first, top, begin = int(counts[0]), int(counts[-1]), self._used
+        while self._speed.size < begin + top + 1:
+            self._speed = np.concatenate((self._speed, np.zeros_like(self._speed)))
+            self._unit = np.concatenate((self._unit, np.zeros_like(self._unit)))
+        grid = np.arange(top + 1)
+        self._speed[begin : begin + top + 1] = np.where(grid < first, 0.0, np.interp(grid, counts, speeds))
+        self._unit[begin : begin + top + 1] = np.isin(grid, counts)
+        self._used = begin + top + 1
+        return begin, first, top
+
+    # ---- pools -----------------------------------------------------------------------------------
+
+    def pools(self, now: ClusterState) -> tuple[list[tuple[str, Pool]], dict[str, Configuration]]:
+        """What there is to share out by type, and what jobs keep that must not be preempted.
+
+        Parameters
+        ----------
+        now : ClusterState
+
+        Returns
+        -------
+        list of (str, Pool), dict of str to Configuration
+        """
+        free = now.cluster.capacity
+        kept: dict[str, Configuration] = {}
+        for name in self._held:
+            job = self._jobs[self._slots[name]]
+            held = job.allocation
+            if held is not None and not job.submission.preemptible and held.gpus <= free.get(held.type, 0):
+                kept[name] = held
+                free[held.type] -= held.gpus
+        rows = self.rows[: self._size]
+        there = rows["there"].copy()
+        there[[self._slots[name] for name in kept]] = False
+        listed = []
+        for position, type in enumerate(now.cluster.names):
+            slots = np.flatnonzero(there & (rows["type"] == position))
+            part = rows[slots]
+            curves = Curves(self._speed, self._unit, part["begin"], part["first"], part["top"])
+            listed.append((type, Pool(now.time, free[type], part, slots, curves)))
+        return listed, kept
+
+    def give(
+        self, cluster: Cluster, type: str, pool: Pool, count: NDArray[np.int64]
+    ) -> dict[str, Configuration]:
+        """Configurations of the jobs of a pool that get GPUs.
+
+        Parameters
+        ----------
+        cluster : Cluster
+        type : str
+        pool : Pool
+        count : (n,) int array
+
+        Returns
+        -------
+        dict of str to Configuration
+        """
+        got = np.flatnonzero(count)
+        names = [self._jobs[slot].name for slot in pool.slots[got].tolist()]
+        return {
+            name: cluster.packed(type, gpus) for name, gpus in zip(names, count[got].tolist(), strict=True)
+        }
+
+    def remember(self, given: dict[str, Configuration]) -> None:
+        """Note who has GPUs from now on, and so changes until the next event.
+
+        Parameters
+        ----------
+        given : dict of str to Configuration
+        """
+        lost = [name for name in self._held if name not in given]
+        for name in lost:
+            self.rows["runs"][self._slots[name]] = False
+        self._held = dict(given)

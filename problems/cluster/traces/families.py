@@ -1,0 +1,213 @@
+"""Generators of the workloads of the thesis and of Pollux, from published figures alone.
+
+Where the figures come from (no file of theirs is needed or copied):
+
+- philly: 160 jobs in 8 hours (thesis 3.4.1, Pollux 5.2).  Rates by hour and shares of the sizes are those of
+  the jobs of Microsoft's trace that Pollux' authors sample from: submitted from 2 to 10 o'clock (UTC) of any
+  day, at least a minute and less than 1000 GPU-hours long.  Jobs of size M are bert or deepspeech2 with equal
+  probability, as in the authors' workloads.
+- helios: 160 jobs in 8 hours; rates and shares are those of the thesis authors' public samples of Helios'
+  Saturn cluster (counts of the models in their 10 workloads; hours of the first one).
+- new-trace: 960 jobs in 48 hours; rates by hour and shares are those of the first of the authors' public
+  workloads, folded to one day.  Jobs come in runs of one model, from scripts; hours have from 5 to some 100
+  jobs, as the thesis says.
+- spike: 240 jobs in 6 hours with the shares of new-trace, and a burst in the half hour from 2.5 h on (thesis
+  3.5.6; Figure 3.9 itself is not readable, the burst is new-trace's busiest rate, 100 jobs an hour).
+- pollux: as philly, and a job of size S is cifar10 or ncf.
+
+Jobs of the thesis run as fast as on its testbed, those of Pollux at the speed of its measurements.
+
+With a folder of real traces philly and pollux are sampled from Microsoft's trace and the artifact's workloads
+instead: :mod:`.philly`, :mod:`.pollux`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from copter.problems.cluster.builtin import builtin_goodput_profiles
+from copter.problems.cluster.cluster import Cluster
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.traces.arrivals import in_scripts
+from copter.problems.cluster.traces.tuned import TunedJobs
+from copter.problems.cluster.workload import JobSubmission
+
+PHILLY_RATE = (0.1134, 0.1076, 0.0716, 0.1191, 0.1652, 0.2104, 0.1118, 0.1008)
+PHILLY_SIZES = {"S": 0.7829, "M": 0.1525, "L": 0.0460, "XL": 0.0187}
+HELIOS_RATE = (21, 15, 31, 40, 21, 16, 9, 7)
+NEW_TRACE_RATE = (
+    (28.5, 17, 12.5, 9, 12.5, 33, 32, 32.5, 27.5, 25.5, 23, 30.5)
+    + (16.5, 21, 15.5, 22.5, 22.5, 6.5, 24.5, 10, 15.5, 15.5, 13, 13.5)
+)  # fmt: skip
+SPIKE_RATE = (12, 14, 16, 18, 20, 50, 30, 20, 18, 16, 14, 12)
+SCRIPT_JOBS = 3.0
+"""Mean number of jobs that a script of new-trace submits."""
+
+_NEW_TRACE_MIX = {
+    "cifar10": 0.505,
+    "bert": 0.217,
+    "deepspeech2": 0.234,
+    "yolov3": 0.0375,
+    "imagenet": 0.0065,
+}
+
+
+def _philly_mix(*small: str) -> dict[str, float]:
+    shares = PHILLY_SIZES
+    mix = {name: shares["S"] / len(small) for name in small}
+    return mix | {
+        "bert": shares["M"] / 2,
+        "deepspeech2": shares["M"] / 2,
+        "yolov3": shares["L"],
+        "imagenet": shares["XL"],
+    }
+
+
+@dataclass(frozen=True)
+class Family:
+    """Shape of a family of workloads.
+
+    Attributes
+    ----------
+    jobs : int
+    hours : float
+    rate : tuple of float
+        Rates of submissions in equal parts of the hours.
+    mix : mapping of str to float
+        Share of each model.
+    script_jobs : float
+        Mean number of jobs that are submitted at once, of one model.
+    """
+
+    jobs: int
+    hours: float
+    rate: tuple[float, ...]
+    mix: Mapping[str, float]
+    script_jobs: float = 1.0
+
+
+FAMILIES = {
+    "philly": Family(160, 8.0, PHILLY_RATE, _philly_mix("cifar10")),
+    "pollux": Family(160, 8.0, PHILLY_RATE, _philly_mix("cifar10", "ncf")),
+    "helios": Family(
+        160,
+        8.0,
+        HELIOS_RATE,
+        {"cifar10": 0.8213, "bert": 0.0437, "deepspeech2": 0.0625, "yolov3": 0.0437, "imagenet": 0.0288},
+    ),
+    "new-trace": Family(960, 48.0, NEW_TRACE_RATE * 2, _NEW_TRACE_MIX, SCRIPT_JOBS),
+    "spike": Family(240, 6.0, SPIKE_RATE, _NEW_TRACE_MIX, SCRIPT_JOBS),
+}
+
+
+def draw(
+    family: Family, rng: np.random.Generator, jobs: int | None = None, hours: float | None = None
+) -> list[JobSubmission]:
+    """Jobs of a family, by time.
+
+    Parameters
+    ----------
+    family : Family
+    rng : numpy.random.Generator
+    jobs : int, optional
+        Their number, for another rate.
+    hours : float, optional
+        Their window; the shape of the rate is stretched to it, and the number of jobs stays.
+
+    Returns
+    -------
+    list of JobSubmission
+
+    Raises
+    ------
+    ValueError
+        A negative number of jobs, or no hours.
+    """
+    count = family.jobs if jobs is None else jobs
+    window = family.hours if hours is None else hours
+    if count < 0 or not window > 0:
+        raise ValueError(f"jobs = {jobs}, hours = {hours}: must not be negative, hours positive")
+    times, runs = in_scripts(count, family.rate, rng, family.script_jobs, window)
+    names, shares = list(family.mix), np.array(list(family.mix.values()))
+    drawn = rng.choice(len(names), count, p=shares / shares.sum())[runs]  # one for each run
+    return [submission(names[pick], k, times[k]) for k, pick in enumerate(drawn.tolist())]
+
+
+def submission(application: str, number: int, time: float, tenant: str = "") -> JobSubmission:
+    """An adaptive training job, called by its model and its number.
+
+    Parameters
+    ----------
+    application : str
+    number : int
+    time : float
+        Seconds.
+    tenant : str
+
+    Returns
+    -------
+    JobSubmission
+    """
+    return JobSubmission(f"{application}-{number}", float(time), "training", application, tenant=tenant)
+
+
+def make_scenario(
+    cluster: Cluster, jobs: list[JobSubmission], rng: np.random.Generator, *, calibrated: bool = True
+) -> Scenario:
+    """Jobs on a cluster, tuned for policies that cannot adapt them.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    jobs : list of JobSubmission
+    rng : numpy.random.Generator
+    calibrated : bool
+        Jobs run at the speed of the thesis' testbed; else at that of the measurements.
+
+    Returns
+    -------
+    Scenario
+    """
+    known = builtin_goodput_profiles(calibrated=calibrated)
+    profiles = {name: known[name] for name in sorted({job.application for job in jobs})}
+    return Scenario(cluster, TunedJobs(cluster).tune(jobs, profiles, rng), profiles)
+
+
+def generate(
+    name: str, cluster: Cluster, seed: int, jobs: int | None = None, hours: float | None = None
+) -> Scenario:
+    """A workload of a family.
+
+    Parameters
+    ----------
+    name : str
+        In :data:`FAMILIES`.
+    cluster : Cluster
+    seed : int
+    jobs : int, optional
+    hours : float, optional
+        See :func:`draw`.
+
+    Returns
+    -------
+    Scenario
+    """
+    rng = np.random.default_rng(seed)
+    drawn = draw(FAMILIES[name], rng, jobs, hours)
+    return make_scenario(cluster, drawn, rng, calibrated=name != "pollux")
+
+
+def _maker(name: str) -> Callable[..., Scenario]:
+    def make(
+        cluster: Cluster, seed: int, data: Path | None, jobs: int | None = None, hours: float | None = None
+    ) -> Scenario:
+        return generate(name, cluster, seed, jobs, hours)
+
+    return make
+
+
+helios, new_trace, spike = _maker("helios"), _maker("new-trace"), _maker("spike")

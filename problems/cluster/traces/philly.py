@@ -1,0 +1,164 @@
+"""Microsoft's Philly trace: the reader of ``philly.csv``, samples of it, and its virtual clusters.
+
+The file has ``timestamp, duration, num_gpus, gpu_time, cluster``: date and time of submission, seconds of run
+time, GPUs, GPU-seconds, and the virtual cluster; it is that of Pollux' artifact (``simulator/traces``).
+
+Source: Pollux section 5.2 (jobs are sampled from 8 hours of the day, and sorted into sizes by GPU time),
+thesis 3.4.1, AFS section 5.1 and Table 3 (virtual clusters).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from copter.problems.cluster.cluster import Cluster
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.traces.families import FAMILIES, generate, make_scenario, submission
+from copter.problems.cluster.traces.models import SIA_MODELS, draw_model, size_of
+from copter.problems.cluster.traces.registry import find
+from copter.problems.cluster.workload import JobSubmission
+from copter.problems.reading import read_csv
+
+FILE = "petuum_adaptdl_osdi21-artifact/simulator/traces/philly.csv"
+REQUIRED = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
+FIRST_HOUR = 2
+"""Hour of the day (UTC) at which the papers' 8 hours begin: the peak is in the sixth of them."""
+LEAST_SECONDS = 60.0
+MOST_GPU_HOURS = 1000.0
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class TracedJob:
+    """A job as a production cluster ran it.
+
+    Attributes
+    ----------
+    time : float
+        Seconds of its submission since midnight of the trace's first day.
+    seconds : float
+        Run time on its GPUs.
+    gpus : int
+    tenant : str
+        Its virtual cluster.
+    """
+
+    time: float
+    seconds: float
+    gpus: int
+    tenant: str
+
+    @property
+    def gpu_hours(self) -> float:
+        """GPUs times run time."""
+        return self.gpus * self.seconds / 3600.0
+
+
+def read_philly(path: str | Path) -> list[TracedJob]:
+    """Jobs of the trace, by time of submission.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    list of TracedJob
+
+    Raises
+    ------
+    InputError
+        A missing column or value, or one that makes no sense; names the file, the line and the field.
+    """
+    rows: list[tuple[datetime, float, int, str]] = []
+    for row in read_csv(path, REQUIRED):
+        text = row.text("timestamp")
+        try:
+            when = datetime.fromisoformat(text)
+        except ValueError:
+            raise row.error("timestamp", f"{text[:40]!r} is no date and time") from None
+        gpus, seconds = row.whole("num_gpus"), row.amount("duration")
+        if gpus < 1:
+            raise row.error("num_gpus", f"{gpus} must be at least 1")
+        if abs(row.amount("gpu_time") - gpus * seconds) > 1.0:
+            raise row.error("gpu_time", f"{row.text('gpu_time')} is not num_gpus times duration")
+        rows.append((when, seconds, gpus, row.text("cluster")))
+    if not rows:
+        return []
+    begin = datetime.combine(min(row[0] for row in rows), datetime.min.time())
+    jobs = [TracedJob((when - begin).total_seconds(), time, gpus, vc) for when, time, gpus, vc in rows]
+    return sorted(jobs, key=lambda job: job.time)
+
+
+def sample(
+    trace: Sequence[TracedJob],
+    jobs: int,
+    rng: np.random.Generator,
+    models: Mapping[str, tuple[str, ...]],
+    hours: float = 8.0,
+    first_hour: float = FIRST_HOUR,
+) -> list[JobSubmission]:
+    """Jobs drawn without replacement from some hours of all days, put into one, with models of their size.
+
+    Parameters
+    ----------
+    trace : sequence of TracedJob
+    jobs : int
+        How many; all that there are, if these are fewer.
+    rng : numpy.random.Generator
+    models : mapping of str to tuple of str
+        Models by size, :data:`.models.SIA_MODELS` or :data:`.models.POLLUX_MODELS`.
+    hours : float
+        Up to 24.
+    first_hour : float
+        Of the day.
+
+    Returns
+    -------
+    list of JobSubmission
+        By time, from 0.
+    """
+    since = [(job, (job.time - first_hour * 3600.0) % _DAY) for job in trace]
+    pool = [
+        (time, job)
+        for job, time in since
+        if time < hours * 3600.0 and job.seconds >= LEAST_SECONDS and job.gpu_hours < MOST_GPU_HOURS
+    ]
+    picked = rng.choice(len(pool), min(jobs, len(pool)), replace=False)
+    drawn = sorted((pool[k] for k in picked.tolist()), key=lambda entry: entry[0])
+    return [
+        submission(draw_model(size_of(job.gpu_hours), models, rng), k, time, job.tenant)
+        for k, (time, job) in enumerate(drawn)
+    ]
+
+
+def philly(
+    cluster: Cluster, seed: int, data: Path | None, jobs: int | None = None, hours: float | None = None
+) -> Scenario:
+    """Jobs as in the thesis: 160 in 8 hours, from the trace where there is one, else like it.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    seed : int
+    data : Path or None
+    jobs : int, optional
+    hours : float, optional
+
+    Returns
+    -------
+    Scenario
+    """
+    path = find(data, FILE, "philly.csv")
+    if path is None:
+        return generate("philly", cluster, seed, jobs, hours)
+    rng = np.random.default_rng(seed)
+    family = FAMILIES["philly"]
+    window = family.hours if hours is None else hours
+    drawn = sample(read_philly(path), family.jobs if jobs is None else jobs, rng, SIA_MODELS, window)
+    return make_scenario(cluster, drawn, rng)

@@ -1,0 +1,403 @@
+"""Genetic algorithm over allocation matrices: which job gets how many GPUs on which node.
+
+Maximizes over matrices A (jobs j x nodes n, whole numbers)
+
+    sum_j  f_j(nodes and GPUs of row j)        where row j is not what job j holds
+           h_j                                 where it is
+
+subject to  sum_j A_jn <= capacity_n,  least_j <= sum_n A_jn <= most_j or row j = 0, and, with interference
+avoidance, at most one distributed job (one on several nodes) on every node.
+
+Source: Pollux section 4.2.1.  A population of distinct matrices is kept; a generation makes as many children.
+Parents are picked by tournament, rows are mixed at random between them, elements mutate to a random number of
+GPUs, and the child is repaired.  The worst of parents and children are dropped.
+
+The text mutates every element with probability 1 / nodes, so that in every child each job is hit once on
+average.  With tens of jobs hardly a child is then better than its parents.  Here the rate is drawn for each
+child, log-uniformly between one element of the matrix and the text's rate, and one row in ten goes back to
+what its job holds, which undoes moves that are not worth a restart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from copter.arrays import Floats, Ints
+from copter.kernels import inlined_kernel, kernel
+
+Matrix: TypeAlias = NDArray[np.int8]
+Matrices: TypeAlias = NDArray[np.int8]
+Flags: TypeAlias = NDArray[np.bool_]
+
+GENERATIONS, POPULATION = 100, 100
+RESET = 0.1
+"""Share of rows of a child that go back to what the job holds."""
+
+
+@dataclass(frozen=True)
+class AllocationProblem:
+    """What is to be maximized, for J jobs on N nodes.
+
+    Attributes
+    ----------
+    capacity : (N,) int64 array
+        GPUs of each node, at most 127.
+    held : (J, N) int8 array
+        What the jobs hold.
+    least, most : (J,) int64 array
+        Limits on the GPUs of a job that has any.
+    pinned : (J,) bool array
+        Jobs that must keep what they hold.
+    stay : (J,) array
+        Value of each job if it keeps what it holds.
+    move : (J, G + 1, M + 1) array
+        Its value with g GPUs on n nodes otherwise; G is at least the largest of `most`, M at least
+        min(N, G).
+    unit : int
+        A node counts as one for every so many GPUs that are taken of it; at least the largest capacity if
+        all nodes are of one kind.
+    avoid : bool
+        Whether no two distributed jobs may share a node.
+    """
+
+    capacity: Ints
+    held: Matrix
+    least: Ints
+    most: Ints
+    pinned: Flags
+    stay: Floats
+    move: Floats
+    unit: int = 127
+    avoid: bool = True
+
+    def __post_init__(self) -> None:
+        jobs, nodes = self.held.shape
+        if self.capacity.shape != (nodes,) or not (self.capacity <= 127).all():
+            raise ValueError(f"capacity {self.capacity}: must be at most 127 GPUs for each of {nodes} nodes")
+        for name in ("least", "most", "pinned", "stay"):
+            if getattr(self, name).shape != (jobs,):
+                raise ValueError(f"{name} has the shape {getattr(self, name).shape}: must be ({jobs},)")
+        largest = int(self.most.max(initial=0))
+        if self.move.shape[0] != jobs or min(self.move.shape[1] - 1, nodes) > self.move.shape[2] - 1:
+            raise ValueError(f"move has the shape {self.move.shape}: not for {jobs} jobs on {nodes} nodes")
+        if self.move.shape[1] <= largest:
+            raise ValueError(f"move knows up to {self.move.shape[1] - 1} GPUs, a job may get {largest}")
+
+    def value(self, matrix: Matrix) -> float:
+        """Value of an allocation matrix.
+
+        Parameters
+        ----------
+        matrix : (J, N) int8 array
+
+        Returns
+        -------
+        float
+        """
+        return float(_value(matrix, self.held, self.stay, self.move, self.unit))
+
+
+def evolve(
+    problem: AllocationProblem,
+    start: Matrices,
+    rng: Generator,
+    *,
+    generations: int = GENERATIONS,
+    population: int = POPULATION,
+) -> tuple[Matrices, Floats]:
+    """Evolve a population of allocation matrices.
+
+    Parameters
+    ----------
+    problem : AllocationProblem
+    start : (S, J, N) int8 array
+        Matrices to begin with, S >= 1; they are repaired, and mutants of them fill the population up.
+    rng : numpy.random.Generator
+        Decides all that is random.
+    generations, population : int
+
+    Returns
+    -------
+    matrices : (population, J, N) int8 array
+        Best first.
+    values : (population,) array
+    """
+    return _evolve(
+        start,
+        problem.held,
+        problem.capacity,
+        problem.least,
+        problem.most,
+        problem.pinned,
+        problem.stay,
+        problem.move,
+        problem.unit,
+        problem.avoid,
+        generations,
+        population,
+        rng,
+    )
+
+
+@kernel
+def _evolve(
+    start: Matrices,
+    held: Matrix,
+    capacity: Ints,
+    least: Ints,
+    most: Ints,
+    pinned: Flags,
+    stay: Floats,
+    move: Floats,
+    unit: int,
+    avoid: bool,
+    generations: int,
+    size: int,
+    rng: Generator,
+) -> tuple[Matrices, Floats]:
+    jobs, nodes = held.shape
+    pool = np.zeros((2 * size, jobs, nodes), np.int8)
+    values = np.empty(2 * size)
+    parents, spare = np.arange(size), np.arange(size, 2 * size)
+    for at in range(size):
+        pool[at] = start[at % start.shape[0]]
+        if at >= start.shape[0]:
+            _mutate(pool[at], held, capacity, rng)
+        _repair(pool[at], held, capacity, least, most, pinned, avoid, rng)
+        values[at] = _value(pool[at], held, stay, move, unit)
+    for _ in range(generations):
+        for child in spare:
+            mother = _tournament(parents, values, rng)
+            father = _tournament(parents, values, rng)
+            for job in range(jobs):
+                pool[child, job] = pool[mother if rng.random() < 0.5 else father, job]
+            _mutate(pool[child], held, capacity, rng)
+            _repair(pool[child], held, capacity, least, most, pinned, avoid, rng)
+            values[child] = _value(pool[child], held, stay, move, unit)
+        parents, spare = _survivors(values, size)
+    order = parents[np.argsort(-values[parents], kind="mergesort")]
+    return pool[order], values[order]
+
+
+@inlined_kernel
+def _tournament(parents: Ints, values: Floats, rng: Generator) -> int:
+    one = parents[int(rng.random() * parents.size)]
+    other = parents[int(rng.random() * parents.size)]
+    return one if values[one] >= values[other] else other
+
+
+@kernel
+def _survivors(values: Floats, size: int) -> tuple[Ints, Ints]:
+    """Best matrices, of equal values only one as long as there are others; and all the rest."""
+    order = np.argsort(-values, kind="mergesort")
+    keep, drop = np.empty(size, np.int64), np.empty(values.size, np.int64)
+    kept = dropped = 0
+    last = np.nan
+    for at in order:
+        if kept < size and values[at] != last:
+            keep[kept] = at
+            kept += 1
+            last = values[at]
+        else:
+            drop[dropped] = at
+            dropped += 1
+    missing = size - kept
+    keep[kept:] = drop[:missing]
+    return keep, drop[missing:dropped].copy()
+
+
+@kernel
+def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, rng: Generator) -> None:
+    jobs, nodes = matrix.shape
+    for job in range(jobs):
+        if rng.random() < RESET:
+            matrix[job] = held[job]
+    count = np.exp(rng.random() * np.log(jobs)) if jobs > 1 else 1.0
+    share = min(count / (jobs * nodes), 0.5)
+    at = -1
+    while True:
+        at += 1 + int(np.log(1.0 - rng.random()) / np.log(1.0 - share))
+        if at >= jobs * nodes:
+            break
+        node = at % nodes
+        matrix[at // nodes, node] = int(rng.random() * (capacity[node] + 1))
+    for node in range(nodes):
+        free = capacity[node]
+        for job in range(jobs):
+            free -= matrix[job, node]
+        if free > 0 and rng.random() < 0.5:
+            one, other = int(rng.random() * jobs), int(rng.random() * jobs)
+            if matrix[other].sum() < matrix[one].sum():
+                one = other
+            matrix[one, node] += 1 + int(rng.random() * free)
+
+
+@kernel
+def _repair(
+    matrix: Matrix,
+    held: Matrix,
+    capacity: Ints,
+    least: Ints,
+    most: Ints,
+    pinned: Flags,
+    avoid: bool,
+    rng: Generator,
+) -> None:
+    jobs, nodes = matrix.shape
+    spans, used = np.zeros(jobs, np.int64), np.zeros(nodes, np.int64)
+    for job in range(jobs):
+        if pinned[job]:
+            matrix[job] = held[job]
+        else:
+            _limit(matrix[job], most[job], rng)
+        for node in range(nodes):
+            used[node] += matrix[job, node]
+            spans[job] += matrix[job, node] > 0
+    there = np.empty(jobs, np.int64)
+    first = int(rng.random() * nodes)
+    for step in range(nodes):
+        node = (first + step) % nodes
+        if avoid:
+            _separate(matrix, node, spans, used, pinned, there, rng)
+        if used[node] > capacity[node]:
+            _fit(matrix, node, capacity[node], spans, used, pinned, there, rng)
+    for job in range(jobs):
+        if least[job] > 1 and not pinned[job]:
+            _complete(matrix, job, capacity, least[job], spans, used, avoid)
+
+
+@kernel
+def _limit(row: Matrix, most: int, rng: Generator) -> None:
+    """Take GPUs away from a row, from a random node on, until there are no more than allowed."""
+    total = 0
+    for node in range(row.size):
+        total += row[node]
+    node = int(rng.random() * row.size)
+    while total > most:
+        taken = min(total - most, row[node])
+        row[node] -= taken
+        total -= taken
+        node = (node + 1) % row.size
+
+
+@kernel
+def _separate(
+    matrix: Matrix, node: int, spans: Ints, used: Ints, pinned: Flags, there: Ints, rng: Generator
+) -> None:
+    """Leave at most one distributed job on a node."""
+    count = 0
+    keep = -1
+    for job in range(spans.size):
+        if matrix[job, node] > 0 and spans[job] > 1:
+            there[count] = job
+            count += 1
+            if pinned[job]:
+                keep = job
+    if count < 2:
+        return
+    if keep < 0:
+        keep = int(there[int(rng.random() * count)])
+    for job in there[:count]:
+        if job != keep and not pinned[job]:
+            used[node] -= matrix[job, node]
+            spans[job] -= 1
+            matrix[job, node] = 0
+
+
+@kernel
+def _fit(
+    matrix: Matrix,
+    node: int,
+    capacity: int,
+    spans: Ints,
+    used: Ints,
+    pinned: Flags,
+    there: Ints,
+    rng: Generator,
+) -> None:
+    """Take single GPUs away from random jobs until a node holds no more than it has."""
+    count = 0
+    for job in range(spans.size):
+        if matrix[job, node] > 0 and not pinned[job]:
+            there[count] = job
+            count += 1
+    while used[node] > capacity and count > 0:
+        at, other = int(rng.random() * count), int(rng.random() * count)
+        if matrix[there[other]].sum() > matrix[there[at]].sum():
+            at = other
+        job = there[at]
+        matrix[job, node] -= 1
+        used[node] -= 1
+        if matrix[job, node] == 0:
+            spans[job] -= 1
+            count -= 1
+            there[at] = there[count]
+
+
+@kernel
+def _complete(
+    matrix: Matrix, job: int, capacity: Ints, least: int, spans: Ints, used: Ints, avoid: bool
+) -> None:
+    """Fill a row up to the least that its job needs, on free GPUs, or empty it."""
+    row = matrix[job]
+    missing = least - row.sum()
+    if missing <= 0 or missing == least:
+        return
+    for own in (True, False):  # nodes that it is on already come first
+        for node in range(row.size):
+            free = capacity[node] - used[node]
+            if missing <= 0 or free <= 0 or (row[node] > 0) != own:
+                continue
+            if avoid and not own and _has_distributed(matrix, node, spans):
+                continue
+            taken = min(free, missing)
+            spans[job] += row[node] == 0
+            row[node] += taken
+            used[node] += taken
+            missing -= taken
+    if missing > 0 or (avoid and _clashes(matrix, job, spans)):
+        for node in range(row.size):
+            used[node] -= row[node]
+            row[node] = 0
+        spans[job] = 0
+
+
+@kernel
+def _has_distributed(matrix: Matrix, node: int, spans: Ints) -> bool:
+    for job in range(spans.size):
+        if spans[job] > 1 and matrix[job, node] > 0:
+            return True
+    return False
+
+
+@kernel
+def _clashes(matrix: Matrix, job: int, spans: Ints) -> bool:
+    """Whether a distributed job shares a node with another one."""
+    if spans[job] < 2:
+        return False
+    for node in range(matrix.shape[1]):
+        if matrix[job, node] > 0:
+            for other in range(spans.size):
+                if other != job and spans[other] > 1 and matrix[other, node] > 0:
+                    return True
+    return False
+
+
+@inlined_kernel
+def _value(matrix: Matrix, held: Matrix, stay: Floats, move: Floats, unit: int) -> float:
+    total = 0.0
+    for job in range(matrix.shape[0]):
+        gpus = nodes = 0
+        same = True
+        for node in range(matrix.shape[1]):
+            here = matrix[job, node]
+            gpus += here
+            nodes += (here + unit - 1) // unit
+            same &= here == held[job, node]
+        total += stay[job] if same else move[job, gpus, nodes]
+    return total

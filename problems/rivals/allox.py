@@ -1,0 +1,135 @@
+"""AlloX: minimal average completion time, by matching jobs with places in the queues of GPUs.
+
+A job at the k-th place from the end of a GPU's queue adds k times its run time on that type to the sum of
+completion times, so the best schedule is an assignment of minimal cost
+
+    c_j(t, k) = k R_jt + t_j
+
+with R_jt the run time left on type t at the speed of now, and t_j the age.  It is solved over the ``filter``
+share of the waiting jobs that arrived first (no fewer than there are queues).  A job that leads a queue gets
+that type, and a job on one GPU keeps it until it completes.
+
+Source: AlloX (Le et al., EuroSys 2020), section 4, for jobs on one GPU; jobs on more are treated as in
+Shockwave's authors' public code, as if one GPU's queue were theirs.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from copter.problems.rivals.rigid import RigidRound
+from copter.problems.rivals.themis import checked_filter
+
+FILTER = 0.2
+"""Filter of Shockwave's authors' runs."""
+
+
+class AlloX:
+    """Time for the jobs that lead a queue.
+
+    Parameters
+    ----------
+    filter : float
+        Share of the waiting jobs, the oldest, that are matched, in (0, 1].
+    """
+
+    name = "allox"
+
+    def __init__(self, filter: float = FILTER) -> None:
+        self.filter = checked_filter(filter)
+        self._leads: dict[str, int] = {}
+
+    def shares(self, now: RigidRound) -> NDArray[np.float64]:
+        """Shares of time, see :class:`~copter.problems.rivals.mechanism.Shares`."""
+        leads = [self._leads.get(name) for name in now.names]
+        queues = now.capacity.copy()
+        waiting: list[int] = []
+        for job, type in enumerate(leads):
+            if type is not None and now.gpus[job] == 1 and now.speed[job, type] > 0 and queues[type] > 0:
+                queues[type] -= 1
+            else:
+                waiting.append(job)
+        waiting = waiting[: max(int(self.filter * len(waiting)), int(queues.sum()))]
+        heads = queue_heads(now.seconds_left[waiting], now.age[waiting], queues)
+        for job, type in zip(waiting, heads.tolist(), strict=True):
+            leads[job] = type if type >= 0 else leads[job]
+        self._leads = {name: type for name, type in zip(now.names, leads, strict=True) if type is not None}
+        shares = np.zeros(now.speed.shape)
+        for job, type in enumerate(leads):
+            if type is not None:
+                shares[job, type] = 1.0 / now.gpus[job]
+        return shares
+
+
+def queue_heads(
+    seconds: NDArray[np.float64], age: NDArray[np.float64], queues: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Which jobs begin a queue in the matching with the smallest sum of completion times.
+
+    Parameters
+    ----------
+    seconds : (n, T) array
+        Run time left on each type; infinite where a job cannot run.
+    age : (n,) array
+        Seconds since the submission.
+    queues : (T,) int array
+        Free GPUs of each type, each with a queue.
+
+    Returns
+    -------
+    (n,) int array
+        Type of the queue that a job begins, -1 for none.
+    """
+    heads = np.full(age.size, -1)
+    usable = (queues > 0)[None, :] & np.isfinite(seconds)
+    able = np.flatnonzero(usable.any(axis=1))
+    if not able.size:
+        return heads
+    slots = _slots(seconds[able], queues)
+    type, _, place = slots
+    run = seconds[np.ix_(able, type)]
+    # What cannot be is dearer than everything else together: at most the jobs that can run go there.
+    cost = run * place + age[able, None]
+    finite = np.isfinite(cost)
+    cost[~finite] = 2.0 * able.size * float(cost[finite].max()) + 1.0
+    rows, columns = linear_sum_assignment(cost)
+    first: dict[tuple[int, int], tuple[int, int]] = {}
+    for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+        if finite[row, column]:
+            queue, at = (int(type[column]), int(slots[1, column])), int(place[column])
+            if queue not in first or at > first[queue][0]:
+                first[queue] = at, int(able[row])
+    for (kind, _), (_, job) in first.items():
+        heads[job] = kind
+    return heads
+
+
+def _slots(seconds: NDArray[np.float64], queues: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Places that the best matching can use.
+
+    Of a queue with L jobs the first could lead another, with l of them, at (l + 1) / L times the cost, but
+    for the ratio of its speeds.  Some queue has at most ceil(n / queues) - 1, which bounds L.  Where not
+    every job runs on every type all places are there.
+
+    Returns
+    -------
+    (3, s) int array
+        Type, queue within the type, and place from the end of each.
+    """
+    count = seconds.shape[0]
+    types = np.flatnonzero(queues)
+    most = np.full(types.size, count, np.float64)
+    usable = seconds[:, types]
+    if np.isfinite(usable).all() and (usable > 0).all():
+        ratio = (usable.max(axis=1, keepdims=True) / usable).max(axis=0)
+        most = np.minimum(most, math.ceil(count / int(queues.sum())) * ratio * (1 + 1e-9))
+    columns = [
+        (np.full(queues[type], type), np.arange(queues[type]), np.full(queues[type], place))
+        for place in range(1, count + 1)
+        for type in types[place <= most].tolist()
+    ]
+    return np.concatenate(columns, axis=1)

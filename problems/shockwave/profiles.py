@@ -1,0 +1,135 @@
+"""Jobs of Shockwave's traces as the simulator takes them: rigid, at a speed that changes by regimes.
+
+A job makes one unit of progress an epoch.  Level k of its profile is its k-th regime, with the rate 1 /
+(seconds an epoch) on its own number of GPUs, whatever their type and nodes, and none on any other number: the
+traces know of no other.
+
+Source: Shockwave, sections 5 and 8.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.cluster.cluster import Cluster, Configurations, GpuType
+from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.profiles import Profile, Row
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.workload import JobSubmission
+from copter.problems.shockwave.traces import Job, Mode, Regime
+
+RESTART_SECONDS = 20.0
+"""Dispatch and loading of a checkpoint in the authors' simulator."""
+GPU, GPUS_PER_NODE = "rtx5000", 4
+"""The authors' cluster has four GPUs a node (section 8.1)."""
+
+
+class RegimeProfile(Profile):
+    """A job with regimes, on its own number of GPUs.
+
+    Parameters
+    ----------
+    job : Job
+    restart_seconds : float
+
+    Attributes
+    ----------
+    job : Job
+    """
+
+    def __init__(self, job: Job, restart_seconds: float = RESTART_SECONDS) -> None:
+        super().__init__(job.name, restart_seconds, job.epochs_by_regime[1:])
+        self.job = job
+        self._rates = np.array([1.0 / regime.epoch_seconds for regime in job.regimes])
+
+    def row(self, configurations: Configurations, level: int) -> Row:  # noqa: D102 - see Profile
+        columns = np.flatnonzero(configurations.gpus == self.job.gpus)
+        return columns, np.full(columns.size, self._rates[level])
+
+    def rates(self, configurations: Configurations, column: int) -> NDArray[np.float64]:  # noqa: D102
+        runs = configurations.gpus[column] == self.job.gpus
+        return self._rates if runs else np.zeros_like(self._rates)
+
+    def steps(self, level: int) -> float:
+        """Training steps an epoch: samples over the batch size."""
+        return self.job.samples / self.job.regimes[level].batch_size
+
+
+def submission_of(job: Job) -> JobSubmission:
+    """Submission of a job that has a profile of its own, by its name.
+
+    Parameters
+    ----------
+    job : Job
+
+    Returns
+    -------
+    JobSubmission
+    """
+    return JobSubmission(job.name, job.arrival, str(job.mode), job.name, "rigid", job.gpus)
+
+
+def cluster_of(gpus: int) -> Cluster:
+    """So many GPUs of one type, four a node where that divides them.
+
+    Parameters
+    ----------
+    gpus : int
+
+    Returns
+    -------
+    Cluster
+    """
+    if gpus < 1:
+        raise ValueError(f"gpus = {gpus}: must be at least 1")
+    size = gcd(gpus, GPUS_PER_NODE)
+    return Cluster([GpuType(GPU, size, gpus // size)])
+
+
+def scenario_of(jobs: Iterable[Job], gpus: int) -> Scenario:
+    """What the simulator needs to replay a trace.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+    gpus : int
+
+    Returns
+    -------
+    Scenario
+    """
+    listed = list(jobs)
+    profiles: dict[str, Profile] = {job.name: RegimeProfile(job) for job in listed}
+    return Scenario(cluster_of(gpus), [submission_of(job) for job in listed], profiles)
+
+
+class Agnostic:
+    """An estimator that never learns of a change of speed: what a job did first, it will always do.
+
+    Source: Shockwave, section 2.2 ("agnostic").
+    """
+
+    def observe(self, now: ClusterState) -> None:
+        """Let policies see the first regime of jobs that arrive, for all of their epochs.
+
+        Parameters
+        ----------
+        now : ClusterState
+        """
+        for job in now.arrived:
+            self._blind(job)
+
+    @staticmethod
+    def _blind(job: JobState) -> None:
+        profile = job.profile
+        if isinstance(profile, RegimeProfile) and profile.n_levels > 1:
+            first = profile.job.regimes[0]
+            whole = Regime(first.batch_size, profile.job.epochs, first.epoch_seconds)
+            blind = replace(profile.job, mode=Mode.STATIC, regimes=(whole,))
+            job.seen = RegimeProfile(blind, profile.restart_seconds)

@@ -1,0 +1,161 @@
+"""Replay of a trace under a policy: the simulator of clusters set up as the authors' own.
+
+Rounds are of two minutes.  A job that did not run in the round before first spends 20 s on dispatch and on
+loading its checkpoint: :class:`~copter.problems.cluster.resize.DispatchRestart`.  It completes in the middle
+of a round; its GPUs are free from the next round on.  GPUs are counted, not placed.  Batch sizes change where
+the trace says, in the middle of a round too; the authors' simulator waits for the round's end.
+
+Source: Shockwave, section 7 (rounds of two minutes), section 8.1 and the authors' public code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.cluster.parts import Estimator
+from copter.problems.cluster.policy import Policy
+from copter.problems.cluster.resize import DispatchRestart
+from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
+from copter.problems.cluster.simulator import Simulator
+from copter.problems.shockwave.metrics import JobResult, Metrics
+from copter.problems.shockwave.policy import ROUND_SECONDS
+from copter.problems.shockwave.profiles import RESTART_SECONDS, scenario_of
+from copter.problems.shockwave.traces import Job, check_names
+
+Watch = Callable[[RoundRecord, int], None]
+"""Takes the record of a round and the number of jobs complete."""
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """Outcome of a replay.
+
+    Attributes
+    ----------
+    policy : str
+    gpus : int
+    jobs : tuple of JobResult
+        Of the jobs that were let in.
+    rejected : tuple of str
+        Jobs that need more GPUs than there are: they never enter the queue.
+    rounds : tuple of RoundRecord
+    segments : tuple of Segment
+        Who held GPUs when.
+    metrics : Metrics
+    """
+
+    policy: str
+    gpus: int
+    jobs: tuple[JobResult, ...]
+    rejected: tuple[str, ...]
+    rounds: tuple[RoundRecord, ...]
+    segments: tuple[Segment, ...]
+    metrics: Metrics
+
+    @property
+    def extended(self) -> float:
+        """Share of leases that were extended: jobs that ran on, of those that ran and did not complete."""
+        starts = sum(one.starts + one.restarts for one in self.rounds)
+        ran = sum(one.running for one in self.rounds)
+        might = ran - len(self.jobs)
+        return (ran - starts) / might if might > 0 else 1.0
+
+
+def replay(
+    jobs: Sequence[Job],
+    gpus: int,
+    policy: Policy,
+    *,
+    round_seconds: float = ROUND_SECONDS,
+    restart_seconds: float = RESTART_SECONDS,
+    estimator: Estimator | None = None,
+    watch: Watch | None = None,
+) -> ReplayResult:
+    """Run a trace to its end.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    gpus : int
+    policy : Policy
+        A fresh one, for rigid jobs.
+    round_seconds, restart_seconds : float
+    estimator : Estimator, optional
+        What the policy knows of the jobs; by default the speed of now, and Shockwave what users specify.
+    watch : callable, optional
+        Called after every round.
+
+    Returns
+    -------
+    ReplayResult
+
+    Raises
+    ------
+    PolicyError
+        The policy named a job that is not there, or gave more GPUs than there are.
+    StarvationError
+        It gives jobs nothing for ever.
+    """
+    if not restart_seconds >= 0 or not round_seconds > restart_seconds:
+        raise ValueError(f"round_seconds = {round_seconds}: must be more than a restart, {restart_seconds}")
+    check_names("jobs", jobs)
+    simulator = Simulator(
+        scenario_of(jobs, gpus),
+        policy,
+        round_seconds=round_seconds,
+        resize=DispatchRestart(restart_seconds),
+        estimator=estimator,
+    )
+    for record in simulator.run():
+        if watch is not None:
+            watch(record, simulator.completed)
+    seconds = {job.name: job.seconds for job in jobs}
+    contention = (len(jobs) - len(simulator.rejected)) / gpus
+    results = tuple(_result(job, seconds[job.name], contention) for job in simulator.job_results())
+    return ReplayResult(
+        policy.name,
+        gpus,
+        results,
+        simulator.rejected,
+        tuple(simulator.records),
+        tuple(simulator.segments),
+        Metrics.of(results, gpus, min((job.arrival for job in results), default=0.0)),
+    )
+
+
+def _result(job: JobRecord, seconds: float, contention: float) -> JobResult:
+    return JobResult(
+        name=job.name,
+        gpus=job.gpus,
+        arrival=job.submitted,
+        finished=job.finished,
+        exclusive_seconds=seconds,
+        starts=job.restarts + 1,
+        ftf=job.jct / (seconds * max(1.0, contention)),
+        ftf_live=job.jct / (seconds * max(1.0, job.contention)),
+    )
+
+
+def schedule_matrix(result: ReplayResult) -> tuple[list[str], NDArray[np.bool_]]:
+    """Jobs in order of arrival, and which of them ran in which round: what a plot of the schedule needs.
+
+    Parameters
+    ----------
+    result : ReplayResult
+
+    Returns
+    -------
+    list of str, (jobs, rounds) bool array
+    """
+    names = [job.name for job in result.jobs]
+    rows = {name: k for k, name in enumerate(names)}
+    times = np.array([record.time for record in result.rounds])
+    ran = np.zeros((len(names), len(times)), bool)
+    for segment in result.segments:
+        first, last = np.searchsorted(times, (segment.begin, segment.end), side="left")
+        ran[rows[segment.job], first:last] = True
+    return names, ran

@@ -1,0 +1,180 @@
+"""Sia as a policy of the cluster simulator: what happened since the last round becomes events of `SiaPolicy`.
+
+Only what changed is told: jobs that came and left, levels that were reached, profiles that were refitted,
+nodes that came or went, and jobs that have something else than the last answer gave them, because the placer
+evicted them or a node failed.
+
+With a time-share window tau, the cost of leaving job i without GPUs follows the service that it had (thesis
+section 3.5.6); see :mod:`.timeshare`.
+
+Source: Sia, thesis sections 3.3 and 3.5.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+
+from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.workload import Kind
+from copter.problems.sia.interface import Job, SiaRound
+from copter.problems.sia.policy import SiaPolicy
+from copter.solvers.base import Solver
+from copter.solvers.registry import make_solver
+
+ROUND_SECONDS = 60.0
+
+
+class Sia:
+    """The Sia scheduler.
+
+    Parameters
+    ----------
+    p, lam : float
+        Fairness knob, and cost of leaving a job without GPUs.
+    scale_up_limit : float, optional
+        A job's GPUs grow at most by this factor a round; None for any configuration.
+    solver : str or Solver
+        Name of one of `copter solvers`, or a fresh solver.
+    tolerance : float
+        Relative, of the fractional answer; for a solver given by name.
+    deadline : float, optional
+        Seconds that the solver may take in a round.
+    round_seconds : float
+    policy : SiaPolicy, optional
+        The program to go by, in place of one with the first three settings; must be fresh, on the cluster
+        of the simulation.
+
+    Attributes
+    ----------
+    last : SiaRound or None
+        What the last round decided.
+    figures : dict of str to number
+        Of the last round's program.
+    """
+
+    name = "sia"
+    kind: Kind = "adaptive"
+
+    def __init__(
+        self,
+        *,
+        p: float = -0.5,
+        lam: float = 1.1,
+        scale_up_limit: float | None = 2.0,
+        solver: str | Solver = "copter",
+        tolerance: float = 1e-5,
+        deadline: float | None = None,
+        round_seconds: float = ROUND_SECONDS,
+        policy: SiaPolicy | None = None,
+    ) -> None:
+        self.round_seconds: float | None = float(round_seconds)
+        self.last: SiaRound | None = None
+        self.figures: dict[str, float] = {}
+        self._make = partial(SiaPolicy, p=p, lam=lam, scale_up_limit=scale_up_limit)
+        self._deadline = deadline
+        self._solver = make_solver(solver, tolerance=tolerance) if isinstance(solver, str) else solver
+        self._policy = policy
+        self._profiles: dict[str, Profile] = {}
+        self._levels: dict[str, int] = {}
+        self._known: dict[str, tuple[Configuration | None, int, float]] = {}
+
+    def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
+        """Configuration of every job that is to have GPUs.
+
+        Parameters
+        ----------
+        now : ClusterState
+
+        Returns
+        -------
+        mapping of str to Configuration
+
+        Raises
+        ------
+        InfeasibleRoundError
+            Jobs that must have GPUs do not fit.
+        """
+        if self._policy is None:
+            self._policy = self._make(now.cluster)
+        policy = self._policy
+        for job in now.left:
+            if job.name in self._profiles:
+                policy.complete(job.name)
+                for table in (self._profiles, self._levels, self._known):
+                    table.pop(job.name)
+        self._nodes(policy, now)
+        self._arrivals(policy, now)
+        self._changes(policy, now)
+        self.last = policy.round(self._solver, now.time, deadline=self._deadline)
+        self.figures = _figures(self.last, policy)
+        allocation = {}
+        for name, configuration in self.last.allocation.items():
+            if configuration is not None:
+                allocation[str(name)] = configuration
+        return allocation
+
+    # ---- what happened ---------------------------------------------------------------------------
+
+    def _nodes(self, policy: SiaPolicy, now: ClusterState) -> None:
+        for type, known in zip(now.cluster.types, policy.cluster.types, strict=True):
+            if type.nodes != known.nodes:
+                policy.set_nodes(type.name, type.nodes)
+
+    def _arrivals(self, policy: SiaPolicy, now: ClusterState) -> None:
+        for job in now.arrived:
+            policy.submit(_as_job(job))
+            self._profiles[job.name], self._levels[job.name] = job.seen, 0
+            self._known[job.name] = (None, 0, job.restart_until)
+
+    def _changes(self, policy: SiaPolicy, now: ClusterState) -> None:
+        """Levels, profiles, and what jobs really hold, where the policy knows something else."""
+        reached: dict[str, int] = {}
+        for name, job in now.jobs.items():
+            if job.seen is not self._profiles[name]:
+                self._profiles[name] = job.seen
+                policy.update_profile(name, job.seen)
+            level = min(job.level, job.seen.n_levels - 1)
+            if level != self._levels[name]:
+                self._levels[name] = reached[name] = level
+            truth = (job.allocation, job.restarts, job.restart_until)
+            if truth != self._known[name]:
+                self._known[name] = truth
+                policy.report(name, *truth)
+        if reached:
+            policy.update_levels(list(reached), np.array(list(reached.values())))
+
+
+def _as_job(job: JobState) -> Job:
+    """The job for the policy; its profile is that of its kind already."""
+    submission = job.submission
+    least, most = (submission.min_gpus, submission.max_gpus) if job.gpus is None else (job.gpus, job.gpus)
+    return Job(
+        job.name,
+        job.seen,
+        job.submitted,
+        preemptible=submission.preemptible,
+        reserved=submission.reserved,
+        min_gpus=least,
+        max_gpus=most,
+    )
+
+
+def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
+    """What is recorded of a round."""
+    solution, rounded = decided.solution, decided.rounded
+    return {
+        "solve_seconds": decided.solve_seconds,
+        "gap": solution.gap,
+        "integral_gap": float("nan") if rounded is None else rounded.gap,
+        "variables": policy.program.n_variables,
+        "nonzeros": policy.program.nnz,
+        "iterations": solution.iterations,
+        "churn": solution.churn,
+        "missed": rounded is None,
+    }

@@ -1,0 +1,138 @@
+"""What changes cost, by models of the papers, against hand-worked progress and fine steps of time."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.jobs import JobState, Timer
+from copter.problems.cluster.policy import ClusterState, Placement
+from copter.problems.cluster.profiles import CountProfile, TableProfile
+from copter.problems.cluster.resize import Coddl, DispatchRestart, FixedDelay
+from copter.problems.cluster.workload import JobSubmission
+
+CLUSTER = Cluster([GpuType("a", 4, 4)])
+ONE, TWO, FOUR = (CLUSTER.packed("a", gpus) for gpus in (1, 2, 4))
+
+
+def job_of(profile):
+    timer = Timer()
+    return JobState(JobSubmission("x", 0.0, "", "app"), profile, "adaptive", timer), timer
+
+
+def linear(work=1000.0, restart=30.0):
+    return CountProfile("app", restart, work, [1, 2, 3, 4], {"a": [1.0, 2.0, 3.0, 4.0]})
+
+
+def state(time, job, index=1, seconds=120.0):
+    return ClusterState(time, index, seconds, CLUSTER, {"x": job})
+
+
+def change(job, timer, model, time, new):
+    timer.time = time
+    now = state(time, job)
+    job.give(
+        time,
+        new.configuration if isinstance(new, Placement) else new,
+        new.nodes if isinstance(new, Placement) else None,
+        model.seconds(job, new, now),
+        model.overlap(job, new, now),
+    )
+
+
+def test_a_job_runs_on_while_coddl_prepares_gpus():
+    job, timer = job_of(linear())
+    model = Coddl(pause=1.0)
+    change(job, timer, model, 0.0, ONE)  # a full start: 30 s
+    change(job, timer, model, 50.0, FOUR)  # progress 20; pauses to 51, one GPU to 80, then four
+    assert job.progress == 20.0
+    timer.time = 80.0
+    assert job.progress == pytest.approx(20 + 29)
+    timer.time = 90.0
+    assert job.progress == pytest.approx(20 + 29 + 4 * 10)
+    assert job.finish_at == pytest.approx(80 + (1000 - 49) / 4)
+    change(job, timer, model, 90.0, TWO)  # smaller: a pause only
+    timer.time = 100.0
+    assert job.progress == pytest.approx(89 + 2 * 9)
+
+
+@pytest.mark.parametrize(("cancellation", "joins"), [(True, 65.0), (False, 80.0)])
+def test_an_order_cancels_the_one_that_is_prepared(cancellation, joins):
+    job, timer = job_of(linear())
+    model = Coddl(pause=0.0, prepare_seconds=20.0, cancellation=cancellation)
+    change(job, timer, model, 0.0, ONE)
+    change(job, timer, model, 40.0, TWO)
+    change(job, timer, model, 45.0, FOUR)  # runs on with one GPU, never with two
+    assert job.runs_on(50.0) == (ONE, None)
+    assert job.joins_at == joins
+    timer.time = joins + 10.0
+    assert job.progress == pytest.approx((joins - 30) + 40)
+
+
+def test_a_move_to_other_nodes_is_a_restart_in_coddl():
+    job, timer = job_of(linear())
+    model = Coddl()
+    at = Placement("a", ((0, 2),))
+    change(job, timer, model, 0.0, at)
+    now = state(100.0, job)
+    assert model.seconds(job, Placement("a", ((1, 2),)), now) == 30.0
+    assert model.overlap(job, Placement("a", ((1, 4),)), now) == 0.0
+    assert model.overlap(job, Placement("a", ((0, 4),)), now) == 30.0
+    assert model.seconds(job, Placement("a", ((0, 4),)), now) == 0.004
+
+
+ENDS = (20.0, 50.0, 400.0)
+
+
+def run(profile, progress, begin, end, configuration):
+    """Progress at the end of a time, one level after the other."""
+    for level, reached in enumerate(ENDS):
+        rate = profile.curve(configuration)[level]
+        if progress < reached and begin < end:
+            seconds = min(end - begin, (reached - progress) / rate)
+            progress, begin = progress + seconds * rate, begin + seconds
+    return progress
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(0.5, 30), st.sampled_from([1, 2, 4])), min_size=1, max_size=6))
+def test_progress_over_levels_is_that_of_each_stretch(changes):
+    grid = [Configuration(1, gpus, "a") for gpus in (1, 2, 4)]
+    profile = TableProfile("app", 3.0, ENDS, grid, [[1, 1.5, 2], [2, 3, 5], [1, 2, 4]])
+    job, timer = job_of(profile)
+    model = Coddl(pause=0.5)
+    progress, time, runs, until, joins = 0.0, 0.0, None, 0.0, 0.0
+    for wait, gpus in changes:
+        new = Configuration(1, gpus, "a")
+        change(job, timer, model, time, new)
+        if runs is None:
+            runs, until, joins = new, time + 3.0, time
+        elif new.gpus > runs.gpus:
+            until, joins = max(until, time + 0.5), time + 3.0
+        else:
+            runs, until, joins = new, time + 0.5, time
+        end = time + wait
+        progress = run(profile, progress, max(time, until), min(joins, end), runs)
+        runs = new if end >= joins else runs
+        progress = run(profile, progress, max(time, until, joins), end, new)
+        timer.time = time = end
+        assert job.progress == pytest.approx(progress, rel=1e-9)
+
+
+def test_dispatch_is_paid_for_when_a_job_did_not_run_before():
+    job, timer = job_of(linear(work=1000.0))
+    model = DispatchRestart()
+    assert model.seconds(job, ONE, state(0.0, job, index=0)) == 0.0
+    assert model.seconds(job, ONE, state(120.0, job)) == 20.0
+    change(job, timer, model, 120.0, ONE)
+    assert model.seconds(job, ONE, state(240.0, job)) == 0.0
+    for work, seconds in ((115.0, 0.0), (116.0, 20.0)):
+        job, timer = job_of(linear(work=work))
+        assert model.seconds(job, ONE, state(120.0, job)) == seconds
+
+
+def test_fixed_delay():
+    job, _ = job_of(linear())
+    assert FixedDelay().seconds(job, ONE, state(0.0, job)) == 30.0
+    with pytest.raises(ValueError, match="seconds = -1"):
+        FixedDelay(-1)

@@ -1,0 +1,148 @@
+"""Generators and readers of traces: their counts and shares, their seeds, and what readers refuse."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from real_data import DATA
+
+from copter.errors import InputError
+from copter.problems.cluster.presets import cluster_by_name
+from copter.problems.cluster.traces import by_name, trace_names
+from copter.problems.cluster.traces.arrivals import by_hour, in_scripts
+from copter.problems.cluster.traces.families import FAMILIES, draw
+from copter.problems.cluster.traces.models import size_of
+from copter.problems.cluster.traces.philly import FILE, TracedJob, read_philly, sample
+from copter.problems.cluster.traces.pollux import FOLDER, read_pollux_workload
+
+CLUSTER = cluster_by_name("heterogeneous-64")
+PHILLY = DATA / "cluster" / FILE
+with_data = pytest.mark.skipif(not PHILLY.exists(), reason="needs the real traces")
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_families_have_the_jobs_of_the_papers_and_follow_their_seed(name):
+    scenario = by_name(name, CLUSTER, seed=3)
+    family = FAMILIES[name]
+    times = [job.time for job in scenario.jobs]
+    assert len(times) == family.jobs
+    assert times == sorted(times)
+    assert {job.application for job in scenario.jobs} <= set(scenario.profiles)
+    assert by_name(name, CLUSTER, seed=3).jobs == scenario.jobs
+    assert by_name(name, CLUSTER, seed=4).jobs != scenario.jobs
+    assert len(by_name(name, CLUSTER, seed=3, jobs=10, hours=2).jobs) == 10
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_shares_and_rates_are_those_of_the_family(name):
+    family = FAMILIES[name]
+    rng = np.random.default_rng(0)
+    jobs = draw(family, rng, jobs=20_000)
+    counts = Counter(job.application for job in jobs)
+    for model, share in family.mix.items():
+        assert counts[model] / len(jobs) == pytest.approx(share, abs=0.02)
+    edges = np.linspace(0.0, family.hours * 3600.0, len(family.rate) + 1)
+    found = np.histogram([job.time for job in jobs], edges)[0] / len(jobs)
+    assert found == pytest.approx(np.array(family.rate) / sum(family.rate), abs=0.02)
+
+
+def test_scripts_submit_runs_of_jobs():
+    rng = np.random.default_rng(1)
+    times, runs = in_scripts(9000, (1, 3), rng, 3.0)
+    assert (np.diff(times) >= 0).all()
+    assert np.bincount(runs).mean() == pytest.approx(3.0, rel=0.05)
+    gaps = [np.diff(np.sort(times[runs == run])).max(initial=0.0) for run in range(50)]
+    assert np.median(gaps) < 300.0  # a minute on average between two of a run
+    assert by_hour(0, (1, 1), rng).size == 0
+
+
+def test_settings_and_names_that_are_none_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="unknown trace 'nothing'; there are: .*philly"):
+        by_name("nothing", CLUSTER)
+    with pytest.raises(ValueError, match="'philly'.*colour"):
+        by_name("philly", CLUSTER, colour="red")
+    with pytest.raises(ValueError, match="jobs = -1"):
+        by_name("helios", CLUSTER, jobs=-1)
+    with pytest.raises(InputError, match="does not exist"):
+        by_name("philly", CLUSTER, data=tmp_path / "none")
+    assert set(FAMILIES) <= set(trace_names())
+
+
+def test_sizes_go_by_gpu_hours():
+    assert [size_of(hours) for hours in (0.0, 0.99, 1.0, 10.0, 99.9, 100.0, 999.0)] == [
+        "S", "S", "M", "L", "L", "XL", "XL",
+    ]  # fmt: skip
+
+
+def test_samples_fold_the_days_and_leave_out_short_and_huge_jobs():
+    hour, day = 3600.0, 86_400.0
+    trace = [
+        TracedJob(3 * day + 2.5 * hour, 600.0, 1, "a"),
+        TracedJob(9.9 * hour, 7200.0, 2, "b"),
+        TracedJob(11 * hour, 600.0, 1, "too late in the day"),
+        TracedJob(3 * hour, 59.0, 1, "too short"),
+        TracedJob(3 * hour, 1001 * hour, 1, "too long"),
+    ]
+    models = {"S": ("small",), "M": ("medium",)}
+    jobs = sample(trace, 10, np.random.default_rng(0), models)
+    assert [(job.application, job.time / hour, job.tenant) for job in jobs] == [
+        ("small", pytest.approx(0.5), "a"),
+        ("medium", pytest.approx(7.9), "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ("yesterday,60,1,60,a", "timestamp"),
+        ("2017-10-09 07:01:55,60,0,0,a", "num_gpus"),
+        ("2017-10-09 07:01:55,60,2,60,a", "gpu_time"),
+        ("2017-10-09 07:01:55,-1,2,60,a", "duration"),
+    ],
+)
+def test_philly_lines_that_make_no_sense_are_refused(tmp_path, line, field):
+    path = tmp_path / "philly.csv"
+    path.write_text(f"timestamp,duration,num_gpus,gpu_time,cluster\n{line}\n")
+    with pytest.raises(InputError, match=f"line 2, {field}"):
+        read_philly(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ("a,1,gpt,4,64", "application"),
+        ("a,1,ncf,0,64", "num_replicas"),
+        ("a,1,ncf,1,few", "batch_size"),
+        ("a,1,ncf,1,64\na,1,ncf,1,64", "name"),
+    ],
+)
+def test_pollux_lines_that_make_no_sense_are_refused(tmp_path, line, field):
+    path = tmp_path / "workload-1.csv"
+    path.write_text(f"name,time,application,num_replicas,batch_size\n{line}\n")
+    with pytest.raises(InputError, match=f"line [23], {field}"):
+        read_pollux_workload(path, {"ncf"})
+
+
+@with_data
+@pytest.mark.data
+def test_the_real_trace_has_the_shares_that_the_generator_uses():
+    trace = read_philly(PHILLY)
+    assert len(trace) == 82_247
+    assert sum(job.tenant == "6214e9" for job in trace) == 41_226
+    models = {size: (size,) for size in ("S", "M", "L", "XL")}
+    pool = sample(trace, 10**6, np.random.default_rng(0), models)
+    counts = Counter(job.application for job in pool)
+    family = FAMILIES["philly"]
+    shares = {"S": 0.7829, "M": 0.1525, "L": 0.0460, "XL": 0.0187}
+    assert {size: count / len(pool) for size, count in counts.items()} == pytest.approx(shares, abs=1e-3)
+    found = np.histogram([job.time for job in pool], np.arange(9) * 3600.0)[0] / len(pool)
+    assert found == pytest.approx(np.array(family.rate), abs=1e-3)
+
+
+@with_data
+@pytest.mark.data
+def test_real_workloads_are_taken_where_they_are():
+    jobs = by_name("pollux", CLUSTER, 0, DATA).jobs
+    assert jobs == read_pollux_workload(DATA / "cluster" / FOLDER / "workloads" / "workload-1.csv")
+    assert (len(jobs), jobs[0].tuned_gpus, jobs[0].batch_size) == (160, 6, 2048)
+    assert all(job.tenant for job in by_name("philly", CLUSTER, 0, DATA).jobs)

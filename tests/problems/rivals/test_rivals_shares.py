@@ -1,0 +1,126 @@
+"""Gavel's four programs against HiGHS from scratch, while jobs come and go."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rivals_cases import cluster_of, job_lists, round_of, state_of
+from scipy.optimize import linprog
+
+from copter.problems.rivals import FinishTimeFairness, Makespan, MaxMinFairness, MaxSumThroughput
+from copter.problems.rivals.gavel_ftf import equal_shares, worst_rho
+from copter.problems.rivals.linear import LEFTOVER
+
+TOLERANCE = 1e-4
+
+
+def rows(now):
+    """Left sides and right sides of: at most all of a job's time, at most all GPUs; x in row-major order."""
+    n, types = now.speed.shape
+    own = np.kron(np.eye(n), np.ones(types))
+    gpus = np.kron(now.gpus[None, :], np.eye(types))
+    return np.vstack((own, gpus)), np.concatenate((np.ones(n), now.capacity))
+
+
+def bounds(now):
+    return [(0.0, 1.0 if v > 0 else 0.0) for v in now.speed.ravel()]
+
+
+def greatest_least(now, rates):
+    """The greatest rate of the job that is worst off."""
+    n, types = now.speed.shape
+    sides, right = rows(now)
+    floors = np.column_stack((-np.kron(np.eye(n), np.ones(types)) * rates.ravel(), np.ones(n)))
+    best = linprog(
+        np.append(np.zeros(n * types), -1.0),
+        A_ub=np.vstack((np.column_stack((sides, np.zeros(len(right)))), floors)),
+        b_ub=np.concatenate((right, np.zeros(n))),
+        bounds=[*bounds(now), (0, None)],
+    )
+    return -best.fun
+
+
+def check_feasible(now, x):
+    sides, right = rows(now)
+    assert (sides @ x.ravel() <= right * (1 + 1e-5) + 1e-9).all()
+    assert (x[now.speed == 0] == 0).all()
+
+
+@given(first=job_lists(), second=job_lists(prefix="k"), gpus=st.tuples(st.integers(3, 6), st.integers(3, 6)))
+@settings(deadline=None, max_examples=15)
+def test_programs_are_optimal_while_jobs_come_and_go(first, second, gpus):
+    fair, fast, short = MaxMinFairness(), MaxSumThroughput(), Makespan()
+    cluster = cluster_of(*gpus)
+    for states in (first, first[1:] + second, first):
+        now = round_of(cluster, states)
+        x = fair.shares(now)
+        check_feasible(now, x)
+        rates = now.gpus[:, None] * now.speed / now.mean_speed[:, None]
+        least = (rates * x).sum(axis=1).min()
+        # The gain of time for all may cost the poorest this much.
+        assert least >= greatest_least(now, rates) - 2 * LEFTOVER
+
+        x = fast.shares(now)
+        check_feasible(now, x)
+        best = linprog(
+            -now.speed.ravel(), A_ub=rows(now)[0], b_ub=rows(now)[1], bounds=bounds(now), method="highs"
+        )
+        assert (now.speed * x).sum() == pytest.approx(-best.fun, rel=TOLERANCE)
+
+        x = short.shares(now)
+        check_feasible(now, x)
+        makespan = (now.left / (now.speed * x).sum(axis=1)).max()
+        least = 1.0 / greatest_least(now, now.speed / now.left[:, None])
+        assert least * (1 - TOLERANCE) <= makespan <= least * (1 + 4 * LEFTOVER)
+
+
+@given(states=job_lists(most=5), gpus=st.tuples(st.integers(3, 5), st.integers(3, 5)), age=st.floats(0, 5000))
+@settings(deadline=None, max_examples=15)
+def test_finish_time_fairness_is_the_best_there_is(states, gpus, age):
+    now = round_of(cluster_of(*gpus), states, time=age)
+    x = FinishTimeFairness().shares(now)
+    check_feasible(now, x)
+    finish = now.left / (equal_shares(now) * now.speed).sum(axis=1)
+    ours = worst_rho(now, x, finish)
+    # Bisection: rho can be met if every job can have the speed that it needs.
+    low, high = (now.age / finish).max(), worst_rho(now, equal_shares(now), finish) * (1 + 1e-9)
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        slack = middle * finish - now.age
+        met = (slack > 0).all() and greatest_least(now, now.speed * (slack / now.left)[:, None]) >= 1.0
+        low, high = (low, middle) if met else (middle, high)
+    assert high * (1 - TOLERANCE) <= ours <= high * (1 + 5e-3)
+
+
+def test_equal_jobs_on_one_type_share_it_evenly():
+    now = round_of(cluster_of(2), [state_of(f"j{k}", [1.0]) for k in range(4)])
+    for source in (MaxMinFairness(), Makespan(), FinishTimeFairness()):
+        assert source.shares(now)[:, 0] == pytest.approx(0.5, abs=2e-3)
+
+
+def test_types_go_to_the_jobs_that_gain_most_from_them():
+    """One GPU of each type; the second is four times as fast for a, and no faster for b."""
+    now = round_of(cluster_of(1, 1), [state_of("a", [1.0, 4.0]), state_of("b", [1.0, 1.0])])
+    for source in (MaxMinFairness(), MaxSumThroughput(), Makespan(), FinishTimeFairness()):
+        x = source.shares(now)
+        assert x[0, 1] > x[0, 0] and x[1, 0] > x[1, 1]
+
+
+def test_a_job_keeps_its_history_for_finish_time_fairness():
+    """D_j counts what the job has done at the speed of its share then."""
+    policy, cluster = FinishTimeFairness(), cluster_of(1)
+    a, b = state_of("a", [1.0], work=1000.0), state_of("b", [1.0], work=1000.0)
+    now = round_of(cluster, [a, b])
+    assert policy._seconds_alone(now, np.array([0.5, 0.5])) == pytest.approx([2000.0, 2000.0])
+    a.roll_back(0.0)
+    a._progress = 500.0
+    later = round_of(cluster, [a], time=500.0)
+    # 500 units at half the speed, and 500 to go on all of the cluster.
+    assert policy._seconds_alone(later, np.array([1.0])) == pytest.approx([1500.0])
+
+
+def test_gpus_that_come_back_are_used_again():
+    policy, states = MaxMinFairness(), [state_of(f"j{k}", [1.0]) for k in range(4)]
+    assert policy.shares(round_of(cluster_of(4), states)).sum() == pytest.approx(4.0, abs=1e-3)
+    assert policy.shares(round_of(cluster_of(1), states)).sum() == pytest.approx(1.0, abs=1e-3)
+    assert policy.shares(round_of(cluster_of(3), states)).sum() == pytest.approx(3.0, abs=1e-3)
