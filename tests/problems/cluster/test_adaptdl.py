@@ -53,7 +53,7 @@ def test_a_step_takes_what_adaptdl_says(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_best_goodput_is_that_of_adaptdl(seed):
+def test_goodput_is_that_of_adaptdl_and_no_batch_of_its_is_better(seed):
     rng = np.random.default_rng(seed)
     model, (nodes, gpus) = _random_model(rng), _random_shape(rng)
     initial, largest, local, variance = 64, 6400, 128, float(np.exp(rng.uniform(-2, 5)))
@@ -68,10 +68,8 @@ def test_the_best_goodput_is_that_of_adaptdl(seed):
     same = model.throughput(nodes, gpus, atomic, accumulation)
     same = same * efficiency(noise, initial, gpus * atomic * (accumulation + 1))
     assert same == pytest.approx(theirs, rel=1e-5)
-    # It looks at fifty batch sizes, we between them too; on one GPU it always accumulates, which costs a pass.
+    # It looks at fifty batch sizes, golden section between them too.
     assert ours[0] >= theirs * (1 - 1e-5)
-    if gpus > 1:
-        assert ours[0] <= theirs * 1.03
 
 
 def test_the_fit_is_as_close_as_that_of_adaptdl():
