@@ -1,4 +1,4 @@
-"""Measured profiles: interpolation by hand on a small folder, and the run times of Pollux' shipped results."""
+"""Measured profiles: interpolation by hand on a small folder, and run times of Pollux' shipped results."""
 
 import json
 
@@ -23,11 +23,7 @@ def folder(tmp_path):
         rows += [f"{placement},{size},{0.1 + 0.01 * size + sync},{sync}" for size in (4, 8, 16)]
     (model / "placements.csv").write_text("\n".join(rows) + "\n")
     for size, variance in ((8, 1.0), (16, 3.0)):
-        lines = [
-            "progress,iteration,metric,grad_sqr,grad_var",
-            f"100,1,0,1.0,{variance}",
-            f"200,2,0,0.5,{variance}",
-        ]
+        lines = ["progress,grad_sqr,grad_var", f"100,1.0,{variance}", f"200,0.5,{variance}"]
         (model / f"validation-{size}.csv").write_text("\n".join(lines) + "\n")
     return tmp_path
 
@@ -52,9 +48,8 @@ def test_the_best_batch_is_the_best_of_all(folder):
     shape = Configuration(1, 2, "t4")
     for level in range(2):
         rates = {
-            local: profile.gradients.gain(np.array([2.0 * local]))[level, 0]
-            / profile.times.seconds(1, 2, local)
-            for local in range(4, 9)
+            local: gain / profile.times.seconds(1, 2, local)
+            for local, gain in enumerate(profile.gradients.gain(2.0 * np.arange(4, 9))[level], 4)
         }
         choice = profile.best_batch(shape, level)
         assert choice.local_batch == max(rates, key=rates.__getitem__)
@@ -105,13 +100,9 @@ def test_what_is_wrong_in_a_file_is_named(folder, name, text, message):
 def test_jobs_that_did_not_wait_ran_as_long_as_in_the_shipped_results():
     profiles = read_pollux_measurements(ARTIFACT)
     shipped = json.loads((ARTIFACT / "results-jobload" / "tiresias-0.5" / "summary.json").read_text())["jcts"]
-    # GPUs and batch size of the shipped workloads; shapes in which placements can differ little.
-    for model, gpus, batch in (
-        ("ncf", 1, 32768),
-        ("yolov3", 4, 64),
-        ("cifar10", 16, 4096),
-        ("bert", 16, 384),
-    ):
+    # GPUs and batch size of the shipped workloads; they fill whole nodes, so that placements do not differ.
+    tuned = [("ncf", 1, 32768), ("yolov3", 4, 64), ("cifar10", 16, 4096), ("bert", 16, 384)]
+    for model, gpus, batch in tuned:
         names = {
             (path.stem, job)
             for path in (ARTIFACT / "workloads-0.5").glob("*.csv")
@@ -121,4 +112,5 @@ def test_jobs_that_did_not_wait_ran_as_long_as_in_the_shipped_results():
         shortest = min(shipped[workload][job] for workload, job in names)
         profile = profiles[model].at_fixed_batch(batch)
         ours = profile.clock(Configuration(-(-gpus // 4), gpus, "t4"))[-1] + profile.restart_seconds
-        assert ours == pytest.approx(shortest, rel=0.01)
+        # Theirs are whole seconds.
+        assert ours == pytest.approx(shortest, rel=0.01, abs=2.0)
