@@ -5,12 +5,12 @@ run time on n GPUs, a GPU count is valid if
 
     1/2 <= T(1, M(1)) / (n T(n, M(n))) <= 4/5,
 
-that is if it has 50 to 80% of the ideal speedup: less wastes GPUs, more could be sped up further.  A job takes
-one of its valid pairs (n, M(n)) at random.  What the papers leave open is as in their published script and
-workloads: n is even, M a doubling of the initial batch size, the job completes within 12 hours, and run times
-are those on the first GPU type of the cluster that has a valid pair (T4, but for imagenet on the 64 GPUs of
-three types, where 16 T4 take longer).  Without any valid pair the nearest on the first type that runs the job
-is taken.  The unit of a job that is too large for one GPU is the smallest count that runs it.
+that is if it has 50 to 80% of the ideal speedup: less wastes GPUs, more could be sped up further.  A job
+takes one of its valid pairs (n, M(n)) at random.  What the papers leave open is as in their published script
+and workloads: n is even, M a doubling of the initial batch size, the job completes within 12 hours, and run
+times are those on the first GPU type of the cluster that has a valid pair (T4, but for imagenet on the 64
+GPUs of three types, where 16 T4 take longer).  Without any valid pair the nearest on the first type that runs
+the job is taken.  The unit of a job that is too large for one GPU is the smallest count that runs it.
 """
 
 from __future__ import annotations
@@ -167,9 +167,8 @@ def constrained(
         Shares outside of [0, 1], or above 1 together.
     """
     if min(strong_scaling, rigid) < 0 or strong_scaling + rigid > 1:
-        raise ValueError(
-            f"strong_scaling = {strong_scaling}, rigid = {rigid}: shares must be in [0, 1] together"
-        )
+        shares = f"strong_scaling = {strong_scaling}, rigid = {rigid}"
+        raise ValueError(f"{shares}: shares must be in [0, 1] together")
     changed = []
     for job, pick in zip(jobs, rng.random(len(jobs)).tolist(), strict=True):
         if pick < rigid:
