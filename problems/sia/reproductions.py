@@ -45,9 +45,10 @@ RATES = (10, 20, 30, 40, 50)
 """Jobs an hour, of the authors' published samples for Figure 3.6."""
 
 DIFFERS = (
-    "10 samples in the paper. Without real traces Philly is generated with the trace's shares and rates; Helios and "
-    "newTrace are always generated, with those of the authors' published samples. Policies see the jobs' true "
-    "goodput (in the paper Sia and Pollux learn it); throughput models are fitted to published measurements."
+    "10 samples in the paper. Without real traces Philly is generated with the trace's shares and rates; "
+    "Helios and newTrace are always generated, with those of the authors' published samples. Policies see "
+    "the true goodput (in the paper Sia and Pollux learn it, Pollux one model for all types); throughput "
+    "models are fitted to published measurements."
 )
 
 
