@@ -18,8 +18,8 @@ What is known of a type, and so its model, is the first of these that there is:
    at the batch size m0 of the ratio;
 3. neither: its own model of a pass, and perfect scaling, no time for synchronisation.
 
-Without profiling a type that never ran has no model of a pass: it counts as fast as those that ran, and before
-any ran a pass takes the same nominal time everywhere.
+Without profiling a type that never ran has no model of a pass: it counts as fast as those that ran, and
+before any ran a pass takes the same nominal time everywhere.
 
 Sources: Sia, thesis sections 3.3.1, 3.3.2 and 3.5.8; the fit is that of Pollux, section 4.1.
 """
@@ -38,6 +38,7 @@ from copter.problems.cluster.goodput import GoodputProfile, TypeModel
 from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.throughput import ThroughputParameters
+from copter.solvers.blas import one_blas_thread
 
 REPORT_SECONDS = 30.0
 """Between two reports of an executor (thesis section 3.3.1)."""
@@ -52,7 +53,7 @@ NOMINAL = ThroughputParameters(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 
 
 class Oracle:
-    """Knows all profiles: the ideal that takes 1 to 10 GPU-hours of profiling a job, which are not charged."""
+    """Knows all profiles: the ideal.  The 1 to 10 GPU-hours a job that this would take are not charged."""
 
     def observe(self, now: ClusterState) -> None:
         """Nothing to learn.
@@ -151,7 +152,9 @@ class _Known:
         )
 
 
-def bootstrapped(own: ThroughputParameters, other: ThroughputParameters, batch: float) -> ThroughputParameters:
+def bootstrapped(
+    own: ThroughputParameters, other: ThroughputParameters, batch: float
+) -> ThroughputParameters:
     """A type's own pass with the synchronisation of another type, in proportion to their passes (3.1).
 
     Parameters
@@ -175,8 +178,8 @@ def bootstrapped(own: ThroughputParameters, other: ThroughputParameters, batch: 
 class NoProf:
     """Profiles nothing; learns by running.
 
-    Jobs whose profile is no :class:`.goodput.GoodputProfile`, such as batch inference, are known from the start:
-    their throughput follows from that of one replica.
+    Jobs whose profile is no :class:`.goodput.GoodputProfile`, such as batch inference, are known from the
+    start: their throughput follows from that of one replica.
 
     Parameters
     ----------
@@ -250,11 +253,11 @@ class NoProf:
         return (held.type,) if news else ()
 
     def _fit(self, known: _Known, types: Iterable[str]) -> bool:
-        changed = False
-        for type in types:
-            known.fitted[type] = known.reports[type].fit()
-            changed = True
-        return changed
+        types = tuple(types)
+        with one_blas_thread():
+            for type in types:
+                known.fitted[type] = known.reports[type].fit()
+        return bool(types)
 
 
 class Bootstrap(NoProf):
