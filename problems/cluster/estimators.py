@@ -84,23 +84,30 @@ class _Reports:
         self.keys: dict[tuple[int, int, int], int] = {}
         self.mean: list[float] = []
         self.count: list[int] = []
+        self.total = 0
+        self._shapes: set[tuple[int, int]] = set()
 
     def add(self, nodes: int, gpus: int, local_batch: int, log_seconds: float, reports: int) -> bool:
-        """Take in the mean of some reports; returns whether it is worth fitting again."""
+        """Take in the mean of some reports; returns whether it is worth fitting again.
+
+        It is where the job ran on so many GPUs for the first time, or has twice as many reports.
+        """
         at = self.keys.setdefault((nodes, gpus, local_batch), len(self.mean))
         if at == len(self.mean):
-            self.mean.append(log_seconds)
-            self.count.append(reports)
-            return True
-        before = self.count[at]
+            self.mean.append(0.0)
+            self.count.append(0)
         self.count[at] += reports
         self.mean[at] += (log_seconds - self.mean[at]) * reports / self.count[at]
-        return self.count[at].bit_length() > before.bit_length()
+        doubled = (self.total + reports).bit_length() > self.total.bit_length()
+        new = (nodes, gpus) not in self._shapes
+        self._shapes.add((nodes, gpus))
+        self.total += reports
+        return new or doubled
 
     @property
     def scaled_out(self) -> int:
         """Number of shapes with several GPUs that reported."""
-        return sum(gpus > 1 for _, gpus, _ in self.keys)
+        return sum(gpus > 1 for _, gpus in self._shapes)
 
     def fit(self) -> ThroughputParameters:
         """Model that fits them best."""
@@ -193,6 +200,7 @@ class NoProf:
             raise ValueError(f"noise = {noise}: must be finite and not negative")
         self.noise, self._rng = noise, np.random.default_rng(seed)
         self._known: dict[str, _Known] = {}
+        self._steps: dict[tuple[GoodputProfile, Configuration, int], tuple[int, float]] = {}
 
     def observe(self, now: ClusterState) -> None:
         """Take in reports of the jobs that ran, and profile those that arrived.
@@ -236,12 +244,17 @@ class NoProf:
         held, reports = job.allocation, int(ran // REPORT_SECONDS)
         if held is None or not reports:  # lost to a failure, or hardly ran
             return False
-        level = min(job.level, known.truth.n_levels - 1)
-        choice = known.truth.best_batch(held, level)
-        seconds = known.truth.models[held.type].parameters.step_seconds(
-            held.nodes, held.gpus, choice.local_batch
-        )
-        return self._fit(known, self._report(known, held, choice.local_batch, float(seconds), reports))
+        local_batch, seconds = self._step(known.truth, held, min(job.level, known.truth.n_levels - 1))
+        return self._fit(known, self._report(known, held, local_batch, seconds, reports))
+
+    def _step(self, truth: GoodputProfile, held: Configuration, level: int) -> tuple[int, float]:
+        """Local batch of a job as it really runs, and seconds of its step."""
+        key = (truth, held, level)
+        if key not in self._steps:
+            local = truth.best_batch(held, level).local_batch
+            model = truth.models[held.type].parameters
+            self._steps[key] = local, float(model.step_seconds(held.nodes, held.gpus, local))
+        return self._steps[key]
 
     def _report(
         self, known: _Known, held: Configuration, local_batch: int, seconds: float, reports: int
