@@ -27,7 +27,7 @@ Sources: Sia, thesis sections 3.3.1, 3.3.2 and 3.5.8; the fit is that of Pollux,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.fit import fit_throughput
 from copter.problems.cluster.goodput import GoodputProfile, TypeModel
 from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.overestimate import Overestimate
+from copter.problems.cluster.parts import Estimator
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.throughput import ThroughputParameters
 from copter.solvers.blas import one_blas_thread
@@ -334,3 +336,32 @@ def profiled_batches(initial: int, largest: int) -> NDArray[np.int64]:
     """
     first = max(1, min(initial, largest) // 4)
     return np.unique(np.geomspace(first, largest, PROFILED_BATCHES).round().astype(np.int64))
+
+
+def make_estimator(name: str, seed: int = 0) -> Estimator:
+    """Make a fresh estimator.
+
+    Parameters
+    ----------
+    name : {"oracle", "bootstrap", "no-profile", "overestimate"}
+    seed : int
+        Of the noise of reports.
+
+    Returns
+    -------
+    Estimator
+
+    Raises
+    ------
+    ValueError
+        There is no such estimator.
+    """
+    makers: dict[str, Callable[[], Estimator]] = {
+        "oracle": Oracle,
+        "bootstrap": lambda: Bootstrap(seed=seed),
+        "no-profile": lambda: NoProf(seed=seed),
+        "overestimate": Overestimate,
+    }
+    if name not in makers:
+        raise ValueError(f"unknown estimator {name!r}; there are: {', '.join(makers)}")
+    return makers[name]()
