@@ -125,6 +125,19 @@ class Agnostic:
         for job in now.arrived:
             self._blind(job)
 
+    def profiling_seconds(self, job: JobState) -> float:
+        """None: what a job does first is seen for free.
+
+        Parameters
+        ----------
+        job : JobState
+
+        Returns
+        -------
+        float
+        """
+        return 0.0
+
     @staticmethod
     def _blind(job: JobState) -> None:
         profile = job.profile
