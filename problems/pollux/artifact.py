@@ -1,8 +1,8 @@
 """Experiments on the measurements and workloads that Pollux' authors published, as their simulator has them.
 
 16 nodes with 4 T4 each, rounds of 60 s, 30 s without progress at each start and change (section 5.3).  NeuMF
-jobs run on one GPU at a batch size of 32,768 under every policy.  Pollux chooses nodes; for Tiresias and
-Optimus GPUs are counted, and every job is as close together as its GPUs allow.
+jobs run on one GPU under every policy, under Pollux at a batch size of 32,768.  Pollux chooses nodes; for
+Tiresias and Optimus GPUs are counted, and every job is as close together as its GPUs allow.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ class Artifact:
         list of JobSubmission
         """
         jobs = read_pollux_workload(self._root / folder / f"workload-{number}.csv", self.profiles)
-        jobs = [_neumf(job) if job.application == "ncf" else job for job in jobs]
+        jobs = [
+            replace(job, kind="rigid", gpus=1, tuned_gpus=None) if job.application == "ncf" else job
+            for job in jobs
+        ]
         return jobs[:QUICK_JOBS] if self._effort.quick else jobs
 
     def shipped(self, result: str, numbers: Sequence[int]) -> float:
@@ -111,7 +114,10 @@ class Artifact:
         -------
         list of JobRecord
         """
-        placer = SiaPlacer() if policy == "pollux" else None
+        placer = None
+        if policy == "pollux":
+            placer = SiaPlacer()
+            jobs = [replace(job, batch_size=NEUMF_BATCH) if job.kind == "rigid" else job for job in jobs]
         simulator = Simulator(
             Scenario(CLUSTER, jobs, self.profiles),
             make_policy(policy, **settings),
@@ -143,7 +149,3 @@ class Artifact:
             averages.append(float(np.mean([record.jct for record in records])))
             self._effort.say(f"{policy}, {folder}/workload-{number}: {averages[-1]:,.0f} s")
         return averages
-
-
-def _neumf(job: JobSubmission) -> JobSubmission:
-    return replace(job, kind="rigid", gpus=1, tuned_gpus=None, batch_size=NEUMF_BATCH)
