@@ -30,7 +30,7 @@ class AutoscalingPollux(Pollux):
     ----------
     min_nodes, max_nodes : int
     low, high : float
-        Range of utility in which the size stays.
+        Range of utility in which the size stays; by default that of the published scheduler.
     patience : int
         Rounds over which utility is averaged.
     **settings
@@ -44,8 +44,8 @@ class AutoscalingPollux(Pollux):
         *,
         min_nodes: int = 1,
         max_nodes: int = 16,
-        low: float = 0.55,
-        high: float = 0.75,
+        low: float = 0.35,
+        high: float = 0.65,
         patience: int = PATIENCE,
         **settings: Any,
     ) -> None:
