@@ -48,6 +48,7 @@ class ThemisElastic(SharePolicy):
     """
 
     name = "themis-e"
+    watch = ("done",)
 
     def __init__(self, *, lease_seconds: float = LEASE_SECONDS, filter: float = 0.0, seed: int = 0) -> None:
         super().__init__(seed=seed)
