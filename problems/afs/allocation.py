@@ -212,8 +212,7 @@ def regulate(curves: Curves, count: NDArray[np.int64]) -> NDArray[np.int64]:
     _fall(curves.unit, curves.begin, given)
     free = int((count - given).sum())
     while free > 0:
-        step = np.zeros_like(given)
-        _step(curves.unit, curves.begin, curves.top, given, step)
+        step = np.where(given > 0, steps(curves.unit, curves.begin, curves.top, given), 0)
         after = np.abs(given + step - count)
         gain = np.where(step > 0, np.abs(given - count) - after, np.iinfo(np.int64).min)
         raised = False
@@ -235,10 +234,12 @@ def _fall(unit, begin, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _step(unit, begin, top, count, step):  # type: ignore[no-untyped-def]
-    """GPUs up to the next unit of each job that runs; 0 if it has none."""
+def steps(unit, begin, top, count):  # type: ignore[no-untyped-def]
+    """GPUs from the count of each job up to its next unit; 0 if it has none."""
+    step = np.zeros_like(count)
     for job in range(count.size):
-        if 0 < count[job] < top[job]:
+        if count[job] < top[job]:
             step[job] = 1
             while not unit[begin[job] + count[job] + step[job]]:
                 step[job] += 1
+    return step

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from copter.errors import InputError
 from copter.problems.afs.models import ModelCurve, measured, stand_ins
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.profiles import CountProfile
+from copter.problems.cluster.profiles import CountProfile, Profile
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.traces.arrivals import in_scripts
 from copter.problems.cluster.traces.philly import FILE, TracedJob, read_philly
@@ -183,7 +183,8 @@ def make_scenario(
     pieces = [curve.on(configurations.gpus) for curve in curves]
     largest = max(curve.best for curve in pieces)
     requests = np.unique(np.concatenate([curve.counts for curve in pieces]))
-    jobs, profiles = [], {}
+    jobs: list[JobSubmission] = []
+    profiles: dict[str, Profile] = {}
     for index, job in enumerate(trace):
         asked = int(requests[np.searchsorted(requests, min(job.gpus, largest))])
         able = [curve for curve in pieces if curve.best >= asked]

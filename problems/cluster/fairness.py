@@ -52,22 +52,28 @@ class Alone:
     scenario : Scenario
     jobs : sequence of JobRecord
         Some of its jobs.
+
+    Attributes
+    ----------
+    groups : list of (Profile, (k,) int array)
+        Jobs with the same profile and limits, by their positions.
     """
 
     def __init__(self, scenario: Scenario, jobs: Sequence[JobRecord]) -> None:
-        self._cluster = scenario.cluster
+        self._cluster, self._n = scenario.cluster, len(jobs)
         submissions = {one.name: one for one in scenario.jobs}
-        self._groups: dict[tuple[str, str, int | None, int], tuple[Profile, list[int]]] = {}
+        gpus = self._cluster.gpus
+        members: dict[tuple[str, str, int | None, int], list[int]] = {}
         for k, job in enumerate(jobs):
-            one, kind = submissions[job.name], cast(Kind, job.kind)
-            most = min(one.max_gpus or self._cluster.gpus, self._cluster.gpus)
-            most = min(most, job.gpus) if kind == "rigid" else most
-            key = (job.application, kind, one.batch_size, most)
-            if key not in self._groups:
-                profile = job_profile(one, scenario.profiles[job.application], kind)
-                self._groups[key] = (profile, [])
-            self._groups[key][1].append(k)
-        self._n = len(jobs)
+            one = submissions[job.name]
+            most = min(one.max_gpus or gpus, job.gpus if job.kind == "rigid" else gpus)
+            members.setdefault((job.application, job.kind, one.batch_size, most), []).append(k)
+        self._limits = [most for *_, most in members]
+        self.groups: list[tuple[Profile, NDArray[np.int64]]] = []
+        for (application, kind, *_), group in members.items():
+            first = submissions[jobs[group[0]].name]
+            profile = job_profile(first, scenario.profiles[application], cast(Kind, kind))
+            self.groups.append((profile, np.array(group)))
 
     def seconds(self, type: GpuType, shares: Floats, *, start: bool = True) -> Floats:
         """Run time of each job on a share of a type.
@@ -86,8 +92,7 @@ class Alone:
             Infinite where the type cannot run the job.
         """
         out = np.full(self._n, math.inf)
-        for (*_, most), (profile, members) in self._groups.items():
-            at = np.array(members)
+        for (profile, at), most in zip(self.groups, self._limits, strict=True):
             share = np.minimum(shares[at], type.gpus)
             limit = min(most, type.gpus, max(math.ceil(share.max()), type.gpus_per_node))
             if limit:
@@ -95,20 +100,25 @@ class Alone:
                 out[at] += profile.restart_seconds if start else 0.0
         return out
 
-    def remaining(self, progress: Floats) -> Floats:
+    def remaining(self, index: NDArray[np.int64], progress: Floats) -> Floats:
         """Run time on one GPU, or on the fewest that run it, from a progress on; of the fastest type.
 
         Parameters
         ----------
-        progress : (n,) array
+        index : (k,) int array
+            Positions of jobs.
+        progress : (k,) array
 
         Returns
         -------
-        (n,) array
+        (k,) array
         """
-        out = np.full(self._n, math.inf)
-        for profile, members in self._groups.values():
-            at = np.array(members)
+        group = np.empty(self._n, np.int64)
+        for k, (_, at) in enumerate(self.groups):
+            group[at] = k
+        out = np.full(index.size, math.inf)
+        for k, (profile, _) in enumerate(self.groups):
+            at = np.flatnonzero(group[index] == k)
             ends = np.concatenate(([0.0], profile.progress))
             for type in self._cluster.types:
                 counts, _ = self._whole(profile, type, type.gpus_per_node)
@@ -144,7 +154,9 @@ def _shared(counts: NDArray[np.int64], times: Floats, shares: Floats) -> Floats:
     return np.where(shares < counts[0], times[0] * counts[0] / shares, between)
 
 
-def finish_time_fairness(scenario: Scenario, jobs: Sequence[JobRecord], rule: Rule = "authors") -> Floats:
+def finish_time_fairness(
+    scenario: Scenario, jobs: Sequence[JobRecord], rule: Rule = "authors", alone: Alone | None = None
+) -> Floats:
     """Finish time fairness rho of each job on one or several GPU types.
 
     Parameters
@@ -154,6 +166,8 @@ def finish_time_fairness(scenario: Scenario, jobs: Sequence[JobRecord], rule: Ru
     jobs : sequence of JobRecord
     rule : {"authors", "printed"}
         Reading of (3.6), see the head of this module.
+    alone : Alone, optional
+        Of these jobs, if it is there already.
 
     Returns
     -------
@@ -162,7 +176,7 @@ def finish_time_fairness(scenario: Scenario, jobs: Sequence[JobRecord], rule: Ru
     """
     if rule not in get_args(Rule):
         raise ValueError(f"rule = {rule!r}: must be one of {get_args(Rule)}")
-    cluster, alone = scenario.cluster, Alone(scenario, jobs)
+    cluster, alone = scenario.cluster, Alone(scenario, jobs) if alone is None else alone
     there = np.maximum(np.array([job.contention for job in jobs]) * cluster.gpus, 1.0)
     jct = np.array([job.jct for job in jobs])
     weight, total = np.zeros(len(jobs)), np.zeros(len(jobs))

@@ -192,6 +192,10 @@ class GoodputProfile(Profile):
         self._rows_for: Configurations | None = None
         self._variants: dict[tuple[int | None, BatchLimits], GoodputProfile] = {}
 
+    @property
+    def batch_range(self) -> tuple[int, int]:  # noqa: D102 - see Profile
+        return self.limits.initial, self.limits.largest
+
     def row(self, configurations: Configurations, level: int) -> Row:  # noqa: D102 - see Profile
         if self._rows_for is not configurations:
             self._rows, self._rows_for = {}, configurations

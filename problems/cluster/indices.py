@@ -15,18 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.fairness import Alone
-from copter.problems.cluster.physics import job_profile
 from copter.problems.cluster.profiles import Profile
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.workload import Kind
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,7 @@ def indices(
     jobs: Sequence[JobRecord],
     rounds: Sequence[RoundRecord],
     segments: Sequence[Segment],
+    alone: Alone | None = None,
 ) -> Indices:
     """Queue length, cluster efficiency and blocking index over a simulation.
 
@@ -61,21 +59,22 @@ def indices(
     jobs : sequence of JobRecord
     rounds : sequence of RoundRecord
     segments : sequence of Segment
+    alone : Alone, optional
+        Of these jobs, if it is there already.
 
     Returns
     -------
     Indices
     """
+    alone = Alone(scenario, jobs) if alone is None else alone
     times = np.array([one.time for one in rounds])
     gpus = np.array([sum(one.there.values()) for one in rounds], np.float64)
-    speedups = _Speedups(scenario, jobs)
-    ratio = np.array([speedups.of(one) for one in segments])
+    ratio = _speedups(alone, scenario, jobs, segments)
     runs = np.array([one.begin + one.restart_seconds for one in segments])
     ends = np.array([one.end for one in segments])
     efficiency = _sums(times, runs, ends, ratio) / np.maximum(gpus, 1.0)
     index, begin, end, before, progress = _waits(jobs, segments)
-    chosen = [jobs[k] for k in index.tolist()]
-    left = Alone(scenario, chosen).remaining(progress)
+    left = alone.remaining(index, progress)
     queue = _sums(times, begin, end, np.ones(begin.size))
     blocked = _sums(times, begin, end, (before - begin) / left)
     blocked += times * _sums(times, begin, end, 1.0 / left)
@@ -95,34 +94,41 @@ def _sums(
     return np.cumsum(change)[:-1]
 
 
-class _Speedups:
-    """Speed of segments over the speed on one GPU."""
+def _speedups(
+    alone: Alone, scenario: Scenario, jobs: Sequence[JobRecord], segments: Sequence[Segment]
+) -> NDArray[np.float64]:
+    """Speed of each segment, in the level of its end, over the speed on one GPU."""
+    groups = alone.groups
+    group = np.empty(len(jobs), np.int64)
+    for k, (_, members) in enumerate(groups):
+        group[members] = k
+    number = {job.name: k for k, job in enumerate(jobs)}
+    types = {name: k for k, name in enumerate(scenario.cluster.names)}
+    of = group[np.array([number[one.job] for one in segments], np.int64)]
+    progress = np.array([one.progress for one in segments])
+    level = np.empty(of.size, np.int64)
+    for k, (profile, _) in enumerate(groups):
+        level[of == k] = profile.level(progress[of == k])
+    held = np.array([(types[one.type], one.nodes, one.gpus) for one in segments], np.int64).reshape(-1, 3)
+    columns = np.vstack((of, level, held.T))
+    if not of.size:
+        return np.empty(0)
+    shape = tuple((columns.max(axis=1) + 1).tolist())
+    codes, which = np.unique(np.ravel_multi_index(tuple(columns), shape), return_inverse=True)
+    distinct = np.column_stack(np.unravel_index(codes, shape))
+    ratios = [
+        _ratio(scenario, groups[k][0], Configuration(nodes, gpus, scenario.cluster.names[type]), at)
+        for k, at, type, nodes, gpus in distinct.tolist()
+    ]
+    return np.array(ratios)[which]
 
-    def __init__(self, scenario: Scenario, jobs: Sequence[JobRecord]) -> None:
-        self._submissions = {one.name: one for one in scenario.jobs}
-        self._kinds = {job.name: cast(Kind, job.kind) for job in jobs}
-        self._scenario = scenario
-        self._profiles: dict[tuple[str, Kind, int | None], Profile] = {}
-        self._known: dict[tuple[Profile, Configuration, int], float] = {}
 
-    def of(self, segment: Segment) -> float:
-        one, kind = self._submissions[segment.job], self._kinds[segment.job]
-        key = (one.application, kind, one.batch_size)
-        if key not in self._profiles:
-            self._profiles[key] = job_profile(one, self._scenario.profiles[one.application], kind)
-        profile = self._profiles[key]
-        level = int(np.searchsorted(profile.progress[:-1], segment.progress, side="right"))
-        held = Configuration(segment.nodes, segment.gpus, segment.type)
-        if (profile, held, level) not in self._known:
-            self._known[profile, held, level] = self._ratio(profile, held, level)
-        return self._known[profile, held, level]
-
-    def _ratio(self, profile: Profile, held: Configuration, level: int) -> float:
-        for gpus in range(1, held.gpus + 1):
-            alone = float(profile.curve(self._scenario.cluster.packed(held.type, gpus))[level])
-            if alone > 0:
-                return gpus * float(profile.curve(held)[level]) / alone
-        return 0.0
+def _ratio(scenario: Scenario, profile: Profile, held: Configuration, level: int) -> float:
+    for gpus in range(1, held.gpus + 1):
+        alone = float(profile.curve(scenario.cluster.packed(held.type, gpus))[level])
+        if alone > 0:
+            return gpus * float(profile.curve(held)[level]) / alone
+    return 0.0
 
 
 def _waits(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> tuple[NDArray, ...]:

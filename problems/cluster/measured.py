@@ -245,6 +245,10 @@ class MeasuredProfile(Profile):
         self.batch_size = batch_size
         self._fixed: dict[int | None, MeasuredProfile] = {}
 
+    @property
+    def batch_range(self) -> tuple[int, int]:  # noqa: D102 - see Profile
+        return self.initial_batch, self.max_batch
+
     def row(self, configurations: Configurations, level: int) -> Row:  # noqa: D102 - see Profile
         if self.type not in configurations.types:
             return np.empty(0, np.int64), np.empty(0)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from copter.problems.cluster.fairness import fairness_figures, finish_time_fairness
+from copter.problems.cluster.fairness import Alone, fairness_figures, finish_time_fairness
 from copter.problems.cluster.indices import indices
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.scenario import Scenario
@@ -77,10 +77,11 @@ def summarise(
         "average_contention": _weighted(present, length),
         "max_contention": float(present.max()) if present.size else math.nan,
     }
-    figures |= fairness_figures(finish_time_fairness(scenario, done))
-    printed = fairness_figures(finish_time_fairness(scenario, done, "printed"))
+    alone = Alone(scenario, jobs)
+    figures |= fairness_figures(finish_time_fairness(scenario, jobs, alone=alone))
+    printed = fairness_figures(finish_time_fairness(scenario, jobs, "printed", alone))
     figures |= {f"{name}_printed": value for name, value in printed.items()}
-    over_time = indices(scenario, jobs, rounds, segments)
+    over_time = indices(scenario, jobs, rounds, segments, alone)
     for name in ("queue_length", "cluster_efficiency", "blocking_index"):
         figures[name] = _weighted(getattr(over_time, name), length)
     lost = np.array([one.evicted + one.moved for one in rounds], np.float64)

@@ -123,6 +123,18 @@ class Estimator(Protocol):
         now : ClusterState
         """
 
+    def profiling_seconds(self, job: JobState) -> float:
+        """Seconds by which profiling delays a job's first start, on the GPUs that it was given.
+
+        Parameters
+        ----------
+        job : JobState
+
+        Returns
+        -------
+        float
+        """
+
 
 class Interference(Protocol):
     """How jobs that share nodes slow each other down."""

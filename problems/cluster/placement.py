@@ -15,7 +15,8 @@ of a node, while g or more are free in all.  A node with 0 < f < g free GPUs has
 at least g - f of it, because 2^k - f is no multiple of g.  So only smaller jobs are evicted, and the smallest
 always fit.  Other counts (6 GPUs on nodes of 4) are placed as well as this finds: whole nodes, and a rest on
 a node that no other distributed job uses.  A job that finds no place has nothing until the policy is asked
-again.
+again.  These are the counts of AFS' network packing too, and its Proposition 1 (appendix E); its shares are
+regulated in :mod:`copter.problems.afs.allocation`.
 """
 
 from __future__ import annotations

@@ -377,6 +377,7 @@ class Simulator:
             cost, overlap = self._resize.seconds(job, new, now), self._resize.overlap(job, new, now)
             if math.isnan(job.started):
                 starts += 1
+                cost += 0.0 if self._estimator is None else self._estimator.profiling_seconds(job)
             else:
                 restarts += 1
             if job.allocation is not None:

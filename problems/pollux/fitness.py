@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from copter.problems.cluster.jobs import JobState
 
@@ -88,31 +88,28 @@ class Fitness:
         -------
         array
         """
+        if math.isnan(job.started):
+            return speedup  # a first start restarts nothing
         if self.restart_penalty is not None:
-            # A first start restarts nothing.
-            return speedup if math.isnan(job.started) else speedup - self.restart_penalty
+            return speedup - self.restart_penalty
         delay = job.seen.restart_seconds
-        lost = max(job.age - job.restarts * delay, 0.0)
-        return speedup * (lost / (job.age + delay) if job.age + delay > 0 else 1.0)
+        return speedup * (max(job.age - job.restarts * delay, 0.0) / max(job.age + delay, 1e-9))
 
-    def value(self, speedup: ArrayLike, weight: ArrayLike = 1.0) -> NDArray[np.float64]:
-        """What a job adds to the sum that is maximized.
+    def value(self, speedup: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What a job of weight 1 adds to the sum that is maximized.
 
         Parameters
         ----------
-        speedup, weight : array_like
+        speedup : array
 
         Returns
         -------
         array
         """
-        speedup = np.asarray(speedup, np.float64)
         if self.power == 1.0:
-            return weight * speedup
+            return speedup
         above = np.maximum(speedup, 0.0) + FLOOR
-        if self.power == 0.0:
-            return weight * np.log(above)
-        return math.copysign(1.0, self.power) * weight * above**self.power
+        return np.log(above) if self.power == 0.0 else math.copysign(1.0, self.power) * above**self.power
 
     def __call__(self, speedups: Sequence[float], weights: Sequence[float] | None = None) -> float:
         """Fitness of an allocation.
@@ -128,7 +125,7 @@ class Fitness:
         float
         """
         shares = np.ones(len(speedups)) if weights is None else np.asarray(weights, np.float64)
-        mean = float(self.value(speedups, shares / shares.sum()).sum())
+        mean = float(shares @ self.value(np.asarray(speedups, np.float64)) / shares.sum())
         if self.power == 1.0:
             return mean
         if self.power == 0.0:

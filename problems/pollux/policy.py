@@ -185,8 +185,8 @@ class Pollux:
         speedup = goodput / base
         weight = self._fitness.weight(job.gpu_seconds)
         nodes = int((-(-held.astype(np.int64) // self._tables.unit)).sum())
-        stay[:] = self._fitness.value(speedup[int(held.sum()), nodes], weight)
-        move[:] = self._fitness.value(self._fitness.restarted(speedup, job), weight)
+        stay[:] = weight * self._fitness.value(speedup[int(held.sum()), nodes])
+        move[:] = weight * self._fitness.value(self._fitness.restarted(speedup, job))
 
     def _carried_over(self, jobs: list[JobState], nodes: list[Node]) -> NDArray[np.int8]:
         """Population of the last round, with the jobs and nodes of now."""

@@ -67,7 +67,9 @@ def _table(rows: Sequence[tuple[float, ...]]) -> tuple[Floats, Ints]:
     return flat[(np.cumsum(lengths) - lengths)[:, None] + columns], lengths
 
 
-def forecast(states: Sequence[JobState], predictor: str = "restatement") -> Forecast:
+def forecast(
+    states: Sequence[JobState], predictor: str = "restatement", error: Floats | None = None
+) -> Forecast:
     """Predict what is left of jobs.
 
     Parameters
@@ -75,6 +77,13 @@ def forecast(states: Sequence[JobState], predictor: str = "restatement") -> Fore
     states : sequence of JobState
     predictor : str
         One of :data:`.ftf.PREDICTORS`.
+    error : (N,) array, optional
+        Relative error to inject into the predicted run time left of each job, at least -1; at least a second
+        is left of what was.
+
+    Returns
+    -------
+    Forecast
     """
     if predictor not in PREDICTORS:
         raise ValueError(f"predictor {predictor!r}: must be one of {', '.join(PREDICTORS)}")
@@ -98,6 +107,9 @@ def forecast(states: Sequence[JobState], predictor: str = "restatement") -> Fore
         seen = _within(passed, seconds.shape[1], count)
         left = _left(predictor, ends[:, -1], seen, np.minimum(begun, count) - 1, count)
     remaining = (left * seconds).sum(axis=1)
+    if error is not None:
+        factor = np.maximum(1.0 + error, 1.0 / np.maximum(remaining, 1.0))
+        seconds, remaining = seconds * factor[:, None], remaining * factor
     total = run + remaining
     age = run + np.array([state.waited_seconds for state in states])
     contention = np.array([state.contention for state in states])

@@ -8,7 +8,8 @@ lower bound on the makespan H = max(sum_j g_j r_j / M, max_j r_j) of the run tim
    several bounds on the longest run time left, each of which gives the long jobs a least number of rounds.
    The counts of the last plan are another start, if there is one; the best counts are taken.
 2. Rounds are filled one after the other: jobs that need every round left, then those that the makespan hangs
-   on, longest first, then by urgency, which counts more for a job that runs; what does not fit waits.
+   on, longest first, then by urgency u_j (x_jt + s x_jt x_j,t-1): the second term, s times as large as the
+   first, penalises scattered rounds, each of which costs a restart (section 7).  What does not fit waits.
 3. No GPU idles while a job that is not complete by then fits.
 4. Local improvement until a time limit: in a round one job makes room for others, the best exchange first.
 
@@ -29,14 +30,11 @@ from scipy.optimize import minimize_scalar
 
 from copter.arrays import Floats, Ints
 
-STAY = 2.0
-"""Factor on the urgency of a job that ran in the round before: restarts cost time."""
+SCATTER = 1.0  # s, the penalty on scattered rounds
 SWEEPS = 100  # times that all rounds are looked through for improvements, at most; a few do
 _PRICE_STEPS, _PRICE_ACCURACY = 200, 1e-9
 """Of the search for the best price, which takes some 30 steps; accuracy relative to the largest price."""
-_PARTNERS = 8
-_LEVELS = 24
-_GAIN = 1e-12
+_PARTNERS, _LEVELS, _GAIN = 8, 24, 1e-12
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,8 @@ class PlanProblem:
     @property
     def most(self) -> Ints:
         """Rounds that a job has a use for; none for a job that does not fit on the GPUs."""
-        useful = (self.remaining[:, :-1] > 0).sum(axis=1)
-        return np.where(self.gpus <= self.capacity, useful, 0).astype(np.int64)
+        useful = (self.remaining[:, :-1] > 0) & (self.gpus <= self.capacity)[:, None]
+        return useful.sum(axis=1)
 
     def objective(self, counts: Ints) -> float:
         """Objective of a plan, to be maximised."""
@@ -145,12 +143,14 @@ class PlanShim:
     ----------
     deadline : float
         Seconds after which no more improvement is looked for; steps 1 to 3 always end.
+    scatter : float
+        s.
     """
 
-    def __init__(self, deadline: float = 1.0) -> None:
-        if not deadline >= 0:
-            raise ValueError(f"deadline = {deadline}: must not be negative")
-        self.deadline = deadline
+    def __init__(self, deadline: float = 1.0, scatter: float = SCATTER) -> None:
+        if not (deadline >= 0 and scatter >= 0):
+            raise ValueError(f"deadline = {deadline}, scatter = {scatter}: must not be negative")
+        self.deadline, self.scatter = deadline, scatter
 
     def plan(
         self,
@@ -186,15 +186,13 @@ class PlanShim:
         """
         if not 0 <= critical <= 1:
             raise ValueError(f"critical = {critical}: must be in [0, 1]")
-        begin = time.perf_counter()
-        count = len(problem.gpus)
+        begin, count = time.perf_counter(), len(problem.gpus)
         mu, work, jobs = _normal(problem, prices)
         early = np.zeros(count) if urgency is None else urgency
         ran = np.zeros(count, bool) if running is None else running
-        state = _State(problem, early, ran)
-        state.place(
-            _counts(problem, rounds, work, jobs, last), critical if problem.makespan_weight > 0 else 0.0
-        )
+        state = _State(problem, early, ran, 1.0 + self.scatter)
+        counts = _counts(problem, rounds, work, jobs, last)
+        state.place(counts, critical if problem.makespan_weight > 0 else 0.0)
         state.fill(work, jobs)
         exchanges = state.improve(work, jobs, begin + self.deadline)
         objective = problem.objective(state.counts)
@@ -322,8 +320,10 @@ def _top_up(problem: PlanProblem, counts: Ints, job: Ints, step: Ints) -> None:
 class _State:
     """A plan in the making: runs by job and round, GPUs free by round."""
 
-    def __init__(self, problem: PlanProblem, urgency: Floats, running: NDArray[np.bool_]) -> None:
-        self.problem, self.urgency, self.running = problem, urgency, running
+    def __init__(
+        self, problem: PlanProblem, urgency: Floats, running: NDArray[np.bool_], stay: float
+    ) -> None:
+        self.problem, self.urgency, self.running, self.stay = problem, urgency, running, stay
         count = len(problem.gpus)
         self.runs = np.zeros((count, problem.rounds), bool)
         self.counts = np.zeros(count, np.int64)
@@ -342,7 +342,7 @@ class _State:
         for t in range(horizon):
             seconds = problem.remaining[rows, self.counts]
             long = np.where(seconds > (1.0 - critical) * problem.makespan(seconds), seconds, 0.0)
-            eager = self.urgency * np.where(ran, STAY, 1.0)
+            eager = self.urgency * np.where(ran, self.stay, 1.0)
             order = np.lexsort((-gpus, -eager, -long, left < horizon - t))
             ran[:] = False
             for j in order[left[order] > 0].tolist():

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.problems.shockwave.ftf import POWER
 from copter.problems.shockwave.interface import RoundState
-from copter.problems.shockwave.plan import Plan, PlanProblem, PlanShim
+from copter.problems.shockwave.plan import SCATTER, Plan, PlanProblem, PlanShim
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver, solve_relaxation
 from copter.problems.shockwave.waterfill import solve_waterfilling
@@ -49,6 +50,13 @@ class Settings:
         lambda.
     predictor : str
     solve_every : int
+    scatter : float
+        Penalty on scattered rounds of a job, in units of its urgency: see :mod:`.plan`.
+    noise : float
+        Predicted run time left is this share too long or too short, by the toss of a coin for each job and
+        plan (section 8.10).
+    seed : int
+        Of the noise.
     reactive : bool
         Whether a plan is made anew when a job begins a regime.
     ending : float
@@ -63,6 +71,9 @@ class Settings:
     lam: float = LAMBDA
     predictor: str = "restatement"
     solve_every: int = SOLVE_EVERY
+    scatter: float = SCATTER
+    noise: float = 0.0
+    seed: int = 0
     reactive: bool = True
     ending: float = ENDING
     shim_seconds: float = 60.0
@@ -135,6 +146,7 @@ def make_plan(
     relaxation: Relaxation,
     shim_seconds: float,
     last: NDArray[np.int64] | None = None,
+    scatter: float = SCATTER,
 ) -> Plan:
     """Plan of whole rounds from the relaxation of a window.
 
@@ -148,12 +160,14 @@ def make_plan(
         Seconds after which no more improvement is looked for.
     last : (N,) int array, optional
         Rounds of each job in what is left of the last plan.
+    scatter : float
+        Penalty on scattered rounds.
 
     Returns
     -------
     Plan
     """
-    return PlanShim(shim_seconds).plan(
+    return PlanShim(shim_seconds, scatter).plan(
         plan_problem(window),
         relaxation.rounds,
         bound=relaxation.bound,
@@ -196,6 +210,7 @@ class Planner:
         self._runs: NDArray[np.bool_] = np.zeros((0, 0), bool)
         self._remaining: dict[str, float] = {}
         self._made = 0
+        self._rng = np.random.default_rng(self.settings.seed)
 
     def order(self, now: RoundState) -> list[str]:
         """Jobs in the order in which they take the GPUs of a round: those of the plan, then the others.
@@ -235,6 +250,12 @@ class Planner:
         left = dict(zip(self._names, counts.tolist(), strict=True))
         return np.array([left.get(state.name, 0) for state in now.jobs], np.int64)
 
+    def _error(self, jobs: int) -> Floats | None:
+        """Relative error of each job's predicted run time in a plan."""
+        if self.settings.noise == 0:
+            return None
+        return self.settings.noise * self._rng.choice((-1.0, 1.0), jobs)
+
     def _plan(self, now: RoundState) -> None:
         settings = self.settings
         window = build_window(
@@ -244,9 +265,11 @@ class Planner:
             lam=settings.lam,
             predictor=settings.predictor,
             ending=settings.ending,
+            error=self._error(len(now.jobs)),
         )
         relaxation = self.solver(window)
-        plan = make_plan(window, now, relaxation, settings.shim_seconds, self._left(now))
+        last = self._left(now)
+        plan = make_plan(window, now, relaxation, settings.shim_seconds, last, settings.scatter)
         self.solves.append(Solve(now.index, len(window), relaxation, plan))
         self._names, self._runs, self._made = window.names, plan.runs, now.index
         self._regimes = _begun(now)

@@ -249,6 +249,7 @@ def build_window(
     lam: float = LAMBDA,
     predictor: str = "restatement",
     ending: float = 0.0,
+    error: Floats | None = None,
 ) -> Window:
     """Window of the jobs of a round; a job that needs more GPUs than there are has no rounds to get.
 
@@ -265,12 +266,14 @@ def build_window(
         One of :data:`.ftf.PREDICTORS`.
     ending : float
         As :func:`.forecast.budgets` takes it; 0 is program (11) as printed.
+    error : (N,) array, optional
+        As :func:`.forecast.forecast` takes it.
 
     Returns
     -------
     Window
     """
-    seen = forecast(now.jobs, predictor)
+    seen = forecast(now.jobs, predictor, error)
     return _window(
         [state.name for state in now.jobs],
         np.array([state.gpus for state in now.jobs], np.int64),

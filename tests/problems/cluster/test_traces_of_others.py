@@ -16,6 +16,7 @@ from copter.problems.cluster.traces.gavel import (
     read_gavel_throughputs,
     read_gavel_trace,
 )
+from copter.problems.shockwave import generate
 
 with_data = pytest.mark.skipif(not (DATA / "cluster" / TRACES).exists(), reason="needs the real traces")
 A100 = cluster_by_name("elasticflow-64")
@@ -25,7 +26,7 @@ def run_seconds(scenario, job):
     """Seconds that a job takes on the GPUs that it asked for."""
     best = 0.0
     for type in scenario.cluster.names:
-        configuration = scenario.cluster.packed(type, job.tuned_gpus)
+        configuration = scenario.cluster.packed(type, job.tuned_gpus or job.gpus)
         best = max(best, scenario.profiles[job.application].curve(configuration)[0])
     return scenario.profiles[job.application].work / best
 
@@ -100,6 +101,26 @@ def test_pai_jobs_are_those_of_the_generator():
     assert len(scenario.jobs) == round(2000 / 512 * cluster.gpus / 4)
     assert scenario.jobs == by_name("pai", cluster, seed=2, hours=6).jobs
     assert scenario.cluster is cluster
+
+
+def test_shockwave_jobs_are_those_of_its_generator():
+    scenario = by_name("shockwave", cluster_by_name("shockwave-64"), seed=1)
+    jobs = generate(220, seed=1, arrival_seconds=27.0)
+    assert [(job.name, job.time, job.gpus) for job in scenario.jobs] == [
+        (job.name, job.arrival, job.gpus) for job in jobs
+    ]
+    large = by_name("shockwave", cluster_by_name("shockwave-64"), seed=1, sizes=True)
+    hours = [run_seconds(large, job) * job.gpus / 3600 for job in large.jobs]
+    assert max(hours) > 40  # more than 8 GPUs for 5 hours
+
+
+@with_data
+@pytest.mark.data
+def test_real_shockwave_jobs_are_those_of_the_file():
+    cluster = cluster_by_name("shockwave-32")
+    scenario = by_name("shockwave", cluster, 5, DATA)
+    assert len(scenario.jobs) == 120
+    assert scenario.jobs == by_name("shockwave", cluster, 6, DATA).jobs
 
 
 @with_data
