@@ -61,7 +61,7 @@ def test_it_is_an_equilibrium(kind, seed, buyers, types, rounds):
 @given(seed=st.integers(0, 10_000), buyers=st.integers(1, 6), equal=st.booleans())
 @settings(deadline=None, max_examples=25)
 def test_the_product_of_fairness_is_least(kind, seed, buyers, equal):
-    """Corollary 4.0.1: rho_i = U_i(an equal share) / U_i(X_i), weighed by budgets; with equal ones all <= 1."""
+    """Corollary 4.0.1: rho_i = U_i(an equal share) / U_i(X_i), by budgets; with equal ones all <= 1."""
     market = random_market(kind, seed, buyers, holes=0.0)
     budgets = np.ones(buyers) if equal else market.budgets + 0.1
     market = Market.of(kind, market.values, budgets, market.supply + 0.1)

@@ -16,6 +16,7 @@ from copter.problems.shockwave import (
     Agnostic,
     Job,
     Mode,
+    Proactive,
     Regime,
     read_jobs,
     read_published,
