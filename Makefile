@@ -57,6 +57,7 @@ measure: $(VENV)/.installed
 # The page and the picture of the README, from what was measured.
 benchmarks: $(VENV)/.installed
 	$(BIN)/python docs/benchmarks/build.py render
+	$(BIN)/python docs/benchmarks/papers.py
 
 # The site, with the API reference from docstrings; a warning is an error.
 docs: $(VENV)/.docs build/tree/.copied

@@ -137,6 +137,8 @@ def command(options: type[AnyOptions], body: Callable[[AnyOptions], None]) -> Ca
 
 
 def _default(field: Field[Any]) -> Any:
+    if field.default_factory is not MISSING:
+        return field.default_factory()
     if field.default is MISSING:
         return inspect.Parameter.empty
     return str(field.default) if isinstance(field.default, Names) else field.default

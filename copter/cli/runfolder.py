@@ -159,6 +159,18 @@ class RunFolder:
         for row in rows:
             opened.write(row)
 
+    def note(self, name: str, meaning: str) -> None:
+        """Say what a file is that was written by somebody else.
+
+        Parameters
+        ----------
+        name : str
+            Of the file.
+        meaning : str
+            What README.txt says of it.
+        """
+        self._contents[name] = meaning
+
     def _note(self, name: str, columns: Mapping[str, str], meaning: str) -> None:
         lines = [meaning, *(f"    {column}: {explained}" for column, explained in columns.items())]
         self._contents[name] = "\n".join(lines)

@@ -12,11 +12,11 @@ So a job is an interval :math:`[g, h]`; of two whose intervals do not overlap th
 shorter, otherwise the shorter one wins.  Algorithm 1 gives every job one GPU, shortest first (stage one), and
 each further GPU to the winner of all such comparisons (stage two).
 
-The paper proves that (3) is transitive; with the rule for overlaps it is not: a, b and c by ascending length
-with a and b, b and c overlapping and :math:`g_c > h_a` beat each other in a circle.  Which job comes out on top
-then depends on who meets whom, which the paper leaves open ("any job").  Here they meet in a knock-out in order of
-arrival: it takes n - 1 comparisons for the first GPU and log n for each further one, as only the last winner
-has changed, in place of the M n of the paper's scan.
+The paper proves that (3) is transitive; with the rule for overlaps it is not: a, b and c by ascending
+length with a and b, b and c overlapping and :math:`g_c > h_a` beat each other in a circle.  Which job comes
+out on top then depends on who meets whom, which the paper leaves open ("any job").  Here they meet in a
+knock-out in order of arrival: it takes n - 1 comparisons for the first GPU and log n for each further one,
+as only the last winner has changed, in place of the M n of the paper's scan.
 
 Source: AFS (Hwang et al., NSDI 2021), sections 3.2 and 3.3, Algorithm 1, appendices C and E.
 """
@@ -121,7 +121,7 @@ def first_shares(
 
 
 @inlined_kernel
-def _wins(a, b, speed, begin, top, key, key_is_work, count):
+def _wins(a, b, speed, begin, top, key, key_is_work, count):  # type: ignore[no-untyped-def]
     """The one of two jobs that is to get a GPU; -1 if neither can use it."""
     if a < 0 or count[a] == 0 or count[a] >= top[a]:
         a = -1
@@ -138,7 +138,7 @@ def _wins(a, b, speed, begin, top, key, key_is_work, count):
 
 
 @kernel
-def _knock_out(speed, begin, top, key, key_is_work, count, left):
+def _knock_out(speed, begin, top, key, key_is_work, count, left):  # type: ignore[no-untyped-def]
     """Stage two: give out GPUs one by one; ``count`` grows."""
     n = count.size
     leaves = 1
@@ -157,9 +157,7 @@ def _knock_out(speed, begin, top, key, key_is_work, count, left):
         left -= 1
         node = (leaves + job) // 2
         while node > 0:
-            tree[node] = _wins(
-                tree[2 * node], tree[2 * node + 1], speed, begin, top, key, key_is_work, count
-            )
+            tree[node] = _wins(tree[2 * node], tree[2 * node + 1], speed, begin, top, key, key_is_work, count)
             node //= 2
 
 
@@ -214,8 +212,7 @@ def regulate(curves: Curves, count: NDArray[np.int64]) -> NDArray[np.int64]:
     _fall(curves.unit, curves.begin, given)
     free = int((count - given).sum())
     while free > 0:
-        step = np.zeros_like(given)
-        _step(curves.unit, curves.begin, curves.top, given, step)
+        step = np.where(given > 0, steps(curves.unit, curves.begin, curves.top, given), 0)
         after = np.abs(given + step - count)
         gain = np.where(step > 0, np.abs(given - count) - after, np.iinfo(np.int64).min)
         raised = False
@@ -230,17 +227,19 @@ def regulate(curves: Curves, count: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @kernel
-def _fall(unit, begin, count):
+def _fall(unit, begin, count):  # type: ignore[no-untyped-def]
     for job in range(count.size):
         while count[job] > 0 and not unit[begin[job] + count[job]]:
             count[job] -= 1
 
 
 @kernel
-def _step(unit, begin, top, count, step):
-    """GPUs up to the next unit of each job that runs; 0 if it has none."""
+def steps(unit, begin, top, count):  # type: ignore[no-untyped-def]
+    """GPUs from the count of each job up to its next unit; 0 if it has none."""
+    step = np.zeros_like(count)
     for job in range(count.size):
-        if 0 < count[job] < top[job]:
+        if count[job] < top[job]:
             step[job] = 1
             while not unit[begin[job] + count[job] + step[job]]:
                 step[job] += 1
+    return step

@@ -1,5 +1,5 @@
-"""Jobs as arrays, kept from event to event: a policy that is asked tens of thousands of times touches only what
-changed.
+"""Jobs as arrays, kept from event to event: a policy that is asked tens of thousands of times touches only
+what changed.
 
 Policies here know one kind of GPU, as AFS does.  In a cluster of several types each job is bound, when it
 arrives, to the type that can run it and has the fewest jobs for its GPUs, and every type is shared out on its
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.afs.allocation import Curves
+from copter.problems.afs.allocation import Curves, steps
 from copter.problems.cluster.cluster import Cluster, Configuration, Configurations
 from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState
@@ -28,6 +28,8 @@ _ROW = np.dtype(
         ("done", "f8"),
         ("ran", "f8"),
         ("units", "i8"),
+        ("since", "f8"),
+        ("mark", "f8"),
         ("rank", "f8"),
         ("runs", "?"),
         ("reserved", "?"),
@@ -45,20 +47,12 @@ _NO_TYPE = -1
 class Pool:
     """GPUs of one type and the jobs bound to it, n of them in order of arrival, as far as they are free.
 
-    Attributes
-    ----------
-    time : float
-        Seconds.
-    gpus : int
-        GPUs to share out.
-    rows : (n,) structured array
-        A copy, with the fields `arrived` (seconds), `work` (progress that is left), `done` (progress made),
-        `ran` (seconds), `units` (the policy's own counter), `rank` (uniform in [0, 1), drawn at the arrival),
-        `runs` and `reserved` (bool), `request` (GPUs that its user asked for) and `request_speed` (progress a
-        second with them).
-    slots : (n,) int array
-        Where those rows lie in the roster.
-    curves : Curves
+    Attributes ---------- time : float Seconds. gpus : int GPUs to share out. rows : (n,) structured array A
+    copy, with the fields `arrived` (seconds), `work` (progress that is left), `done` (progress made), `ran`
+    (seconds), `units`, `since` and `mark` (the policy's own; at first 0, the time of submission and NaN),
+    `rank` (uniform in [0, 1), drawn at the arrival), `runs` and `reserved` (bool), `request` (GPUs that its
+    user asked for) and `request_speed` (progress a second with them). slots : (n,) int array Where those
+    rows lie in the roster. curves : Curves
     """
 
     time: float
@@ -80,6 +74,20 @@ class Pool:
     def order(self, *keys: NDArray[Any]) -> NDArray[np.int64]:
         """Jobs by keys, the first one foremost; those with a reservation first, equal ones as they came."""
         return np.lexsort((*keys[::-1], ~self.rows["reserved"]))
+
+    def step(self, jobs: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
+        """GPUs from a count up to the next unit of some jobs; 0 for those that have all they can use.
+
+        Parameters
+        ----------
+        jobs, count : (k,) int array
+
+        Returns
+        -------
+        (k,) int array
+        """
+        curves = self.curves
+        return steps(curves.unit, curves.begin[jobs], curves.top[jobs], count)
 
     def speed(self, count: NDArray[np.int64]) -> NDArray[np.float64]:
         """Progress a second of each job with so many GPUs."""
@@ -131,16 +139,18 @@ class Roster:
                 self._bind(slot, cluster)
         for job in now.arrived:
             self._add(job, cluster)
-        for name in self._held:
-            slot = self._slots[name]
-            job, row = self._jobs[slot], self.rows[slot]
-            done = job.progress
-            row["done"], row["work"], row["ran"] = done, job.work - done, job.run_seconds
-            row["runs"] = job.allocation is not None
-        for name, slot in self._slots.items():
-            job = self._jobs[slot]
-            known, level = self._seen[slot]
-            if known is not job.seen or (name in self._held and level != job.level):
+        held = [self._slots[name] for name in self._held]
+        jobs = [self._jobs[slot] for slot in held]
+        done = np.array([job.progress for job in jobs])
+        self.rows["done"][held] = done
+        self.rows["work"][held] = np.array([job.work for job in jobs]) - done
+        self.rows["ran"][held] = [job.run_seconds for job in jobs]
+        self.rows["runs"][held] = [job.allocation is not None for job in jobs]
+        stale = [slot for slot, job in zip(held, jobs, strict=True) if self._seen[slot][1] != job.level]
+        pairs = zip(self._seen, self._jobs, strict=True)
+        stale += [slot for slot, (seen, job) in enumerate(pairs) if seen[0] is not job.seen]
+        for slot in stale:
+            if self.rows["there"][slot]:
                 self._describe(slot, cluster)
 
     def _add(self, job: JobState, cluster: Cluster) -> None:
@@ -153,6 +163,7 @@ class Roster:
         self._slots[job.name] = slot
         row = self.rows[slot]
         row["there"], row["arrived"], row["rank"] = True, job.submitted, self._rng.random()
+        row["since"], row["mark"] = job.submitted, np.nan
         row["work"], row["done"], row["ran"] = job.work - job.progress, job.progress, job.run_seconds
         row["units"], row["runs"], row["reserved"] = 0, False, job.submission.reserved
         self._bind(slot, cluster)

@@ -7,12 +7,12 @@ x = T_grad / T_iter and y = T_sync / T_iter
     d log T_iter / d T_grad = x^(gamma - 1) / T_iter,  the same with y for T_sync,
     d log T_iter / d gamma  = (x^gamma log x + y^gamma log y) / gamma.
 
-A parameter of which the measurements say nothing is 0: the job is believed to scale perfectly until it has run
-that way (prior-driven exploration).  That is alpha_local before several GPUs of one node were used,
+A parameter of which the measurements say nothing is 0: the job is believed to scale perfectly until it has
+run that way (prior-driven exploration).  That is alpha_local before several GPUs of one node were used,
 alpha_node before several nodes were, and each beta before three GPUs were used so.
 
-Source: Pollux section 4.1 (online model fitting, prior-driven exploration).  Where both a node's GPUs and several
-nodes were used, its rules and these are the same.
+Source: Pollux section 4.1 (online model fitting, prior-driven exploration).  It sets alphas to 0 by the most
+GPUs and nodes that were used at all, which comes to the same once a job ran both within and across nodes.
 """
 
 from __future__ import annotations

@@ -192,6 +192,10 @@ class GoodputProfile(Profile):
         self._rows_for: Configurations | None = None
         self._variants: dict[tuple[int | None, BatchLimits], GoodputProfile] = {}
 
+    @property
+    def batch_range(self) -> tuple[int, int]:  # noqa: D102 - see Profile
+        return self.limits.initial, self.limits.largest
+
     def row(self, configurations: Configurations, level: int) -> Row:  # noqa: D102 - see Profile
         if self._rows_for is not configurations:
             self._rows, self._rows_for = {}, configurations
@@ -253,6 +257,13 @@ class GoodputProfile(Profile):
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
         """Throughput at one batch size, times its efficiency, which is the same under all configurations."""
         return self._variant(self.limits.initial if batch_size is None else batch_size, self.limits)
+
+    def steps(self, level: int) -> float:
+        """Steps at its own batch size in a unit of progress, which is one at the initial; 1 if it adapts."""
+        if self.batch_size is None:
+            return 1.0
+        initial, size = self.limits.initial, self.batch_size
+        return float(initial / (size * efficiency(self.noise[level], initial, size)))
 
     def with_max_batch(self, max_batch_size: int) -> Profile:
         """The same job with a smaller limit on its batch size; at least the initial one."""

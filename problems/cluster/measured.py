@@ -245,6 +245,10 @@ class MeasuredProfile(Profile):
         self.batch_size = batch_size
         self._fixed: dict[int | None, MeasuredProfile] = {}
 
+    @property
+    def batch_range(self) -> tuple[int, int]:  # noqa: D102 - see Profile
+        return self.initial_batch, self.max_batch
+
     def row(self, configurations: Configurations, level: int) -> Row:  # noqa: D102 - see Profile
         if self.type not in configurations.types:
             return np.empty(0, np.int64), np.empty(0)
@@ -306,6 +310,12 @@ class MeasuredProfile(Profile):
                 size,
             )
         return self._fixed[size]
+
+    def steps(self, level: int) -> float:
+        """Steps at its own batch size in a unit of progress, which is one at the initial; 1 if it adapts."""
+        if self.batch_size is None:
+            return 1.0
+        return 1.0 / float(self.gradients.gain(np.array([float(self.batch_size)]))[level, 0])
 
     def _candidates(
         self, nodes: int, gpus: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,6 +61,7 @@ class Placer(Protocol):
         down: Mapping[str, frozenset[int]],
         held: Mapping[str, Placement],
         wanted: Mapping[str, Allocation],
+        fixed: Collection[str] = (),
     ) -> Placed:
         """Find nodes for every job that is to have GPUs.
 
@@ -75,6 +76,8 @@ class Placer(Protocol):
             Where jobs are now; nodes that are gone included.
         wanted : mapping of str to Configuration or Placement
             A Placement is the policy's own choice of nodes.
+        fixed : collection of str
+            Jobs that are not moved while their configuration stays.
         """
 
 
@@ -118,6 +121,18 @@ class Estimator(Protocol):
         Parameters
         ----------
         now : ClusterState
+        """
+
+    def profiling_seconds(self, job: JobState) -> float:
+        """Seconds by which profiling delays a job's first start, on the GPUs that it was given.
+
+        Parameters
+        ----------
+        job : JobState
+
+        Returns
+        -------
+        float
         """
 
 

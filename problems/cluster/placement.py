@@ -15,39 +15,23 @@ of a node, while g or more are free in all.  A node with 0 < f < g free GPUs has
 at least g - f of it, because 2^k - f is no multiple of g.  So only smaller jobs are evicted, and the smallest
 always fit.  Other counts (6 GPUs on nodes of 4) are placed as well as this finds: whole nodes, and a rest on
 a node that no other distributed job uses.  A job that finds no place has nothing until the policy is asked
-again.
+again.  These are the counts of AFS' network packing too, and its Proposition 1 (appendix E); its shares are
+regulated in :mod:`copter.problems.afs.allocation`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from heapq import heapify, heappop, heappush
-from itertools import count, islice
 from typing import TypeAlias, cast
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.nodes import working_nodes
 from copter.problems.cluster.parts import Placed
 from copter.problems.cluster.policy import Allocation, Placement, PolicyError
 
 Nodes: TypeAlias = tuple[tuple[int, int], ...]
 _NONE: frozenset[int] = frozenset()
-
-
-def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
-    """Numbers of the nodes that work: the first ones that are not down.
-
-    Parameters
-    ----------
-    type : GpuType
-        Its `nodes` are those that work.
-    down : collection of int
-
-    Returns
-    -------
-    list of int
-        Ascending.
-    """
-    return list(islice((node for node in count() if node not in down), type.nodes))
 
 
 class SiaPlacer:

@@ -131,6 +131,11 @@ class Profile(ABC):
         (L,) array
         """
 
+    @property
+    def batch_range(self) -> tuple[int, int] | None:
+        """Initial and largest batch size, if the profile knows them."""
+        return None
+
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
         """The profile of the same job when its batch size is fixed.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from copter.problems.cluster.jobs import JobState
+
 
 @dataclass(frozen=True)
 class RoundRecord:
@@ -106,6 +108,8 @@ class Segment:
         Node and GPUs on it, where the simulator places.
     restart_seconds : float
         Of it without progress.
+    progress : float
+        Of the job at its end.
     """
 
     job: str
@@ -116,3 +120,36 @@ class Segment:
     nodes: int
     place: tuple[tuple[int, int], ...] | None
     restart_seconds: float
+    progress: float
+
+
+def record_of(job: JobState, finished: float) -> JobRecord:
+    """What became of a job.
+
+    Parameters
+    ----------
+    job : JobState
+    finished : float
+        Seconds at which it completed, NaN if it did not.
+
+    Returns
+    -------
+    JobRecord
+    """
+    submission = job.submission
+    return JobRecord(
+        name=job.name,
+        application=submission.application,
+        category=submission.category,
+        tenant=submission.tenant,
+        kind=job.kind,
+        gpus=job.gpus or submission.gpus or submission.tuned_gpus or 0,
+        submitted=job.submitted,
+        started=job.started,
+        finished=finished,
+        jct=finished - job.submitted,
+        run_seconds=job.run_seconds,
+        gpu_seconds=job.gpu_seconds,
+        restarts=job.restarts,
+        contention=job.contention,
+    )

@@ -22,6 +22,7 @@ from time import perf_counter
 from copter.errors import CopterError
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.jobs import JobState, Timer
+from copter.problems.cluster.nodes import NodeEvents
 from copter.problems.cluster.parts import (
     CheckpointRestart,
     Estimator,
@@ -34,7 +35,7 @@ from copter.problems.cluster.parts import (
 )
 from copter.problems.cluster.physics import job_kind, job_profile
 from copter.problems.cluster.policy import Allocation, ClusterState, Placement, Policy, PolicyError
-from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
+from copter.problems.cluster.results import JobRecord, RoundRecord, Segment, record_of
 from copter.problems.cluster.scenario import Scenario
 
 MAX_IDLE = 10_000
@@ -103,9 +104,10 @@ class Simulator:
         self.segments: list[Segment] = []
         self._placer, self._resize = placer, resize or CheckpointRestart()
         self._estimator, self._interference = estimator, interference
-        self._events = sorted(events, key=lambda event: event.time)
-        if placer is None and (interference or any(isinstance(one, NodeFailure) for one in self._events)):
+        listed = list(events)
+        if placer is None and (interference or any(isinstance(one, NodeFailure) for one in listed)):
             raise ValueError("interference and failures of nodes need a placer")
+        self._nodes = NodeEvents(self.cluster, listed)
         self._timer = Timer()
         self._live: dict[str, JobState] = {}
         self._done: dict[str, JobRecord] = {}
@@ -114,7 +116,6 @@ class Simulator:
         self._order: dict[str, int] = {}
         self._arrived: list[JobState] = []
         self._left: list[JobState] = []
-        self._down: dict[str, frozenset[int]] = {}
         self._wake = math.inf
         self._idle = 0
         self._waiting = self._admissible()
@@ -172,7 +173,7 @@ class Simulator:
             if time >= self.max_seconds:
                 return
             self._timer.time = time
-            self._apply_events(time)
+            self._roll_back(self._nodes.play(time), time)
             self._admit(time)
             record = self._ask(time)
             self.records.append(record)
@@ -251,15 +252,15 @@ class Simulator:
     def _pass_time(self, time: float, running: bool) -> tuple[int, float]:
         """Play until the policy is asked again; returns how many jobs completed, and when that is."""
         until = self._next_ask(time)
-        self._idle = 0 if running or self._waiting or self._events else self._idle + 1
+        more = bool(self._waiting) or math.isfinite(self._nodes.next_time)
+        self._idle = 0 if running or more else self._idle + 1
         if self._idle > MAX_IDLE or not math.isfinite(until):
             left = ", ".join(list(self._live)[:5])
             who = f"policy {self.policy.name!r} at {time:g} s"
             raise StarvationError(f"{who} gives nothing to the jobs that are left: {left}")
         completed = 0
         while True:  # completions, and failures of nodes between two rounds
-            failure = self._events[0].time if self._events else math.inf
-            finish = self._next_finish()
+            failure, finish = self._nodes.next_time, self._next_finish()
             if min(failure, finish) > until:
                 break
             if finish <= failure:
@@ -267,7 +268,8 @@ class Simulator:
                 completed += 1
             elif failure < until:
                 self._timer.time = failure
-                self._apply_events(failure)
+                self._roll_back(self._nodes.play(failure), failure)
+                self._vacate(failure)
             else:
                 break
         self._timer.time = until
@@ -277,8 +279,7 @@ class Simulator:
         if self.round_seconds is not None:
             return time + self.round_seconds
         arrival = self._waiting[-1].submitted if self._waiting else math.inf
-        event = self._events[0].time if self._events else math.inf
-        return min(arrival, event, self._next_finish(), self._wake)
+        return min(arrival, self._nodes.next_time, self._next_finish(), self._wake)
 
     def _next_finish(self) -> float:
         """Time of the next completion if nothing changes; drops entries that are no longer true."""
@@ -288,47 +289,40 @@ class Simulator:
         return heap[0][0] if heap else math.inf
 
     def _complete(self, job: JobState, time: float) -> None:
-        self._close(job, time)
-        job.give(time, None)
+        self._take(job, time)
         del self._live[job.name]
-        self._done[job.name] = _result(job, time)
+        self._done[job.name] = record_of(job, time)
         self._left.append(job)
 
     # ---- nodes -----------------------------------------------------------------------------------
 
-    def _apply_events(self, time: float) -> None:
-        while self._events and self._events[0].time <= time:
-            event = self._events.pop(0)
-            if isinstance(event, NodeChange):
-                self.cluster.set_nodes(event.type, event.nodes)
-            else:
-                self._fail(event, time)
+    def _roll_back(self, failed: list[tuple[str, int]], time: float) -> None:
+        """Jobs on nodes that failed go back to their last checkpoint."""
+        for type, node in failed:
+            for job in self._live.values():
+                held = job.allocation
+                if held is not None and held.type == type and node in dict(job.place or ()):
+                    self._take(job, time)
+                    job.roll_back(job.profile.checkpoint(job.progress))
 
-    def _fail(self, event: NodeFailure, time: float) -> None:
-        """Take a node away until it is repaired; jobs on it go back to their last checkpoint."""
-        down = self._down.get(event.type, frozenset())
-        there = {type.name: type.nodes for type in self.cluster.types}
-        if event.type not in there:
-            raise ValueError(f"failure of a node of type {event.type!r}: the cluster has {list(there)}")
-        if event.repair_seconds > 0:
-            if event.node in down or event.node >= there[event.type] + len(down):
-                return  # it is down already, or not there any more
-            self._down[event.type] = down | {event.node}
-            self.cluster.set_nodes(event.type, there[event.type] - 1)
-            back = NodeFailure(time + event.repair_seconds, event.type, event.node, 0.0)
-            self._events = sorted([*self._events, back], key=lambda one: one.time)
-            self._roll_back(event, time)
-        else:
-            self._down[event.type] = down - {event.node}
-            self.cluster.set_nodes(event.type, there[event.type] + 1)
-
-    def _roll_back(self, event: NodeFailure, time: float) -> None:
+    def _vacate(self, time: float) -> None:
+        """Jobs on nodes that went away between two rounds stop; the last ones if GPUs are only counted."""
+        free = self.cluster.capacity
+        working = {type: self._nodes.working(type) for type in free}
         for job in self._live.values():
-            held, nodes = job.allocation, {node for node, _ in job.place or ()}
-            if held is not None and held.type == event.type and event.node in nodes:
-                self._close(job, time)
-                job.give(time, None)
-                job.roll_back(job.profile.checkpoint(job.progress))
+            held = job.allocation
+            if held is None:
+                continue
+            free[held.type] -= held.gpus
+            there = free[held.type] >= 0 if job.place is None else working[held.type] >= {*dict(job.place)}
+            if not there:
+                free[held.type] += held.gpus
+                self._take(job, time)
+
+    def _take(self, job: JobState, time: float) -> None:
+        """Take away what a job holds."""
+        self._close(job, time)
+        job.give(time, None)
 
     # ---- allocations -----------------------------------------------------------------------------
 
@@ -364,7 +358,8 @@ class Simulator:
             for name, job in self._live.items()
             if job.allocation is not None and job.place is not None
         }
-        return self._placer.place(self.cluster, self._down, held, wanted)
+        fixed = [name for name in held if not self._live[name].submission.preemptible]
+        return self._placer.place(self.cluster, self._nodes.down, held, wanted, fixed)
 
     def _take_over(self, placed: Placed, now: ClusterState) -> tuple[int, int]:
         """Give every job what was found for it; returns how many started, and how many restarted."""
@@ -373,8 +368,7 @@ class Simulator:
             new = placed.places.get(name)
             if new is None:
                 if job.allocation is not None:
-                    self._close(job, now.time)
-                    job.give(now.time, None)
+                    self._take(job, now.time)
                 continue
             counts = _counts(new)
             place = new.nodes if isinstance(new, Placement) else None
@@ -383,6 +377,7 @@ class Simulator:
             cost, overlap = self._resize.seconds(job, new, now), self._resize.overlap(job, new, now)
             if math.isnan(job.started):
                 starts += 1
+                cost += 0.0 if self._estimator is None else self._estimator.profiling_seconds(job)
             else:
                 restarts += 1
             if job.allocation is not None:
@@ -413,9 +408,8 @@ class Simulator:
         assert held is not None
         if time > job.since:
             waited = min(max(job.restart_until - job.since, 0.0), time - job.since)
-            self.segments.append(
-                Segment(job.name, job.since, time, held.type, held.gpus, held.nodes, job.place, waited)
-            )
+            what = (held.type, held.gpus, held.nodes, job.place, waited, job.progress_at(time))
+            self.segments.append(Segment(job.name, job.since, time, *what))
 
     # ---- results ---------------------------------------------------------------------------------
 
@@ -436,29 +430,9 @@ class Simulator:
         -------
         list of JobRecord
         """
-        known = self._done | {name: _result(job, math.nan) for name, job in self._live.items()}
+        known = self._done | {name: record_of(job, math.nan) for name, job in self._live.items()}
         return [known[name] for name in self._order if name in known]
 
 
 def _counts(allocation: Allocation) -> Configuration:
     return allocation.configuration if isinstance(allocation, Placement) else allocation
-
-
-def _result(job: JobState, finished: float) -> JobRecord:
-    submission = job.submission
-    return JobRecord(
-        name=job.name,
-        application=submission.application,
-        category=submission.category,
-        tenant=submission.tenant,
-        kind=job.kind,
-        gpus=job.gpus or submission.gpus or submission.tuned_gpus or 0,
-        submitted=job.submitted,
-        started=job.started,
-        finished=finished,
-        jct=finished - job.submitted,
-        run_seconds=job.run_seconds,
-        gpu_seconds=job.gpu_seconds,
-        restarts=job.restarts,
-        contention=job.contention,
-    )

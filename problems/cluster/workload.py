@@ -157,7 +157,7 @@ def _submission(row: CsvRow) -> JobSubmission:
     flags = row.flag("preemptible", default=True), row.flag("reserved", default=False)
     words = row.text("name"), time, row.text("category"), row.text("application"), cast(Kind, kind)
     try:
-        return JobSubmission(*words, gpus, *flags, **counts, tenant=row.text("tenant"))
+        return JobSubmission(*words, gpus, *flags, *counts.values(), row.text("tenant"))
     except ValueError as error:
         raise row.error("gpus", str(error)) from None
 

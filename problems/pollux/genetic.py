@@ -21,11 +21,18 @@ what its job holds, which undoes moves that are not worth a restart.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
+from copter.arrays import Floats, Ints
 from copter.kernels import inlined_kernel, kernel
+
+Matrix: TypeAlias = NDArray[np.int8]
+Matrices: TypeAlias = NDArray[np.int8]
+Flags: TypeAlias = NDArray[np.bool_]
 
 GENERATIONS, POPULATION = 100, 100
 RESET = 0.1
@@ -51,17 +58,21 @@ class AllocationProblem:
     move : (J, G + 1, M + 1) array
         Its value with g GPUs on n nodes otherwise; G is at least the largest of `most`, M at least
         min(N, G).
+    unit : int
+        A node counts as one for every so many GPUs that are taken of it; at least the largest capacity if
+        all nodes are of one kind.
     avoid : bool
         Whether no two distributed jobs may share a node.
     """
 
-    capacity: NDArray[np.int64]
-    held: NDArray[np.int8]
-    least: NDArray[np.int64]
-    most: NDArray[np.int64]
-    pinned: NDArray[np.bool_]
-    stay: NDArray[np.float64]
-    move: NDArray[np.float64]
+    capacity: Ints
+    held: Matrix
+    least: Ints
+    most: Ints
+    pinned: Flags
+    stay: Floats
+    move: Floats
+    unit: int = 127
     avoid: bool = True
 
     def __post_init__(self) -> None:
@@ -77,7 +88,7 @@ class AllocationProblem:
         if self.move.shape[1] <= largest:
             raise ValueError(f"move knows up to {self.move.shape[1] - 1} GPUs, a job may get {largest}")
 
-    def value(self, matrix: NDArray[np.int8]) -> float:
+    def value(self, matrix: Matrix) -> float:
         """Value of an allocation matrix.
 
         Parameters
@@ -88,17 +99,17 @@ class AllocationProblem:
         -------
         float
         """
-        return float(_value(matrix, self.held, self.stay, self.move))
+        return float(_value(matrix, self.held, self.stay, self.move, self.unit))
 
 
 def evolve(
     problem: AllocationProblem,
-    start: NDArray[np.int8],
-    rng: np.random.Generator,
+    start: Matrices,
+    rng: Generator,
     *,
     generations: int = GENERATIONS,
     population: int = POPULATION,
-) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+) -> tuple[Matrices, Floats]:
     """Evolve a population of allocation matrices.
 
     Parameters
@@ -125,6 +136,7 @@ def evolve(
         problem.pinned,
         problem.stay,
         problem.move,
+        problem.unit,
         problem.avoid,
         generations,
         population,
@@ -134,8 +146,20 @@ def evolve(
 
 @kernel
 def _evolve(
-    start, held, capacity, least, most, pinned, stay, move, avoid, generations, size, rng
-):
+    start: Matrices,
+    held: Matrix,
+    capacity: Ints,
+    least: Ints,
+    most: Ints,
+    pinned: Flags,
+    stay: Floats,
+    move: Floats,
+    unit: int,
+    avoid: bool,
+    generations: int,
+    size: int,
+    rng: Generator,
+) -> tuple[Matrices, Floats]:
     jobs, nodes = held.shape
     pool = np.zeros((2 * size, jobs, nodes), np.int8)
     values = np.empty(2 * size)
@@ -145,7 +169,7 @@ def _evolve(
         if at >= start.shape[0]:
             _mutate(pool[at], held, capacity, rng)
         _repair(pool[at], held, capacity, least, most, pinned, avoid, rng)
-        values[at] = _value(pool[at], held, stay, move)
+        values[at] = _value(pool[at], held, stay, move, unit)
     for _ in range(generations):
         for at in spare:
             mother = _tournament(parents, values, rng)
@@ -154,21 +178,21 @@ def _evolve(
                 pool[at, job] = pool[mother if rng.random() < 0.5 else father, job]
             _mutate(pool[at], held, capacity, rng)
             _repair(pool[at], held, capacity, least, most, pinned, avoid, rng)
-            values[at] = _value(pool[at], held, stay, move)
+            values[at] = _value(pool[at], held, stay, move, unit)
         parents, spare = _survivors(values, size)
     order = parents[np.argsort(-values[parents], kind="mergesort")]
     return pool[order], values[order]
 
 
 @inlined_kernel
-def _tournament(parents, values, rng):
+def _tournament(parents: Ints, values: Floats, rng: Generator) -> int:
     one = parents[int(rng.random() * parents.size)]
     other = parents[int(rng.random() * parents.size)]
     return one if values[one] >= values[other] else other
 
 
 @kernel
-def _survivors(values, size):
+def _survivors(values: Floats, size: int) -> tuple[Ints, Ints]:
     """Best matrices, of equal values only one as long as there are others; and all the rest."""
     order = np.argsort(-values, kind="mergesort")
     keep, drop = np.empty(size, np.int64), np.empty(values.size, np.int64)
@@ -188,7 +212,7 @@ def _survivors(values, size):
 
 
 @kernel
-def _mutate(matrix, held, capacity, rng):
+def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, rng: Generator) -> None:
     jobs, nodes = matrix.shape
     for job in range(jobs):
         if rng.random() < RESET:
@@ -214,7 +238,16 @@ def _mutate(matrix, held, capacity, rng):
 
 
 @kernel
-def _repair(matrix, held, capacity, least, most, pinned, avoid, rng):
+def _repair(
+    matrix: Matrix,
+    held: Matrix,
+    capacity: Ints,
+    least: Ints,
+    most: Ints,
+    pinned: Flags,
+    avoid: bool,
+    rng: Generator,
+) -> None:
     jobs, nodes = matrix.shape
     spans, used = np.zeros(jobs, np.int64), np.zeros(nodes, np.int64)
     for job in range(jobs):
@@ -239,7 +272,7 @@ def _repair(matrix, held, capacity, least, most, pinned, avoid, rng):
 
 
 @kernel
-def _limit(row, most, rng):
+def _limit(row: Matrix, most: int, rng: Generator) -> None:
     """Take GPUs away from a row, from a random node on, until there are no more than allowed."""
     total = 0
     for node in range(row.size):
@@ -253,7 +286,9 @@ def _limit(row, most, rng):
 
 
 @kernel
-def _separate(matrix, node, spans, used, pinned, there, rng):
+def _separate(
+    matrix: Matrix, node: int, spans: Ints, used: Ints, pinned: Flags, there: Ints, rng: Generator
+) -> None:
     """Leave at most one distributed job on a node."""
     count = 0
     keep = -1
@@ -266,7 +301,7 @@ def _separate(matrix, node, spans, used, pinned, there, rng):
     if count < 2:
         return
     if keep < 0:
-        keep = there[int(rng.random() * count)]
+        keep = int(there[int(rng.random() * count)])
     for job in there[:count]:
         if job != keep and not pinned[job]:
             used[node] -= matrix[job, node]
@@ -275,7 +310,16 @@ def _separate(matrix, node, spans, used, pinned, there, rng):
 
 
 @kernel
-def _fit(matrix, node, capacity, spans, used, pinned, there, rng):
+def _fit(
+    matrix: Matrix,
+    node: int,
+    capacity: int,
+    spans: Ints,
+    used: Ints,
+    pinned: Flags,
+    there: Ints,
+    rng: Generator,
+) -> None:
     """Take single GPUs away from random jobs until a node holds no more than it has."""
     count = 0
     for job in range(spans.size):
@@ -296,7 +340,9 @@ def _fit(matrix, node, capacity, spans, used, pinned, there, rng):
 
 
 @kernel
-def _complete(matrix, job, capacity, least, spans, used, avoid):
+def _complete(
+    matrix: Matrix, job: int, capacity: Ints, least: int, spans: Ints, used: Ints, avoid: bool
+) -> None:
     """Fill a row up to the least that its job needs, on free GPUs, or empty it."""
     row = matrix[job]
     missing = least - row.sum()
@@ -322,7 +368,7 @@ def _complete(matrix, job, capacity, least, spans, used, avoid):
 
 
 @kernel
-def _has_distributed(matrix, node, spans):
+def _has_distributed(matrix: Matrix, node: int, spans: Ints) -> bool:
     for job in range(spans.size):
         if spans[job] > 1 and matrix[job, node] > 0:
             return True
@@ -330,7 +376,7 @@ def _has_distributed(matrix, node, spans):
 
 
 @kernel
-def _clashes(matrix, job, spans):
+def _clashes(matrix: Matrix, job: int, spans: Ints) -> bool:
     """Whether a distributed job shares a node with another one."""
     if spans[job] < 2:
         return False
@@ -343,7 +389,7 @@ def _clashes(matrix, job, spans):
 
 
 @inlined_kernel
-def _value(matrix, held, stay, move):
+def _value(matrix: Matrix, held: Matrix, stay: Floats, move: Floats, unit: int) -> float:
     total = 0.0
     for job in range(matrix.shape[0]):
         gpus = nodes = 0
@@ -351,7 +397,7 @@ def _value(matrix, held, stay, move):
         for node in range(matrix.shape[1]):
             here = matrix[job, node]
             gpus += here
-            nodes += here > 0
+            nodes += (here + unit - 1) // unit
             same &= here == held[job, node]
         total += stay[job] if same else move[job, gpus, nodes]
     return total

@@ -6,8 +6,10 @@ from copter.problems.rivals.gavel_ftf import FinishTimeFairness as FinishTimeFai
 from copter.problems.rivals.gavel_makespan import Makespan as Makespan
 from copter.problems.rivals.gavel_max_sum import MaxSumThroughput as MaxSumThroughput
 from copter.problems.rivals.mechanism import Mechanism as Mechanism
+from copter.problems.rivals.optimus import Optimus as Optimus
 from copter.problems.rivals.ossp import OpenShop as OpenShop
 from copter.problems.rivals.rigid import RigidRound as RigidRound
 from copter.problems.rivals.rigid import look as look
 from copter.problems.rivals.srpt import ShortestFirst as ShortestFirst
 from copter.problems.rivals.themis import Themis as Themis
+from copter.problems.rivals.tiresias import Tiresias as Tiresias

@@ -1,7 +1,7 @@
 """Elastic max-min: the same number of GPUs for every job, up to the one with which it is fastest.
 
-Shares are whole GPUs; jobs that came first get those that cannot be divided evenly, and if there are more jobs
-than GPUs they are the ones that run.
+Shares are whole GPUs; jobs that came first get those that cannot be divided evenly, and if there are more
+jobs than GPUs they are the ones that run.
 
 Source: AFS, section 2.2 (max-min fairness over GPUs, re-adjusted at each arrival and completion).
 """

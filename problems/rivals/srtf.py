@@ -1,8 +1,8 @@
 """SRTF and SRTF-E: shortest remaining time first, for rigid jobs, and with what is left over shared out.
 
-Jobs get the GPUs that their users asked for or none, the one with the least time left first; one that does not
-fit is passed over.  SRTF-E is altruistic: GPUs that nobody asked for then go, one by one, to the running job
-whose throughput relative to one GPU grows most.
+Jobs get the GPUs that their users asked for or none, the one with the least time left first; one that does
+not fit is passed over.  SRTF-E is altruistic: GPUs that nobody asked for then go, one by one, to the
+running job whose throughput relative to one GPU grows most.
 
 Source: AFS, sections 2.2 and 5.5; SRTF is Schrage and Miller's rule (Operations Research 14(4), 1966).
 """
@@ -77,21 +77,15 @@ def with_leftovers(pool: Pool, count: NDArray[np.int64], left: int) -> NDArray[n
     """
     curves, count = pool.curves, count.copy()
     base = curves.speed[curves.begin + curves.first]
-    open_ = np.flatnonzero((count > 0) & (count < curves.top) & (pool.rows["first"] != curves.top))
-    while left > 0 and open_.size:
-        step = np.array([_next_unit(pool, job, int(count[job])) - int(count[job]) for job in open_.tolist()])
-        after = curves.speed[curves.begin[open_] + count[open_] + step]
-        gain = (after - curves.speed[curves.begin[open_] + count[open_]]) / (base[open_] * step)
-        fits = step <= left
-        if not fits.any():
+    running = np.flatnonzero((count > 0) & (curves.first < curves.top))  # rigid jobs cannot use more
+    while left > 0:
+        step = pool.step(running, count[running])
+        running, step = running[(step > 0) & (step <= left)], step[(step > 0) & (step <= left)]
+        if not running.size:
             break
-        at = int(np.where(fits, gain, -np.inf).argmax())
-        count[open_[at]] += step[at]
+        begin = curves.begin[running] + count[running]
+        gain = (curves.speed[begin + step] - curves.speed[begin]) / (base[running] * step)
+        at = int(gain.argmax())
+        count[running[at]] += step[at]
         left -= int(step[at])
-        open_ = open_[fits & (count[open_] < curves.top[open_])]
     return count
-
-
-def _next_unit(pool: Pool, job: int, count: int) -> int:
-    begin, top = int(pool.curves.begin[job]), int(pool.curves.top[job])
-    return count + 1 + int(pool.curves.unit[begin + count + 1 : begin + top + 1].argmax())

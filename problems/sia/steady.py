@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from copter.problems.cluster.jobs import JobState
-from copter.problems.cluster.parts import NodeChange
+from copter.problems.cluster.parts import NodeChange, Resize
 from copter.problems.cluster.policy import Allocation, ClusterState
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.simulator import Simulator
@@ -79,7 +79,7 @@ class _SteadySimulator(Simulator):
         return completed, until
 
 
-class _Settled:
+class _Settled(Resize):
     """Restarts as always, but for the first round: its jobs ran before."""
 
     def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:

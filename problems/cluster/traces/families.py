@@ -15,6 +15,8 @@ Where the figures come from (no file of theirs is needed or copied):
   3.5.6; Figure 3.9 itself is not readable, the burst is new-trace's busiest rate, 100 jobs an hour).
 - pollux: as philly, and a job of size S is cifar10 or ncf.
 
+Jobs of the thesis run as fast as on its testbed, those of Pollux at the speed of its measurements.
+
 With a folder of real traces philly and pollux are sampled from Microsoft's trace and the artifact's workloads
 instead: :mod:`.philly`, :mod:`.pollux`.
 """
@@ -27,10 +29,10 @@ from pathlib import Path
 
 import numpy as np
 
+from copter.problems.cluster.builtin import builtin_goodput_profiles
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.traces.arrivals import in_scripts
-from copter.problems.cluster.traces.models import model_profiles
 from copter.problems.cluster.traces.tuned import TunedJobs
 from copter.problems.cluster.workload import JobSubmission
 
@@ -153,7 +155,9 @@ def submission(application: str, number: int, time: float, tenant: str = "") -> 
     return JobSubmission(f"{application}-{number}", float(time), "training", application, tenant=tenant)
 
 
-def make_scenario(cluster: Cluster, jobs: list[JobSubmission], rng: np.random.Generator) -> Scenario:
+def make_scenario(
+    cluster: Cluster, jobs: list[JobSubmission], rng: np.random.Generator, *, calibrated: bool = True
+) -> Scenario:
     """Jobs on a cluster, tuned for policies that cannot adapt them.
 
     Parameters
@@ -161,12 +165,14 @@ def make_scenario(cluster: Cluster, jobs: list[JobSubmission], rng: np.random.Ge
     cluster : Cluster
     jobs : list of JobSubmission
     rng : numpy.random.Generator
+    calibrated : bool
+        Jobs run at the speed of the thesis' testbed; else at that of the measurements.
 
     Returns
     -------
     Scenario
     """
-    known = model_profiles()
+    known = builtin_goodput_profiles(calibrated=calibrated)
     profiles = {name: known[name] for name in sorted({job.application for job in jobs})}
     return Scenario(cluster, TunedJobs(cluster).tune(jobs, profiles, rng), profiles)
 
@@ -191,7 +197,8 @@ def generate(
     Scenario
     """
     rng = np.random.default_rng(seed)
-    return make_scenario(cluster, draw(FAMILIES[name], rng, jobs, hours), rng)
+    drawn = draw(FAMILIES[name], rng, jobs, hours)
+    return make_scenario(cluster, drawn, rng, calibrated=name != "pollux")
 
 
 def _maker(name: str) -> Callable[..., Scenario]:

@@ -21,8 +21,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from copter.problems.cluster.profiles import Profile
-
 SIA_MODELS: Mapping[str, tuple[str, ...]] = {
     "S": ("cifar10",),
     "M": ("bert", "deepspeech2"),
@@ -63,21 +61,3 @@ def draw_model(size: str, models: Mapping[str, tuple[str, ...]], rng: np.random.
     str
     """
     return models[size][int(rng.integers(len(models[size])))]
-
-
-def model_profiles() -> dict[str, Profile]:
-    """Profiles of all models, on T4, RTX 2080 Ti, Quadro RTX 6000 and A100.
-
-    Returns
-    -------
-    dict of str to Profile
-    """
-    from copter.problems.sia.generator import TRAINING, TrainingProfile
-
-    names = {"aws": "t4", "azure": "azure", "dgx-ext": "a100", "quad": "quad", "rtx": "rtx"}
-    return {
-        name: TrainingProfile(
-            name, restart, 3600.0, dict(zip(names.values(), (1 / h for h in hours), strict=True)), scaling
-        )
-        for name, (restart, hours, scaling) in TRAINING.items()
-    }

@@ -75,7 +75,7 @@ def read_philly(path: str | Path) -> list[TracedJob]:
     InputError
         A missing column or value, or one that makes no sense; names the file, the line and the field.
     """
-    rows = []
+    rows: list[tuple[datetime, float, int, str]] = []
     for row in read_csv(path, REQUIRED):
         text = row.text("timestamp")
         try:
@@ -90,8 +90,8 @@ def read_philly(path: str | Path) -> list[TracedJob]:
         rows.append((when, seconds, gpus, row.text("cluster")))
     if not rows:
         return []
-    begin = datetime.combine(min(when for when, *_ in rows), datetime.min.time())
-    jobs = [TracedJob((when - begin).total_seconds(), *rest) for when, *rest in rows]
+    begin = datetime.combine(min(row[0] for row in rows), datetime.min.time())
+    jobs = [TracedJob((when - begin).total_seconds(), time, gpus, vc) for when, time, gpus, vc in rows]
     return sorted(jobs, key=lambda job: job.time)
 
 

@@ -12,10 +12,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from copter.errors import InputError
+from copter.problems.cluster.builtin import builtin_goodput_profiles
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.traces.families import generate
-from copter.problems.cluster.traces.models import model_profiles
 from copter.problems.cluster.traces.registry import find
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.reading import read_csv
@@ -109,6 +109,6 @@ def pollux(
         if data is not None and folder != "workloads":
             raise InputError(data, file, "is not there")
         return generate("pollux", cluster, seed, jobs, hours)
-    profiles = model_profiles()
+    profiles = builtin_goodput_profiles()
     submissions = read_pollux_workload(path, profiles)
     return Scenario(cluster, submissions[:jobs], profiles)

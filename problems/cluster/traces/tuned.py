@@ -1,14 +1,15 @@
 """TunedJobs: the GPU count and batch size that a knowing user would ask for (thesis 3.4.3, Pollux 5.2).
 
-With T(n, M) the run time of a job on n GPUs at the fixed batch size M, a pair (n, M) is valid if
+With T(n, M) the run time of a job on n GPUs at the fixed batch size M, and M(n) the batch size with the least
+run time on n GPUs, a GPU count is valid if
 
-    1/2 <= T(1, best M) / (n T(n, M)) <= 4/5,
+    1/2 <= T(1, M(1)) / (n T(n, M(n))) <= 4/5,
 
 that is if it has 50 to 80% of the ideal speedup: less wastes GPUs, more could be sped up further.  A job
-takes one of its valid pairs at random.  Where a job has none it takes the pair whose share of the ideal
-speedup is nearest to that range.  Candidates for n are the GPU counts of the cluster's configurations on one
-type, so that every policy can place them, and for M the doublings of the initial batch size.  The unit of a
-job that is too large for one GPU is the smallest count that runs it.
+takes one of its valid pairs (n, M(n)) at random.  Where it has none it takes the count whose share of the
+ideal speedup is nearest to that range.  Candidates for n are the GPU counts of the cluster's configurations
+on one type, so that every policy can place them, and for M the doublings of the initial batch size.  The unit
+of a job that is too large for one GPU is the smallest count that runs it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from copter.problems.cluster.cluster import Cluster
+from copter.problems.cluster.presets import GPU_MEMORY_GB
 from copter.problems.cluster.profiles import Profile
 from copter.problems.cluster.workload import JobSubmission
 
@@ -28,14 +29,6 @@ RANGE = (0.5, 0.8)
 """Share of the ideal speedup of a valid configuration."""
 MOST_GPUS = {True: 64, False: 16}
 """Largest GPU count on homogeneous clusters, and on others (thesis section 3.4.3)."""
-
-
-@runtime_checkable
-class _Batched(Protocol):
-    """A profile whose batch size can be fixed."""
-
-    initial_batch: int
-    max_batch: int
 
 
 class TunedJobs:
@@ -47,9 +40,8 @@ class TunedJobs:
     most_gpus : int, optional
         Largest GPU count; by default :data:`MOST_GPUS`.
     type : str, optional
-        GPU type on which run times are compared; by default, for each profile, the one on which the fewest
-        batch sizes fit and, among those, a single GPU is slowest, so that a tuned job runs on all types that
-        can run it.
+        GPU type on which run times are compared; by default the one with the least memory, as the authors
+        take the RTX 2080 Ti: what fits there fits everywhere.  If that does not run a job, the next.
 
     Raises
     ------
@@ -65,7 +57,7 @@ class TunedJobs:
         self._choices: dict[int, tuple[Profile, list[tuple[int, int | None]]]] = {}
 
     def choices(self, profile: Profile) -> list[tuple[int, int | None]]:
-        """Valid pairs of GPU count and batch size; the nearest one alone if none is.
+        """Valid pairs of GPU count and batch size; the nearest pair alone if none is.
 
         Parameters
         ----------
@@ -108,50 +100,43 @@ class TunedJobs:
         return tuned
 
     def _search(self, profile: Profile) -> list[tuple[int, int | None]]:
-        type = self.type or self._tightest(profile)
-        if type is None:
+        found: dict[int, tuple[float, int | None]] = {}
+        for type in [self.type] if self.type else self._by_memory():
+            found = self._fastest(profile, type)
+            if found:
+                break
+        if not found:
             return []
-        seconds = {
-            (gpus, batch): self._seconds(profile, type, gpus, batch)
-            for gpus in self._counts(type)
-            for batch in _batch_sizes(profile)
-        }
-        seconds = {pair: value for pair, value in seconds.items() if value < math.inf}
-        unit = min((gpus for gpus, _ in seconds), default=0)
-        alone = min((unit * value for (gpus, _), value in seconds.items() if gpus == unit), default=math.nan)
-        shares = {pair: alone / (pair[0] * value) for pair, value in seconds.items()}
+        unit = min(found)
+        shares = {gpus: unit * found[unit][0] / (gpus * seconds) for gpus, (seconds, _) in found.items()}
         low, high = RANGE
-        valid = [pair for pair, share in shares.items() if low <= share <= high]
-        distance = {pair: max(low - share, share - high) for pair, share in shares.items()}
-        return valid or sorted(distance, key=distance.__getitem__)[:1]
+        valid = [gpus for gpus, share in shares.items() if low <= share <= high]
+        distance = {gpus: max(low - share, share - high) for gpus, share in shares.items()}
+        return [(gpus, found[gpus][1]) for gpus in valid or sorted(shares, key=distance.__getitem__)[:1]]
 
-    def _counts(self, type: str) -> list[int]:
+    def _fastest(self, profile: Profile, type: str) -> dict[int, tuple[float, int | None]]:
+        """Least run time in seconds by GPU count, and the batch size that has it."""
         entries = self.cluster.configurations
-        return sorted({one.gpus for one in entries if one.type == type and one.gpus <= self.most_gpus})
+        counts = sorted({one.gpus for one in entries if one.type == type and one.gpus <= self.most_gpus})
+        found: dict[int, tuple[float, int | None]] = {}
+        for gpus in counts:
+            for batch in _batch_sizes(profile):
+                clock = profile.at_fixed_batch(batch).clock(self.cluster.packed(type, gpus))
+                if clock[-1] < found.get(gpus, (math.inf, None))[0]:
+                    found[gpus] = (float(clock[-1]), batch)
+        return found
 
-    def _tightest(self, profile: Profile) -> str | None:
-        """GPU type on which the fewest batch sizes fit its smallest unit, the slower one of equals."""
-        found = []
-        for name in self.cluster.names:
-            for gpus in self._counts(name):
-                times = [self._seconds(profile, name, gpus, batch) for batch in _batch_sizes(profile)]
-                fit = [gpus * value for value in times if value < math.inf]
-                if fit:
-                    found.append((len(fit), -min(fit), name))
-                    break
-        return min(found)[2] if found else None
-
-    def _seconds(self, profile: Profile, type: str, gpus: int, batch: int | None) -> float:
-        fixed = profile.at_fixed_batch(batch)
-        return float(fixed.clock(self.cluster.packed(type, gpus))[-1])
+    def _by_memory(self) -> list[str]:
+        return sorted(self.cluster.names, key=lambda name: GPU_MEMORY_GB.get(name, math.inf))
 
 
 def _batch_sizes(profile: Profile) -> list[int | None]:
     """Doublings of the initial batch size up to the largest one, and that."""
-    if not isinstance(profile, _Batched):
+    if profile.batch_range is None:
         return [None]
-    sizes, size = [], int(profile.initial_batch)
-    while size < profile.max_batch:
+    size, largest = profile.batch_range
+    sizes: list[int | None] = []
+    while size < largest:
         sizes.append(size)
         size *= 2
-    return [*sizes, int(profile.max_batch)]
+    return [*sizes, largest]

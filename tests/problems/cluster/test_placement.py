@@ -1,7 +1,7 @@
 """The placer's three rules, checked on placements themselves."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
@@ -49,6 +49,7 @@ def rounds(draw, powers_of_two=True):
     return cluster, wanted
 
 
+@settings(deadline=None)
 @given(rounds())
 def test_what_fits_by_counts_is_placed(case):
     cluster, wanted = case
@@ -63,6 +64,7 @@ def test_what_fits_by_counts_is_placed(case):
         held = placed.places
 
 
+@settings(deadline=None)
 @given(rounds(powers_of_two=False))
 def test_odd_counts_keep_the_rules(case):
     cluster, wanted = case
@@ -75,6 +77,7 @@ def test_odd_counts_keep_the_rules(case):
         held = placed.places
 
 
+@settings(deadline=None)
 @given(rounds(), st.data())
 def test_nodes_that_are_down_are_not_used(case, data):
     cluster, wanted = case

@@ -124,6 +124,7 @@ def test_pollux_lines_that_make_no_sense_are_refused(tmp_path, line, field):
 
 
 @with_data
+@pytest.mark.data
 def test_the_real_trace_has_the_shares_that_the_generator_uses():
     trace = read_philly(PHILLY)
     assert len(trace) == 82_247
@@ -139,6 +140,7 @@ def test_the_real_trace_has_the_shares_that_the_generator_uses():
 
 
 @with_data
+@pytest.mark.data
 def test_real_workloads_are_taken_where_they_are():
     jobs = by_name("pollux", CLUSTER, 0, DATA).jobs
     assert jobs == read_pollux_workload(DATA / "cluster" / FOLDER / "workloads" / "workload-1.csv")

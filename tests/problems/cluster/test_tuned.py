@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from copter.problems.cluster.builtin import builtin_goodput_profiles
 from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.profiles import CountProfile
 from copter.problems.cluster.traces import TunedJobs
 from copter.problems.cluster.workload import JobSubmission
@@ -34,11 +36,28 @@ def test_counts_stay_below_the_limit_of_the_cluster():
     assert TunedJobs(CLUSTER, most_gpus=4).choices(linear)[0][0] <= 4
 
 
-def test_run_times_are_compared_on_the_slower_type():
+def test_run_times_are_compared_on_the_type_with_the_least_memory():
+    cluster = Cluster([GpuType("a100", 4, 4), GpuType("rtx", 4, 1)])
     slow = [0.5, 0.8, 1.2, 0.0, 0.0]  # shares 1, 0.8, 0.6
-    assert TunedJobs(CLUSTER).choices(profile([1.0, 2.0, 4.0, 8.0, 16.0], b=slow)) == [(2, None), (4, None)]
+    both = CountProfile("p", 10.0, 100.0, [1, 2, 4, 8, 16], {"a100": [1.0, 2.0, 4.0, 8.0, 16.0], "rtx": slow})
+    assert TunedJobs(cluster).choices(both) == [(2, None), (4, None)]
+    assert TunedJobs(cluster, type="a100").choices(both) == [(1, None)]  # all are above; the first of equals
     with pytest.raises(ValueError, match="unknown GPU type 'c'"):
-        TunedJobs(CLUSTER, type="c")
+        TunedJobs(cluster, type="c")
+
+
+def test_batch_sizes_are_the_fastest_of_each_count():
+    cluster = cluster_by_name("heterogeneous-64")
+    tuned = TunedJobs(cluster)
+    for profile in builtin_goodput_profiles().values():
+        for gpus, batch in tuned.choices(profile):
+            assert gpus <= 16
+            seconds = {
+                size: profile.at_fixed_batch(size).clock(cluster.packed("rtx", gpus))[-1]
+                for size in (batch // 2, batch, 2 * batch)
+                if profile.limits.initial <= size <= profile.limits.largest
+            }
+            assert seconds[batch] == min(seconds.values())
 
 
 def test_jobs_get_a_valid_pair_and_keep_a_count_of_their_own():

@@ -11,7 +11,7 @@ from shockwave_cases import needs_data, trace_path
 
 from copter.errors import InputError
 from copter.problems.shockwave import Job, Mode, Regime, generate, read_jobs, write_jobs
-from copter.problems.shockwave.generator import HOURS, MODELS
+from copter.problems.shockwave.generator import HOURS, MODELS, SIZE_MIX
 
 ENTRY = {
     "arrival_s": 5.0,
@@ -107,6 +107,13 @@ def test_generator_has_the_shape_of_the_authors_traces():
     for share, low, high in ((25, 0.40, 0.55), (50, 0.66, 0.93), (75, 1.03, 1.45), (90, 1.9, 2.6)):
         assert low <= np.percentile(hours, share) <= high
     assert np.mean([job.gpus == 1 for job in jobs]) == pytest.approx(0.6, abs=0.05)
+
+
+def test_sizes_of_the_paper_by_gpu_hours():
+    jobs = generate(3000, seed=4, size_mix=SIZE_MIX, mode_mix={Mode.STATIC: 1.0})
+    hours = np.array([job.gpus * job.seconds for job in jobs]) / 3600
+    for (least, most), share in SIZE_MIX.items():
+        assert np.mean((hours >= 0.99 * least) & (hours < 0.99 * most)) == pytest.approx(share, abs=0.03)
 
 
 @pytest.mark.parametrize(

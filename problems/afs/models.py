@@ -1,0 +1,201 @@
+r"""Throughput curves that stand in for the nine models of the AFS paper, and curves that were measured.
+
+The paper prints of each model only with how many GPUs its training is fastest at a fixed batch size (Table
+4). Here the time of an iteration on k GPUs, relative to one GPU, is
+
+.. math:: T(k) = e + \frac{1 - e}{k} + c (k - 1):
+
+a share e that does not shrink, computation that does, and communication that grows with the number of
+workers.  T is smallest at :math:`k^* = \sqrt{(1 - e) / c}`, which Table 4 gives, so c follows from e.  For
+e the measured curves of ElasticFlow are fitted (:func:`fit`): e k* is 0.42 on T4 (median over models and
+batch sizes) and 4.4 on A100, whose faster GPUs leave less to divide; :data:`FIXED` lies between the two, on
+a logarithmic scale.  So a model runs k*/3.3 times as fast at its best count as on one GPU; measured curves
+have k*/2.0 (T4) and k*/6.3 (A100).  ``copter reproduce afs-curves`` prints the fits.
+
+Sources: AFS, Table 4; ElasticFlow (Gu et al., ASPLOS 2023), the artifact's ``throughputs_A100`` (8 GPUs a
+node) and ``throughputs_T4`` (4 GPUs a node).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import lsq_linear
+
+from copter.errors import InputError
+from copter.problems.cluster.traces.registry import find
+from copter.problems.reading import read_csv
+
+FIXED = 1.36
+"""e k*: geometric mean of the medians on T4 and on A100."""
+
+BEST_COUNTS = {
+    "VGG16": 8,
+    "GoogLeNet": 20,
+    "Inception-v4": 52,
+    "ResNet-50": 28,
+    "DCGAN": 20,
+    "Video Prediction": 28,
+    "Chatbot": 4,
+    "Deep Speech 2": 20,
+    "Transformer": 44,
+}
+"""GPUs with which each model of the paper is fastest (Table 4)."""
+
+MEASURED_COUNTS = (1, 2, 4, 8, 16, 32, 64)
+"""GPUs on which ElasticFlow measured."""
+
+ELASTICFLOW = "pkusys_ElasticFlow/ElasticFlow/scheduler"
+"""Where ElasticFlow's measurements lie in the folder of real data."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCurve:
+    """Throughput of one model at its batch size, by GPU count.
+
+    Attributes
+    ----------
+    name : str
+    counts : (m,) int array
+        Ascending from 1 up to the count at which it is fastest.
+    speedup : (m,) array
+        Throughput relative to one GPU.
+    """
+
+    name: str
+    counts: NDArray[np.int64]
+    speedup: NDArray[np.float64]
+
+    @property
+    def best(self) -> int:
+        """GPUs with which it is fastest."""
+        return int(self.counts[-1])
+
+    def on(self, counts: ArrayLike) -> ModelCurve:
+        """The curve at other counts, interpolated; the best one stays the last.
+
+        Parameters
+        ----------
+        counts : array_like of int
+            Counts that can be given out; those above the best one are dropped.
+
+        Returns
+        -------
+        ModelCurve
+        """
+        wanted = np.unique(np.asarray(counts, np.int64))
+        wanted = wanted[wanted <= self.best]
+        return ModelCurve(self.name, wanted, np.interp(wanted, self.counts, self.speedup))
+
+
+def stand_ins() -> list[ModelCurve]:
+    """Curves with the best counts of the paper's nine models.
+
+    Returns
+    -------
+    list of ModelCurve
+        In the order of Table 4.
+    """
+    curves = []
+    for name, best in BEST_COUNTS.items():
+        counts = np.arange(1, best + 1)
+        share = FIXED / best
+        growth = (1.0 - share) / best**2
+        seconds = share + (1.0 - share) / counts + growth * (counts - 1)
+        curves.append(ModelCurve(name, counts, 1.0 / seconds))
+    return curves
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A measured curve by the formula of this module.
+
+    Attributes
+    ----------
+    share, growth : float
+        e and c.
+    error : float
+        Root mean square of the relative errors of T.
+    """
+
+    share: float
+    growth: float
+    error: float
+
+
+def fit(counts: ArrayLike, speedup: ArrayLike) -> Fit:
+    """Fit the formula to a measured curve: least squares of relative errors, 0 <= e <= 1, c >= 0.
+
+    Parameters
+    ----------
+    counts, speedup : (m,) array_like
+        GPUs, from 1 on, and throughput relative to one GPU.
+
+    Returns
+    -------
+    Fit
+    """
+    k, seconds = np.asarray(counts, float), 1.0 / np.asarray(speedup, float)
+    terms = np.column_stack(((1.0 - 1.0 / k), k - 1.0)) / seconds[:, None]
+    result = lsq_linear(terms, 1.0 - 1.0 / (k * seconds), bounds=([0.0, 0.0], [1.0, np.inf]))
+    share, growth = result.x
+    return Fit(float(share), float(growth), math.sqrt(2.0 * result.cost / k.size))
+
+
+def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
+    """ElasticFlow's measured curves, up to where each model is fastest, one for each batch size.
+
+    Counts that are no faster than a smaller one are left out, models that gain less than half from any number
+    of GPUs too.
+
+    Parameters
+    ----------
+    data : path
+        Folder of real traces.
+    gpu : {"A100", "T4"}
+
+    Returns
+    -------
+    list of ModelCurve
+        By name and batch size.
+
+    Raises
+    ------
+    InputError
+        There is no such folder.
+    """
+    found = []
+    for name, counts, speedup in measurements(data, gpu):
+        better = speedup > np.concatenate(([0.0], np.maximum.accumulate(speedup)))[:-1]
+        if speedup.max() >= 1.5:
+            found.append(ModelCurve(name, counts[better], speedup[better]))
+    return found
+
+
+def measurements(data: str | Path, gpu: str) -> Iterable[tuple[str, NDArray[np.int64], NDArray[np.float64]]]:
+    """All that ElasticFlow measured on one type of GPU.
+
+    Parameters
+    ----------
+    data : path
+    gpu : {"A100", "T4"}
+
+    Yields
+    ------
+    str, (m,) int array, (m,) array
+        Name with batch size, counts, throughput relative to one GPU.
+    """
+    folder = find(Path(data), f"{ELASTICFLOW}/throughputs_{gpu}")
+    if folder is None:
+        raise InputError(Path(data) / ELASTICFLOW, f"throughputs_{gpu}", "does not exist")
+    for file in sorted(folder.glob("*.csv")):
+        for row in read_csv(file, ("global_batch_size", "1")):
+            texts = {count: row.text(str(count)) for count in MEASURED_COUNTS}
+            counts = np.array([count for count, text in texts.items() if text not in ("", "0", "nan")])
+            speeds = np.array([row.amount(str(count)) for count in counts])
+            yield f"{file.stem} {row.text('global_batch_size')}", counts, speeds / speeds[0]

@@ -1,0 +1,238 @@
+"""Philly's virtual clusters as AFS plays them: every job trains one of nine models, on a cluster of 64 GPUs.
+
+A trace names when a job was submitted, for how many seconds it ran, and on how many GPUs.  As in the paper
+each job trains a model drawn at random from those that scale to the GPUs asked for, and has as much work as
+it takes to run for its time on them; all jobs of all virtual clusters run on the paper's 16 nodes of 4 GPUs
+(its section 5.1; Table 3 prints the sizes of Philly's own clusters, on which nothing would queue).
+
+The public file has fewer jobs than the paper's Table 3 (41,226 of 51,288 of virtual cluster 6214e9, 81,229
+of 114,861 in all): the authors of Pollux published it, without jobs that failed.  Jobs that ask for more
+GPUs than any model can use ask for the most that one can.
+
+Source: AFS, section 5.1 and appendix F; Philly (Jeon et al., ATC 2019).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import InputError
+from copter.problems.afs.models import ModelCurve, measured, stand_ins
+from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.profiles import CountProfile, Profile
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.traces.arrivals import in_scripts
+from copter.problems.cluster.traces.philly import FILE, TracedJob, read_philly
+from copter.problems.cluster.traces.registry import find
+from copter.problems.cluster.workload import JobSubmission
+
+VIRTUAL_CLUSTERS = (
+    "0e4a51",
+    "6c71a0",
+    "b436b2",
+    "e13805",
+    "6214e9",
+    "7f04ca",
+    "103959",
+    "ee9e8c",
+    "2869ce",
+    "11cb48",
+    "ed69ec",
+)
+"""Those of Table 3, in its order: trace 1 of the paper is the first one."""
+
+RESIZE_SECONDS = 0.004
+"""Seconds without progress at a change of GPUs under CoDDL (section 4.3)."""
+
+
+def testbed() -> Cluster:
+    """The cluster of the paper: 16 nodes of 4 GPUs.
+
+    Returns
+    -------
+    Cluster
+    """
+    return Cluster([GpuType("gtx1080", 4, 16)])
+
+
+def read_virtual_cluster(data: str | Path, name: str) -> list[TracedJob]:
+    """Jobs of one of Philly's virtual clusters.
+
+    Parameters
+    ----------
+    data : path
+        Folder of real traces.
+    name : str
+        Such as "6214e9", or its number in Table 3, such as "5".
+
+    Returns
+    -------
+    list of TracedJob
+        By time of submission, the first one at 0; without those that ran for no time.
+
+    Raises
+    ------
+    InputError
+        The trace is not there, or has no such virtual cluster.
+    """
+    path = find(Path(data), FILE, "philly.csv")
+    if path is None:
+        raise InputError(Path(data) / FILE, "file", "does not exist")
+    if name.isdecimal() and 1 <= int(name) <= len(VIRTUAL_CLUSTERS):
+        name = VIRTUAL_CLUSTERS[int(name) - 1]
+    jobs = [job for job in read_philly(path) if job.tenant == name and job.seconds > 0]
+    if not jobs:
+        raise InputError(path, "cluster", f"no job of {name!r}; the paper has {', '.join(VIRTUAL_CLUSTERS)}")
+    return [replace(job, time=job.time - jobs[0].time) for job in jobs]
+
+
+def generate_virtual_cluster(
+    rng: np.random.Generator, *, jobs: int = 400, gpu_load: float = 0.6, mean_burst: float = 4.0
+) -> list[TracedJob]:
+    """Jobs like those of a virtual cluster: heavy-tailed times, few GPUs, arrivals in bursts.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    jobs : int
+    gpu_load : float
+        GPU-seconds asked for over those of the testbed until the last arrival.
+    mean_burst : float
+        Mean number of jobs that one script submits, a minute apart (sweeps of parameters).
+
+    Returns
+    -------
+    list of TracedJob
+        By time of submission.
+    """
+    if jobs < 1 or not gpu_load > 0 or not mean_burst >= 1:
+        wrong = f"jobs = {jobs}, gpu_load = {gpu_load}, mean_burst = {mean_burst}"
+        raise ValueError(f"{wrong}: jobs and mean_burst must be at least 1, gpu_load positive")
+    # Like the public file: median 0.6 h, mean 3.3 h, at most 30 days; GPUs of traces 1 and 7.
+    seconds = np.minimum(rng.lognormal(math.log(2000.0), 1.9, jobs), 30 * 86400.0)
+    gpus = rng.choice([1, 2, 4, 8, 16], jobs, p=[0.78, 0.06, 0.1, 0.05, 0.01])
+    span = float((seconds * gpus).sum()) / (testbed().gpus * gpu_load)
+    times, _ = in_scripts(jobs, (1.0,), rng, mean_burst, span / 3600.0)
+    return [
+        TracedJob(time, length, count, "generated")
+        for time, length, count in zip(
+            (times - times[0]).tolist(), seconds.tolist(), gpus.tolist(), strict=True
+        )
+    ]
+
+
+def curves_by_name(name: str, data: Path | None) -> list[ModelCurve]:
+    """Curves to draw models from.
+
+    Parameters
+    ----------
+    name : {"table-4", "A100", "T4"}
+        Stand-ins with the paper's best counts, or ElasticFlow's measurements.
+    data : Path or None
+        Folder of real traces, for the measured ones.
+
+    Returns
+    -------
+    list of ModelCurve
+    """
+    if name == "table-4":
+        return stand_ins()
+    if name not in ("A100", "T4"):
+        raise ValueError(f"curves = {name!r}: must be table-4, A100 or T4")
+    if data is None:
+        raise ValueError(f"curves = {name!r} needs the folder of real traces")
+    return measured(data, name)
+
+
+def make_scenario(
+    trace: Sequence[TracedJob],
+    cluster: Cluster,
+    curves: Sequence[ModelCurve],
+    rng: np.random.Generator,
+    *,
+    peak_requests: bool = False,
+    restart_seconds: float = RESIZE_SECONDS,
+) -> Scenario:
+    """Jobs that train models drawn at random, with the work of a trace.
+
+    Parameters
+    ----------
+    trace : sequence of TracedJob
+    cluster : Cluster
+        The curves hold on each of its types.
+    curves : sequence of ModelCurve
+    rng : numpy.random.Generator
+    peak_requests : bool
+        Jobs ask for the GPUs with which they are fastest, not for those of the trace (Figure 6); their work
+        is the same.
+    restart_seconds : float
+        At each change of GPUs.
+
+    Returns
+    -------
+    Scenario
+        One profile a job, as each has its own work; its category is the model.
+    """
+    configurations = cluster.configurations
+    pieces = [curve.on(configurations.gpus) for curve in curves]
+    largest = max(curve.best for curve in pieces)
+    requests = np.unique(np.concatenate([curve.counts for curve in pieces]))
+    jobs: list[JobSubmission] = []
+    profiles: dict[str, Profile] = {}
+    for index, job in enumerate(trace):
+        asked = int(requests[np.searchsorted(requests, min(job.gpus, largest))])
+        able = [curve for curve in pieces if curve.best >= asked]
+        curve = able[int(rng.integers(len(able)))]
+        name = f"{curve.name} {index}"
+        work = job.seconds * float(np.interp(asked, curve.counts, curve.speedup))
+        speeds: dict[str, NDArray[np.float64]] = {type: curve.speedup for type in cluster.names}
+        profiles[name] = CountProfile(name, restart_seconds, work, curve.counts, speeds)
+        asked = curve.best if peak_requests else int(curve.counts[np.searchsorted(curve.counts, asked)])
+        jobs.append(
+            JobSubmission(f"job-{index}", job.time, curve.name, name, kind="strong-scaling", tuned_gpus=asked)
+        )
+    return Scenario(cluster, jobs, profiles)
+
+
+def virtual_cluster(
+    cluster: Cluster,
+    seed: int = 0,
+    data: Path | None = None,
+    *,
+    vc: str = "7",
+    curves: str = "table-4",
+    jobs: int | None = None,
+    peak_requests: bool = False,
+) -> Scenario:
+    """Jobs of one of Philly's virtual clusters, or, without data, of a generated one.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    seed : int
+        Of the models drawn, and of a generated trace.
+    data : Path, optional
+        Folder of real traces.
+    vc : str
+        Virtual cluster, by name or number.
+    curves : {"table-4", "A100", "T4"}
+    jobs : int, optional
+        The first ones only; of a generated trace their number.
+    peak_requests : bool
+
+    Returns
+    -------
+    Scenario
+    """
+    rng = np.random.default_rng(seed)
+    if data is None:
+        trace = generate_virtual_cluster(rng, jobs=400 if jobs is None else jobs)
+    else:
+        trace = read_virtual_cluster(data, vc)[:jobs]
+    return make_scenario(trace, cluster, curves_by_name(curves, data), rng, peak_requests=peak_requests)

@@ -1,0 +1,19 @@
+"""Words of the command line, apart from what they stand for, so that `--help` loads no more."""
+
+ESTIMATORS = ("oracle", "bootstrap", "no-profile", "overestimate")
+"""What policies know of the jobs' speed: see :mod:`.estimators`."""
+
+PLACERS = ("sia", "packing", "none")
+"""Who finds nodes: see :mod:`.placement` and :mod:`.packing`; none counts GPUs."""
+
+SWEEPS = (
+    "jobs",
+    "round-seconds",
+    "estimator",
+    "placement",
+    "interference",
+    "failures",
+    "cluster",
+    "trace",
+)
+"""What `copter bench cluster` varies, besides settings of policies and of traces."""

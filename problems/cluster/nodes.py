@@ -1,0 +1,130 @@
+"""Nodes that come, go, fail and are repaired over a simulation.
+
+The nodes of a type that work are the first numbers that are not down (:func:`working_nodes`): when their
+number falls the last ones go, when a node fails the others keep their numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import count, islice
+
+from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.parts import NodeChange, NodeFailure
+
+
+@dataclass(frozen=True)
+class _Repair:
+    """A node of a type is back."""
+
+    type: str
+    node: int
+
+
+def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
+    """Numbers of the nodes that work: the first ones that are not down.
+
+    Parameters
+    ----------
+    type : GpuType
+        Its `nodes` are those that work.
+    down : collection of int
+
+    Returns
+    -------
+    list of int
+        Ascending.
+    """
+    if not down:
+        return list(range(type.nodes))
+    return list(islice((node for node in count() if node not in down), type.nodes))
+
+
+class NodeEvents:
+    """What happens to the nodes of a cluster, in order of time.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Its nodes are changed as events are played.
+    events : iterable of NodeChange or NodeFailure
+
+    Attributes
+    ----------
+    down : dict of str to frozenset of int
+        Nodes of each type that are away for repair.
+
+    Raises
+    ------
+    ValueError
+        An event is of a type that the cluster does not have, or a repair takes no time.
+    """
+
+    def __init__(self, cluster: Cluster, events: Iterable[NodeChange | NodeFailure]) -> None:
+        self.down: dict[str, frozenset[int]] = {}
+        self._cluster = cluster
+        self._heap: list[tuple[float, int, NodeChange | NodeFailure | _Repair]] = []
+        for event in events:
+            if event.type not in cluster.names:
+                raise ValueError(f"{event}: the cluster has {list(cluster.names)}")
+            if isinstance(event, NodeFailure) and not event.repair_seconds > 0:
+                raise ValueError(f"{event}: a repair takes time")
+            self._heap.append((event.time, len(self._heap), event))
+        self._pushed = len(self._heap)
+        heapify(self._heap)
+
+    @property
+    def next_time(self) -> float:
+        """Seconds of the next event; infinite if none is to come."""
+        return self._heap[0][0] if self._heap else math.inf
+
+    def play(self, until: float) -> list[tuple[str, int]]:
+        """Let happen what is due.
+
+        Parameters
+        ----------
+        until : float
+            Seconds.
+
+        Returns
+        -------
+        list of (str, int)
+            Type and number of each node that failed.
+        """
+        failed: list[tuple[str, int]] = []
+        while self.next_time <= until:
+            time, _, event = heappop(self._heap)
+            nodes = self._nodes(event.type)
+            if isinstance(event, NodeChange):
+                self._cluster.set_nodes(event.type, event.nodes)
+            elif isinstance(event, _Repair):
+                self.down[event.type] -= {event.node}
+                self._cluster.set_nodes(event.type, nodes + 1)
+            elif event.node in self.working(event.type):
+                self.down[event.type] = self.down.get(event.type, frozenset()) | {event.node}
+                self._cluster.set_nodes(event.type, nodes - 1)
+                back = _Repair(event.type, event.node)
+                heappush(self._heap, (time + event.repair_seconds, self._pushed, back))
+                self._pushed += 1
+                failed.append((event.type, event.node))
+        return failed
+
+    def working(self, type: str) -> frozenset[int]:
+        """Numbers of the nodes of a type that work.
+
+        Parameters
+        ----------
+        type : str
+
+        Returns
+        -------
+        frozenset of int
+        """
+        of = next(one for one in self._cluster.types if one.name == type)
+        return frozenset(working_nodes(of, self.down.get(type, frozenset())))
+
+    def _nodes(self, type: str) -> int:
+        return next(one.nodes for one in self._cluster.types if one.name == type)

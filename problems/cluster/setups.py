@@ -1,0 +1,111 @@
+"""Conditions by name: what the commands' words stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from copter.problems.cluster.experiment import Conditions
+from copter.problems.cluster.failures import draw_failures
+from copter.problems.cluster.interference import SharedNodes
+from copter.problems.cluster.parts import Estimator, NodeChange, NodeFailure, Placer
+from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.presets import cluster_by_name
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.traces.registry import by_name
+
+_PLACERS: dict[str, Callable[[], Placer] | None] = {
+    "sia": SiaPlacer,
+    "none": None,
+}
+_FAILURES = 1
+"""Beside the seed: failures are drawn apart from the trace."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """Names and numbers that make up conditions.
+
+    Attributes
+    ----------
+    cluster, trace : str
+        Names, see :mod:`.presets` and :mod:`.traces`; a trace may be the path of a workload file.
+    data : Path, optional
+        Folder of real traces.
+    jobs : int, optional
+        In place of the trace's own number.
+    estimator, placement : str
+        Of :mod:`.names`.
+    interference : float
+        Slowdown of distributed jobs that share a node.
+    failures : float, optional
+        Mean hours between failures of a node.
+    round_seconds, max_hours : float, optional
+    settings : mapping of str to mapping
+        Of policies, by their names; "trace" stands for the trace's own.
+    """
+
+    cluster: str = "heterogeneous-64"
+    trace: str = "philly"
+    data: Path | None = None
+    jobs: int | None = None
+    estimator: str = "oracle"
+    placement: str = "sia"
+    interference: float = 0.0
+    failures: float | None = None
+    round_seconds: float | None = None
+    max_hours: float | None = None
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Names of the attributes.
+
+        Returns
+        -------
+        tuple of str
+        """
+        return tuple(one.name for one in fields(cls))
+
+    def conditions(self) -> Conditions:
+        """What the names stand for.
+
+        Returns
+        -------
+        Conditions
+
+        Raises
+        ------
+        ValueError
+            An unknown name; lists those that are known.
+        """
+        slowdown = self.interference
+        estimator = None if self.estimator == "oracle" else self._estimator
+        return Conditions(
+            scenario=self._scenario,
+            placer=_PLACERS[self.placement],
+            interference=(lambda: SharedNodes(slowdown)) if slowdown else None,
+            estimator=estimator,
+            events=self._failures if self.failures is not None else None,
+            round_seconds=self.round_seconds,
+            max_hours=self.max_hours,
+            settings=self.settings,
+        )
+
+    def _scenario(self, seed: int) -> Scenario:
+        cluster = cluster_by_name(self.cluster)
+        own = dict(self.settings.get("trace", {})) | ({} if self.jobs is None else {"jobs": self.jobs})
+        return by_name(self.trace, cluster, seed, self.data, **own)
+
+    def _estimator(self, seed: int) -> Estimator:
+        raise NotImplementedError
+
+    def _failures(self, scenario: Scenario, seed: int) -> Sequence[NodeChange | NodeFailure]:
+        assert self.failures is not None
+        hours = max((job.time for job in scenario.jobs), default=0.0) / 3600.0
+        rng = np.random.default_rng((seed, _FAILURES))
+        return draw_failures(scenario.cluster.types, 4.0 * hours + 24.0, rng, mean_hours=self.failures)

@@ -1,0 +1,254 @@
+"""ElasticFlow's traces: jobs of ten production clusters, and how models scale that stand for them.
+
+- ``raw-traces.tar.gz`` holds ``cluster01.csv`` to ``cluster10.csv`` with ``job_id, submission_time, duration,
+  num_gpu`` (seconds).
+- A folder ``throughputs_A100`` or ``throughputs_T4`` has ``<model>.csv`` with ``global_batch_size, 1, 2, 4,
+  ..``: steps a second by GPU count; 0 or nothing where the batch does not fit or was not measured.
+
+The trace does not say what was trained.  Each job takes a model and batch size at random, of those that run
+on the GPUs asked for, and has as much work as it takes to run for its time on them; its batch size is fixed.
+Without the files durations are log-normal and GPU counts drawn as in ``cluster04.csv``, the largest of the
+traces, and :data:`CURVES` fitted to the A100 files stand for the models.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import InputError
+from copter.problems.cluster.analytic import PowerLawProfile
+from copter.problems.cluster.cluster import Cluster
+from copter.problems.cluster.profiles import CountProfile, Profile
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.traces.philly import TracedJob
+from copter.problems.cluster.traces.registry import find
+from copter.problems.cluster.workload import JobSubmission
+from copter.problems.reading import read_csv
+
+TRACES = "microsoft_elasticflow-traces/data/raw-traces.tar.gz"
+THROUGHPUTS = "pkusys_ElasticFlow/ElasticFlow/scheduler/throughputs_{}"
+CLUSTERS = 10
+JOBS = 200
+"""Jobs of a scenario by default: a stretch of a trace that begins at random."""
+RESTART_SECONDS = 30.0
+MOST_GPUS = 64
+
+LOG_SECONDS = (9.06, 1.16)
+"""Mean and deviation of the logarithm of the durations in ``cluster04.csv``."""
+JOBS_PER_HOUR = 11.1
+GPU_SHARES = {1: 0.755, 2: 0.008, 4: 0.034, 8: 0.176, 16: 0.012, 32: 0.015}
+CURVES = {
+    # model and batch size: exponent, saturation of .analytic.PowerLawProfile
+    "bert-128": (0.79, 6.5),
+    "deepspeech2-64": (1.13, 4.4),
+    "gpt2-256": (0.87, 7.6),
+    "inception3-128": (0.94, 6.9),
+    "resnet50-256": (1.05, 9.5),
+    "vgg16-256": (1.03, 16.0),
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Throughput of a model at a batch size on one type of GPU.
+
+    Attributes
+    ----------
+    model : str
+    batch_size : int
+    gpus : (k,) int array
+        Counts that run it, ascending.
+    throughput : (k,) array
+        Steps a second.
+    """
+
+    model: str
+    batch_size: int
+    gpus: NDArray[np.int64]
+    throughput: NDArray[np.float64]
+
+
+def read_trace(path: str | Path, number: int) -> list[TracedJob]:
+    """Jobs of one of the clusters, by time of submission.
+
+    Parameters
+    ----------
+    path : path
+        The archive.
+    number : int
+        From 1 to 10.
+
+    Returns
+    -------
+    list of TracedJob
+
+    Raises
+    ------
+    InputError
+        No such archive or file in it, or a line that makes no sense; names the file, the line and the field.
+    """
+    name = f"cluster{number:02d}.csv"
+    where = f"{path}:{name}"
+    try:
+        with tarfile.open(path) as archive:
+            member = archive.extractfile(name)
+            assert member is not None
+            rows = list(csv.DictReader(io.StringIO(member.read().decode("utf-8"))))
+    except (OSError, tarfile.TarError, KeyError, AssertionError, UnicodeDecodeError) as error:
+        raise InputError(path, name, f"cannot be read: {error}") from None
+    jobs = []
+    for line, row in enumerate(rows, 2):
+        values = {}
+        for field in ("submission_time", "duration", "num_gpu"):
+            text = row.get(field) or ""
+            if not re.fullmatch(r"\d{1,12}(\.\d+)?", text):
+                raise InputError(where, f"line {line}, {field}", f"{text[:40]!r} is no number")
+            values[field] = float(text)
+        gpus = int(values["num_gpu"])
+        if gpus < 1 or values["duration"] <= 0:
+            raise InputError(where, f"line {line}, num_gpu", "a job needs a GPU and a duration")
+        jobs.append(TracedJob(values["submission_time"], values["duration"], gpus, name[:-4]))
+    return sorted(jobs, key=lambda job: job.time)
+
+
+def read_throughputs(folder: str | Path) -> list[Curve]:
+    """Curves of all models in a folder.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    list of Curve
+
+    Raises
+    ------
+    InputError
+        A missing column or a value that is no number; names the file, the line and the field.
+    """
+    curves = []
+    for path in sorted(Path(folder).glob("*.csv")):
+        for row in read_csv(path, ("global_batch_size", "1")):
+            counts = [1 << k for k in range(MOST_GPUS.bit_length())]
+            texts = {count: row.text(str(count)) for count in counts}
+            known = {
+                count: row.amount(str(count)) for count, text in texts.items() if text not in ("", "nan")
+            }
+            gpus = [count for count, value in known.items() if value > 0]
+            if not gpus:
+                raise row.error("1", "no throughput at all")
+            speeds = np.array([known[count] for count in gpus])
+            curves.append(Curve(path.stem, row.whole("global_batch_size"), np.array(gpus), speeds))
+    return curves
+
+
+def elasticflow(
+    cluster: Cluster, seed: int, data: Path | None, jobs: int = JOBS, number: int | None = None
+) -> Scenario:
+    """A stretch of one of the traces, or jobs like it.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where there are files, needs a GPU type "a100" or "t4".
+    seed : int
+    data : Path or None
+    jobs : int
+    number : int, optional
+        Cluster of the trace, from 1 to 10; by default 1 + seed (mod 10).
+
+    Returns
+    -------
+    Scenario
+
+    Raises
+    ------
+    ValueError
+        The number is of no cluster, or no GPU type of the cluster was measured.
+    """
+    number = 1 + seed % CLUSTERS if number is None else number
+    if not (1 <= number <= CLUSTERS and jobs >= 0):
+        raise ValueError(
+            f"number = {number}, jobs = {jobs}: number is from 1 to {CLUSTERS}, jobs not negative"
+        )
+    rng = np.random.default_rng(seed)
+    path = find(data, TRACES, "raw-traces.tar.gz")
+    curves = {
+        type: read_throughputs(folder)
+        for type in cluster.names
+        if (folder := find(data, THROUGHPUTS.format(type.upper()))) is not None
+    }
+    if path is None or data is None:
+        return _generated(cluster, jobs, rng)
+    if not curves:
+        raise ValueError(
+            f"ElasticFlow's throughputs are of A100 and T4; the cluster has {list(cluster.names)}"
+        )
+    trace = read_trace(path, number)
+    begin = int(rng.integers(max(len(trace) - jobs, 0) + 1))
+    return _measured(cluster, trace[begin : begin + jobs], curves, rng)
+
+
+def _measured(
+    cluster: Cluster, trace: Sequence[TracedJob], curves: Mapping[str, list[Curve]], rng: np.random.Generator
+) -> Scenario:
+    """Every job draws a type, and a curve of that type that runs on its GPUs."""
+    submissions, profiles = [], {}
+    for k, traced in enumerate(trace):
+        type = list(curves)[int(rng.integers(len(curves)))]
+        wanted = min(1 << (traced.gpus - 1).bit_length(), MOST_GPUS)
+        fit = [curve for curve in curves[type] if wanted in curve.gpus] or curves[type]
+        curve = fit[int(rng.integers(len(fit)))]
+        at = int(np.searchsorted(curve.gpus, wanted).clip(max=curve.gpus.size - 1))
+        same = {
+            other: one
+            for other in curves
+            for one in curves[other]
+            if (one.model, one.batch_size) == (curve.model, curve.batch_size)
+        }
+        counts = sorted({int(count) for one in same.values() for count in one.gpus})
+        speeds = {
+            other: [float(dict(zip(one.gpus, one.throughput, strict=True)).get(n, 0.0)) for n in counts]
+            for other, one in same.items()
+        }
+        work = traced.seconds * float(curve.throughput[at])
+        name = f"{curve.model}-{k}"
+        profiles[name] = CountProfile(name, RESTART_SECONDS, work, counts, speeds)
+        gpus, time = int(curve.gpus[at]), traced.time - trace[0].time
+        submissions.append(_submission(name, time, curve.model, gpus, curve.batch_size, traced.tenant))
+    return Scenario(cluster, submissions, dict(profiles))
+
+
+def _generated(cluster: Cluster, jobs: int, rng: np.random.Generator) -> Scenario:
+    times = np.cumsum(rng.exponential(3600.0 / JOBS_PER_HOUR, jobs)).tolist()
+    seconds = np.exp(rng.normal(*LOG_SECONDS, jobs)).tolist()
+    shares = np.array(list(GPU_SHARES.values()))
+    gpus = rng.choice(list(GPU_SHARES), jobs, p=shares / shares.sum()).tolist()
+    models = rng.choice(list(CURVES), jobs).tolist()
+    submissions: list[JobSubmission] = []
+    profiles: dict[str, Profile] = {}
+    for k, model in enumerate(models):
+        exponent, saturation = CURVES[model]
+        speedup = gpus[k] ** exponent / (1.0 + gpus[k] / saturation)
+        name, speed = f"{model}-{k}", dict.fromkeys(cluster.names, 1.0)
+        profiles[name] = PowerLawProfile(
+            name, RESTART_SECONDS, seconds[k] * speedup, speed, exponent, saturation
+        )
+        submissions.append(_submission(name, times[k], model, gpus[k], int(model.rpartition("-")[2]), ""))
+    return Scenario(cluster, submissions, profiles)
+
+
+def _submission(name: str, time: float, model: str, gpus: int, batch_size: int, tenant: str) -> JobSubmission:
+    return JobSubmission(
+        name, time, model, name, "strong-scaling", batch_size=batch_size, tuned_gpus=gpus, tenant=tenant
+    )

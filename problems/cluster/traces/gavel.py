@@ -1,0 +1,165 @@
+"""Gavel's traces: rigid jobs of its artifact, with the throughputs that its authors measured.
+
+- A trace has a job a line, without a header, fields separated by tabs: job type, command, working directory,
+  name of the argument for steps, whether it needs data, steps, GPUs, priority, SLO, arrival in seconds.
+- ``simulation_throughputs.json``: by GPU type, by "('<job type>', <GPUs>)", under "null", steps a second
+  alone; the types "<type>_unconsolidated" hold for GPUs on several nodes.
+
+Source: Gavel (Narayanan et al., OSDI 2020), the rival of Shockwave and of Sia.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from copter.errors import InputError
+from copter.problems.cluster.cluster import Cluster
+from copter.problems.cluster.profiles import CountProfile, Profile
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.traces.registry import find
+from copter.problems.cluster.workload import JobSubmission
+from copter.problems.reading import Record, read_json
+
+FOLDER = "stanford-futuredata_gavel/scheduler"
+RESTART_SECONDS = 20.0
+"""Preemption overhead that Gavel's simulator charges."""
+_FIELDS = 10
+
+
+@dataclass(frozen=True)
+class GavelJob:
+    """A line of a trace.
+
+    Attributes
+    ----------
+    type : str
+        Model and batch size, such as "ResNet-50 (batch size 64)".
+    steps : int
+    gpus : int
+    time : float
+        Seconds of its submission.
+    """
+
+    type: str
+    steps: int
+    gpus: int
+    time: float
+
+
+def read_gavel_trace(path: str | Path) -> list[GavelJob]:
+    """Jobs of a trace, by time.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    list of GavelJob
+
+    Raises
+    ------
+    InputError
+        A line with too few fields or a value that makes no sense; names the file, the line and the field.
+    """
+    jobs = []
+    for line, text in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        fields = text.split("\t")
+        if len(fields) < _FIELDS:
+            raise InputError(path, f"line {line}", f"has {len(fields)} fields, not {_FIELDS}")
+        for name, value in (("steps", fields[5]), ("GPUs", fields[6]), ("arrival", fields[-1])):
+            if not re.fullmatch(r"\d{1,12}(\.\d+)?", value):
+                raise InputError(path, f"line {line}, {name}", f"{value[:40]!r} is no number")
+        jobs.append(GavelJob(fields[0], int(fields[5]), int(fields[6]), float(fields[-1])))
+    return sorted(jobs, key=lambda job: job.time)
+
+
+def read_gavel_throughputs(path: str | Path) -> dict[str, dict[tuple[str, int], float]]:
+    """Steps a second of a job alone, by GPU type, by job type and GPUs.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    dict of str to dict of (str, int) to float
+
+    Raises
+    ------
+    InputError
+        A missing or malformed file; names the file and the field.
+    """
+    document = Record(path, read_json(path))
+    throughputs: dict[str, dict[tuple[str, int], float]] = {}
+    for gpu_type in document.fields:
+        record = document.record(gpu_type)
+        throughputs[gpu_type] = {}
+        for name in record.fields:
+            key = re.fullmatch(r"\('(.+)', (\d{1,4})\)", name)
+            if key is None:
+                raise record.error(name[:40], "is no ('<job type>', <GPUs>)")
+            throughputs[gpu_type][key[1], int(key[2])] = record.record(name).amount("null")
+    return throughputs
+
+
+def gavel(
+    cluster: Cluster, seed: int, data: Path | None, jobs: int | None = None, trace: str = "max_min_fairness"
+) -> Scenario:
+    """One of the traces of Gavel's physical experiments.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        With GPU types of "v100", "p100", "k80".
+    seed : int
+        Without effect: the trace is as it is.
+    data : Path or None
+        Needed.
+    jobs : int, optional
+        The first ones only.
+    trace : str
+        Name of a file in ``traces/physical_cluster``, without its ending.
+
+    Returns
+    -------
+    Scenario
+
+    Raises
+    ------
+    ValueError
+        Without a folder of real traces.
+    InputError
+        The folder does not have the files.
+    """
+    if data is None:
+        raise ValueError("trace 'gavel' needs the folder of real traces")
+    file = f"{FOLDER}/traces/physical_cluster/{trace}.trace"
+    path, speeds = find(data, file), find(data, f"{FOLDER}/simulation_throughputs.json")
+    if path is None or speeds is None:
+        raise InputError(data, file, "is not there, or simulation_throughputs.json is not")
+    throughputs = read_gavel_throughputs(speeds)
+    submissions: list[JobSubmission] = []
+    profiles: dict[str, Profile] = {}
+    for k, job in enumerate(read_gavel_trace(path)[:jobs]):
+        name = f"{job.type.split(' ')[0]}-{k}"
+        known = {type: _speed(throughputs, cluster, type, job) for type in cluster.names}
+        if not any(known.values()):
+            raise InputError(path, f"job {k}", f"no throughput of {job.type!r} on {job.gpus} GPUs")
+        profiles[name] = CountProfile(
+            name, RESTART_SECONDS, job.steps, [job.gpus], {type: [one] for type, one in known.items()}
+        )
+        submissions.append(JobSubmission(name, job.time, job.type, name, "rigid", job.gpus))
+    return Scenario(cluster, submissions, profiles)
+
+
+def _speed(
+    throughputs: Mapping[str, Mapping[tuple[str, int], float]], cluster: Cluster, type: str, job: GavelJob
+) -> float:
+    """Steps a second on GPUs of a type, packed on as few nodes as possible; 0 where it was not measured."""
+    spread = cluster.packed(type, job.gpus).nodes > 1
+    known = throughputs.get(f"{type}_unconsolidated" if spread else type, {})
+    return known.get((job.type, job.gpus), 0.0)

@@ -1,0 +1,157 @@
+"""Fitness of an allocation: speedups of the jobs, their weights, and what a restart costs them.
+
+    SPEEDUP_j(A_j) = max_m GOODPUT_j(A_j, m) / max_m GOODPUT_j(a, m)                                  (15)
+
+    FITNESS(A) = sum_j w_j SPEEDUP_j / sum_j w_j,     w_j = min(1, threshold / GPU-time_j)^decay  (14), (16)
+
+with a one GPU, and SPEEDUP_j less a constant penalty for every job that restarts: :data:`WEIGHTED_MEAN`, the
+text of the paper (Pollux section 4.2).
+
+The scheduler that the authors published, whose results they ship and which Sia's thesis compares with
+(section 3.4.3: p = -1), takes the power mean
+
+    FITNESS_p(A) = (mean_j SPEEDUP_j^p)^(1/p)
+
+with a the fair share of the GPUs, and multiplies the SPEEDUP of a job that restarts by
+
+    max(age - restarts delay, 0) / (age + delay):
+
+:data:`POWER_MEAN`.  It is fair where the sum is not, and restarts jobs the less the more often it did.
+
+Both are sums over the jobs of an increasing function of the speedup, which the genetic algorithm maximizes:
+:meth:`Fitness.value`.
+
+    UTILITY(A) = sum_j SPEEDUP_j(A_j) / GPUs     with a one GPU                                           (17)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.cluster.jobs import JobState
+
+FLOOR = 1e-3
+"""Added to speedups under a power mean, so that its value without GPUs is finite."""
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """How good an allocation is.
+
+    Attributes
+    ----------
+    power : float
+        p of the power mean.
+    fair_share : bool
+        Whether speedups are relative to the fair share of the GPUs, not to one.
+    restart_penalty : float or None
+        Taken off the speedup of a job that restarts; None for the factor by age and restarts.
+    decay : float
+        lambda, how fast weights fall with GPU-time.
+    threshold : float
+        GPU-seconds up to which the weight is 1.
+    """
+
+    power: float = -1.0
+    fair_share: bool = True
+    restart_penalty: float | None = None
+    decay: float = 0.0
+    threshold: float = 4 * 3600.0
+
+    def weight(self, gpu_seconds: float) -> float:
+        """Weight of a job by its GPU-time (16).
+
+        Parameters
+        ----------
+        gpu_seconds : float
+
+        Returns
+        -------
+        float
+        """
+        return min(1.0, self.threshold / gpu_seconds) ** self.decay if gpu_seconds > 0 else 1.0
+
+    def restarted(self, speedup: NDArray[np.float64], job: JobState) -> NDArray[np.float64]:
+        """Speedup of a job that is to start or restart.
+
+        Parameters
+        ----------
+        speedup : array
+        job : JobState
+
+        Returns
+        -------
+        array
+        """
+        if math.isnan(job.started):
+            return speedup  # a first start restarts nothing
+        if self.restart_penalty is not None:
+            return speedup - self.restart_penalty
+        delay = job.seen.restart_seconds
+        return speedup * (max(job.age - job.restarts * delay, 0.0) / max(job.age + delay, 1e-9))
+
+    def value(self, speedup: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What a job of weight 1 adds to the sum that is maximized.
+
+        Parameters
+        ----------
+        speedup : array
+
+        Returns
+        -------
+        array
+        """
+        if self.power == 1.0:
+            return speedup
+        above = np.maximum(speedup, 0.0) + FLOOR
+        return np.log(above) if self.power == 0.0 else math.copysign(1.0, self.power) * above**self.power
+
+    def __call__(self, speedups: Sequence[float], weights: Sequence[float] | None = None) -> float:
+        """Fitness of an allocation.
+
+        Parameters
+        ----------
+        speedups : sequence of float
+            Of each job, less penalties.
+        weights : sequence of float, optional
+
+        Returns
+        -------
+        float
+        """
+        shares = np.ones(len(speedups)) if weights is None else np.asarray(weights, np.float64)
+        mean = float(shares @ self.value(np.asarray(speedups, np.float64)) / shares.sum())
+        if self.power == 1.0:
+            return mean
+        if self.power == 0.0:
+            return math.exp(mean) - FLOOR
+        return abs(mean) ** (1.0 / self.power) - FLOOR
+
+
+WEIGHTED_MEAN = Fitness(power=1.0, fair_share=False, restart_penalty=0.25, decay=0.5)
+"""Of the paper's text."""
+POWER_MEAN = Fitness()
+"""Of the published scheduler."""
+
+
+def utility(speedups: Sequence[float], gpus: int) -> float:
+    """How well the GPUs of a cluster are used (17).
+
+    Parameters
+    ----------
+    speedups : sequence of float
+        Of each job over one GPU.
+    gpus : int
+        Of the cluster.
+
+    Returns
+    -------
+    float
+        From 0 to 1 if no job scales better than linearly.
+    """
+    return math.fsum(speedups) / gpus if gpus else 0.0

@@ -1,0 +1,243 @@
+"""Pollux: shares out GPUs by the goodput of jobs that choose their batch size themselves.
+
+Every round a genetic algorithm (:mod:`.genetic`) looks for the allocation of the greatest fitness
+(:mod:`.fitness`) and begins with what it had found in the round before.  A job may get at most twice the GPUs
+that it had at most before, and begins with one.
+
+Pollux knows one kind of GPU.  With several types, the algorithm runs on the nodes of all, and a job that it
+put on more than one type keeps the type of which it got the most GPUs, of equals the one that it is faster on
+(thesis section 3.4.3); the other GPUs stay idle.
+
+Source: Pollux section 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.policy import ClusterState, Placement
+from copter.problems.cluster.workload import Kind
+from copter.problems.pollux.fitness import POWER_MEAN, Fitness, utility
+from copter.problems.pollux.genetic import GENERATIONS, POPULATION, AllocationProblem, evolve
+from copter.problems.pollux.tables import GoodputTables
+
+Node = tuple[str, int]
+
+
+class Pollux:
+    """The policy.
+
+    Parameters
+    ----------
+    fitness : Fitness
+        :data:`.fitness.POWER_MEAN`, of the published scheduler, or :data:`.fitness.WEIGHTED_MEAN`, of the
+        text.
+    avoid_interference : bool
+        Whether no two distributed jobs may share a node.
+    generations, population : int
+        Of the genetic algorithm.
+    max_gpus : int
+        Largest number of GPUs of a job.
+    round_seconds : float
+    seed : int
+
+    Attributes
+    ----------
+    figures : dict of str to float
+        Of the last answer: "fitness" (of the allocation that the algorithm found) and "utility" (17).
+    """
+
+    name = "pollux"
+    kind: Kind = "adaptive"
+
+    def __init__(
+        self,
+        *,
+        fitness: Fitness = POWER_MEAN,
+        avoid_interference: bool = True,
+        generations: int = GENERATIONS,
+        population: int = POPULATION,
+        max_gpus: int = 64,
+        round_seconds: float = 60.0,
+        seed: int = 0,
+    ) -> None:
+        for name, value in (("generations", generations), ("population", population), ("max_gpus", max_gpus)):
+            if value < 1:
+                raise ValueError(f"{name} = {value}: must be at least 1")
+        self.round_seconds: float | None = round_seconds
+        self.figures: dict[str, float] = {}
+        self._fitness, self._avoid, self._max_gpus = fitness, avoid_interference, max_gpus
+        self._generations, self._size = generations, population
+        self._rng = np.random.default_rng(seed)
+        self._tables: GoodputTables | None = None
+        self._cluster: Cluster | None = None
+        self._most: dict[str, int] = {}
+        self._answer: dict[str, Placement] = {}
+        self._population: NDArray[np.int8] = np.zeros((0, 0, 0), np.int8)
+        self._rows: dict[str, int] = {}
+        self._columns: dict[Node, int] = {}
+
+    def schedule(self, now: ClusterState) -> Mapping[str, Placement]:
+        """The fittest allocation found, see :class:`~copter.problems.cluster.policy.Policy`."""
+        jobs = list(now.jobs.values())
+        nodes = _nodes(now.cluster)
+        problem = self.problem(jobs, now.cluster, nodes)
+        start = np.concatenate((problem.held[None], self._carried_over(jobs, nodes)))
+        matrices, values = evolve(
+            problem, start, self._rng, generations=self._generations, population=self._size
+        )
+        self._population = matrices
+        self._rows = {job.name: row for row, job in enumerate(jobs)}
+        self._columns = {node: column for column, node in enumerate(nodes)}
+        answer = {}
+        for job, row in zip(jobs, matrices[0], strict=True):
+            placement = self._settle(job, row, nodes)
+            if placement is not None:
+                answer[job.name] = placement
+        self._answer = answer
+        self.figures = {"fitness": float(values[0]), "utility": self._utility(now, answer)}
+        return answer
+
+    # ---- the problem of a round ------------------------------------------------------------------
+
+    def problem(self, jobs: list[JobState], cluster: Cluster, nodes: list[Node]) -> AllocationProblem:
+        """What is to be maximized.
+
+        Parameters
+        ----------
+        jobs : list of JobState
+        cluster : Cluster
+        nodes : list of (str, int)
+            Types and numbers of the nodes.
+
+        Returns
+        -------
+        AllocationProblem
+        """
+        tables = self._tables_of(cluster)
+        held = np.zeros((len(jobs), len(nodes)), np.int8)
+        column = {node: at for at, node in enumerate(nodes)}
+        least, most = np.ones(len(jobs), np.int64), np.zeros(len(jobs), np.int64)
+        stay, move = np.zeros(len(jobs)), np.zeros((len(jobs), tables.max_gpus + 1, tables.max_nodes + 1))
+        fair = self._fair_share(len(jobs), tables) if self._fitness.fair_share else (1, 1)
+        for row, job in enumerate(jobs):
+            self._take_held(job, held[row], column)
+            least[row], most[row] = self._limits(job)
+            self._fill_values(job, held[row], fair, stay[row : row + 1], move[row])
+        pinned = np.array([not job.submission.preemptible for job in jobs], np.bool_) & held.any(axis=1)
+        sizes = {type.name: type.gpus_per_node for type in cluster.types}
+        capacity = np.array([sizes[type] for type, _ in nodes], np.int64)
+        return AllocationProblem(capacity, held, least, most, pinned, stay, move, tables.unit, self._avoid)
+
+    def _tables_of(self, cluster: Cluster) -> GoodputTables:
+        if self._tables is None or cluster != self._cluster:
+            self._tables, self._cluster = GoodputTables(cluster, self._max_gpus), cluster.copy()
+        return self._tables
+
+    def _take_held(self, job: JobState, row: NDArray[np.int8], column: Mapping[Node, int]) -> None:
+        """Note what a job holds: on the simulator's nodes or, if that only counts, on those of the answer."""
+        if job.allocation is None:
+            return
+        self._most[job.name] = max(self._most.get(job.name, 0), job.allocation.gpus)
+        place = job.place if job.place is not None else self._answered(job)
+        if all((job.allocation.type, node) in column for node, _ in place):
+            for node, gpus in place:
+                row[column[job.allocation.type, node]] = gpus
+
+    def _answered(self, job: JobState) -> tuple[tuple[int, int], ...]:
+        last = self._answer.get(job.name)
+        return last.nodes if last is not None and last.configuration == job.allocation else ()
+
+    def _limits(self, job: JobState) -> tuple[int, int]:
+        """Fewest and most GPUs of a job that has any; (1, 0) if it cannot run."""
+        assert self._tables is not None
+        runs = np.flatnonzero(self._tables.goodput(job, self._tables.home(job)).any(axis=1))
+        if job.gpus is not None:
+            runs = runs[runs == job.gpus]
+        if not runs.size:
+            return 1, 0
+        least = int(runs[0])
+        return least, max(least, min(2 * self._most.get(job.name, 0), int(runs[-1])))
+
+    def _fair_share(self, jobs: int, tables: GoodputTables) -> tuple[int, int]:
+        """GPUs that each job would get if all got the same, and on how many nodes."""
+        assert self._cluster is not None
+        gpus = min(-(-self._cluster.gpus // jobs), tables.max_gpus)
+        return gpus, -(-gpus // tables.unit)
+
+    def _fill_values(
+        self,
+        job: JobState,
+        held: NDArray[np.int8],
+        fair: tuple[int, int],
+        stay: NDArray[np.float64],
+        move: NDArray[np.float64],
+    ) -> None:
+        """Compute what a job adds to the fitness with any allocation."""
+        assert self._tables is not None
+        goodput = self._tables.usable(job, self._tables.home(job))
+        base = goodput[fair] or goodput[goodput > 0].min(initial=np.inf)
+        speedup = goodput / base
+        weight = self._fitness.weight(job.gpu_seconds)
+        nodes = int((-(-held.astype(np.int64) // self._tables.unit)).sum())
+        stay[:] = weight * self._fitness.value(speedup[int(held.sum()), nodes])
+        move[:] = weight * self._fitness.value(self._fitness.restarted(speedup, job))
+
+    def _carried_over(self, jobs: list[JobState], nodes: list[Node]) -> NDArray[np.int8]:
+        """Population of the last round, with the jobs and nodes of now."""
+        count = min(len(self._population), self._size - 1)
+        states = np.zeros((count, len(jobs), len(nodes)), np.int8)
+        rows = [(new, self._rows[job.name]) for new, job in enumerate(jobs) if job.name in self._rows]
+        columns = [(new, self._columns[node]) for new, node in enumerate(nodes) if node in self._columns]
+        if count and rows and columns:
+            (to_row, of_row), (to_column, of_column) = (np.array(pairs).T for pairs in (rows, columns))
+            old = self._population[:count][np.ix_(np.arange(count), of_row, of_column)]
+            states[np.ix_(np.arange(count), to_row, to_column)] = old
+        return states
+
+    # ---- the answer ------------------------------------------------------------------------------
+
+    def _settle(self, job: JobState, row: NDArray[np.int8], nodes: list[Node]) -> Placement | None:
+        """GPUs of one type for a job, as many of those that it was given as it can run on."""
+        by_type: dict[str, dict[int, int]] = {}
+        for at in np.flatnonzero(row).tolist():
+            type, node = nodes[at]
+            by_type.setdefault(type, {})[node] = int(row[at])
+        if not by_type:
+            return None
+        type = max(
+            by_type, key=lambda type: (sum(by_type[type].values()), job.speed(Configuration(1, 1, type)))
+        )
+        return self._runnable(job, type, by_type[type])
+
+    def _runnable(self, job: JobState, type: str, place: dict[int, int]) -> Placement | None:
+        """GPUs on these nodes that a job can run on; a single one at a time is given back."""
+        assert self._tables is not None
+        table = self._tables.goodput(job, type)
+        while place:
+            gpus = sum(place.values())
+            if gpus < table.shape[0] and table[gpus, len(place)] > 0 and job.gpus in (None, gpus):
+                return Placement(type, tuple(sorted(place.items())))
+            node = min(place, key=lambda node: (place[node], -node))
+            place[node] -= 1
+            if not place[node]:
+                del place[node]
+        return None
+
+    def _utility(self, now: ClusterState, answer: Mapping[str, Placement]) -> float:
+        assert self._tables is not None
+        speedups = []
+        for name, placement in answer.items():
+            table = self._tables.goodput(now.jobs[name], placement.type)
+            one = table[1, 1] or table[table > 0].min()
+            speedups.append(float(table[placement.configuration.gpus, placement.configuration.nodes] / one))
+        return utility(speedups, now.cluster.gpus)
+
+
+def _nodes(cluster: Cluster) -> list[Node]:
+    return [(type.name, node) for type in cluster.types for node in range(type.nodes)]

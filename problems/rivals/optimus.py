@@ -1,0 +1,112 @@
+"""Optimus: GPUs go, one after the other, where they cut the time left the most; batch sizes are fixed.
+
+Every job gets the fewest GPUs that it can run on, as far as they reach, in order of that number and then of
+arrival.  The others are given one at a time to the job j with the largest
+
+    seconds left with n_j GPUs - seconds left with n_j + 1 GPUs,
+
+until none gains.  How many steps each job has left is known (Optimus+Oracle: the paper's Optimus extrapolates
+the loss, which learning-rate schedules defeat); the time of a step is as far as is known.
+
+In a cluster of several types a job is put on the type where most GPUs are free, and grows there.
+
+Source: Peng et al., Optimus (EuroSys '18), as Pollux' authors run it (Pollux section 5.2, Optimus+Oracle).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
+
+from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.workload import Kind
+
+
+class Optimus:
+    """The policy.
+
+    Parameters
+    ----------
+    max_gpus : int
+        Largest number of GPUs of a job.
+    round_seconds : float
+    """
+
+    name = "optimus"
+    kind: Kind = "strong-scaling"
+
+    def __init__(self, *, max_gpus: int = 64, round_seconds: float = 60.0) -> None:
+        if max_gpus < 1:
+            raise ValueError(f"max_gpus = {max_gpus}: must be at least 1")
+        self.round_seconds: float | None = round_seconds
+        self._max_gpus = max_gpus
+
+    def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
+        """GPUs by marginal gain, see :class:`~copter.problems.cluster.policy.Policy`."""
+        free = now.cluster.capacity
+        curves = [self._curves(job, now.cluster) for job in now.jobs.values()]
+        fewest = [min((curve.counts[0] for curve in by_type.values()), default=0) for by_type in curves]
+        chosen: list[_Curve] = []
+        for at in sorted(range(len(curves)), key=fewest.__getitem__):
+            fits = [type for type, curve in curves[at].items() if curve.counts[0] <= free[type]]
+            if fits:
+                type = max(fits, key=free.__getitem__)
+                chosen.append(curves[at][type])
+                free[type] -= chosen[-1].counts[0]
+        heap = [(-curve.gain, order, curve) for order, curve in enumerate(chosen)]
+        heapify(heap)
+        while heap and heap[0][0] < 0:
+            _, order, curve = heap[0]
+            if curve.more > free[curve.type]:
+                heappop(heap)
+                continue
+            free[curve.type] -= curve.more
+            curve.at += 1
+            heapreplace(heap, (-curve.gain, order, curve))
+        return {curve.job: now.cluster.packed(curve.type, curve.counts[curve.at]) for curve in chosen}
+
+    def _curves(self, job: JobState, cluster: Cluster) -> dict[str, _Curve]:
+        """Seconds left by GPUs, for each type that can run a job."""
+        found = {}
+        for type in cluster.types:
+            wanted = range(1, min(type.gpus, self._max_gpus) + 1) if job.gpus is None else [job.gpus]
+            options = [cluster.packed(type.name, gpus) for gpus in wanted if gpus <= type.gpus]
+            speeds = [(one, speed) for one in options if (speed := job.speed(one)) > 0]
+            left = _work_left(job, speeds[0][0]) if speeds else 0.0
+            counts = [one.gpus for one, _ in speeds]
+            seconds = [left / speed for _, speed in speeds]
+            if counts:
+                found[type.name] = _Curve(job.name, type.name, counts, seconds)
+        return found
+
+
+def _work_left(job: JobState, configuration: Configuration) -> float:
+    """Progress left if the efficiency of now held to the end: true seconds left times the speed of now."""
+    now = job.profile.curve(configuration)[min(job.level, job.profile.n_levels - 1)] / job.profile.calibration
+    return job.true_seconds(configuration) * float(now)
+
+
+@dataclass
+class _Curve:
+    """What a job may get of a type: numbers of GPUs, seconds left with them, and which one it gets so far."""
+
+    job: str
+    type: str
+    counts: list[int]
+    seconds: list[float]
+    at: int = 0
+
+    @property
+    def more(self) -> int:
+        """GPUs up to the next number."""
+        return self.counts[self.at + 1] - self.counts[self.at]
+
+    @property
+    def gain(self) -> float:
+        """Seconds that the next number saves, for each GPU; none after the last."""
+        if self.at + 1 == len(self.counts):
+            return 0.0
+        return (self.seconds[self.at] - self.seconds[self.at + 1]) / self.more

@@ -1,0 +1,138 @@
+"""POP-k of Sia: nodes and jobs split into k parts at random, each part scheduled by itself.
+
+Part i has 1/k of the nodes of every type; nodes that are left over go to parts in turn, each type beginning
+where the one before ended.  A job stays in the part in which it was put when it arrived: one with the fewest
+jobs among those that can run it.  Each part is a Sia program of its own, solved here one after the other;
+what they would take side by side is the longest of them (``parallel_seconds``), an estimate that leaves out
+what it costs to split and to join.
+
+Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
+(SOSP 2021); thesis section 4.5.1, which solves the integer program of each part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.policy import ClusterState, PolicyError
+from copter.problems.cluster.workload import Kind
+from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
+
+
+class Pop:
+    """The policy.
+
+    Parameters
+    ----------
+    parts : int
+    seed : int
+        Of the split.
+    solver : str
+        Of each part: branch and bound as in the thesis, or a solver of the relaxation.
+    round_seconds : float
+    **settings
+        Of :class:`~copter.problems.sia.scheduler.Sia`.
+
+    Attributes
+    ----------
+    name : str
+        As "pop-16".
+    figures : dict of str to float
+        ``parallel_seconds`` and ``total_seconds`` of the last round.
+    """
+
+    kind: Kind = "adaptive"
+
+    def __init__(
+        self,
+        *,
+        parts: int,
+        seed: int = 0,
+        solver: str = "highs-milp",
+        round_seconds: float = ROUND_SECONDS,
+        **settings: Any,
+    ) -> None:
+        if parts < 1:
+            raise ValueError(f"parts = {parts}: must be at least 1")
+        self.name = f"pop-{parts}"
+        self.round_seconds: float | None = round_seconds
+        self.figures: dict[str, float] = {}
+        self._policies = [Sia(solver=solver, round_seconds=round_seconds, **settings) for _ in range(parts)]
+        self._clusters: list[Cluster] = []
+        self._part: dict[str, int] = {}
+        self._rng = np.random.default_rng(seed)
+
+    def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
+        """What every part gives its jobs, see :class:`~copter.problems.cluster.policy.Policy`."""
+        self._split_nodes(now.cluster)
+        left: list[list[JobState]] = [[] for _ in self._policies]
+        for job in now.left:
+            if job.name in self._part:
+                left[self._part.pop(job.name)].append(job)
+        arrived = self._split_jobs(now.arrived)
+        jobs: list[dict[str, JobState]] = [{} for _ in self._policies]
+        for name, job in now.jobs.items():
+            jobs[self._part[name]][name] = job
+        answer: dict[str, Configuration] = {}
+        seconds = []
+        for part, policy in enumerate(self._policies):
+            begin = perf_counter()
+            if jobs[part] or left[part]:
+                own = ClusterState(
+                    time=now.time,
+                    index=now.index,
+                    seconds=now.seconds,
+                    cluster=self._clusters[part],
+                    jobs=jobs[part],
+                    arrived=tuple(arrived[part]),
+                    left=tuple(left[part]),
+                )
+                answer.update(policy.schedule(own))
+            seconds.append(perf_counter() - begin)
+        self.figures = {"parallel_seconds": max(seconds), "total_seconds": sum(seconds)}
+        return answer
+
+    def _split_nodes(self, cluster: Cluster) -> None:
+        """Bring the parts up to the cluster's nodes."""
+        parts = len(self._policies)
+        if not self._clusters:
+            empty = [GpuType(type.name, type.gpus_per_node, 0) for type in cluster.types]
+            self._clusters = [Cluster(empty) for _ in range(parts)]
+        turn = 0
+        for type in cluster.types:
+            for part, own in enumerate(self._clusters):
+                nodes = type.nodes // parts + ((part - turn) % parts < type.nodes % parts)
+                if own.capacity[type.name] != nodes * type.gpus_per_node:
+                    own.set_nodes(type.name, nodes)
+            turn += type.nodes
+
+    def _split_jobs(self, jobs: tuple[JobState, ...]) -> list[list[JobState]]:
+        """Put jobs that arrived into parts, by part."""
+        counts = np.bincount(list(self._part.values()), minlength=len(self._policies))
+        arrived: list[list[JobState]] = [[] for _ in self._policies]
+        for job in jobs:
+            able = np.flatnonzero([_runs(job, cluster) for cluster in self._clusters])
+            if not able.size:
+                raise PolicyError(f"{self.name}: no part can run job {job.name!r}")
+            fewest = able[counts[able] == counts[able].min()]
+            part = int(self._rng.choice(fewest))
+            counts[part] += 1
+            self._part[job.name] = part
+            arrived[part].append(job)
+        return arrived
+
+
+def _runs(job: JobState, cluster: Cluster) -> bool:
+    columns, _ = job.row(cluster.configurations)
+    gpus = cluster.configurations.gpus[columns]
+    return bool(gpus.size) if job.gpus is None else bool((gpus == job.gpus).any())
+
+
+pop_4, pop_8, pop_16, pop_32 = (partial(Pop, parts=parts) for parts in (4, 8, 16, 32))

@@ -1,0 +1,133 @@
+"""Algorithm 1 and its parts against brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from copter.problems.afs import Curves, afs_shares, even_shares, regulate
+
+
+def curves(*speeds, units=None):
+    """Curves of jobs given by throughput at 0, 1, 2... GPUs."""
+    rows = [np.asarray(row, float) for row in speeds]
+    first = np.array([int(np.argmax(row > 0)) for row in rows])
+    unit = [
+        np.isin(np.arange(row.size), units[k]) if units else np.arange(row.size) >= first[k]
+        for k, row in enumerate(rows)
+    ]
+    begin = np.cumsum([0] + [row.size for row in rows[:-1]])
+    top = np.array([row.size - 1 for row in rows])
+    return Curves(np.concatenate(rows), np.concatenate(unit), begin, first, top)
+
+
+def total_time(work, before, after):
+    """Sum of the completion times of two jobs: speeds while both are there, and of each alone."""
+    first = 0 if work[0] / before[0] <= work[1] / before[1] else 1
+    seconds = work[first] / before[first]
+    last = 1 - first
+    return 2 * seconds + (work[last] - before[last] * seconds) / after[last]
+
+
+def growing(rng, size):
+    """A throughput curve that grows, concave or not."""
+    steps = rng.uniform(0.05, 1.0, size)
+    if rng.random() < 0.5:
+        steps = np.sort(steps)[::-1]
+    return np.concatenate(([0.0], np.cumsum(steps)))
+
+
+def test_the_third_gpu_of_two_jobs_goes_where_the_mean_completion_time_is_lower():
+    """If whoever is there keeps what he has: the one more GPU goes to the other job when a job is done."""
+    rng = np.random.default_rng(1)
+    given_to = set()
+    for _ in range(300):
+        p, work = np.array([growing(rng, 2), growing(rng, 2)]), rng.uniform(0.5, 2.0, 2)
+        a, b = (0, 1) if work[0] / p[0, 1] <= work[1] / p[1, 1] else (1, 0)
+        if work[a] / p[a, 1] < work[b] / p[b, 2] and (p[:, 2] > p[:, 1]).all():
+            to_a = total_time(work[[a, b]], (p[a, 2], p[b, 1]), (p[a, 2], p[b, 2]))
+            to_b = total_time(work[[a, b]], (p[a, 1], p[b, 2]), (p[a, 1], p[b, 2]))
+        else:  # b overtakes a with the GPU; a goes on with its one
+            to_a = total_time(work[[a, b]], (p[a, 2], p[b, 1]), (p[a, 2], p[b, 2]))
+            to_b = total_time(work[[a, b]], (p[a, 1], p[b, 2]), (p[a, 1], p[b, 2]))
+        count = afs_shares(curves(*p), work, 3, key_is_work=True)
+        best = b if to_b < to_a - 1e-12 else a
+        if abs(to_a - to_b) > 1e-9:
+            assert count[best] == 2, (p, work)
+            given_to.add((best == a, bool(work[a] / p[a, 1] < work[b] / p[b, 2])))
+    assert len(given_to) >= 3  # either job, whoever ends first
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_many_gpus_between_two_jobs_are_shared_by_the_comparison_alone(seed):
+    """Algorithm 1 step by step, with (3) written out."""
+    rng = np.random.default_rng(seed)
+    p, work = [growing(rng, 12), growing(rng, 9)], rng.uniform(0.5, 5.0, 2)
+    count = [1, 1]
+    for _ in range(13):
+        lengths = [work[k] / p[k][count[k]] for k in range(2)]
+        a, b = (0, 1) if lengths[0] <= lengths[1] else (1, 0)
+        room = [count[k] < p[k].size - 1 for k in range(2)]
+        if not room[b]:
+            count[a] += 1
+        elif not room[a]:
+            count[b] += 1
+        else:
+            now, more = [p[k][count[k]] for k in range(2)], [p[k][count[k] + 1] for k in range(2)]
+            to_b = (more[b] - now[b]) / more[b] > (more[a] - now[a]) / now[a]
+            count[b if to_b else a] += 1
+    assert afs_shares(curves(*p), work, 15, key_is_work=True).tolist() == count
+
+
+def test_fewer_gpus_than_jobs_go_to_the_shortest_jobs():
+    work = np.array([5.0, 1.0, 3.0, 4.0])
+    flat = [[0.0, 1.0, 1.5]] * 4
+    assert afs_shares(curves(*flat), work, 2, key_is_work=True).tolist() == [0, 1, 1, 0]
+    assert afs_shares(
+        curves(*flat), work, 2, key_is_work=True, ahead=np.array([True, False, False, False])
+    ).tolist() == [1, 1, 0, 0]
+
+
+def test_no_gpu_goes_to_a_job_that_is_no_faster_with_it():
+    count = afs_shares(curves([0, 1, 1.5], [0, 1]), np.array([1.0, 1.0]), 8, key_is_work=True)
+    assert count.tolist() == [2, 1]
+
+
+def test_without_lengths_the_job_that_gains_clearly_more_wins_whoever_has_the_lower_rank():
+    flat, steep = [0.0, 1.0, 1.1, 1.15], [0.0, 1.0, 1.9, 2.7]
+    for ranks in ([0.0, 1.0], [1.0, 0.0]):
+        count = afs_shares(curves(flat, steep), np.array(ranks), 4, key_is_work=False)
+        assert count.tolist() == [1, 3]
+
+
+@given(st.integers(0, 10**6), st.integers(1, 12), st.integers(0, 40))
+@settings(max_examples=60, deadline=None)
+def test_even_shares_are_max_min_fair(seed, jobs, gpus):
+    rng = np.random.default_rng(seed)
+    first = np.ones(jobs, np.int64)
+    top = rng.integers(1, 12, jobs)
+    count = even_shares(first, top, rng.permutation(jobs), gpus)
+    assert count.sum() == min(gpus, top.sum())
+    assert (count <= top).all()
+    for poor, rich in itertools.permutations(range(jobs), 2):
+        assert count[poor] == top[poor] or count[poor] >= count[rich] - 1
+
+
+@given(st.integers(0, 10**6), st.integers(1, 8), st.integers(0, 3))
+@settings(max_examples=80, deadline=None)
+def test_regulated_shares_keep_the_bound_of_proposition_2(seed, machines, k):
+    """AFS, appendix E: all GPUs stay in use, and no job falls below the largest unit within its share."""
+    rng = np.random.default_rng(seed)
+    size, total = 2**k, 2**k * machines
+    shares = rng.multinomial(total, rng.dirichlet(np.ones(rng.integers(1, 10))))
+    units = [2**i for i in range(k + 1)] + list(range(size, total + 1, size))
+    row = np.concatenate(([0.0], np.arange(1.0, total + 1)))
+    shape = curves(*[row] * shares.size, units=[units] * shares.size)
+    given_ = regulate(shape, shares)
+    assert given_.sum() == total
+    for share, got in zip(shares.tolist(), given_.tolist(), strict=True):
+        floor = 0 if share == 0 else max(unit for unit in units if unit <= share)
+        assert got >= floor
+        assert got == 0 or got in units

@@ -1,0 +1,111 @@
+"""The policies in the simulator, against examples worked out by hand."""
+
+import numpy as np
+import pytest
+
+from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator, make_policy
+from copter.problems.cluster.profiles import CountProfile
+
+ALL = ("afs-l", "afs-p", "afs-s", "srtf", "srsf", "srtf-e", "srsf-e", "max-min", "tiresias-l", "themis-e")
+
+
+def play(policy, jobs, gpus=2, **settings):
+    """Simulate jobs (time, throughput at 1, 2, 4... GPUs, work, GPUs asked for)."""
+    nodes = Cluster([GpuType("g", gpus, 1)])
+    counts = nodes.configurations.gpus
+    profiles = {
+        f"p{k}": CountProfile(f"p{k}", 0.0, work, counts[: len(speed)], {"g": speed})
+        for k, (_, speed, work, _) in enumerate(jobs)
+    }
+    listed = [
+        JobSubmission(f"j{k}", time, "", f"p{k}", kind="strong-scaling", tuned_gpus=asked)
+        for k, (time, _, _, asked) in enumerate(jobs)
+    ]
+    simulator = Simulator(Scenario(nodes, listed, profiles), make_policy(policy, **settings))
+    records = list(simulator.run())
+    return simulator, records, [job.jct for job in simulator.job_results()]
+
+
+def test_srtf_runs_the_shortest_of_those_that_fit():
+    """B asks for both GPUs and has 10 s to go, A and C ask for one and have 12 s and 30 s."""
+    jobs = [(0, [1, 1.5], 12, 1), (0, [1, 1.5], 15, 2), (0, [1, 1.5], 30, 1)]
+    assert play("srtf", jobs)[2] == [22.0, 10.0, 40.0]
+
+
+def test_srsf_lets_a_job_that_asks_for_many_gpus_wait():
+    jobs = [(0, [1, 1.5], 12, 1), (0, [1, 1.5], 15, 2), (0, [1, 1.5], 30, 1)]
+    assert play("srsf", jobs)[2] == [12.0, 40.0, 30.0]
+
+
+def test_leftovers_of_srtf_go_to_the_job_that_gains_most():
+    jobs = [(0, [1, 1.1, 1.2], 60, 1), (0, [1, 1.5, 2.0], 60, 1)]
+    assert play("srtf-e", jobs, gpus=3)[2] == pytest.approx([40 + 20 / 1.2, 40.0])
+    assert play("srtf", jobs, gpus=3)[2] == [60.0, 60.0]
+
+
+def test_max_min_gives_everybody_the_same_and_those_who_came_first_if_they_are_too_many():
+    job = (0, [1, 2, 4], 40, 1)
+    assert play("max-min", [job, job], gpus=4)[2] == [20.0, 20.0]
+    one = (0, [1, 2], 40, 1)
+    assert play("max-min", [one, one, one], gpus=2)[2] == [40.0, 40.0, 60.0]
+
+
+def test_afs_p_shares_processors_by_units_of_time():
+    """One GPU, three jobs of 3 units: in turn, the one with the fewest units, that came first."""
+    job = (0, [1.0], 30, 1)
+    simulator, records, jcts = play("afs-p", [job] * 3, gpus=1, unit_seconds=10.0)
+    assert jcts == [70.0, 80.0, 90.0]
+    assert [record.time for record in records] == [10.0 * k for k in range(9)]
+
+
+def test_afs_p_does_not_interrupt_a_unit():
+    jobs = [(0, [1.0], 20, 1), (4, [1.0], 5, 1)]
+    assert play("afs-p", jobs, gpus=1, unit_seconds=10.0)[2] == [25.0, 11.0]
+
+
+def test_afs_l_runs_the_shortest_jobs_when_there_are_too_many():
+    jobs = [(0, [1, 2], 30, 1), (0, [1, 2], 20, 1), (0, [1, 2], 10, 1)]
+    assert play("afs-l", jobs, gpus=2)[2] == pytest.approx([30.0, 20.0, 10.0])
+
+
+def test_afs_s_stops_at_the_count_that_is_fastest():
+    jobs = [(0, [1.0], 40, 1), (0, [1, 2, 3], 60, 1)]
+    _, records, jcts = play("afs-s", jobs, gpus=4)
+    assert jcts[0] == 40.0
+    assert records[0].gpus == {"g": 3}  # 1 and 2: three are no unit, four are not there
+
+
+def test_tiresias_demotes_a_job_when_its_service_reaches_the_limit():
+    """Limit 10 GPU-seconds: the first job falls after 10 s, the second, with two GPUs, 5 s later."""
+    jobs = [(0, [1.0, 1.5], 30, 1), (1, [1.0, 1.5], 30, 2)]
+    _, records, jcts = play("tiresias-l", jobs, limits=[10.0])
+    assert [record.time for record in records] == pytest.approx([0.0, 1.0, 10.0, 15.0, 35.0], abs=1e-4)
+    assert jcts == pytest.approx([35.0, 15 / 1.5 + 39.0], abs=1e-4)
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_all_jobs_complete_on_two_types_and_the_seed_decides(policy):
+    rng = np.random.default_rng(3)
+    cluster = Cluster([GpuType("a", 4, 2), GpuType("b", 2, 2)])
+    profiles, jobs = {}, []
+    for k in range(40):
+        name, counts = f"p{k}", [1, 2, 4, 8]
+        speed = np.sort(rng.uniform(0.5, 3.0, 4))
+        only = {"a": speed} if k % 3 == 0 else {"a": speed, "b": 0.5 * speed}
+        profiles[name] = CountProfile(name, 5.0, rng.lognormal(5, 1), counts, only)
+        limits = {"kind": "rigid", "gpus": 2} if k % 5 == 0 else {"kind": "adaptive", "tuned_gpus": 1}
+        fixed = {"preemptible": k % 7 > 0}
+        jobs.append(JobSubmission(f"j{k}", rng.uniform(0, 900), "", name, **limits, **fixed))
+    scenario = Scenario(cluster, jobs, profiles)
+    results = []
+    for _ in range(2):
+        simulator = Simulator(scenario, make_policy(policy))
+        records = list(simulator.run())
+        results.append([job.finished for job in simulator.job_results()])
+        assert simulator.completed == 40
+        assert all(record.gpus[type] <= record.there[type] for record in records for type in "ab")
+    assert results[0] == results[1]
+    held = {}
+    for segment in simulator.segments:
+        held.setdefault(segment.job, set()).add((segment.type, segment.gpus))
+    assert all(len(held[f"j{k}"]) == 1 for k in range(0, 40, 7))

@@ -1,0 +1,121 @@
+"""Figures of a simulation that is small enough to work out by hand, and of several."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
+from copter.problems.cluster.indices import indices
+from copter.problems.cluster.metrics import gpu_hours, interval, over_seeds, summarise
+from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.profiles import CountProfile
+
+HOUR = 3600.0
+
+
+class OneAtATime:
+    """Both GPUs to whoever came first."""
+
+    name, kind, round_seconds = "one-at-a-time", "adaptive", HOUR
+
+    def schedule(self, now):
+        return {name: now.cluster.packed("a", 2) for name in list(now.jobs)[:1]}
+
+
+@pytest.fixture(scope="module")
+def played():
+    # 1 unit an hour on one GPU, 1.5 on two; three jobs of 1.5 units, the third long after
+    profile = CountProfile("app", 0.5 * HOUR, 1.5 * HOUR, [1, 2], {"a": [1.0, 1.5]})
+    jobs = [JobSubmission(name, time * HOUR, "", "app") for name, time in (("x", 0), ("y", 1), ("z", 10))]
+    scenario = Scenario(Cluster([GpuType("a", 2, 1)]), jobs, {"app": profile})
+    simulator = Simulator(scenario, OneAtATime(), placer=SiaPlacer())
+    assert [record.time / HOUR for record in simulator.run()] == [0, 1, 2, 3, 10, 11]
+    return scenario, simulator.job_results(), simulator.records, simulator.segments
+
+
+def test_figures_by_hand(played):
+    """Jobs x runs from 0 to 1.5 h, y from 2 to 3.5, z from 10 to 11.5; 0.5 h of each is the restart."""
+    found = summarise(*played)
+    expected = {
+        "average_jct_hours": (1.5 + 2.5 + 1.5) / 3,
+        "p50_jct_hours": 1.5,
+        "p95_jct_hours": 2.4,
+        "p99_jct_hours": 2.48,
+        "makespan_hours": 11.5,
+        "average_queue_hours": 1 / 3,
+        "gpu_hours_per_job": 3.0,
+        "restarts_per_job": 0.0,
+        "utilisation": 4.5 / 11.5,
+        "busy_utilisation": 3.0 / 11.5,
+        "average_contention": (1 + 2 + 1 + 1 + 1 + 1) / 6,
+        "max_contention": 2.0,
+        "queue_length": 1 / 6,
+        "cluster_efficiency": 3 * 0.75 / 6,  # at 1, 3 and 11 h a job runs, 1.5 times as fast, on two GPUs
+        "blocking_index": 0.0,  # y was seen pending at once
+        "evictions_per_round": 0.0,
+        "jobs_completed": 3,
+        "jobs_submitted": 3,
+        "rounds": 6,
+    }
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    # y saw 2, 1 and 1 jobs: 1.5 GPUs are its share, on which it takes between 1.5 and 1 h, and the restart
+    assert found["worst_ftf"] == pytest.approx(2.5 / (1.25 + 0.5))
+    assert found["unfair_fraction"] == pytest.approx(1 / 3)
+    assert found["worst_ftf_printed"] == found["worst_ftf"]
+    assert 0 <= found["policy_p50_s"] <= found["policy_p95_s"] <= found["policy_p99_s"]
+
+
+def test_gpu_hours_by_application_and_type(played):
+    _, jobs, _, segments = played
+    assert gpu_hours(jobs, segments) == {("app", "a"): pytest.approx(3.0)}
+
+
+def test_blocking_grows_while_a_job_waits():
+    class Late(OneAtATime):
+        round_seconds = 0.5 * HOUR
+
+        def schedule(self, now):
+            return {} if now.time < 2 * HOUR else {name: now.cluster.packed("a", 1) for name in now.jobs}
+
+    profile = CountProfile("app", 0.0, 1.5 * HOUR, [1, 2], {"a": [1.0, 1.5]})
+    jobs = [JobSubmission(name, time * HOUR, "", "app") for name, time in (("x", 0), ("y", 1))]
+    scenario = Scenario(Cluster([GpuType("a", 2, 1)]), jobs, {"app": profile})
+    simulator = Simulator(scenario, Late())
+    list(simulator.run())
+    found = indices(scenario, simulator.job_results(), simulator.records, simulator.segments)
+    assert (found.times / HOUR).tolist() == [0, 0.5, 1, 1.5, 2, 2.5, 3]
+    assert found.queue_length.tolist() == [1, 1, 2, 2, 0, 0, 0]
+    waited = [0, 0.5, (1 + 0) / 2, (1.5 + 0.5) / 2, 0, 0, 0]
+    assert found.blocking_index == pytest.approx(np.array(waited) / 1.5)
+    assert found.cluster_efficiency == pytest.approx([0, 0, 0, 0, 1, 1, 1])
+
+
+def test_nothing_completed():
+    scenario = Scenario(Cluster([GpuType("a", 2, 1)]), [], {})
+    found = summarise(scenario, [], [], [])
+    assert found["jobs_completed"] == 0
+    assert math.isnan(found["average_jct_hours"]) and math.isnan(found["worst_ftf"])
+
+
+def test_means_and_deviations_over_seeds():
+    found = over_seeds([{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 2.0}])
+    assert found == {"a": 2.0, "a_std": pytest.approx(math.sqrt(2)), "b": 2.0, "b_std": 0.0}
+    assert math.isnan(over_seeds([{"a": 1.0}])["a_std"])
+
+
+def test_intervals():
+    values = [1.0, 2.0, 4.0, 8.0]
+    reference = stats.ttest_1samp(values, 0.0).confidence_interval(0.9)
+    assert interval(values, 0.9) == pytest.approx((reference.low, reference.high))
+    values = np.random.default_rng(2).normal(size=40).tolist()
+    low, high = interval(values, 0.9, "bootstrap", np.random.default_rng(0))
+    assert (low, high) == interval(values, 0.9, "bootstrap", np.random.default_rng(0))
+    reference = stats.bootstrap((values,), np.mean, confidence_level=0.9, method="percentile", rng=1)
+    assert (low, high) == pytest.approx(tuple(reference.confidence_interval), abs=0.01)
+    assert all(math.isnan(one) for one in interval([1.0]))
+    with pytest.raises(ValueError, match="level = 1"):
+        interval(values, 1.0)
+    with pytest.raises(ValueError, match="a bootstrap needs rng"):
+        interval(values, method="bootstrap")

@@ -1,0 +1,94 @@
+"""POP-k of Sia: an even split, parts that keep to their nodes, one part is Sia; LP* is the same program."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.policy import ClusterState, PolicyError
+from copter.problems.cluster.registry import make_policy
+from copter.problems.cluster.simulator import Simulator
+from copter.problems.sia.generator import generate
+from copter.problems.sia.lp import LpStar
+from copter.problems.sia.pop import Pop
+from copter.problems.sia.scheduler import Sia
+
+
+def play(scenario, policy, rounds=None):
+    simulator = Simulator(scenario, policy)
+    for record in simulator.run():
+        if record.index + 1 == rounds:
+            break
+    return simulator
+
+
+@given(nodes=st.lists(st.integers(0, 40), min_size=1, max_size=5), parts=st.integers(1, 9))
+def test_nodes_are_split_evenly_and_all_of_them(nodes, parts):
+    pop = Pop(parts=parts)
+    for counts in (nodes, nodes[::-1]):  # the second time nodes came and went
+        cluster = Cluster(GpuType(f"t{k}", 4, n) for k, n in enumerate(counts))
+        pop._split_nodes(cluster)
+        split = np.array([[type.nodes for type in own.types] for own in pop._clusters])
+        assert split.sum(axis=0).tolist() == counts
+        assert (np.ptp(split, axis=0) <= 1).all()
+        assert np.ptp(split.sum(axis=1)) <= 1
+
+
+def test_one_part_is_sia():
+    scenario = generate(gpus=64, jobs_per_day=300, hours=2.0)
+    whole, one = (play(scenario, policy, rounds=90) for policy in (Sia(), Pop(parts=1, solver="copter")))
+    assert whole.segments == one.segments
+
+
+def test_parts_keep_to_their_nodes_and_to_their_jobs():
+    scenario = generate(gpus=128, jobs_per_day=1000, hours=1.0)
+    pop = Pop(parts=4, seed=7, solver="copter")
+    schedule, homes = pop.schedule, {}
+
+    def watched(now):
+        answer = schedule(now)
+        for name in now.jobs:
+            assert homes.setdefault(name, pop._part[name]) == pop._part[name]
+        for part, cluster in enumerate(pop._clusters):
+            used = dict.fromkeys(cluster.names, 0)
+            for name, configuration in answer.items():
+                if pop._part[name] == part:
+                    used[configuration.type] += configuration.gpus
+            assert all(used[type] <= gpus for type, gpus in cluster.capacity.items())
+        counts = np.bincount([pop._part[job.name] for job in now.arrived], minlength=4)
+        assert not counts.any() or now.index or np.ptp(counts) <= 1
+        return answer
+
+    pop.schedule = watched
+    run = play(scenario, pop, rounds=90)
+    assert run.completed > 5
+    assert 0 < pop.figures["parallel_seconds"] <= pop.figures["total_seconds"]
+
+
+def test_a_part_is_solved_to_optimality_by_branch_and_bound():
+    """In the first round each part's allocation is as good as its relaxation, to the MILP's own gap."""
+    pop = make_policy("pop-4")
+    play(generate(gpus=64, jobs_per_day=2000, hours=1.0), pop, rounds=1)
+    assert pop.name == "pop-4"
+    for policy in pop._policies:
+        assert policy.last is None or policy.last.rounded.gap <= 0.05
+
+
+def test_a_job_too_large_for_every_part_is_named():
+    scenario = generate(gpus=64, jobs_per_day=100, hours=1.0)
+    run = Simulator(scenario, Pop(parts=4))
+    job = next(iter(run._waiting))
+    job.gpus = 16
+    now = ClusterState(0.0, 0, 60.0, scenario.cluster, {job.name: job}, (job,))
+    with pytest.raises(PolicyError, match=f"no part can run job '{job.name}'"):
+        run.policy.schedule(now)
+
+
+@pytest.mark.parametrize("solver", ["highs-hot", "highs-ipm"])
+def test_lp_star_solves_the_same_program(solver):
+    scenario = generate(gpus=128, jobs_per_day=4000, hours=1.0)
+    star, sia = LpStar(solver=solver), Sia(tolerance=1e-7)
+    for policy in (star, sia):
+        play(scenario, policy, rounds=1)
+    assert star.last.solution.objective == pytest.approx(sia.last.solution.objective, rel=1e-6)

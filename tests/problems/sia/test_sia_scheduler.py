@@ -1,0 +1,120 @@
+"""Sia in the simulator: what it is told, what limits do, and that it replays as it did before."""
+
+import numpy as np
+import pytest
+
+from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
+from copter.problems.cluster.parts import NodeChange, NodeFailure
+from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.profiles import ReplicaProfile
+from copter.problems.cluster.registry import make_policy
+from copter.problems.sia import Sia, generate
+
+PAIR = Cluster([GpuType("A", 4, 2), GpuType("B", 8, 1)])
+LINEAR = ReplicaProfile("m", 10.0, 40_000.0, {"A": (1, 1.0), "B": (1, 1.0)})
+
+
+def simulate(jobs, cluster=PAIR, policy=None, **options):
+    simulator = Simulator(Scenario(cluster, jobs, {"m": LINEAR}), policy or Sia(), **options)
+    list(simulator.run())
+    return simulator
+
+
+def job(name, time=0.0, **options):
+    return JobSubmission(name, time, "", "m", **options)
+
+
+def widths(simulator, name):
+    return {segment.gpus for segment in simulator.segments if segment.job == name}
+
+
+def test_it_is_known_by_its_name():
+    policy = make_policy("sia", p=-1.0, lam=2.0)
+    assert policy.name == "sia" and policy.round_seconds == 60.0
+    with pytest.raises(ValueError, match="'sia'.*colour"):
+        make_policy("sia", colour="red")
+
+
+def test_a_lone_job_doubles_each_round_until_it_has_the_largest_configuration():
+    simulator = simulate([job("a")])
+    held = [sum(record.gpus.values()) for record in simulator.records[:5]]
+    assert held == [1, 2, 4, 8, 8]
+
+
+def test_limits_of_the_user_mask_configurations():
+    simulator = simulate([job("few", max_gpus=2), job("many", min_gpus=4), job("one", kind="rigid", gpus=1)])
+    assert widths(simulator, "few") == {1, 2}
+    assert min(widths(simulator, "many")) == 4
+    assert widths(simulator, "one") == {1}
+
+
+def test_jobs_that_are_not_preemptible_keep_what_they_got():
+    jobs = [job("kept", preemptible=False)] + [job(str(k), 300.0) for k in range(12)]
+    simulator = simulate(jobs)
+    assert len({(s.type, s.gpus) for s in simulator.segments if s.job == "kept"}) == 1
+
+
+def test_a_reserved_job_never_waits():
+    jobs = [job(str(k)) for k in range(20)] + [job("mine", 600.0, reserved=True)]
+    simulator = simulate(jobs)
+    (mine,) = (one for one in simulator.job_results() if one.name == "mine")
+    assert mine.started == 600.0
+
+
+def test_nodes_that_come_and_go_are_seen():
+    changes = [NodeChange(600.0, "B", 0), NodeChange(1200.0, "B", 2)]
+    simulator = simulate([job("a"), job("b"), job("c")], events=changes)
+    by_time = {record.time: record.gpus for record in simulator.records}
+    assert by_time[660.0]["B"] == 0 and by_time[540.0]["B"] > 0
+    assert max(record.gpus["B"] for record in simulator.records) > 8
+    assert simulator.completed == 3
+
+
+def test_a_job_that_lost_its_node_is_known_to_hold_nothing():
+    failure = NodeFailure(630.0, "A", 0, 1200.0)
+    only_a = Cluster([GpuType("A", 4, 2)])
+    simulator = simulate([job("a")], only_a, placer=SiaPlacer(), events=[failure])
+    at = {record.time: sum(record.gpus.values()) for record in simulator.records}
+    # It starts again on one GPU, as every job without GPUs does, and doubles up to what is left.
+    assert [at[600.0], at[660.0], at[720.0], at[780.0], at[840.0]] == [8, 1, 2, 4, 4]
+
+
+def test_the_policy_knows_what_jobs_hold_and_how_often_they_restarted():
+    scenario = generate(gpus=64, jobs_per_day=300, hours=1.0, seed=5)
+    policy = Sia()
+    simulator = Simulator(scenario, policy, placer=SiaPlacer(), max_hours=1.0)
+    for _ in simulator.run():
+        known = policy._policy
+        for name, live in simulator._live.items():
+            if known is not None and name in known:
+                slot = known._slots[name]
+                assert known.allocation[name] in (live.allocation, None) or live.allocation is None
+                assert abs(known._table.restarts[slot] - live.restarts) <= 1
+
+
+def test_the_same_seed_gives_the_same_rows():
+    scenario = generate(gpus=64, jobs_per_day=300, hours=1.0, seed=5)
+    first, second = (Simulator(scenario, Sia()) for _ in range(2))
+    for simulator in (first, second):
+        list(simulator.run())
+    assert first.job_results() == second.job_results()
+    assert first.segments == second.segments
+
+
+def test_it_replays_as_the_simulator_of_sia_alone_did():
+    """Recorded with the replay that this one took the place of, at commit 368569c."""
+    simulator = Simulator(generate(256, 1000, hours=6, seed=1), Sia())
+    list(simulator.run())
+    jobs = simulator.job_results()
+    assert np.mean([one.jct for one in jobs]) / 3600 == pytest.approx(0.42279490882, rel=0.01)
+    assert max(one.finished for one in jobs) - jobs[0].submitted == pytest.approx(
+        9.906107608 * 3600, rel=0.01
+    )
+    assert np.mean([one.restarts for one in jobs]) == pytest.approx(3.816, rel=0.03)
+
+
+def test_figures_of_a_round_are_recorded():
+    simulator = simulate([job("a"), job("b")])
+    figures = simulator.records[0].figures
+    assert figures["variables"] == 2 * 3  # 1 A, 1 B and nothing, each
+    assert 0 <= figures["gap"] <= 1e-5 and figures["missed"] == 0

@@ -1,0 +1,79 @@
+"""Table 4.1: days of the authors, days grown from them, and what is recorded of a simulation."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from real_data import DATA
+
+from copter.bench.reproduction import Effort
+from copter.errors import InputError
+from copter.problems.sia.generator import generate
+from copter.problems.sia.pop import Pop
+from copter.problems.sia.scheduler import Sia
+from copter.problems.sia.table41 import (
+    APART_SECONDS,
+    FOLDER,
+    REPRODUCTIONS,
+    Outcome,
+    _measure,
+    day,
+    grown,
+    play,
+)
+
+needs_data = pytest.mark.skipif(not (DATA / FOLDER).is_dir(), reason="needs the authors' workloads")
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.6, 2.5])
+def test_a_grown_day_has_copies_of_every_job(factor):
+    base = generate(gpus=256, jobs_per_day=1000, hours=3.0)
+    large = grown(base, factor, seed=1)
+    assert len(large.jobs) == round(factor * len(base.jobs))
+    assert large.cluster.gpus == pytest.approx(factor * base.cluster.gpus, rel=0.1)
+    counts = Counter(job.name.partition("+")[0] for job in large.jobs)
+    assert set(counts) == {job.name for job in base.jobs}
+    assert max(counts.values()) - min(counts.values()) <= 1
+    times = {job.name: job.time for job in base.jobs}
+    assert all(abs(job.time - times[job.name.partition("+")[0]]) <= APART_SECONDS for job in large.jobs)
+    assert [job.time for job in large.jobs] == sorted(job.time for job in large.jobs)
+    assert grown(base, factor, seed=1).jobs == large.jobs
+
+
+def test_pop_is_timed_by_its_longest_part():
+    scenario = generate(gpus=128, jobs_per_day=200, hours=1.0)
+    policy = Pop(parts=2, solver="copter")
+    outcome = play(scenario, policy)
+    assert 0 < outcome.jct < outcome.makespan
+    assert outcome.solves[-1] == policy.figures["parallel_seconds"]
+
+
+def test_values_are_in_the_order_of_the_columns():
+    outcome = Outcome(0.5, 7.0, tuple(np.arange(101) / 100.0))
+    assert outcome.values == pytest.approx((0.5, 7.0, 0.5, 0.99, 1.0))
+
+
+def test_figures_are_means_over_the_days():
+    days = [generate(gpus=64, jobs_per_day=100, hours=1.0, seed=seed) for seed in (1, 2)]
+    lines = []
+    figures = _measure(Effort(say=lines.append), days, {"COpter": Sia}, gpus=10240)
+    jct = [play(scenario, Sia()).jct for scenario in days]
+    assert figures[0].ours == pytest.approx(np.mean(jct)) and figures[0].std == pytest.approx(
+        np.std(jct, ddof=1)
+    )
+    assert (figures[0].column, figures[0].paper, figures[1].paper) == ("average JCT", 0.36, 29.4)
+    assert len(lines) == 2 and len({one.name for one in REPRODUCTIONS}) == len(REPRODUCTIONS)
+
+
+def test_a_missing_workload_is_named(tmp_path):
+    with pytest.raises(InputError, match="workload-2.csv"):
+        day(tmp_path, 2560, 2)
+
+
+@needs_data
+@pytest.mark.data
+def test_days_of_the_authors():
+    scenario = day(DATA, 512, 12, hours=1.0)  # the tenth is the last: 12 is the second again
+    assert scenario.jobs == day(DATA, 512, 2, hours=1.0).jobs
+    assert scenario.cluster.gpus == 512 and 0 < len(scenario.jobs) < 400
+    assert all(job.time < 3600.0 for job in scenario.jobs)
