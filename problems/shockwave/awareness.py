@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.parts import Estimator
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.shockwave.profiles import RegimeProfile
 from copter.problems.shockwave.traces import Mode, Regime
@@ -26,7 +27,14 @@ def _show(job: JobState, profile: RegimeProfile, epoch_seconds: float) -> None:
     job.seen = RegimeProfile(seen, profile.restart_seconds)
 
 
-class Agnostic:
+class _Aware(Estimator):
+    """What is known costs nothing: users say it, or nobody asks."""
+
+    def profiling_seconds(self, job: JobState) -> float:  # noqa: D102 - see Estimator
+        return 0.0
+
+
+class Agnostic(_Aware):
     """An estimator that never learns of a change of speed: what a job did first, it will always do."""
 
     def observe(self, now: ClusterState) -> None:
@@ -42,7 +50,7 @@ class Agnostic:
                 _show(job, profile, profile.job.regimes[0].epoch_seconds)
 
 
-class Proactive:
+class Proactive(_Aware):
     """An estimator that knows the regimes to come: the run time left is right, whatever the speed of now."""
 
     def observe(self, now: ClusterState) -> None:

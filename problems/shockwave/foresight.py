@@ -1,4 +1,4 @@
-"""Figures 2, 4 and 5: what it is worth to know that batch sizes will change, and how well that is predicted."""
+"""Figures 2, 4 and 5: what it is worth to know changes of batch size before, and how well one can."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ THREE_JOBS = (
     Job("J2", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
     Job("J3", 0.0, 1, Mode.STATIC, (Regime(32, 5, 2160.0),)),
 )
-"""Jobs in the manner of figure 4, which prints no times: two look twice as long as the third, and are shorter."""
+"""Jobs in the manner of figure 4, which prints no times: two look longer than the third, and are shorter."""
 
 
 def _ratios(jobs: Sequence[Job], found: dict[str, ReplayResult]) -> dict[str, float]:
@@ -48,10 +48,8 @@ def figure_2(effort: Effort) -> list[Figure]:
     list of Figure
     """
     jobs = published_trace(effort, 32)
-    found = {
-        know: run(effort, jobs, 32, "themis", estimator=KNOWLEDGE[know]())
-        for know in ("agnostic", "reactive")
-    }
+    known = ("agnostic", "reactive")
+    found = {know: run(effort, jobs, 32, "themis", estimator=KNOWLEDGE[know]()) for know in known}
     found["proactive"] = run(effort, jobs, 32, "shockwave")
     rows = {"agnostic": ("themis", 3.07), "reactive": ("themis", 2.07), "proactive": ("shockwave", 1.0)}
     one = _ratios(jobs, found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -219,12 +219,11 @@ def _one(
     title: str,
     place: str,
     differs: str,
-    measure: object,
+    measure: Callable[[Effort], list[Figure]],
     *,
     data: bool = True,
     minutes: float = 1.0,
 ) -> Reproduction:
-    assert callable(measure) and math.isfinite(minutes)
     return Reproduction(f"shockwave-{name}", title, f"{_PAPER}, {place}", differs, measure, data, minutes)
 
 
@@ -242,7 +241,7 @@ REPRODUCTIONS = (
         "table-3",
         "Simulation against the physical cluster, 120 jobs on 32 GPUs",
         "Table 3",
-        "this project's simulator against the physical runs that the authors ship; Shockwave with T = 20, k = 12",
+        "against the physical runs that the authors ship; Shockwave with T = 20, k = 12",
         table_3,
     ),
     _one(
@@ -256,7 +255,7 @@ REPRODUCTIONS = (
         "figure-4",
         "Makespan of OSSP by what it knows of changes to come",
         "Figure 4",
-        "the paper prints no times of its three jobs: three in its manner; the 120 jobs too, where there is data",
+        "the paper prints no times of its three jobs: three in its manner; 120 jobs too, if there is data",
         figure_4,
         data=False,
     ),

@@ -1,4 +1,4 @@
-"""Figures 10, 13 and 16 and the window: Shockwave under other mixes, errors, contention, and lengths of plan."""
+"""Figures 10, 13 and 16, and more: Shockwave under other mixes, errors, contention, lengths of plan."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Table 1, figures 1 and 15: three jobs on four GPUs, and what a fixed filter does to them.
 
-A job runs on any number of GPUs up to what it asks for, and slows down in proportion (linear slowdown).  With S
-its time on one GPU, N jobs on M GPUs, an equal share ends it at S N / M; rho is its end over that.  The paper
-prints the schedules of Themis with filters of 1/3, 2/3 and 1 of the jobs, and the adaptive one of Shockwave: they
-are judged here as printed, against the best schedule that there is, by search.
+A job runs on any number of GPUs up to what it asks for, and slows down in proportion (linear slowdown).
+With S its time on one GPU, N jobs on M GPUs, an equal share ends it at S N / M; rho is its end over that.
+The paper prints the schedules of Themis with filters of 1/3, 2/3 and 1 of the jobs, and the adaptive one of
+Shockwave: they are judged here as printed, against the best schedule that there is, by search.
 """
 
 from __future__ import annotations
