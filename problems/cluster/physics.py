@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.goodput import GoodputProfile
 from copter.problems.cluster.limits import LimitedProfile
 from copter.problems.cluster.measured import MeasuredProfile
 from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.throughput import BatchChoice
 from copter.problems.cluster.workload import JobSubmission, Kind
 
 _FLEXIBILITY: dict[Kind, int] = {"rigid": 0, "strong-scaling": 1, "adaptive": 2}
@@ -53,3 +57,26 @@ def job_profile(submission: JobSubmission, application: Profile, kind: Kind) -> 
     if isinstance(profile, GoodputProfile):
         return profile.with_gpus(least, most)
     return LimitedProfile(profile, least, most)
+
+
+def batch_choice(profile: Profile, configuration: Configuration, progress: float) -> BatchChoice | None:
+    """Batch size, passes and learning rate with which a job trains.
+
+    Parameters
+    ----------
+    profile : Profile
+    configuration : Configuration
+        That it holds.
+    progress : float
+        So far.
+
+    Returns
+    -------
+    BatchChoice or None
+        None where the profile knows of no batch sizes, or the job does not run under the configuration.
+    """
+    inner = profile.profile if isinstance(profile, LimitedProfile) else profile
+    if not isinstance(inner, GoodputProfile | MeasuredProfile):
+        return None
+    level = int(inner.level(np.array([progress]))[0])
+    return inner.best_batch(configuration, level) if profile.curve(configuration)[level] > 0 else None

@@ -5,7 +5,7 @@ import pytest
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.goodput import BatchLimits, GoodputProfile, TypeModel
 from copter.problems.cluster.inference import Replica, ServiceProfile
-from copter.problems.cluster.physics import job_kind, job_profile
+from copter.problems.cluster.physics import batch_choice, job_kind, job_profile
 from copter.problems.cluster.profiles import ReplicaProfile
 from copter.problems.cluster.throughput import ThroughputParameters
 from copter.problems.cluster.workload import JobSubmission
@@ -69,3 +69,12 @@ def test_a_service_runs_where_it_answers_in_time():
         ServiceProfile("s", 5.0, 3600.0, replicas, demand=35.0, bound=0.01)
     with pytest.raises(ValueError, match="demand"):
         ServiceProfile("s", 5.0, 3600.0, replicas, demand=0.0, bound=0.5)
+
+
+def test_a_job_trains_with_the_batch_of_its_level_where_there_is_one():
+    two = GoodputProfile("m", 30.0, [100.0, 200.0], [5.0, 5e5], {"t4": MODEL}, BatchLimits(32, 4096))
+    eight = Configuration(2, 8, "t4")
+    assert batch_choice(two, eight, 10.0) == two.best_batch(eight, 0)
+    assert batch_choice(two, eight, 150.0) == two.best_batch(eight, 1) != two.best_batch(eight, 0)
+    assert batch_choice(two.with_gpus(1, 4), eight, 10.0) is None
+    assert batch_choice(LINEAR, eight, 10.0) is None
