@@ -311,6 +311,11 @@ class MeasuredProfile(Profile):
             )
         return self._fixed[size]
 
+    def efficiency(self, configuration: Configuration, level: int) -> float:
+        """Gain of a step at the best batch over that of its examples at the initial batch size."""
+        best = self.best_batch(configuration, level)
+        return best.learning_rate_factor * self.initial_batch / best.batch_size
+
     def steps(self, level: int) -> float:
         """Steps at its own batch size in a unit of progress, which is one at the initial; 1 if it adapts."""
         if self.batch_size is None:
