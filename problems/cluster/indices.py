@@ -122,7 +122,9 @@ def statistical_efficiency(
         Over the segments whose profile knows it, at the level of their end; NaN if none does.
     """
     alone = Alone(scenario, jobs) if alone is None else alone
-    value = _each(alone, scenario, jobs, segments, Profile.efficiency)
+    value = _each(
+        alone, scenario, jobs, segments, lambda profile, held, level: profile.efficiency(held, level)
+    )
     weight = np.array([one.gpus * (one.end - one.begin - one.restart_seconds) for one in segments])
     known = ~np.isnan(value) & (weight > 0)
     return float(np.average(value[known], weights=weight[known])) if known.any() else math.nan
