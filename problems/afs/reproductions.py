@@ -254,11 +254,11 @@ def curves(effort: Effort) -> list[Figure]:
             if speedup.max() < 1.5:
                 continue
             found = fit(counts, speedup)
-            shares.append(found.share * best)
+            shares.append(found.share * best / (1.0 - found.share))
             slopes.append(best / float(speedup.max()))
-            figures.append(Figure(f"{gpu} {name}", "e k*", "", shares[-1]))
+            figures.append(Figure(f"{gpu} {name}", "s", "", shares[-1]))
             figures.append(Figure(f"{gpu} {name}", "relative error", "", found.error))
-        figures.append(Figure(f"{gpu} median", "e k*", "", float(np.median(shares))))
+        figures.append(Figure(f"{gpu} median", "s", "", float(np.median(shares))))
         figures.append(Figure(f"{gpu} median", "k* / speed-up", "", float(np.median(slopes))))
     return figures
 
