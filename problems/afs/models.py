@@ -6,12 +6,13 @@ The paper prints of each model only with how many GPUs its training is fastest a
 .. math:: T(k) = e + \frac{1 - e}{k} + c (k - 1):
 
 a share e that does not shrink, computation that does, and communication that grows with the number of
-workers.  T is smallest at :math:`k^* = \sqrt{(1 - e) / c}`, which Table 4 gives, so c follows from e.  For e the
-measured curves of ElasticFlow are fitted (:func:`fit`).  Those on A100 were measured at the batch sizes of
-Table 4 (64 to 256), and e is about s / (s + k*) with s = 5.5 (median; the fits miss T by 3%): a model that
-scales further has less that does not shrink.  Those on T4 have batches of 64 to 32,768 and s = 0.4.  So a model
-like the paper's, of best count k* = 28, runs 4.5 times as fast there as on one GPU.  ``copter reproduce
-afs-curves`` prints the fits; measured curves can be drawn in place of stand-ins (:func:`measured`).
+workers.  T is smallest at :math:`k^* = \sqrt{(1 - e) / c}`, which Table 4 gives, so c follows from e.  For
+e the measured curves of ElasticFlow are fitted (:func:`fit`).  Those on A100 were measured at the batch
+sizes of Table 4 (64 to 256), and e is about s / (s + k*) with s = 5.5 (median; the fits miss T by 3%): a
+model that scales further has less that does not shrink.  Those on T4 have batches of 64 to 32,768 and s =
+0.4.  So a model like the paper's, of best count k* = 28, runs 4.5 times as fast there as on one GPU.
+``copter reproduce afs-curves`` prints the fits; measured curves can be drawn in place of stand-ins
+(:func:`measured`).
 
 Sources: AFS, Table 4; ElasticFlow (Gu et al., ASPLOS 2023), the artifact's ``throughputs_A100`` (8 GPUs a
 node) and ``throughputs_T4`` (4 GPUs a node).
