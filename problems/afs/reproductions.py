@@ -337,8 +337,8 @@ REPRODUCTIONS = (
         "afs-figure-8",
         "A job's progress under CoDDL, without cancellation, and with full restarts",
         _SOURCE + "Figure 8",
-        "The days of trace 10 cannot be cut out of the public file: jobs are drawn as the paper describes them, "
-        "and the gain depends on how long the monitored job is, which is not printed (here 1 GPU-hour).",
+        "The days of trace 10 cannot be cut out of the public file: jobs are drawn as the paper describes "
+        "them.  The gain depends on how long the monitored job is, which is not printed: here 1 GPU-hour.",
         figure_8,
         minutes=0.5,
     ),
