@@ -5,9 +5,9 @@ each job trains a model drawn at random from those that scale to the GPUs asked 
 it takes to run for its time on them; all jobs of all virtual clusters run on the paper's 16 nodes of 4 GPUs
 (its section 5.1; Table 3 prints the sizes of Philly's own clusters, on which nothing would queue).
 
-The public file has fewer jobs than the paper's Table 3 (41,226 of 51,288 of virtual cluster 6214e9, 81,229
-of 114,861 in all): the authors of Pollux published it, without jobs that failed.  Jobs that ask for more
-GPUs than any model can use ask for the most that one can.
+The public file, which the authors of Pollux ship, has fewer jobs than the paper's Table 3: 41,226 of 51,288
+of virtual cluster 6214e9, 82,229 of 109,861 in all.  Jobs that ask for more GPUs than any model can use ask
+for the most that one can.
 
 Source: AFS, section 5.1 and appendix F; Philly (Jeon et al., ATC 2019).
 """
