@@ -24,6 +24,9 @@ from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState, PolicyError
 from copter.problems.cluster.workload import Kind
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
+from copter.solvers.registry import make_solver
+
+MILP = "highs-milp"
 
 
 class Pop:
@@ -36,6 +39,8 @@ class Pop:
         Of the split.
     solver : str
         Of each part: branch and bound as in the thesis, or a solver of the relaxation.
+    mip_gap : float
+        Relative gap at which branch and bound stops.
     round_seconds : float
     **settings
         Of :class:`~copter.problems.sia.scheduler.Sia`.
@@ -55,7 +60,8 @@ class Pop:
         *,
         parts: int,
         seed: int = 0,
-        solver: str = "highs-milp",
+        solver: str = MILP,
+        mip_gap: float = 1e-3,
         round_seconds: float = ROUND_SECONDS,
         **settings: Any,
     ) -> None:
@@ -64,7 +70,14 @@ class Pop:
         self.name = f"pop-{parts}"
         self.round_seconds: float | None = round_seconds
         self.figures: dict[str, float] = {}
-        self._policies = [Sia(solver=solver, round_seconds=round_seconds, **settings) for _ in range(parts)]
+        self._policies = [
+            Sia(
+                solver=make_solver(solver, mip_gap=mip_gap) if solver == MILP else solver,
+                round_seconds=round_seconds,
+                **settings,
+            )
+            for _ in range(parts)
+        ]
         self._clusters: list[Cluster] = []
         self._part: dict[str, int] = {}
         self._rng = np.random.default_rng(seed)

@@ -27,7 +27,7 @@ from copter.problems.cluster.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.sia.generator import read_scenario
 from copter.problems.sia.lp import LpStar
-from copter.problems.sia.pop import Pop
+from copter.problems.sia.pop import MILP, Pop
 from copter.problems.sia.scheduler import Sia
 
 FOLDER = Path("cluster") / "suhasjs_continuous-scheduling"
@@ -221,7 +221,7 @@ def _medium(effort: Effort) -> list[Figure]:
 def _trade_off(effort: Effort) -> list[Figure]:
     """Figure 4.1: quality against time."""
     days = [day(_data(effort), 2560, effort.seed + 1, hours=1.0 if effort.quick else 4.0)]
-    exact = {f"POP-{k}": _parts(k, "highs-milp") for k in (4, 8, 16, 32)}
+    exact = {f"POP-{k}": _parts(k, MILP) for k in (4, 8, 16, 32)}
     return _measure(effort, days, {"LP*": LpStar, **exact, "COpter": Sia})
 
 
@@ -229,7 +229,7 @@ def _times(effort: Effort) -> list[Figure]:
     """Figure 4.5: how solve times are distributed."""
     days = [day(_data(effort), 2560, effort.seed + 1, hours=1.0 if effort.quick else 4.0)]
     figures = []
-    pop = _parts(16, "highs-milp")
+    pop = _parts(16, MILP)
     policies: dict[str, Callable[[], Policy]] = {"LP*": LpStar, "POP-16": pop, "COpter": Sia}
     for name, make in policies.items():
         effort.say(f"{name}: {len(days[0].jobs)} jobs on {days[0].cluster.gpus} GPUs")
