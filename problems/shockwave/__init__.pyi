@@ -1,3 +1,8 @@
+from copter.problems.shockwave.awareness import Agnostic as Agnostic
+from copter.problems.shockwave.awareness import Proactive as Proactive
+from copter.problems.shockwave.expected import ExpectedWelfare as ExpectedWelfare
+from copter.problems.shockwave.expected import JobChain as JobChain
+from copter.problems.shockwave.expected import solve_expected as solve_expected
 from copter.problems.shockwave.ftf import Outlook as Outlook
 from copter.problems.shockwave.ftf import finish_time_fairness as finish_time_fairness
 from copter.problems.shockwave.ftf import outlook as outlook
@@ -20,7 +25,6 @@ from copter.problems.shockwave.predictor import Errors as Errors
 from copter.problems.shockwave.predictor import Pattern as Pattern
 from copter.problems.shockwave.predictor import pattern_of as pattern_of
 from copter.problems.shockwave.predictor import prediction_errors as prediction_errors
-from copter.problems.shockwave.profiles import Agnostic as Agnostic
 from copter.problems.shockwave.profiles import RegimeProfile as RegimeProfile
 from copter.problems.shockwave.profiles import scenario_of as scenario_of
 from copter.problems.shockwave.program import RelaxationProgram as RelaxationProgram

@@ -10,19 +10,16 @@ Source: Shockwave, sections 5 and 8.1.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configurations, GpuType
-from copter.problems.cluster.jobs import JobState
-from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles import Profile, Row
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.workload import JobSubmission
-from copter.problems.shockwave.traces import Job, Mode, Regime
+from copter.problems.shockwave.traces import Job
 
 RESTART_SECONDS = 20.0
 """Dispatch and loading of a checkpoint in the authors' simulator."""
@@ -107,29 +104,3 @@ def scenario_of(jobs: Iterable[Job], gpus: int) -> Scenario:
     listed = list(jobs)
     profiles: dict[str, Profile] = {job.name: RegimeProfile(job) for job in listed}
     return Scenario(cluster_of(gpus), [submission_of(job) for job in listed], profiles)
-
-
-class Agnostic:
-    """An estimator that never learns of a change of speed: what a job did first, it will always do.
-
-    Source: Shockwave, section 2.2 ("agnostic").
-    """
-
-    def observe(self, now: ClusterState) -> None:
-        """Let policies see the first regime of jobs that arrive, for all of their epochs.
-
-        Parameters
-        ----------
-        now : ClusterState
-        """
-        for job in now.arrived:
-            self._blind(job)
-
-    @staticmethod
-    def _blind(job: JobState) -> None:
-        profile = job.profile
-        if isinstance(profile, RegimeProfile) and profile.n_levels > 1:
-            first = profile.job.regimes[0]
-            whole = Regime(first.batch_size, profile.job.epochs, first.epoch_seconds)
-            blind = replace(profile.job, mode=Mode.STATIC, regimes=(whole,))
-            job.seen = RegimeProfile(blind, profile.restart_seconds)

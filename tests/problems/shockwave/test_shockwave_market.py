@@ -57,6 +57,30 @@ def test_it_is_an_equilibrium(kind, seed, buyers, types, rounds):
         assert market.utilities(np.broadcast_to(share, x.shape))[i] <= found.utilities[i] * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=st.integers(0, 10_000), buyers=st.integers(1, 6), equal=st.booleans())
+@settings(deadline=None, max_examples=25)
+def test_the_product_of_fairness_is_least(kind, seed, buyers, equal):
+    """Corollary 4.0.1: rho_i = U_i(an equal share) / U_i(X_i), by budgets; with equal ones all <= 1."""
+    market = random_market(kind, seed, buyers, holes=0.0)
+    budgets = np.ones(buyers) if equal else market.budgets + 0.1
+    market = Market.of(kind, market.values, budgets, market.supply + 0.1)
+    share = market.utilities(np.broadcast_to(market.supply / buyers, market.values.shape))
+
+    def logs(utilities):
+        return float(budgets @ np.log(share / utilities))
+
+    found = solve_market(market)
+    rng = np.random.default_rng(seed)
+    for _ in range(50):
+        split = rng.dirichlet(np.ones(buyers) * rng.choice([0.3, 1.0, 10.0]), market.supply.shape)
+        utilities = market.utilities(np.moveaxis(split, -1, 0) * market.supply)
+        if (utilities > 0).all():
+            assert logs(found.utilities) <= logs(utilities) + 1e-6 * budgets.sum()
+    if equal:
+        assert (share <= found.utilities * (1 + 1e-5)).all()
+
+
 def by_cvxpy(market):
     """Program (3) as it is printed, one variable for each x_ijt and u_it; utilities and prices."""
     count, types, rounds = market.values.shape

@@ -16,6 +16,7 @@ from copter.problems.shockwave import (
     Agnostic,
     Job,
     Mode,
+    Proactive,
     Regime,
     read_jobs,
     read_published,
@@ -131,6 +132,10 @@ def test_progress_goes_through_regimes():
     result = replay([job], 1, Watch(), estimator=Agnostic())
     assert np.array(seen) == pytest.approx(np.array([(0, 0.02, 600, 100), (4, 0.02, 400, 100)]))
     assert result.metrics.makespan == pytest.approx(200.0)
+    seen.clear()
+    # Who is proactive goes by the speed that makes the run time left right.
+    replay([job], 1, Watch(), estimator=Proactive())
+    assert np.array(seen)[:, 2] == pytest.approx([200.0, 80.0])
 
 
 def test_no_jobs_and_jobs_larger_than_the_cluster():

@@ -1,0 +1,121 @@
+"""What the experiments of the paper share: traces of a size, policies over a trace, and figures of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from copter.bench.reproduction import Effort, Figure
+from copter.errors import InputError
+from copter.problems.cluster.parts import Estimator
+from copter.problems.cluster.registry import make_policy
+from copter.problems.shockwave.metrics import Metrics
+from copter.problems.shockwave.simulation import ReplayResult, replay
+from copter.problems.shockwave.traces import Job, read_jobs
+
+FOLDER = Path("cluster") / "uw-mad-dash_shockwave"
+SIZES = {32: 120, 64: 220, 128: 460, 256: 900}
+"""Jobs of the authors' trace for so many GPUs."""
+FAIR = ("themis", "gavel", "allox")
+"""The fair schedulers that the paper's ratios are over."""
+AUTHORS = {
+    32: {"rounds": 20, "power": 12.0},
+    64: {"rounds": 20, "power": 5.0},
+    128: {"rounds": 20, "power": 15.0},
+    256: {"rounds": 20, "power": 5.0},
+}
+"""T and k of the authors' runs, by GPUs."""
+
+
+def published_trace(effort: Effort, gpus: int) -> list[Job]:
+    """The authors' trace for so many GPUs.
+
+    Parameters
+    ----------
+    effort : Effort
+        Names the folder of the data.
+    gpus : int
+        One of :data:`SIZES`.
+
+    Returns
+    -------
+    list of Job
+    """
+    folder = Path(effort.data or ".") / FOLDER / "derived_job_epochs"
+    found = sorted(folder.glob(f"{SIZES[gpus]}_*.json"))
+    if not found:
+        raise InputError(folder, "file", f"no trace of {SIZES[gpus]} jobs")
+    return read_jobs(found[0])
+
+
+def run(
+    effort: Effort,
+    jobs: Sequence[Job],
+    gpus: int,
+    name: str,
+    *,
+    estimator: Estimator | None = None,
+    **settings: Any,
+) -> ReplayResult:
+    """Replay a trace under a policy of the registry.
+
+    Parameters
+    ----------
+    effort : Effort
+    jobs : sequence of Job
+    gpus : int
+    name : str
+    estimator : Estimator, optional
+    **settings
+        Of the policy.
+
+    Returns
+    -------
+    ReplayResult
+    """
+    effort.say(f"{name} {settings or ''}: {len(jobs)} jobs on {gpus} GPUs")
+    return replay(jobs, gpus, make_policy(name, **settings), estimator=estimator)
+
+
+def mean_figure(
+    row: str, column: str, unit: str, values: Iterable[float], paper: float = float("nan")
+) -> Figure:
+    """A figure as the mean over seeds.
+
+    Parameters
+    ----------
+    row, column, unit : str
+    values : iterable of float
+        One for each seed.
+    paper : float
+
+    Returns
+    -------
+    Figure
+    """
+    listed = list(values)
+    spread = float(np.std(listed, ddof=1)) if len(listed) > 1 else float("nan")
+    return Figure(row, column, unit, float(np.mean(listed)), paper, spread)
+
+
+def fairness_figures(row: str, found: Sequence[Metrics], paper: tuple[float, float]) -> list[Figure]:
+    """Worst fairness and unfair share of replays, one for each seed.
+
+    Parameters
+    ----------
+    row : str
+    found : sequence of Metrics
+    paper : (float, float)
+        Worst, and share in per cent; NaN where the paper prints none.
+
+    Returns
+    -------
+    list of Figure
+    """
+    return [
+        mean_figure(row, "worst FTF", "", (one.worst_ftf for one in found), paper[0]),
+        mean_figure(row, "unfair", "%", (100.0 * one.unfair_fraction for one in found), paper[1]),
+    ]
