@@ -92,7 +92,8 @@ def limits(
     if scale_up_limit is None:
         return np.full(slots.size, NO_LIMIT)
     current = table.current[slots]
-    held = np.where(current >= 0, cluster.configurations.gpus[current], 0)
+    # NONE, the last position, holds 0 GPUs; the cluster may have no configuration at all.
+    held = np.append(cluster.configurations.gpus, 0)[current]
     return (held * scale_up_limit).astype(np.int64)
 
 

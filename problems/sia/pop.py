@@ -2,9 +2,9 @@
 
 Part i has 1/k of the nodes of every type; nodes that are left over go to parts in turn, each type beginning
 where the one before ended.  A job stays in the part in which it was put when it arrived: one with the fewest
-jobs among those that can run it.  Each part is a Sia program of its own, solved here one after the other;
-what they would take side by side is the longest of them (``parallel_seconds``), an estimate that leaves out
-what it costs to split and to join.
+jobs among those that can run it; it leaves it only if that lost the nodes that the job needs.  Each part is
+a Sia program of its own, solved here one after the other; what they would take side by side is the longest of
+them (``parallel_seconds``), an estimate that leaves out what it costs to split and to join.
 
 Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
 (SOSP 2021); thesis section 4.5.1, which solves the integer program of each part.
@@ -89,7 +89,10 @@ class Pop:
         for job in now.left:
             if job.name in self._part:
                 left[self._part.pop(job.name)].append(job)
-        arrived = self._split_jobs(now.arrived)
+        stranded = self._stranded(now)
+        for job in stranded:
+            left[self._part.pop(job.name)].append(job)
+        arrived = self._split_jobs((*now.arrived, *stranded))
         jobs: list[dict[str, JobState]] = [{} for _ in self._policies]
         for name, job in now.jobs.items():
             jobs[self._part[name]][name] = job
@@ -126,6 +129,16 @@ class Pop:
                     own.set_nodes(type.name, nodes)
             turn += type.nodes
 
+    def _stranded(self, now: ClusterState) -> list[JobState]:
+        """Jobs without GPUs whose part lost the nodes that they need, where another part has them."""
+        stranded = []
+        for name, part in self._part.items():
+            job = now.jobs[name]
+            if job.allocation is None and not _runs(job, self._clusters[part]):
+                if any(_runs(job, cluster) for cluster in self._clusters):
+                    stranded.append(job)
+        return stranded
+
     def _split_jobs(self, jobs: tuple[JobState, ...]) -> list[list[JobState]]:
         """Put jobs that arrived into parts, by part."""
         counts = np.bincount(list(self._part.values()), minlength=len(self._policies))
@@ -145,7 +158,10 @@ class Pop:
 def _runs(job: JobState, cluster: Cluster) -> bool:
     columns, _ = job.row(cluster.configurations)
     gpus = cluster.configurations.gpus[columns]
-    return bool(gpus.size) if job.gpus is None else bool((gpus == job.gpus).any())
+    least, most = job.submission.min_gpus or 1, job.submission.max_gpus or cluster.gpus
+    if job.gpus is not None:
+        least = most = job.gpus
+    return bool(((gpus >= least) & (gpus <= most)).any())
 
 
 pop_4, pop_8, pop_16, pop_32 = (partial(Pop, parts=parts) for parts in (4, 8, 16, 32))
