@@ -28,11 +28,13 @@ class SharePolicy(ABC):
 
     name: str
     kind: Kind = "strong-scaling"
+    watch: tuple[str, ...] = ()
+    """What of running jobs it goes by, see :class:`.roster.Roster`."""
 
     def __init__(self, *, seed: int = 0) -> None:
         self.round_seconds: float | None = None
         self.rng = np.random.default_rng(seed)
-        self.roster = Roster(self.rng)
+        self.roster = Roster(self.rng, self.watch)
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Share out the GPUs of each type, see :class:`~copter.problems.cluster.policy.Policy`."""

@@ -37,6 +37,7 @@ class AfsL(SharePolicy):
     """
 
     name = "afs-l"
+    watch = ("done",)
 
     def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
         count = afs_shares(
@@ -55,6 +56,7 @@ class AfsP(SharePolicy):
     """
 
     name = "afs-p"
+    watch = ("ran",)
 
     def __init__(self, *, unit_seconds: float = UNIT_SECONDS, seed: int = 0) -> None:
         super().__init__(seed=seed)

@@ -8,6 +8,7 @@ own.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,16 +102,22 @@ class Roster:
     ----------
     rng : numpy.random.Generator
         For the ranks.
+    watch : collection of {"done", "ran"}
+        What is looked up at every event of each job that runs: its progress (`done` and `work`), the seconds
+        that it ran (`ran`).  What is not watched is that of the arrival.
     """
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, watch: Collection[str]) -> None:
+        self._watch = frozenset(watch)
         self.rows = np.zeros(64, _ROW)
         self._rng = rng
         self._size = 0
         self._jobs: list[JobState] = []
-        self._seen: list[tuple[object, int]] = []
+        self._seen: list[object] = []
+        self._levels: list[int] = []
         self._slots: dict[str, int] = {}
         self._held: dict[str, Configuration] = {}
+        self._packed: dict[tuple[str, int], Configuration] = {}
         self._known: Configurations | None = None
         self._curves: dict[tuple[object, ...], tuple[int, int, int]] = {}
         self._speed = np.zeros(1024)
@@ -134,21 +141,25 @@ class Roster:
         self._compact()
         if self._known is not cluster.configurations:
             self._known = cluster.configurations
-            self._curves, self._used = {}, 0
+            self._curves, self._packed, self._used = {}, {}, 0
             for slot in self._slots.values():
                 self._bind(slot, cluster)
         for job in now.arrived:
             self._add(job, cluster)
         held = [self._slots[name] for name in self._held]
         jobs = [self._jobs[slot] for slot in held]
-        done = np.array([job.progress for job in jobs])
-        self.rows["done"][held] = done
-        self.rows["work"][held] = np.array([job.work for job in jobs]) - done
-        self.rows["ran"][held] = [job.run_seconds for job in jobs]
+        if "done" in self._watch:
+            done = np.array([job.progress for job in jobs])
+            self.rows["done"][held] = done
+            self.rows["work"][held] = np.array([job.work for job in jobs]) - done
+        if "ran" in self._watch:
+            self.rows["ran"][held] = [job.run_seconds for job in jobs]
         self.rows["runs"][held] = [job.allocation is not None for job in jobs]
-        stale = [slot for slot, job in zip(held, jobs, strict=True) if self._seen[slot][1] != job.level]
-        pairs = zip(self._seen, self._jobs, strict=True)
-        stale += [slot for slot, (seen, job) in enumerate(pairs) if seen[0] is not job.seen]
+        stale = [slot for slot, job in zip(held, jobs, strict=True) if self._levels[slot] != job.level]
+        seen = [job.seen for job in self._jobs]
+        if seen != self._seen:
+            pairs = zip(seen, self._seen, strict=True)
+            stale += [slot for slot, (new, old) in enumerate(pairs) if new is not old]
         for slot in stale:
             if self.rows["there"][slot]:
                 self._describe(slot, cluster)
@@ -159,7 +170,8 @@ class Roster:
         slot = self._size
         self._size += 1
         self._jobs.append(job)
-        self._seen.append((None, 0))
+        self._seen.append(job.seen)
+        self._levels.append(job.level)
         self._slots[job.name] = slot
         row = self.rows[slot]
         row["there"], row["arrived"], row["rank"] = True, job.submitted, self._rng.random()
@@ -176,6 +188,7 @@ class Roster:
         self.rows[: keep.size] = self.rows[keep]
         self._jobs = [self._jobs[slot] for slot in keep.tolist()]
         self._seen = [self._seen[slot] for slot in keep.tolist()]
+        self._levels = [self._levels[slot] for slot in keep.tolist()]
         self._slots = {job.name: slot for slot, job in enumerate(self._jobs)}
         self._size = keep.size
 
@@ -193,14 +206,13 @@ class Roster:
         if load:
             rows["type"][slot] = min(load)[-1]
             self._describe(slot, cluster)
-        self._seen[slot] = (job.seen, job.level)
 
     # ---- curves ----------------------------------------------------------------------------------
 
     def _describe(self, slot: int, cluster: Cluster) -> None:
         """Set the curve of a job from what is known of it now."""
         job, row = self._jobs[slot], self.rows[slot]
-        self._seen[slot] = (job.seen, job.level)
+        self._seen[slot], self._levels[slot] = job.seen, job.level
         if row["type"] == _NO_TYPE:
             return
         position = int(row["type"])
@@ -296,11 +308,13 @@ class Roster:
         -------
         dict of str to Configuration
         """
+        given: dict[str, Configuration] = {}
         got = np.flatnonzero(count)
-        names = [self._jobs[slot].name for slot in pool.slots[got].tolist()]
-        return {
-            name: cluster.packed(type, gpus) for name, gpus in zip(names, count[got].tolist(), strict=True)
-        }
+        for slot, gpus in zip(pool.slots[got].tolist(), count[got].tolist(), strict=True):
+            if (type, gpus) not in self._packed:
+                self._packed[type, gpus] = cluster.packed(type, gpus)
+            given[self._jobs[slot].name] = self._packed[type, gpus]
+        return given
 
     def remember(self, given: dict[str, Configuration]) -> None:
         """Note who has GPUs from now on, and so changes until the next event.

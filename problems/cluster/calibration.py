@@ -42,6 +42,8 @@ TABLE_TYPES = {"rtx": "rtx", "quad": "quad", "a100": "dgx-ext"}
 LEVELS = 8
 LOCAL_BATCHES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 """Largest local batches that are tried, over that of a T4."""
+HOLD = 1.0
+"""How much the models of T4 keep to the measured steps: goodput alone leaves some parameters undetermined."""
 ARTIFACT = Path("petuum_adaptdl_osdi21-artifact") / "simulator" / "traces"
 TABLES = Path("suhasjs_continuous-scheduling") / "derived_npz"
 
@@ -179,6 +181,7 @@ def fit_table(
     levels: tuple[NDArray[np.float64], NDArray[np.float64]],
     limits: BatchLimits,
     local_batches: Sequence[float] = LOCAL_BATCHES,
+    hold: float = 0.0,
 ) -> tuple[TypeModel, float]:
     """Model of a job on the GPUs of a goodput table, and the median relative error of its run times.
 
@@ -192,6 +195,8 @@ def fit_table(
     limits : BatchLimits
     local_batches : sequence of float
         Largest local batches to try, over that of the start.
+    hold : float
+        Weight of the parameters' relative change from the start, against that of the goodput's error.
 
     Returns
     -------
@@ -210,7 +215,7 @@ def fit_table(
     fits = []
     for factor in local_batches:
         local = max(1, round(factor * start.max_local_batch))
-        fits.append(_fit_goodput(shape, target, weight, start.parameters, local, free, limits))
+        fits.append(_fit_goodput(shape, target, weight, start.parameters, local, free, limits, hold))
     _, model = min(fits, key=lambda fit: fit[0])
     predicted = (best_batches(model, *shape, limits)[0] / limits.initial).reshape(mean.shape)
     return model, float(np.median(np.abs((length @ (1.0 / predicted)) / (length @ (1.0 / mean)) - 1.0)))
@@ -224,6 +229,7 @@ def _fit_goodput(
     local: int,
     free: NDArray[np.bool_],
     limits: BatchLimits,
+    hold: float,
 ) -> tuple[float, TypeModel]:
     """Squared error and model for one largest local batch."""
     speed = np.exp(
@@ -238,7 +244,8 @@ def _fit_goodput(
         return TypeModel(ThroughputParameters(*(float(value) for value in values)), local)
 
     def residual(x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return weight * (np.log(best_batches(model(x), *shape, limits)[0] / limits.initial) - target)
+        error = np.log(best_batches(model(x), *shape, limits)[0] / limits.initial) - target
+        return np.concatenate((weight * error, hold * (x - 1.0)))
 
     # A pass must take time, whatever else is 0.
     lower = np.where(np.arange(7) == 1, 1e-3, np.where(np.arange(7) == 6, 1.0 / scale, 0.0))[free]
@@ -264,7 +271,7 @@ def main() -> None:
         print(f"        noise={_numbers(noise, 3)},")
         print("        models={")
         start = start_of_t4(folder / ARTIFACT / name, profile)
-        t4, error = fit_table(measured_table(profile), start, (ends, noise), limits, (1.0,))
+        t4, error = fit_table(measured_table(profile), start, (ends, noise), limits, (1.0,), HOLD)
         _print_model("t4", t4, error)
         last = t4.parameters
         for type, other in TABLE_TYPES.items():

@@ -18,8 +18,8 @@ What is known of a type, and so its model, is the first of these that there is:
    at the batch size m0 of the ratio;
 3. neither: its own model of a pass, and perfect scaling, no time for synchronisation.
 
-Without profiling a type that never ran has no model of a pass: it counts as fast as those that ran, and before
-any ran a pass takes the same nominal time everywhere.
+Without profiling a type that never ran has no model of a pass: it counts as fast as those that ran, and
+before any ran a pass takes the same nominal time everywhere.
 
 Sources: Sia, thesis sections 3.3.1, 3.3.2 and 3.5.8; the fit is that of Pollux, section 4.1.
 """
@@ -27,7 +27,7 @@ Sources: Sia, thesis sections 3.3.1, 3.3.2 and 3.5.8; the fit is that of Pollux,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,11 @@ from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.fit import fit_throughput
 from copter.problems.cluster.goodput import GoodputProfile, TypeModel
 from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.overestimate import Overestimate
+from copter.problems.cluster.parts import Estimator
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.throughput import ThroughputParameters
+from copter.solvers.blas import one_blas_thread
 
 REPORT_SECONDS = 30.0
 """Between two reports of an executor (thesis section 3.3.1)."""
@@ -52,7 +55,7 @@ NOMINAL = ThroughputParameters(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 
 
 class Oracle:
-    """Knows all profiles: the ideal that takes 1 to 10 GPU-hours of profiling a job, which are not charged."""
+    """Knows all profiles: the ideal.  The 1 to 10 GPU-hours a job that this would take are not charged."""
 
     def observe(self, now: ClusterState) -> None:
         """Nothing to learn.
@@ -83,23 +86,30 @@ class _Reports:
         self.keys: dict[tuple[int, int, int], int] = {}
         self.mean: list[float] = []
         self.count: list[int] = []
+        self.total = 0
+        self._shapes: set[tuple[int, int]] = set()
 
     def add(self, nodes: int, gpus: int, local_batch: int, log_seconds: float, reports: int) -> bool:
-        """Take in the mean of some reports; returns whether it is worth fitting again."""
+        """Take in the mean of some reports; returns whether it is worth fitting again.
+
+        It is where the job ran on so many GPUs for the first time, or has twice as many reports.
+        """
         at = self.keys.setdefault((nodes, gpus, local_batch), len(self.mean))
         if at == len(self.mean):
-            self.mean.append(log_seconds)
-            self.count.append(reports)
-            return True
-        before = self.count[at]
+            self.mean.append(0.0)
+            self.count.append(0)
         self.count[at] += reports
         self.mean[at] += (log_seconds - self.mean[at]) * reports / self.count[at]
-        return self.count[at].bit_length() > before.bit_length()
+        doubled = (self.total + reports).bit_length() > self.total.bit_length()
+        new = (nodes, gpus) not in self._shapes
+        self._shapes.add((nodes, gpus))
+        self.total += reports
+        return new or doubled
 
     @property
     def scaled_out(self) -> int:
         """Number of shapes with several GPUs that reported."""
-        return sum(gpus > 1 for _, gpus, _ in self.keys)
+        return sum(gpus > 1 for _, gpus in self._shapes)
 
     def fit(self) -> ThroughputParameters:
         """Model that fits them best."""
@@ -151,7 +161,9 @@ class _Known:
         )
 
 
-def bootstrapped(own: ThroughputParameters, other: ThroughputParameters, batch: float) -> ThroughputParameters:
+def bootstrapped(
+    own: ThroughputParameters, other: ThroughputParameters, batch: float
+) -> ThroughputParameters:
     """A type's own pass with the synchronisation of another type, in proportion to their passes (3.1).
 
     Parameters
@@ -175,8 +187,8 @@ def bootstrapped(own: ThroughputParameters, other: ThroughputParameters, batch: 
 class NoProf:
     """Profiles nothing; learns by running.
 
-    Jobs whose profile is no :class:`.goodput.GoodputProfile`, such as batch inference, are known from the start:
-    their throughput follows from that of one replica.
+    Jobs whose profile is no :class:`.goodput.GoodputProfile`, such as batch inference, are known from the
+    start: their throughput follows from that of one replica.
 
     Parameters
     ----------
@@ -190,6 +202,7 @@ class NoProf:
             raise ValueError(f"noise = {noise}: must be finite and not negative")
         self.noise, self._rng = noise, np.random.default_rng(seed)
         self._known: dict[str, _Known] = {}
+        self._steps: dict[tuple[GoodputProfile, Configuration, int], tuple[int, float]] = {}
 
     def observe(self, now: ClusterState) -> None:
         """Take in reports of the jobs that ran, and profile those that arrived.
@@ -233,12 +246,17 @@ class NoProf:
         held, reports = job.allocation, int(ran // REPORT_SECONDS)
         if held is None or not reports:  # lost to a failure, or hardly ran
             return False
-        level = min(job.level, known.truth.n_levels - 1)
-        choice = known.truth.best_batch(held, level)
-        seconds = known.truth.models[held.type].parameters.step_seconds(
-            held.nodes, held.gpus, choice.local_batch
-        )
-        return self._fit(known, self._report(known, held, choice.local_batch, float(seconds), reports))
+        local_batch, seconds = self._step(known.truth, held, min(job.level, known.truth.n_levels - 1))
+        return self._fit(known, self._report(known, held, local_batch, seconds, reports))
+
+    def _step(self, truth: GoodputProfile, held: Configuration, level: int) -> tuple[int, float]:
+        """Local batch of a job as it really runs, and seconds of its step."""
+        key = (truth, held, level)
+        if key not in self._steps:
+            local = truth.best_batch(held, level).local_batch
+            model = truth.models[held.type].parameters
+            self._steps[key] = local, float(model.step_seconds(held.nodes, held.gpus, local))
+        return self._steps[key]
 
     def _report(
         self, known: _Known, held: Configuration, local_batch: int, seconds: float, reports: int
@@ -250,11 +268,11 @@ class NoProf:
         return (held.type,) if news else ()
 
     def _fit(self, known: _Known, types: Iterable[str]) -> bool:
-        changed = False
-        for type in types:
-            known.fitted[type] = known.reports[type].fit()
-            changed = True
-        return changed
+        types = tuple(types)
+        with one_blas_thread():
+            for type in types:
+                known.fitted[type] = known.reports[type].fit()
+        return bool(types)
 
 
 class Bootstrap(NoProf):
@@ -318,3 +336,32 @@ def profiled_batches(initial: int, largest: int) -> NDArray[np.int64]:
     """
     first = max(1, min(initial, largest) // 4)
     return np.unique(np.geomspace(first, largest, PROFILED_BATCHES).round().astype(np.int64))
+
+
+def make_estimator(name: str, seed: int = 0) -> Estimator:
+    """Make a fresh estimator.
+
+    Parameters
+    ----------
+    name : {"oracle", "bootstrap", "no-profile", "overestimate"}
+    seed : int
+        Of the noise of reports.
+
+    Returns
+    -------
+    Estimator
+
+    Raises
+    ------
+    ValueError
+        There is no such estimator.
+    """
+    makers: dict[str, Callable[[], Estimator]] = {
+        "oracle": Oracle,
+        "bootstrap": lambda: Bootstrap(seed=seed),
+        "no-profile": lambda: NoProf(seed=seed),
+        "overestimate": Overestimate,
+    }
+    if name not in makers:
+        raise ValueError(f"unknown estimator {name!r}; there are: {', '.join(makers)}")
+    return makers[name]()

@@ -249,7 +249,12 @@ class JobState:
         if self._table is None:
             return self._progress
         ran = self._ran(time) * self.slowdown
-        return float(np.interp(self._clock + ran, self._table, self._points)) if ran > 0 else self._progress
+        if not ran > 0:
+            return self._progress
+        if self._table.size == 2:  # a single speed: most of the calls, and an interpolation costs far more
+            (begin, end), (low, high) = self._table.tolist(), self._points.tolist()
+            return min(low + (high - low) * ((self._clock + ran - begin) / (end - begin)), high)
+        return float(np.interp(self._clock + ran, self._table, self._points))
 
     def _reaches(self, level: int) -> float:
         """Time at which a level begins if nothing changes, the last one's end for the one after it."""

@@ -36,9 +36,6 @@ PAI_GPU_TYPES = (
 )
 """The PAI authors' cluster of 256 GPUs."""
 
-GPU_MEMORY_GB = {"t4": 16, "rtx": 11, "quad": 24, "a100": 40}
-"""Memory of the GPU types of the thesis' chapter 3 (section 3.4.2)."""
-
 VIRTUAL_CLUSTERS = {
     "0e4a51": 1846,
     "6c71a0": 1856,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from copter.problems.cluster.cluster import Cluster
@@ -15,4 +16,4 @@ class Scenario:
 
     cluster: Cluster
     jobs: list[JobSubmission]
-    profiles: dict[str, Profile]
+    profiles: Mapping[str, Profile]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from copter.problems.cluster.estimators import make_estimator
 from copter.problems.cluster.experiment import Conditions
 from copter.problems.cluster.failures import draw_failures
 from copter.problems.cluster.interference import SharedNodes
@@ -102,7 +103,7 @@ class Setup:
         return by_name(self.trace, cluster, seed, self.data, **own)
 
     def _estimator(self, seed: int) -> Estimator:
-        raise NotImplementedError
+        return make_estimator(self.estimator, seed)
 
     def _failures(self, scenario: Scenario, seed: int) -> Sequence[NodeChange | NodeFailure]:
         assert self.failures is not None

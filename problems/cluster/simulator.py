@@ -343,7 +343,7 @@ class Simulator:
                 raise PolicyError(f"{who}: job {name!r}: {one.gpus} GPUs do not go on {one.nodes} nodes")
             if job.gpus is not None and one.gpus != job.gpus:
                 raise PolicyError(f"{who}: job {name!r} is rigid: {one.gpus} GPUs, it needs {job.gpus}")
-            if not job.profile.curve(one).any():
+            if one != job.allocation and not job.profile.curve(one).any():
                 raise PolicyError(f"{who}: job {name!r} cannot run on {one}")
             used[one.type] += one.gpus
         for type, gpus in used.items():

@@ -97,7 +97,7 @@ class ThroughputParameters(NamedTuple):
         -------
         ThroughputParameters
         """
-        return ThroughputParameters(*(factor * value for value in self[:-1]), self.gamma)
+        return ThroughputParameters(*(factor * value for value in self))._replace(gamma=self.gamma)
 
     def grad_seconds(self, local_batch: ArrayLike) -> NDArray[np.float64]:
         """Seconds of one pass over the local batch (9).

@@ -149,15 +149,25 @@ def _submission(row: CsvRow) -> JobSubmission:
     if kind not in get_args(Kind):
         raise row.error("kind", f"{kind!r} is none of {', '.join(get_args(Kind))}")
     gpus = _count(row, "gpus", "GPUs")
-    counts = {name: _count(row, name, name.replace("_", " ")) for name in LIMITS}
+    counts: dict[str, int | None] = {name: _count(row, name, name.replace("_", " ")) for name in LIMITS}
     least, most = counts["min_gpus"], counts["max_gpus"]
     if least is not None and most is not None and least > most:
         raise row.error("min_gpus", f"{least} is above max_gpus = {most}")
     time = row.amount("time")
-    flags = row.flag("preemptible", default=True), row.flag("reserved", default=False)
-    words = row.text("name"), time, row.text("category"), row.text("application"), cast(Kind, kind)
+    preemptible, reserved = row.flag("preemptible", default=True), row.flag("reserved", default=False)
     try:
-        return JobSubmission(*words, gpus, *flags, *counts.values(), row.text("tenant"))
+        return JobSubmission(
+            row.text("name"),
+            time,
+            row.text("category"),
+            row.text("application"),
+            cast(Kind, kind),
+            gpus,
+            preemptible,
+            reserved,
+            tenant=row.text("tenant"),
+            **counts,
+        )
     except ValueError as error:
         raise row.error("gpus", str(error)) from None
 

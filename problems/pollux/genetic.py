@@ -171,14 +171,14 @@ def _evolve(
         _repair(pool[at], held, capacity, least, most, pinned, avoid, rng)
         values[at] = _value(pool[at], held, stay, move, unit)
     for _ in range(generations):
-        for at in spare:
+        for child in spare:
             mother = _tournament(parents, values, rng)
             father = _tournament(parents, values, rng)
             for job in range(jobs):
-                pool[at, job] = pool[mother if rng.random() < 0.5 else father, job]
-            _mutate(pool[at], held, capacity, rng)
-            _repair(pool[at], held, capacity, least, most, pinned, avoid, rng)
-            values[at] = _value(pool[at], held, stay, move, unit)
+                pool[child, job] = pool[mother if rng.random() < 0.5 else father, job]
+            _mutate(pool[child], held, capacity, rng)
+            _repair(pool[child], held, capacity, least, most, pinned, avoid, rng)
+            values[child] = _value(pool[child], held, stay, move, unit)
         parents, spare = _survivors(values, size)
     order = parents[np.argsort(-values[parents], kind="mergesort")]
     return pool[order], values[order]

@@ -85,22 +85,21 @@ class Pollux:
     def schedule(self, now: ClusterState) -> Mapping[str, Placement]:
         """The fittest allocation found, see :class:`~copter.problems.cluster.policy.Policy`."""
         jobs = list(now.jobs.values())
-        nodes = _nodes(now.cluster)
+        nodes = nodes_of(now.cluster)
         problem = self.problem(jobs, now.cluster, nodes)
-        start = np.concatenate((problem.held[None], self._carried_over(jobs, nodes)))
+        start = self._carried_over(jobs, nodes, problem.held)
         matrices, values = evolve(
             problem, start, self._rng, generations=self._generations, population=self._size
         )
         self._population = matrices
         self._rows = {job.name: row for row, job in enumerate(jobs)}
         self._columns = {node: column for column, node in enumerate(nodes)}
-        answer = {}
-        for job, row in zip(jobs, matrices[0], strict=True):
-            placement = self._settle(job, row, nodes)
-            if placement is not None:
-                answer[job.name] = placement
+        answer = self._settled(jobs, matrices[0], nodes)
         self._answer = answer
-        self.figures = {"fitness": float(values[0]), "utility": self._utility(now, answer)}
+        self.figures = {
+            "fitness": float(values[0]),
+            "utility": self._utility(now.jobs, answer, now.cluster.gpus),
+        }
         return answer
 
     # ---- the problem of a round ------------------------------------------------------------------
@@ -188,8 +187,10 @@ class Pollux:
         stay[:] = weight * self._fitness.value(speedup[int(held.sum()), nodes])
         move[:] = weight * self._fitness.value(self._fitness.restarted(speedup, job))
 
-    def _carried_over(self, jobs: list[JobState], nodes: list[Node]) -> NDArray[np.int8]:
-        """Population of the last round, with the jobs and nodes of now."""
+    def _carried_over(
+        self, jobs: list[JobState], nodes: list[Node], held: NDArray[np.int8]
+    ) -> NDArray[np.int8]:
+        """What jobs hold, and the population of the last round, with the jobs and nodes of now."""
         count = min(len(self._population), self._size - 1)
         states = np.zeros((count, len(jobs), len(nodes)), np.int8)
         rows = [(new, self._rows[job.name]) for new, job in enumerate(jobs) if job.name in self._rows]
@@ -198,9 +199,16 @@ class Pollux:
             (to_row, of_row), (to_column, of_column) = (np.array(pairs).T for pairs in (rows, columns))
             old = self._population[:count][np.ix_(np.arange(count), of_row, of_column)]
             states[np.ix_(np.arange(count), to_row, to_column)] = old
-        return states
+        return np.concatenate((held[None], states))
 
     # ---- the answer ------------------------------------------------------------------------------
+
+    def _settled(
+        self, jobs: list[JobState], matrix: NDArray[np.int8], nodes: list[Node]
+    ) -> dict[str, Placement]:
+        """What the jobs get by an allocation matrix."""
+        placements = {job.name: self._settle(job, row, nodes) for job, row in zip(jobs, matrix, strict=True)}
+        return {name: placement for name, placement in placements.items() if placement is not None}
 
     def _settle(self, job: JobState, row: NDArray[np.int8], nodes: list[Node]) -> Placement | None:
         """GPUs of one type for a job, as many of those that it was given as it can run on."""
@@ -229,15 +237,27 @@ class Pollux:
                 del place[node]
         return None
 
-    def _utility(self, now: ClusterState, answer: Mapping[str, Placement]) -> float:
+    def _utility(self, jobs: Mapping[str, JobState], answer: Mapping[str, Placement], gpus: int) -> float:
+        """Utility (17) of an allocation."""
         assert self._tables is not None
         speedups = []
         for name, placement in answer.items():
-            table = self._tables.goodput(now.jobs[name], placement.type)
+            table = self._tables.goodput(jobs[name], placement.type)
             one = table[1, 1] or table[table > 0].min()
-            speedups.append(float(table[placement.configuration.gpus, placement.configuration.nodes] / one))
-        return utility(speedups, now.cluster.gpus)
+            nodes, count, _ = placement.configuration
+            speedups.append(float(table[count, nodes] / one))
+        return utility(speedups, gpus)
 
 
-def _nodes(cluster: Cluster) -> list[Node]:
+def nodes_of(cluster: Cluster) -> list[Node]:
+    """Nodes of a cluster: types and numbers.
+
+    Parameters
+    ----------
+    cluster : Cluster
+
+    Returns
+    -------
+    list of (str, int)
+    """
     return [(type.name, node) for type in cluster.types for node in range(type.nodes)]

@@ -15,8 +15,6 @@ Shockwave's authors' public code, as if one GPU's queue were theirs.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -89,7 +87,7 @@ def queue_heads(
     able = np.flatnonzero(usable.any(axis=1))
     if not able.size:
         return heads
-    slots = _slots(seconds[able], queues)
+    slots = _slots(able.size, queues)
     type, _, place = slots
     run = seconds[np.ix_(able, type)]
     # What cannot be is dearer than everything else together: at most the jobs that can run go there.
@@ -108,28 +106,22 @@ def queue_heads(
     return heads
 
 
-def _slots(seconds: NDArray[np.float64], queues: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Places that the best matching can use.
+def _slots(count: int, queues: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Places that the best matching of so many jobs can use.
 
-    Of a queue with L jobs the first could lead another, with l of them, at (l + 1) / L times the cost, but
-    for the ratio of its speeds.  Some queue has at most ceil(n / queues) - 1, which bounds L.  Where not
-    every job runs on every type all places are there.
+    Queues of one type are alike: no more of them than jobs are of use, and their lengths need not differ by
+    more than one.
 
     Returns
     -------
     (3, s) int array
         Type, queue within the type, and place from the end of each.
     """
-    count = seconds.shape[0]
-    types = np.flatnonzero(queues)
-    most = np.full(types.size, count, np.float64)
-    usable = seconds[:, types]
-    if np.isfinite(usable).all() and (usable > 0).all():
-        ratio = (usable.max(axis=1, keepdims=True) / usable).max(axis=0)
-        most = np.minimum(most, math.ceil(count / int(queues.sum())) * ratio * (1 + 1e-9))
+    own = np.minimum(queues, count)
+    most = -(-count // np.maximum(own, 1))
     columns = [
-        (np.full(queues[type], type), np.arange(queues[type]), np.full(queues[type], place))
+        (np.full(own[type], type), np.arange(own[type]), np.full(own[type], place))
         for place in range(1, count + 1)
-        for type in types[place <= most].tolist()
+        for type in np.flatnonzero((own > 0) & (place <= most)).tolist()
     ]
     return np.concatenate(columns, axis=1)

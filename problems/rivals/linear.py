@@ -31,6 +31,8 @@ from copter.solvers.registry import make_solver
 
 LEFTOVER = 1e-3
 """Gain of a GPU's time for any job, in units of the poorest job's share, over the number of jobs."""
+MOST = 1e4
+"""Largest rate on a job's best type: larger ones, of jobs that are all but done, only spoil the scaling."""
 _THETA = ("theta",)
 
 
@@ -138,12 +140,14 @@ class GreatestLeast(ShareProgram):
         ----------
         now : RigidRound
         rates : (n, T) array
-            What a job makes of its time on each type; the program's unit is the largest.
+            What a job makes of its time on each type, in a unit in which the least is near 1; a job that
+            makes more than :data:`MOST` counts as one that makes so much.
 
         Returns
         -------
         (n, T) array
         """
+        rates = rates / np.maximum(rates.max(axis=1, keepdims=True) / MOST, 1.0)
         gain = LEFTOVER / len(now.jobs)
         costs = -gain * now.relative_speed * (now.gpus / now.gpus.max())[:, None]
         # The common bound refers to every job's row, so it goes first and comes last.

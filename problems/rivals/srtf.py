@@ -29,6 +29,7 @@ class Srtf(SharePolicy):
     """
 
     name = "srtf"
+    watch = ("done",)
     kind: Kind = "rigid"
 
     def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102

@@ -5,14 +5,18 @@ A job is behind by its finish-time fairness, the progress that a fair share woul
 .. math:: \rho_j = \frac{a_j \, p_j(\bar r_j) / \bar n_j}{w_j}
 
 with a_j its age, w_j its progress, p_j at the count with which it is fastest, and n_j the mean number of
-jobs since it arrived: it is due an n-th of the time on as many GPUs as it can use.  All leases end
-together, every 20 minutes.  Then, and whenever GPUs are free in between, the share 1 - f of the jobs that
-are furthest behind bids: GPUs go one unit at a time to the bidder whose value 1 / rho at the end of the
-lease grows most in proportion, which maximises the product of the values (the partial allocation without
-its hidden payments, so that nothing is left over on purpose).  What bidders cannot use goes to other jobs
-at random.
+jobs since it arrived: it is due an n-th of the time on as many GPUs as it can use.  A lease lasts 20
+minutes.  When leases end, and whenever GPUs are free in between, the share 1 - f of the jobs without a
+lease that are furthest behind bids: GPUs go one unit at a time to the bidder whose value 1 / rho at the end
+of the lease grows most in proportion, which maximises the product of the values (the partial allocation
+without its hidden payments, so that nothing is left over on purpose).  What bidders cannot use goes to
+other jobs at random.
 
-Source: Themis (Mahajan et al., NSDI 2020), sections 3 and 4, f = 0.8 and 20-minute leases; as a
+Themis' own f = 0.8 is for jobs that can use no more than they ask for.  Here a few bidders take all GPUs up
+to where they are fastest, however little the last ones give; by default everybody bids (f = 0), the
+stronger rival.
+
+Source: Themis (Mahajan et al., NSDI 2020), sections 3 and 4; as a
 job-length-unaware elastic policy it is AFS's rival (AFS, sections 5.1 and 6, footnote 13).
 """
 
@@ -26,7 +30,8 @@ from copter.problems.afs.roster import Pool
 from copter.problems.cluster.policy import ClusterState
 
 LEASE_SECONDS = 1200.0
-FILTER = 0.8
+PHASES = 10
+"""Leases end at multiples of a tenth of their length: as many auctions in the time of a lease, at most."""
 _ROUNDING = 1e-6
 
 
@@ -43,10 +48,9 @@ class ThemisElastic(SharePolicy):
     """
 
     name = "themis-e"
+    watch = ("done",)
 
-    def __init__(
-        self, *, lease_seconds: float = LEASE_SECONDS, filter: float = FILTER, seed: int = 0
-    ) -> None:
+    def __init__(self, *, lease_seconds: float = LEASE_SECONDS, filter: float = 0.0, seed: int = 0) -> None:
         super().__init__(seed=seed)
         if not lease_seconds > 0 or not 0 <= filter < 1:
             wrong = f"lease_seconds = {lease_seconds}, filter = {filter}"
@@ -59,30 +63,35 @@ class ThemisElastic(SharePolicy):
         self._job_seconds += self._jobs * (now.time - self._time)
         self._time, self._jobs = now.time, len(now.jobs)
         rows, mine = pool.rows, self.roster.rows
-        lease = np.floor(now.time / self.lease_seconds + _ROUNDING)
-        now.wake((lease + 1.0) * self.lease_seconds)
         new = np.isnan(rows["mark"])
         mark = np.where(new, self._job_seconds, rows["mark"])
         mine["mark"][pool.slots] = mark
-        count = np.where((rows["since"] == lease) & rows["runs"] & ~new, rows["units"], 0)
+        leased = rows["runs"] & (rows["since"] > now.time + _ROUNDING)
+        count = np.where(leased, rows["units"], 0)
         free = pool.gpus - int(count.sum())
         if free < 0:
-            count[:], free = 0, pool.gpus
+            count[:], leased[:], free = 0, False, pool.gpus
         if free > 0:
             age = now.time - rows["arrived"]
             others = np.where(age > 0, (self._job_seconds - mark) / np.maximum(age, 1e-9), self._jobs)
             fair = pool.speed(pool.curves.top) / np.maximum(others, 1.0)
             rho = (age + 1e-9) * fair / np.maximum(rows["done"], 1e-12)
-            bidders = pool.order(count > 0, -rho)[: int(np.ceil((1.0 - self.filter) * pool.size))]
+            asked = int(np.ceil((1.0 - self.filter) * np.count_nonzero(~leased)))
+            bidders = pool.order(leased, -rho)[:asked]
             free = self._auction(pool, count, bidders, free)
             rest = self.rng.permutation(pool.size)
             _hand_out(pool, count, rest[np.argsort(count[rest] > 0, kind="stable")], free)
         mine["units"][pool.slots] = count
-        mine["since"][pool.slots] = np.where(count > 0, lease, np.nan)
+        step = self.lease_seconds / PHASES
+        ends = step * np.ceil((now.time + self.lease_seconds) / step - _ROUNDING)
+        ends = np.where(leased, rows["since"], ends)
+        mine["since"][pool.slots] = ends
+        if (count < pool.curves.top).any():
+            now.wake(float(ends[count > 0].min(initial=np.inf)))
         return count
 
     def _auction(self, pool: Pool, count: NDArray[np.int64], bidders: NDArray[np.int64], free: int) -> int:
-        """Raise the counts of bidders, the largest gain of log value for a GPU first; returns what is left."""
+        """Raise counts of bidders, the largest gain of log value for a GPU first; returns what is left."""
         open_ = bidders.copy()
         while free > 0 and open_.size:
             step = pool.step(open_, count[open_])

@@ -37,6 +37,7 @@ class TiresiasL(SharePolicy):
     """
 
     name = "tiresias-l"
+    watch = ("ran",)
     kind: Kind = "rigid"
 
     def __init__(self, *, limits: Sequence[float] = LIMITS, seed: int = 0) -> None:

@@ -13,6 +13,7 @@ Source: Sia, thesis sections 3.3 and 3.5.6.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -75,7 +76,7 @@ class Sia:
         self.round_seconds: float | None = float(round_seconds)
         self.last: SiaRound | None = None
         self.figures: dict[str, float] = {}
-        self._settings = {"p": p, "lam": lam, "scale_up_limit": scale_up_limit}
+        self._make = partial(SiaPolicy, p=p, lam=lam, scale_up_limit=scale_up_limit)
         self._deadline = deadline
         self._solver = make_solver(solver, tolerance=tolerance) if isinstance(solver, str) else solver
         self._policy = policy
@@ -100,7 +101,7 @@ class Sia:
             Jobs that must have GPUs do not fit.
         """
         if self._policy is None:
-            self._policy = SiaPolicy(now.cluster, **self._settings)
+            self._policy = self._make(now.cluster)
         policy = self._policy
         for job in now.left:
             if job.name in self._profiles:

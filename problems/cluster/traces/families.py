@@ -31,9 +31,10 @@ import numpy as np
 
 from copter.problems.cluster.builtin import builtin_goodput_profiles
 from copter.problems.cluster.cluster import Cluster
+from copter.problems.cluster.profiles import Profile
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.traces.arrivals import in_scripts
-from copter.problems.cluster.traces.tuned import TunedJobs
+from copter.problems.cluster.traces.tuned import TunedJobs, constrained
 from copter.problems.cluster.workload import JobSubmission
 
 PHILLY_RATE = (0.1134, 0.1076, 0.0716, 0.1191, 0.1652, 0.2104, 0.1118, 0.1008)
@@ -156,7 +157,13 @@ def submission(application: str, number: int, time: float, tenant: str = "") -> 
 
 
 def make_scenario(
-    cluster: Cluster, jobs: list[JobSubmission], rng: np.random.Generator, *, calibrated: bool = True
+    cluster: Cluster,
+    jobs: list[JobSubmission],
+    rng: np.random.Generator,
+    strong_scaling: float = 0.0,
+    rigid: float = 0.0,
+    *,
+    calibrated: bool = True,
 ) -> Scenario:
     """Jobs on a cluster, tuned for policies that cannot adapt them.
 
@@ -165,6 +172,9 @@ def make_scenario(
     cluster : Cluster
     jobs : list of JobSubmission
     rng : numpy.random.Generator
+    strong_scaling, rigid : float
+        Shares of jobs that no policy may adapt further, see :func:`.tuned.constrained`.  With rigid jobs all
+        are tuned to GPU counts of configurations.
     calibrated : bool
         Jobs run at the speed of the thesis' testbed; else at that of the measurements.
 
@@ -173,12 +183,19 @@ def make_scenario(
     Scenario
     """
     known = builtin_goodput_profiles(calibrated=calibrated)
-    profiles = {name: known[name] for name in sorted({job.application for job in jobs})}
-    return Scenario(cluster, TunedJobs(cluster).tune(jobs, profiles, rng), profiles)
+    profiles: dict[str, Profile] = {name: known[name] for name in sorted({job.application for job in jobs})}
+    tuned = TunedJobs(cluster, whole=rigid > 0).tune(jobs, profiles, rng)
+    return Scenario(cluster, constrained(tuned, rng, strong_scaling, rigid), profiles)
 
 
 def generate(
-    name: str, cluster: Cluster, seed: int, jobs: int | None = None, hours: float | None = None
+    name: str,
+    cluster: Cluster,
+    seed: int,
+    jobs: int | None = None,
+    hours: float | None = None,
+    strong_scaling: float = 0.0,
+    rigid: float = 0.0,
 ) -> Scenario:
     """A workload of a family.
 
@@ -191,6 +208,8 @@ def generate(
     jobs : int, optional
     hours : float, optional
         See :func:`draw`.
+    strong_scaling, rigid : float
+        See :func:`make_scenario`.
 
     Returns
     -------
@@ -198,14 +217,20 @@ def generate(
     """
     rng = np.random.default_rng(seed)
     drawn = draw(FAMILIES[name], rng, jobs, hours)
-    return make_scenario(cluster, drawn, rng, calibrated=name != "pollux")
+    return make_scenario(cluster, drawn, rng, strong_scaling, rigid, calibrated=name != "pollux")
 
 
 def _maker(name: str) -> Callable[..., Scenario]:
     def make(
-        cluster: Cluster, seed: int, data: Path | None, jobs: int | None = None, hours: float | None = None
+        cluster: Cluster,
+        seed: int,
+        data: Path | None,
+        jobs: int | None = None,
+        hours: float | None = None,
+        strong_scaling: float = 0.0,
+        rigid: float = 0.0,
     ) -> Scenario:
-        return generate(name, cluster, seed, jobs, hours)
+        return generate(name, cluster, seed, jobs, hours, strong_scaling, rigid)
 
     return make
 

@@ -138,7 +138,13 @@ def sample(
 
 
 def philly(
-    cluster: Cluster, seed: int, data: Path | None, jobs: int | None = None, hours: float | None = None
+    cluster: Cluster,
+    seed: int,
+    data: Path | None,
+    jobs: int | None = None,
+    hours: float | None = None,
+    strong_scaling: float = 0.0,
+    rigid: float = 0.0,
 ) -> Scenario:
     """Jobs as in the thesis: 160 in 8 hours, from the trace where there is one, else like it.
 
@@ -149,6 +155,8 @@ def philly(
     data : Path or None
     jobs : int, optional
     hours : float, optional
+    strong_scaling, rigid : float
+        Shares of jobs, see :func:`.families.make_scenario`.
 
     Returns
     -------
@@ -156,9 +164,9 @@ def philly(
     """
     path = find(data, FILE, "philly.csv")
     if path is None:
-        return generate("philly", cluster, seed, jobs, hours)
+        return generate("philly", cluster, seed, jobs, hours, strong_scaling, rigid)
     rng = np.random.default_rng(seed)
     family = FAMILIES["philly"]
     window = family.hours if hours is None else hours
     drawn = sample(read_philly(path), family.jobs if jobs is None else jobs, rng, SIA_MODELS, window)
-    return make_scenario(cluster, drawn, rng)
+    return make_scenario(cluster, drawn, rng, strong_scaling, rigid)

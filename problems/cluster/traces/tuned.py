@@ -6,10 +6,11 @@ run time on n GPUs, a GPU count is valid if
     1/2 <= T(1, M(1)) / (n T(n, M(n))) <= 4/5,
 
 that is if it has 50 to 80% of the ideal speedup: less wastes GPUs, more could be sped up further.  A job
-takes one of its valid pairs (n, M(n)) at random.  Where it has none it takes the count whose share of the
-ideal speedup is nearest to that range.  Candidates for n are the GPU counts of the cluster's configurations
-on one type, so that every policy can place them, and for M the doublings of the initial batch size.  The unit
-of a job that is too large for one GPU is the smallest count that runs it.
+takes one of its valid pairs (n, M(n)) at random.  What the papers leave open is as in their published script
+and workloads: n is even, M a doubling of the initial batch size, the job completes within 12 hours, and run
+times are those on the first GPU type of the cluster that has a valid pair (T4, but for imagenet on the 64
+GPUs of three types, where 16 T4 take longer).  Without any valid pair the nearest on the first type that runs
+the job is taken.  The unit of a job that is too large for one GPU is the smallest count that runs it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from copter.problems.cluster.cluster import Cluster
-from copter.problems.cluster.presets import GPU_MEMORY_GB
+from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.profiles import Profile
 from copter.problems.cluster.workload import JobSubmission
 
@@ -29,6 +29,8 @@ RANGE = (0.5, 0.8)
 """Share of the ideal speedup of a valid configuration."""
 MOST_GPUS = {True: 64, False: 16}
 """Largest GPU count on homogeneous clusters, and on others (thesis section 3.4.3)."""
+MOST_HOURS = 12.0
+"""Longest run time of a valid configuration."""
 
 
 class TunedJobs:
@@ -39,25 +41,18 @@ class TunedJobs:
     cluster : Cluster
     most_gpus : int, optional
         Largest GPU count; by default :data:`MOST_GPUS`.
-    type : str, optional
-        GPU type on which run times are compared; by default the one with the least memory, as the authors
-        take the RTX 2080 Ti: what fits there fits everywhere.  If that does not run a job, the next.
-
-    Raises
-    ------
-    ValueError
-        The cluster has no such type.
+    whole : bool
+        Only GPU counts of the cluster's configurations, which Sia can give to a rigid job; by default all
+        even ones.
     """
 
-    def __init__(self, cluster: Cluster, most_gpus: int | None = None, type: str | None = None) -> None:
-        if type is not None and type not in cluster.names:
-            raise ValueError(f"unknown GPU type {type!r}; the cluster has {list(cluster.names)}")
-        self.cluster, self.type = cluster, type
+    def __init__(self, cluster: Cluster, most_gpus: int | None = None, *, whole: bool = False) -> None:
+        self.cluster, self.whole = cluster, whole
         self.most_gpus = MOST_GPUS[len(cluster.types) == 1] if most_gpus is None else most_gpus
         self._choices: dict[int, tuple[Profile, list[tuple[int, int | None]]]] = {}
 
     def choices(self, profile: Profile) -> list[tuple[int, int | None]]:
-        """Valid pairs of GPU count and batch size; the nearest pair alone if none is.
+        """Valid pairs of GPU count and batch size; the nearest pair alone if none is valid.
 
         Parameters
         ----------
@@ -100,34 +95,41 @@ class TunedJobs:
         return tuned
 
     def _search(self, profile: Profile) -> list[tuple[int, int | None]]:
-        found: dict[int, tuple[float, int | None]] = {}
-        for type in [self.type] if self.type else self._by_memory():
+        nearest: list[tuple[int, int | None]] = []
+        for type in self.cluster.types:
             found = self._fastest(profile, type)
-            if found:
-                break
-        if not found:
-            return []
-        unit = min(found)
-        shares = {gpus: unit * found[unit][0] / (gpus * seconds) for gpus, (seconds, _) in found.items()}
-        low, high = RANGE
-        valid = [gpus for gpus, share in shares.items() if low <= share <= high]
-        distance = {gpus: max(low - share, share - high) for gpus, share in shares.items()}
-        return [(gpus, found[gpus][1]) for gpus in valid or sorted(shares, key=distance.__getitem__)[:1]]
+            if not found:
+                continue
+            unit = min(found)
+            shares = {n: unit * found[unit][0] / (n * seconds) for n, (seconds, _) in found.items()}
+            low, high = RANGE
+            valid = [
+                (gpus, found[gpus][1])
+                for gpus, share in shares.items()
+                if low <= share <= high and found[gpus][0] <= MOST_HOURS * 3600.0
+            ]
+            if valid:
+                return valid
+            distance = {gpus: max(low - share, share - high) for gpus, share in shares.items()}
+            best = min(shares, key=distance.__getitem__)
+            nearest = nearest or [(best, found[best][1])]
+        return nearest
 
-    def _fastest(self, profile: Profile, type: str) -> dict[int, tuple[float, int | None]]:
+    def _fastest(self, profile: Profile, type: GpuType) -> dict[int, tuple[float, int | None]]:
         """Least run time in seconds by GPU count, and the batch size that has it."""
-        entries = self.cluster.configurations
-        counts = sorted({one.gpus for one in entries if one.type == type and one.gpus <= self.most_gpus})
+        most = min(self.most_gpus, type.gpus)
+        if self.whole:
+            entries = self.cluster.configurations
+            counts = sorted({one.gpus for one in entries if one.type == type.name and one.gpus <= most})
+        else:
+            counts = [1, *range(2, most + 1, 2)]
         found: dict[int, tuple[float, int | None]] = {}
         for gpus in counts:
             for batch in _batch_sizes(profile):
-                clock = profile.at_fixed_batch(batch).clock(self.cluster.packed(type, gpus))
+                clock = profile.at_fixed_batch(batch).clock(self.cluster.packed(type.name, gpus))
                 if clock[-1] < found.get(gpus, (math.inf, None))[0]:
                     found[gpus] = (float(clock[-1]), batch)
         return found
-
-    def _by_memory(self) -> list[str]:
-        return sorted(self.cluster.names, key=lambda name: GPU_MEMORY_GB.get(name, math.inf))
 
 
 def _batch_sizes(profile: Profile) -> list[int | None]:
@@ -140,3 +142,38 @@ def _batch_sizes(profile: Profile) -> list[int | None]:
         sizes.append(size)
         size *= 2
     return [*sizes, largest]
+
+
+def constrained(
+    jobs: Sequence[JobSubmission], rng: np.random.Generator, strong_scaling: float = 0.0, rigid: float = 0.0
+) -> list[JobSubmission]:
+    """The same jobs, some of which may be adapted in part or not at all (thesis section 3.5.8).
+
+    Parameters
+    ----------
+    jobs : sequence of JobSubmission
+        Tuned: strong-scaling jobs keep their batch size, rigid ones their GPU count too.
+    rng : numpy.random.Generator
+    strong_scaling, rigid : float
+        Shares of the jobs.
+
+    Returns
+    -------
+    list of JobSubmission
+
+    Raises
+    ------
+    ValueError
+        Shares outside of [0, 1], or above 1 together.
+    """
+    if min(strong_scaling, rigid) < 0 or strong_scaling + rigid > 1:
+        shares = f"strong_scaling = {strong_scaling}, rigid = {rigid}"
+        raise ValueError(f"{shares}: shares must be in [0, 1] together")
+    changed = []
+    for job, pick in zip(jobs, rng.random(len(jobs)).tolist(), strict=True):
+        if pick < rigid:
+            job = replace(job, kind="rigid", gpus=job.tuned_gpus or 1)
+        elif pick < rigid + strong_scaling:
+            job = replace(job, kind="strong-scaling")
+        changed.append(job)
+    return changed

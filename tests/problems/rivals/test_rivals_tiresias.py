@@ -42,7 +42,7 @@ def test_in_a_queue_the_first_come_first_and_small_ones_fill_up():
 def test_an_earlier_job_takes_its_gpus_back():
     """The wide job came first: when there is room for it again it goes before the narrow ones."""
     jobs = [("wide", (1.0,), 3, 3000.0, 0.0), ("thin", (1.0,), 1, 3000.0, 30.0)]
-    events = [NodeChange(100.0, "t0", 2), NodeChange(500.0, "t0", 3)]
+    events = [NodeChange(120.0, "t0", 2), NodeChange(540.0, "t0", 3)]
     simulator = simulate(scenario_of(cluster_of(3), jobs), Tiresias(), events=events)
     spans = held(simulator)
     assert spans["wide"][0] == (0.0, 120.0)

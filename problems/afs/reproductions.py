@@ -1,0 +1,377 @@
+"""Tables and figures of the AFS paper, for `copter reproduce`.
+
+The paper prints its figures as plots without numbers, and ranges in the text: those stand beside ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from copter.bench.reproduction import Effort, Figure, Reproduction
+from copter.problems.afs.models import fit, measurements
+from copter.problems.afs.resizes import BURSTS, SYSTEMS, monitored_hours
+from copter.problems.afs.study import Run, by_length, play
+from copter.problems.afs.toy import RULES, toy_hours
+from copter.problems.afs.traces import VIRTUAL_CLUSTERS, testbed, virtual_cluster
+from copter.problems.afs.two_jobs import afs_split, best_split, grown_split, random_pair, total_seconds
+
+NAN = float("nan")
+QUICK = (4, 7, 9)
+"""Traces of a quick look: few jobs."""
+AWARE = ("srsf", "srtf-e", "srsf-e", "afs-l")
+UNAWARE = ("max-min", "themis-e", "afs-s", "afs-p")
+Policy = str | tuple[str, Mapping[str, float]]
+_LABELS = {"themis-e 0.8": "themis-e, f = 0.8"}
+_THEMIS_08: Policy = ("themis-e", {"filter": 0.8})
+
+
+def _play(effort: Effort, trace: int, policy: Policy, seed: int, *, peak_requests: bool = False) -> Run:
+    name, settings = (policy, {}) if isinstance(policy, str) else policy
+    scenario = virtual_cluster(testbed(), seed, effort.data, vc=str(trace), peak_requests=peak_requests)
+    effort.say(f"trace {trace} ({VIRTUAL_CLUSTERS[trace - 1]}), {_label(policy)}, seed {seed}")
+    return play(scenario, name, settings)
+
+
+def _label(policy: Policy) -> str:
+    if isinstance(policy, str):
+        return policy
+    return ", ".join([policy[0], *(f"{key} = {value:g}" for key, value in policy[1].items())])
+
+
+def _traces(effort: Effort) -> Sequence[int]:
+    return QUICK if effort.quick else range(1, len(VIRTUAL_CLUSTERS) + 1)
+
+
+def _over_seeds(effort: Effort, value: Callable[[int], float]) -> tuple[float, float]:
+    """Mean and standard deviation over the seeds."""
+    values = np.array([value(effort.seed + k) for k in range(effort.seeds)])
+    return float(values.mean()), float(values.std(ddof=1)) if values.size > 1 else NAN
+
+
+def _reductions(
+    baseline: Policy,
+    policies: Sequence[Policy],
+    statistic: Callable[[Run], float],
+    ranges: Mapping[str, tuple[float, float]],
+    effort: Effort,
+) -> list[Figure]:
+    """How many times lower a statistic is than a baseline's, by trace, and the range over the traces."""
+    found: dict[str, list[float]] = {_label(policy): [] for policy in policies}
+    figures = []
+    for trace in _traces(effort):
+        seeds = range(effort.seed, effort.seed + effort.seeds)
+        base = np.array([statistic(_play(effort, trace, baseline, seed)) for seed in seeds])
+        for policy in policies:
+            ratio = base / [statistic(_play(effort, trace, policy, seed)) for seed in seeds]
+            std = float(ratio.std(ddof=1)) if ratio.size > 1 else NAN
+            label = _label(policy)
+            found[label].append(float(ratio.mean()))
+            figures.append(Figure(f"trace {trace}", label, "x", found[label][-1], NAN, std))
+    for label, ratios in found.items():
+        low, high = ranges.get(label, (NAN, NAN))
+        figures += [
+            Figure("least", label, "x", min(ratios), low),
+            Figure("most", label, "x", max(ratios), high),
+        ]
+    return figures
+
+
+_mean = Run.mean_hours.fget
+_p99 = Run.p99_hours.fget
+assert _mean is not None and _p99 is not None
+
+
+def figure_2(effort: Effort) -> list[Figure]:
+    """Three regimes: JCT, queue length, cluster efficiency and blocking index of two traces.
+
+    Parameters
+    ----------
+    effort : Effort
+
+    Returns
+    -------
+    list of Figure
+    """
+    paper = {
+        9: {"srtf": 31.1, "srsf": 32.8, "max-min": 18.3, "afs-l": 15.2},
+        3: {"srtf": 84.7, "srsf": 79.7, "max-min": 1516.8, "afs-l": 57.6},
+    }
+    figures = []
+    for trace, printed in paper.items():
+        if trace == 3 and effort.quick:
+            continue
+        words = "moderate" if trace == 9 else "heavy"
+        for policy, hours in printed.items():
+            run = _play(effort, trace, policy, effort.seed)
+            figures.append(Figure(f"{words}: {policy}", "average JCT", "h", run.mean_hours, hours))
+            for name, value in run.regime().items():
+                figures.append(Figure(f"{words}: {policy}", name, "", value))
+    return figures
+
+
+def figure_6(effort: Effort) -> list[Figure]:
+    """How many times higher the average JCT is when jobs get the GPUs with which they are fastest.
+
+    Parameters
+    ----------
+    effort : Effort
+
+    Returns
+    -------
+    list of Figure
+    """
+    paper = {"srtf": (1 / 1.21, 4.85), "srsf": (1 / 1.17, 5.84), "tiresias-l": (NAN, 16.14)}
+    figures, found = [], {policy: [] for policy in paper}  # type: dict[str, list[float]]
+    for trace in _traces(effort):
+        for policy in paper:
+            blown = _play(effort, trace, policy, effort.seed, peak_requests=True).mean_hours
+            found[policy].append(blown / _play(effort, trace, policy, effort.seed).mean_hours)
+            figures.append(Figure(f"trace {trace}", policy, "x", found[policy][-1]))
+    for policy, (low, high) in paper.items():
+        figures.append(Figure("least", policy, "x", min(found[policy]), low))
+        figures.append(Figure("most", policy, "x", max(found[policy]), high))
+    return figures
+
+
+def figure_8(effort: Effort) -> list[Figure]:
+    """How much sooner a job completes with CoDDL's resizes than without parts of them.
+
+    Parameters
+    ----------
+    effort : Effort
+
+    Returns
+    -------
+    list of Figure
+    """
+    paper = {"few": (2.12, 2.82), "many": (1.19, 1.30)}
+    figures = []
+    for burst in BURSTS:
+        hours = {
+            system: np.array([monitored_hours(burst, system, effort.seed + k) for k in range(effort.seeds)])
+            for system in SYSTEMS
+        }
+        for system, printed in zip(list(SYSTEMS)[1:], paper[burst], strict=True):
+            ratio = hours[system] / hours["CoDDL"]
+            std = float(ratio.std(ddof=1)) if ratio.size > 1 else NAN
+            figures.append(Figure(f"{burst} jobs arrive", system, "x", float(ratio.mean()), printed, std))
+    return figures
+
+
+def figure_10(effort: Effort) -> list[Figure]:
+    """JCT under Tiresias-L over that under AFS-P and Max-Min, by fifths of the jobs' lengths.
+
+    Parameters
+    ----------
+    effort : Effort
+
+    Returns
+    -------
+    list of Figure
+    """
+    figures = []
+    for trace in (9,) if effort.quick else (9, 3):
+        base = _play(effort, trace, "tiresias-l", effort.seed).simulator.job_results()
+        for policy in ("max-min", "afs-p"):
+            jobs = _play(effort, trace, policy, effort.seed).simulator.job_results()
+            for fifth, ratio in enumerate(by_length(jobs, base, 5)):
+                figures.append(Figure(f"trace {trace}, fifth {fifth + 1}", policy, "x", float(ratio)))
+    return figures
+
+
+def appendix_a(effort: Effort) -> list[Figure]:
+    """The toy example: the optimum without arrivals is the worse one with them.
+
+    Parameters
+    ----------
+    effort : Effort
+
+    Returns
+    -------
+    list of Figure
+    """
+    paper = {"srtf": 1.25, "max-min": 2.0}
+    figures = [
+        Figure("A and B", policy, "h", toy_hours(policy, 0), paper.get(policy, NAN)) for policy in RULES
+    ]
+    for x in (1.25, 1.75):
+        for policy in RULES:
+            figures.append(Figure(f"20 more, x = {x}", policy, "h", toy_hours(policy, 20, x)))
+    return figures
+
+
+def two_jobs(effort: Effort) -> list[Figure]:
+    """How often splits of GPUs between two jobs are the best ones, and by how much they miss.
+
+    Parameters
+    ----------
+    effort : Effort
+
+    Returns
+    -------
+    list of Figure
+    """
+    rng = np.random.default_rng(effort.seed)
+    count, figures = (200 if effort.quick else 2000), []
+    for concave in (True, False):
+        excess: dict[str, list[float]] = {"(1) and (2)": [], "Algorithm 1": []}
+        for _ in range(count):
+            gpus = int(rng.integers(2, 17))
+            work, speed = random_pair(rng, gpus, concave=concave)
+            total = partial(total_seconds, work, speed, gpus=gpus)
+            best = total(split=best_split(work, speed, gpus))
+            excess["(1) and (2)"].append(total(split=grown_split(work, speed, gpus)) / best)
+            excess["Algorithm 1"].append(total(split=afs_split(work, speed, gpus)) / best)
+        row = "concave curves" if concave else "any growing curves"
+        for name, ratios in excess.items():
+            paper = 1.0 if name == "(1) and (2)" else NAN
+            hits = float(np.mean(np.array(ratios) < 1 + 1e-9))
+            figures.append(Figure(row, f"{name}: best", "", hits, paper))
+            figures.append(Figure(row, f"{name}: JCT over the best", "x", float(np.mean(ratios)), paper))
+    return figures
+
+
+def curves(effort: Effort) -> list[Figure]:
+    """Fits of the formula of the stand-ins to ElasticFlow's measured curves.
+
+    Parameters
+    ----------
+    effort : Effort
+
+    Returns
+    -------
+    list of Figure
+    """
+    assert effort.data is not None
+    figures = []
+    for gpu in ("A100", "T4"):
+        shares, slopes = [], []
+        for name, counts, speedup in measurements(effort.data, gpu):
+            best = int(counts[speedup.argmax()])
+            if speedup.max() < 1.5:
+                continue
+            found = fit(counts, speedup)
+            shares.append(found.share * best)
+            slopes.append(best / float(speedup.max()))
+            figures.append(Figure(f"{gpu} {name}", "e k*", "", shares[-1]))
+            figures.append(Figure(f"{gpu} {name}", "relative error", "", found.error))
+        figures.append(Figure(f"{gpu} median", "e k*", "", float(np.median(shares))))
+        figures.append(Figure(f"{gpu} median", "k* / speed-up", "", float(np.median(slopes))))
+    return figures
+
+
+_STAND_INS = (
+    "Models are stand-ins with the paper's best GPU counts (docs/afs.md); the public trace has fewer jobs than "
+    "Table 3; requests above 52 GPUs are cut to that; no resize costs but 4 ms."
+)
+_SOURCE = "AFS (NSDI 2021), "
+REPRODUCTIONS = (
+    Reproduction(
+        "afs-appendix-a",
+        "Toy example: A and B alone, and with jobs that arrive later",
+        _SOURCE + "appendix A",
+        "The paper's 1.25 h for SRTF leaves out the hour that B waits for A.",
+        appendix_a,
+        minutes=0.1,
+    ),
+    Reproduction(
+        "afs-curves",
+        "Throughput curves that stand in for the nine models, fitted",
+        _SOURCE + "Table 4; ElasticFlow's measurements",
+        "The paper prints best counts only.",
+        curves,
+        needs_data=True,
+        minutes=0.1,
+    ),
+    Reproduction(
+        "afs-two-jobs",
+        "Two jobs: splits by (1) and (2) and by Algorithm 1 against all splits",
+        _SOURCE + "section 3.2",
+        "Random jobs; the paper says that (1) and (2) give the optimum.",
+        two_jobs,
+        minutes=0.2,
+    ),
+    Reproduction(
+        "afs-figure-2",
+        "Average JCT, queue length, cluster efficiency and blocking index under two loads",
+        _SOURCE + "Figure 2, section 2.2",
+        "The paper does not say which two traces: 9 and 3 here. " + _STAND_INS,
+        figure_2,
+        needs_data=True,
+        minutes=20,
+    ),
+    Reproduction(
+        "afs-figure-5a",
+        "Average JCT over that of SRTF, with known lengths",
+        _SOURCE + "Figures 5a and 11",
+        _STAND_INS,
+        partial(_reductions, "srtf", AWARE, _mean, {"afs-l": (1.2, 2.7)}),
+        needs_data=True,
+        minutes=90,
+    ),
+    Reproduction(
+        "afs-figure-5b",
+        "Average JCT over that of Tiresias-L, without lengths",
+        _SOURCE + "Figure 5b",
+        _STAND_INS,
+        partial(_reductions, "tiresias-l", (*UNAWARE, _THEMIS_08), _mean, {"afs-p": (1.9, 3.1)}),
+        needs_data=True,
+        minutes=150,
+    ),
+    Reproduction(
+        "afs-figure-6",
+        "Average JCT when rigid jobs ask for the GPUs with which they are fastest",
+        _SOURCE + "Figure 6",
+        _STAND_INS,
+        figure_6,
+        needs_data=True,
+        minutes=60,
+    ),
+    Reproduction(
+        "afs-figure-8",
+        "A job's progress under CoDDL, without cancellation, and with full restarts",
+        _SOURCE + "Figure 8",
+        "The days of trace 10 cannot be cut out of the public file: jobs are drawn to the paper's description.",
+        figure_8,
+        minutes=0.5,
+    ),
+    Reproduction(
+        "afs-figure-9a",
+        "99th percentile of JCT over that of SRTF, with known lengths",
+        _SOURCE + "Figure 9a",
+        _STAND_INS,
+        partial(_reductions, "srtf", AWARE, _p99, {}),
+        needs_data=True,
+        minutes=90,
+    ),
+    Reproduction(
+        "afs-figure-9b",
+        "99th percentile of JCT over that of Tiresias-L, without lengths",
+        _SOURCE + "Figure 9b",
+        _STAND_INS,
+        partial(_reductions, "tiresias-l", UNAWARE, _p99, {}),
+        needs_data=True,
+        minutes=120,
+    ),
+    Reproduction(
+        "afs-figure-10",
+        "JCT over that of Tiresias-L, by length of the job",
+        _SOURCE + "Figure 10",
+        "Fifths in place of 100 bins. " + _STAND_INS,
+        figure_10,
+        needs_data=True,
+        minutes=20,
+    ),
+    Reproduction(
+        "afs-figure-13",
+        "Average JCT of AFS-L over that of AFS-P and AFS-S",
+        _SOURCE + "Figure 13, appendix D",
+        _STAND_INS,
+        partial(_reductions, "afs-l", ("afs-p", "afs-s"), _mean, {"afs-p": (0.5, NAN)}),
+        needs_data=True,
+        minutes=60,
+    ),
+)

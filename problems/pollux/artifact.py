@@ -1,0 +1,151 @@
+"""Experiments on the measurements and workloads that Pollux' authors published, as their simulator has them.
+
+16 nodes with 4 T4 each, rounds of 60 s, 30 s without progress at each start and change (section 5.3).  NeuMF
+jobs run on one GPU under every policy, under Pollux at a batch size of 32,768.  Pollux chooses nodes; for
+Tiresias and Optimus GPUs are counted, and every job is as close together as its GPUs allow.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from copter.bench.reproduction import Effort
+from copter.errors import InputError
+from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.interference import SharedNodes
+from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.registry import make_policy
+from copter.problems.cluster.resize import FixedDelay
+from copter.problems.cluster.results import JobRecord
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.simulator import Simulator
+from copter.problems.cluster.traces.pollux import FOLDER, WORKLOADS, read_pollux_workload
+from copter.problems.cluster.traces.pollux_measurements import read_pollux_measurements
+from copter.problems.cluster.traces.registry import find
+from copter.problems.cluster.workload import JobSubmission
+
+CLUSTER = Cluster([GpuType("t4", 4, 16)])
+NEUMF_BATCH = 32768
+QUICK_JOBS = 40
+"""Jobs of a workload in a quick look."""
+
+
+class Artifact:
+    """The files of the artifact.
+
+    Parameters
+    ----------
+    effort : Effort
+        `data` is the folder of real traces; `seed` and `seeds` say which of the eight workloads are run.
+
+    Attributes
+    ----------
+    numbers : list of int
+        Of the workloads.
+    profiles : dict of str to Profile
+    """
+
+    def __init__(self, effort: Effort) -> None:
+        root = find(effort.data, FOLDER)
+        if root is None:
+            raise InputError(effort.data or Path("data"), FOLDER, "is not there: it is Pollux' artifact")
+        self._root, self._effort = root, effort
+        self.numbers = [1 + (effort.seed + k) % WORKLOADS for k in range(min(effort.seeds, WORKLOADS))]
+        self.profiles: dict[str, Profile] = dict(read_pollux_measurements(root))
+
+    def jobs(self, number: int, folder: str = "workloads") -> list[JobSubmission]:
+        """Jobs of a workload.
+
+        Parameters
+        ----------
+        number : int
+        folder : str
+
+        Returns
+        -------
+        list of JobSubmission
+        """
+        jobs = read_pollux_workload(self._root / folder / f"workload-{number}.csv", self.profiles)
+        jobs = [
+            replace(job, kind="rigid", gpus=1, tuned_gpus=None) if job.application == "ncf" else job
+            for job in jobs
+        ]
+        return jobs[:QUICK_JOBS] if self._effort.quick else jobs
+
+    def shipped(self, result: str, numbers: Sequence[int]) -> float:
+        """Mean over workloads of the average JCT that the authors' simulator found, in seconds.
+
+        Parameters
+        ----------
+        result : str
+            Such as "results-jobload/pollux-1.0".
+        numbers : sequence of int
+
+        Returns
+        -------
+        float
+        """
+        with open(self._root / result / "summary.json", encoding="utf-8") as file:
+            averages = json.load(file)["avgs"]
+        return float(np.mean([averages[f"workload-{number}"] for number in numbers]))
+
+    def run(
+        self, policy: str, jobs: list[JobSubmission], *, slowdown: float = 0.0, **settings: Any
+    ) -> list[JobRecord]:
+        """Play jobs under a policy.
+
+        Parameters
+        ----------
+        policy : str
+        jobs : list of JobSubmission
+        slowdown : float
+            Of distributed jobs that share a node.
+        **settings
+            Of the policy.
+
+        Returns
+        -------
+        list of JobRecord
+        """
+        placer = None
+        if policy == "pollux":
+            placer = SiaPlacer()
+            jobs = [replace(job, batch_size=NEUMF_BATCH) if job.kind == "rigid" else job for job in jobs]
+        simulator = Simulator(
+            Scenario(CLUSTER, jobs, self.profiles),
+            make_policy(policy, **settings),
+            placer=placer,
+            resize=FixedDelay(),
+            interference=SharedNodes(slowdown) if slowdown else None,
+        )
+        for _ in simulator.run():
+            pass
+        return simulator.job_results()
+
+    def average_jct(self, policy: str, folder: str = "workloads", **settings: Any) -> list[float]:
+        """Average JCT of each workload, in seconds.
+
+        Parameters
+        ----------
+        policy : str
+        folder : str
+        **settings
+            Of :meth:`run`.
+
+        Returns
+        -------
+        list of float
+        """
+        averages = []
+        for number in self.numbers:
+            records = self.run(policy, self.jobs(number, folder), **settings)
+            averages.append(float(np.mean([record.jct for record in records])))
+            self._effort.say(f"{policy}, {folder}/workload-{number}: {averages[-1]:,.0f} s")
+        return averages

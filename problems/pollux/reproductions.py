@@ -1,0 +1,224 @@
+"""Tables and figures of Pollux' evaluation (section 5), on the authors' measurements and workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from copter.bench.reproduction import Effort, Figure, Reproduction
+from copter.problems.cluster.workload import JobSubmission
+from copter.problems.pollux.artifact import Artifact
+from copter.problems.pollux.cloud import train_in_the_cloud
+from copter.problems.pollux.fitness import WEIGHTED_MEAN
+
+POLICIES = ("pollux", "optimus", "tiresias")
+HOUR = 3600.0
+TESTBED_WORKLOAD = 6
+"""The workload of the experiments on the testbed."""
+
+
+def _std(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+
+
+def jct(effort: Effort) -> list[Figure]:
+    """Average JCT beside the results that the authors ship."""
+    artifact, figures = Artifact(effort), []
+    for policy in POLICIES:
+        ours = artifact.average_jct(policy)
+        shipped = artifact.shipped(f"results-jobload/{policy}-1.0", artifact.numbers)
+        figures.append(Figure(policy, "average JCT", "s", float(np.mean(ours)), shipped, _std(ours)))
+    return figures
+
+
+_TESTBED = {"pollux": (1.2, 8.8, 20.0), "optimus": (1.6, 11.0, 24.0), "tiresias": (2.4, 16.0, 33.0)}
+
+
+def table_2(effort: Effort) -> list[Figure]:
+    """JCT and makespan of the testbed's workload."""
+    artifact, figures = Artifact(effort), []
+    jobs = artifact.jobs(TESTBED_WORKLOAD)
+    for policy in POLICIES:
+        records = artifact.run(policy, jobs)
+        times = np.array([record.jct for record in records]) / HOUR
+        begin, end = min(one.submitted for one in records), max(one.finished for one in records)
+        ours = (times.mean(), np.quantile(times, 0.99), (end - begin) / HOUR)
+        names = ("average JCT", "p99 JCT", "makespan")
+        for name, value, paper in zip(names, ours, _TESTBED[policy], strict=True):
+            figures.append(Figure(policy, name, "h", float(value), paper))
+    return figures
+
+
+_DECAYS = {0.0: (1.0, 1.0, 1.0), 0.5: (0.95, 0.77, 1.05), 1.0: (0.98, 0.68, 1.20)}
+
+
+def table_3(effort: Effort) -> list[Figure]:
+    """JCT by the decay of the weights, relative to no decay."""
+    artifact, figures, base = Artifact(effort), [], np.ones(3)
+    for decay, paper in _DECAYS.items():
+        fitness = replace(WEIGHTED_MEAN, decay=decay)
+        found = []
+        for number in artifact.numbers:
+            records = artifact.run("pollux", artifact.jobs(number), fitness=fitness)
+            times = np.array([record.jct for record in records])
+            found.append([times.mean(), *np.quantile(times, (0.5, 0.99))])
+            effort.say(f"decay {decay:g}, workload {number}: {times.mean():,.0f} s")
+        mean = np.mean(found, axis=0)
+        base = mean if decay == 0.0 else base
+        for name, value, printed in zip(("average", "p50", "p99"), mean / base, paper, strict=True):
+            figures.append(Figure(f"decay {decay:g}", f"{name} JCT", "x", float(value), printed))
+    return figures
+
+
+_REALISTIC = {(0.0, "optimus"): 1 / 0.74, (0.0, "tiresias"): 1 / 0.6, (1.0, "optimus"): 2.0}
+_REALISTIC |= {(1.0, "tiresias"): 1 / 0.3}
+
+
+def figure_7(effort: Effort) -> list[Figure]:
+    """Average JCT over Pollux' by the share of jobs as their users configured them."""
+    artifact, figures = Artifact(effort), []
+    # Pollux goes by neither the GPUs nor the batch sizes of users.
+    pollux = float(np.mean(artifact.average_jct("pollux")))
+    for share in (0.0, 1.0) if effort.quick else (0.0, 0.25, 0.5, 0.75, 1.0):
+        mixed = {number: _mix(artifact, number, share) for number in artifact.numbers}
+        for policy in POLICIES[1:]:
+            runs = [artifact.run(policy, jobs) for jobs in mixed.values()]
+            ratio = float(np.mean([[record.jct for record in records] for records in runs])) / pollux
+            effort.say(f"{share:.0%} realistic, {policy}: {ratio:.2f} times Pollux' JCT")
+            paper = _REALISTIC.get((share, policy), float("nan"))
+            figures.append(Figure(f"{share:.0%} realistic", policy, "x", ratio, paper))
+    return figures
+
+
+def _mix(artifact: Artifact, number: int, share: float) -> list[JobSubmission]:
+    """A workload in which a share of the jobs are as their users configured them."""
+    tuned, realistic = artifact.jobs(number), artifact.jobs(number, "workloads-realistic")
+    picked = np.random.default_rng(number).permutation(len(tuned))[: round(share * len(tuned))]
+    chosen = set(picked.tolist())
+    return [realistic[k] if k in chosen else job for k, job in enumerate(tuned)]
+
+
+_LOADS = (0.5, 1.0, 1.5, 2.0)
+_DOUBLE = {"pollux": 1.8, "optimus": 2.0, "tiresias": 2.6}
+
+
+def figure_8(effort: Effort) -> list[Figure]:
+    """Average JCT by load, beside the results that the authors ship, and relative to load 1."""
+    artifact, figures = Artifact(effort), []
+    for policy in POLICIES:
+        ours = {}
+        for load in _LOADS:
+            folder = "workloads" if load == 1.0 else f"workloads-{load}"
+            averages = artifact.average_jct(policy, folder)
+            ours[load] = float(np.mean(averages))
+            shipped = artifact.shipped(f"results-jobload/{policy}-{load}", artifact.numbers)
+            figures.append(Figure(policy, f"load {load}", "s", ours[load], shipped, _std(averages)))
+        figures.append(Figure(policy, "load 2.0 over 1.0", "x", ours[2.0] / ours[1.0], _DOUBLE[policy]))
+    return figures
+
+
+_INTERFERENCE = {(True, 0.0): "avoid", (False, 0.0): "noavoid", (False, 0.25): "inter25"}
+_INTERFERENCE |= {(False, 0.5): "inter50"}
+
+
+def figure_9(effort: Effort) -> list[Figure]:
+    """Average JCT with and without interference avoidance, over that with it and no slowdown."""
+    artifact, figures, base = Artifact(effort), [], 0.0
+    shipped = artifact.shipped("results-inter/avoid", artifact.numbers)
+    for (avoid, slowdown), result in _INTERFERENCE.items():
+        averages = artifact.average_jct("pollux", avoid_interference=avoid, slowdown=slowdown)
+        base = base or float(np.mean(averages))
+        theirs = artifact.shipped(f"results-inter/{result}", artifact.numbers) / shipped
+        row = f"{'with' if avoid else 'without'} avoidance"
+        ours = float(np.mean(averages)) / base
+        figures.append(Figure(row, f"slowdown {slowdown:.0%}", "x", ours, theirs))
+    return figures
+
+
+def figure_10(effort: Effort) -> list[Figure]:
+    """Cost and time of training ImageNet in the cloud, by goodput over by throughput."""
+    profiles = Artifact(effort).profiles
+    goodput = train_in_the_cloud(profiles["imagenet"], by_goodput=True)
+    throughput = train_in_the_cloud(profiles["imagenet"], by_goodput=False)
+    nan = float("nan")
+    return [
+        Figure("goodput", "node-hours", "h", goodput.node_hours),
+        Figure("throughput", "node-hours", "h", throughput.node_hours),
+        Figure("goodput", "time", "h", goodput.hours),
+        Figure("throughput", "time", "h", throughput.hours),
+        Figure("goodput over throughput", "cost", "x", goodput.node_hours / throughput.node_hours, 0.75, nan),
+        Figure("goodput over throughput", "time", "x", goodput.hours / throughput.hours, 1.06, nan),
+    ]
+
+
+_FIRST = "The first workloads of the eight by number; --seeds 8 runs all."
+_FITNESS = "Fitness of the published scheduler: the power mean with p = -1 over the fair share."
+
+REPRODUCTIONS = (
+    Reproduction(
+        "pollux-jct",
+        "Average JCT of 160 jobs on 64 T4, beside the shipped results",
+        "Pollux section 5.3; results-jobload of the artifact",
+        f"{_FITNESS} Pollux knows the jobs' goodput from the start.  {_FIRST}",
+        jct,
+        needs_data=True,
+        minutes=5,
+    ),
+    Reproduction(
+        "pollux-table-2",
+        "JCT and makespan of the testbed's workload",
+        "Pollux table 2",
+        f"Simulated: the paper's figures are of a testbed.  {_FITNESS}",
+        table_2,
+        needs_data=True,
+        minutes=2,
+    ),
+    Reproduction(
+        "pollux-table-3",
+        "JCT by the decay of the jobs' weights",
+        "Pollux table 3",
+        f"Fitness of the text: the weighted mean of speedups over one GPU.  {_FIRST}",
+        table_3,
+        needs_data=True,
+        minutes=10,
+    ),
+    Reproduction(
+        "pollux-figure-7",
+        "Average JCT over Pollux' by the share of jobs configured by users",
+        "Pollux figure 7 and section 5.3.1",
+        f"{_FITNESS} Jobs of the artifact's workloads-realistic replace tuned ones at random.  {_FIRST}",
+        figure_7,
+        needs_data=True,
+        minutes=20,
+    ),
+    Reproduction(
+        "pollux-figure-8",
+        "Average JCT by load",
+        "Pollux figure 8; results-jobload of the artifact",
+        f"{_FITNESS} {_FIRST}",
+        figure_8,
+        needs_data=True,
+        minutes=20,
+    ),
+    Reproduction(
+        "pollux-figure-9",
+        "Average JCT without interference avoidance",
+        "Pollux figure 9; results-inter of the artifact",
+        f"{_FITNESS} {_FIRST}",
+        figure_9,
+        needs_data=True,
+        minutes=12,
+    ),
+    Reproduction(
+        "pollux-figure-10",
+        "Cost of training ImageNet in the cloud",
+        "Pollux figure 10 and section 5.3.3",
+        "Thresholds of utility, not in the paper, as in the published scheduler: 0.35, 0.65.  By throughput "
+        "the batch is the largest one.",
+        figure_10,
+        needs_data=True,
+        minutes=1,
+    ),
+)

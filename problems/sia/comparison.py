@@ -1,0 +1,215 @@
+"""Sia beside its rivals on one workload: what the tables and figures of the thesis' chapter 3 are made of.
+
+Every policy runs as in the thesis (section 3.4.3): Sia and Pollux in rounds of a minute, Gavel, Shockwave and
+Themis in rounds of six with TunedJobs.  Sia places its jobs by its three rules, Pollux chooses nodes itself,
+and the others' GPUs are counted: as in the authors' simulator, their jobs may share nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from copter.bench.reproduction import Effort, Figure
+from copter.problems.cluster.metrics import gpu_hours, summarise
+from copter.problems.cluster.parts import Placer
+from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.presets import cluster_by_name
+from copter.problems.cluster.registry import make_policy
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.simulator import Simulator
+from copter.problems.cluster.traces.registry import by_name
+
+LONG_ROUND_SECONDS = 360.0
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A policy as the thesis runs it.
+
+    Attributes
+    ----------
+    policy : str
+        Its name here.
+    settings : mapping of str to object
+        Of the policy.
+    placer : callable
+        Makes a placer, or None where GPUs are only counted.
+    """
+
+    policy: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    placer: Callable[[], Placer | None] = SiaPlacer
+
+
+def _counted() -> None:
+    """No placer."""
+    return None
+
+
+def _slow(policy: str, **settings: Any) -> Rival:
+    return Rival(policy, {"round_seconds": LONG_ROUND_SECONDS, **settings}, _counted)
+
+
+RIVALS = {
+    "Sia": Rival("sia"),
+    "Pollux": Rival("pollux"),
+    "Gavel+TJ": _slow("gavel-max-sum"),
+    "Shockwave+TJ": _slow("shockwave", lam=10.0, power=0.1),
+    "Themis+TJ": _slow("themis"),
+}
+"""By the thesis' names; Gavel is max-sum-throughput, and (10, 1e-1) is lambda and k of Shockwave."""
+
+COLUMNS: Mapping[str, tuple[str, str, float]] = {
+    "average JCT": ("average_jct_hours", "h", 1.0),
+    "p99 JCT": ("p99_jct_hours", "h", 1.0),
+    "makespan": ("makespan_hours", "h", 1.0),
+    "GPU-hours a job": ("gpu_hours_per_job", "h", 1.0),
+    "average contention": ("average_contention", "", 1.0),
+    "max contention": ("max_contention", "", 1.0),
+    "restarts a job": ("restarts_per_job", "", 1.0),
+    "worst FTF": ("worst_ftf", "", 1.0),
+    "unfair jobs": ("unfair_fraction", "%", 100.0),
+}
+"""Name of a column, the figure of :func:`~copter.problems.cluster.metrics.summarise`, unit and factor."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A workload on a cluster.
+
+    Attributes
+    ----------
+    trace, cluster : str
+        Names; the trace without data is generated.
+    settings : mapping of str to object
+        Of the trace.
+    """
+
+    trace: str
+    cluster: str = "heterogeneous-64"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def scenario(self, effort: Effort, seed: int) -> Scenario:
+        """Its sample with a seed; a quarter of the jobs for a quick look.
+
+        Parameters
+        ----------
+        effort : Effort
+        seed : int
+
+        Returns
+        -------
+        Scenario
+        """
+        settings = dict(self.settings)
+        if effort.quick:
+            whole = by_name(self.trace, cluster_by_name(self.cluster), seed, effort.data, **settings)
+            settings |= {"jobs": math.ceil(len(whole.jobs) / 4), "hours": _hours(whole) / 4}
+        return by_name(self.trace, cluster_by_name(self.cluster), seed, effort.data, **settings)
+
+
+def _hours(scenario: Scenario) -> float:
+    return math.ceil(max(job.time for job in scenario.jobs) / 3600.0)
+
+
+def play(scenario: Scenario, rival: Rival) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
+    """Simulate until all jobs are complete.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    rival : Rival
+
+    Returns
+    -------
+    figures : dict of str to float
+        Of :func:`~copter.problems.cluster.metrics.summarise`.
+    hours : dict of (str, str) to float
+        GPU-hours a job by model and GPU type.
+    """
+    policy = make_policy(rival.policy, **rival.settings)
+    simulator = Simulator(scenario, policy, placer=rival.placer())
+    for _ in simulator.run():
+        pass
+    jobs = simulator.job_results()
+    figures = summarise(scenario, jobs, simulator.records, simulator.segments)
+    return figures, gpu_hours(jobs, simulator.segments)
+
+
+def samples(
+    effort: Effort, setting: Setting, name: str, label: str = ""
+) -> list[tuple[dict[str, float], dict[tuple[str, str], float]]]:
+    """Outcomes of a policy on each sample of a workload, see :func:`play`.
+
+    Parameters
+    ----------
+    effort : Effort
+    setting : Setting
+    name : str
+        In :data:`RIVALS`.
+    label : str
+        Said before the name.
+
+    Returns
+    -------
+    list of (dict, dict)
+    """
+    outcomes = []
+    for k in range(effort.seeds):
+        scenario = setting.scenario(effort, effort.seed + k)
+        effort.say(f"{label}{name}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
+        outcomes.append(play(scenario, RIVALS[name]))
+    return outcomes
+
+
+def row(
+    name: str,
+    outcomes: Sequence[Mapping[str, float]],
+    paper: Mapping[str, float],
+    columns: Sequence[str] = tuple(COLUMNS),
+) -> list[Figure]:
+    """Means over the samples, beside the paper's.
+
+    Parameters
+    ----------
+    name : str
+        Of the row.
+    outcomes : sequence of mapping of str to float
+        Figures of each sample.
+    paper : mapping of str to float
+        Printed figures by column; there may be none.
+    columns : sequence of str
+        Of :data:`COLUMNS`.
+
+    Returns
+    -------
+    list of Figure
+    """
+    figures = []
+    for column in columns:
+        key, unit, factor = COLUMNS[column]
+        values = factor * np.array([outcome[key] for outcome in outcomes])
+        std = float(values.std(ddof=1)) if values.size > 1 else math.nan
+        figures.append(Figure(name, column, unit, float(values.mean()), paper.get(column, math.nan), std))
+    return figures
+
+
+def ratio(name: str, column: str, ours: float, base: float, paper: float = math.nan) -> Figure:
+    """How far a figure is below another one, in percent of that.
+
+    Parameters
+    ----------
+    name, column : str
+    ours, base : float
+    paper : float
+
+    Returns
+    -------
+    Figure
+    """
+    return Figure(name, column, "%", 100.0 * (1.0 - ours / base), paper)

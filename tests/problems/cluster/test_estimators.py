@@ -1,0 +1,148 @@
+"""What a scheduler learns of a job: equation 3.1, perfect scaling, and fits that come near the truth."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from copter.problems.cluster import Cluster, Configuration, GpuType, JobSubmission, Scenario, Simulator
+from copter.problems.cluster.builtin import builtin_goodput_profiles
+from copter.problems.cluster.estimators import Bootstrap, NoProf, Oracle, bootstrapped, profiled_batches
+from copter.problems.cluster.throughput import ThroughputParameters
+from copter.problems.sia import Sia
+
+CLUSTER = Cluster([GpuType("t4", 4, 2), GpuType("a100", 8, 1)])
+PROFILES = builtin_goodput_profiles()
+
+
+class Fixed:
+    """Gives the one job what the list says, round by round."""
+
+    name, kind, round_seconds = "fixed", "adaptive", 60.0
+
+    def __init__(self, *wanted):
+        self.wanted, self.seen = wanted, []
+
+    def schedule(self, now):
+        job = now.jobs["a"]
+        self.seen.append(job.seen)
+        return {"a": self.wanted[min(now.index, len(self.wanted) - 1)]}
+
+
+def play(estimator, *wanted, rounds=8, application="bert", **options):
+    policy = Fixed(*wanted)
+    scenario = Scenario(CLUSTER, [JobSubmission("a", 0.0, "", application, **options)], PROFILES)
+    simulator = Simulator(scenario, policy, estimator=estimator, max_hours=rounds / 60)
+    list(simulator.run())
+    return policy.seen, simulator
+
+
+def speed(profile, nodes, gpus, type):
+    return profile.curve(Configuration(nodes, gpus, type))[0]
+
+
+ONE_T4, FOUR_T4 = Configuration(1, 1, "t4"), Configuration(1, 4, "t4")
+
+
+def test_the_oracle_sees_the_truth():
+    seen, _ = play(Oracle(), ONE_T4)
+    assert all(profile is PROFILES["bert"] for profile in seen)
+
+
+def test_before_several_gpus_ran_scaling_is_perfect_and_one_gpu_is_known():
+    seen, _ = play(Bootstrap(noise=0.0), ONE_T4)
+    for type in ("t4", "a100"):
+        fixed = seen[0].at_fixed_batch(64)
+        assert speed(fixed, 1, 1, type) == pytest.approx(
+            speed(PROFILES["bert"].at_fixed_batch(64), 1, 1, type), rel=0.02
+        )
+        parameters = seen[0].models[type].parameters
+        assert parameters.alpha_local == parameters.alpha_node == 0
+        local = seen[0].models[type].max_local_batch
+        assert parameters.throughput(1, 4, local) == pytest.approx(4 * parameters.throughput(1, 1, local))
+
+
+def test_one_type_teaches_the_other_by_the_ratio_of_their_single_gpus():
+    seen, _ = play(Bootstrap(noise=0.0), ONE_T4, FOUR_T4)
+    t4, a100 = (seen[-1].models[type].parameters for type in ("t4", "a100"))
+    assert t4.alpha_local > 0
+    batch = PROFILES["bert"].limits.initial
+    ratio = t4.throughput(1, 4, batch) / t4.throughput(1, 1, batch)
+    assert a100.throughput(1, 4, batch) / a100.throughput(1, 1, batch) == pytest.approx(float(ratio))
+    # What was measured replaces what was carried over.
+    own, _ = play(Bootstrap(noise=0.0), ONE_T4, FOUR_T4, Configuration(1, 8, "a100"), rounds=12)
+    truth = speed(PROFILES["bert"], 1, 8, "a100")
+    assert speed(own[-1], 1, 8, "a100") == pytest.approx(truth, rel=0.03)
+    assert abs(speed(seen[-1], 1, 8, "a100") / truth - 1) > 0.03
+
+
+def test_without_profiling_all_types_look_alike_until_they_ran():
+    seen, _ = play(NoProf(noise=0.0), ONE_T4, rounds=12)
+    assert speed(seen[0], 1, 1, "t4") == speed(seen[0], 1, 1, "a100")
+    assert speed(seen[-1], 1, 1, "t4") == pytest.approx(speed(PROFILES["bert"], 1, 1, "t4"), rel=0.02)
+    assert speed(seen[-1], 1, 1, "a100") == pytest.approx(speed(seen[-1], 1, 1, "t4"), rel=0.5)
+
+
+def test_noise_averages_out():
+    truth = speed(PROFILES["imagenet"], 1, 4, "t4")
+    errors = {10: [], 160: []}
+    for rounds, found in errors.items():
+        for seed in range(4):
+            seen, _ = play(
+                Bootstrap(noise=0.3, seed=seed), ONE_T4, FOUR_T4, rounds=rounds, application="imagenet"
+            )
+            found.append(abs(np.log(speed(seen[-1], 1, 4, "t4") / truth)))
+    assert np.mean(errors[160]) < 0.06 < np.mean(errors[10])
+
+
+def test_profiling_is_charged_to_the_first_start():
+    starts = []
+    for estimator in (NoProf(), Bootstrap(gpu_hours=0.1)):
+        _, simulator = play(estimator, ONE_T4, rounds=8)
+        (job,) = simulator.job_results()
+        starts.append(job.run_seconds)
+    assert starts[0] - starts[1] == pytest.approx(0.1 * 3600 / 2)  # two types at the same time
+
+
+def test_a_fixed_batch_stays_fixed():
+    seen, _ = play(Bootstrap(), ONE_T4, kind="strong-scaling", batch_size=24)
+    assert seen[-1].batch_size == 24
+
+
+def test_the_same_seed_learns_the_same():
+    scenario = Scenario(CLUSTER, [JobSubmission(str(k), 60.0 * k, "", "cifar10") for k in range(4)], PROFILES)
+    results = []
+    for _ in range(2):
+        simulator = Simulator(scenario, Sia(), estimator=Bootstrap(seed=5), max_hours=0.5)
+        list(simulator.run())
+        results.append(simulator.job_results())
+    assert results[0] == results[1]
+
+
+@given(
+    st.floats(0.001, 1.0),
+    st.floats(0.001, 1.0),
+    st.floats(0.01, 3.0),
+    st.floats(1.0, 10.0),
+    st.integers(2, 32),
+)
+def test_equation_3_1(pass_a, pass_b, sync, gamma, gpus):
+    a = ThroughputParameters(0.01, pass_a, sync, 0.01, 2 * sync, 0.02, gamma)
+    b = ThroughputParameters(0.02, pass_b, 0.0, 0.0, 0.0, 0.0, 1.0)
+    learned = bootstrapped(b, a, 16)
+    for nodes in (1, 2):
+        wanted = b.throughput(1, 1, 16) / a.throughput(1, 1, 16) * a.throughput(nodes, gpus, 16)
+        assert learned.throughput(nodes, gpus, 16) == pytest.approx(float(wanted))
+
+
+@given(st.integers(1, 512), st.integers(1, 4096))
+def test_profiled_batches_grow_to_what_the_memory_holds(initial, largest):
+    batches = profiled_batches(initial, largest)
+    assert 1 <= batches.size <= 10 and (np.diff(batches) > 0).all() and batches[-1] == largest
+
+
+def test_noise_must_make_sense():
+    with pytest.raises(ValueError, match="noise"):
+        NoProf(noise=-1.0)
+    with pytest.raises(ValueError, match="gpu_hours"):
+        Bootstrap(gpu_hours=float("inf"))

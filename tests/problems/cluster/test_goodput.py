@@ -1,0 +1,147 @@
+"""Best batches against dense grids, efficiency against AdaScale, fixed batches, the built-in profiles."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from copter.problems.cluster.builtin import builtin_goodput_profiles
+from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.efficiency import adascale_gain, efficiency, learning_rate_factor, noise_scale
+from copter.problems.cluster.goodput import BatchLimits, GoodputProfile, TypeModel, best_batches
+from copter.problems.cluster.throughput import ThroughputParameters
+
+times = st.floats(0.001, 1.0)
+parameters = st.builds(
+    ThroughputParameters, times, st.floats(1e-4, 0.1), times, times, times, times, st.floats(1.0, 10.0)
+)
+MODEL = TypeModel(ThroughputParameters(0.05, 0.002, 0.02, 0.001, 0.1, 0.002, 2.0), 64)
+PROFILE = GoodputProfile("job", 30.0, [100.0, 400.0], [200.0, 5000.0], {"t4": MODEL}, BatchLimits(32, 4096))
+CLUSTER = Cluster([GpuType("t4", 4, 4), GpuType("v100", 8, 1)])
+
+
+@given(st.floats(0.0, 1e7), st.integers(1, 500), st.floats(1.0, 100.0))
+def test_efficiency_is_the_gain_of_adascale_an_example(noise, initial, ratio):
+    batch = initial * ratio
+    gain = adascale_gain(noise, initial, batch)
+    assert gain * initial / batch == pytest.approx(efficiency(noise, initial, batch), rel=1e-9)
+    assert 1 - 1e-9 <= gain <= ratio * (1 + 1e-9)
+    assert learning_rate_factor("square-root", noise, initial, batch) == pytest.approx(ratio**0.5)
+
+
+def test_efficiency_by_hand():
+    assert noise_scale(2.0, 6.0, 32) == pytest.approx(96.0)
+    assert efficiency(96.0, 32, 128) == pytest.approx(128 / 224)
+    assert adascale_gain(96.0, 32, 128) == pytest.approx(4.0 / 1.75)
+    with pytest.raises(ValueError, match="unknown scaling rule 'linear'"):
+        learning_rate_factor("linear", 1.0, 1, 2)
+
+
+@given(
+    parameters,
+    st.integers(1, 16),
+    st.integers(1, 4),
+    st.floats(1.0, 1e6),
+    st.integers(1, 100),
+    st.integers(4, 64),
+    st.floats(1.0, 50.0),
+)
+def test_golden_section_finds_the_best_batch_of_a_dense_grid(
+    model, nodes, per_node, noise, local, initial, ratio
+):
+    gpus, limits = nodes * per_node, BatchLimits(initial, int(initial * ratio))
+    found, batch = best_batches(
+        TypeModel(model, local), np.array([nodes]), np.array([gpus]), np.array([noise]), limits
+    )
+    if gpus > limits.largest:
+        assert found[0] == 0
+        return
+    least = max(initial, gpus)
+    sizes = np.unique(
+        np.r_[np.geomspace(least, limits.largest, 2000), np.arange(least, limits.largest, gpus * local)]
+    )
+    passes = np.ceil(sizes / (gpus * local) - 1e-12)
+    grid = model.throughput(nodes, gpus, sizes / (gpus * passes), passes - 1) * efficiency(
+        noise, initial, sizes
+    )
+    assert found[0] >= grid.max() * (1 - 1e-6)
+    # Nor does it claim more than its batch size has.
+    passes = np.ceil(batch / (gpus * local) - 1e-9)
+    own = model.throughput(nodes, gpus, batch / (gpus * passes), passes - 1) * efficiency(
+        noise, initial, batch
+    )
+    assert found[0] == pytest.approx(own[0], rel=1e-6)
+
+
+def test_a_row_has_the_rates_of_each_configuration():
+    configurations = CLUSTER.configurations
+    for level in range(2):
+        columns, values = PROFILE.row(configurations, level)
+        assert {configurations[int(k)].type for k in columns} == {"t4"}
+        for column, value in zip(columns, values, strict=True):
+            assert PROFILE.rates(configurations, int(column))[level] == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (4, 16)])
+@pytest.mark.parametrize("level", [0, 1])
+def test_the_chosen_batch_runs_at_the_goodput_that_was_promised(shape, level):
+    configuration = Configuration(*shape, "t4")
+    choice = PROFILE.best_batch(configuration, level)
+    assert choice.batch_size == shape[1] * choice.local_batch * (choice.accumulation + 1)
+    assert choice.local_batch <= MODEL.max_local_batch
+    assert 32 <= choice.batch_size <= 4096
+    rate = MODEL.parameters.throughput(*shape, choice.local_batch, choice.accumulation)
+    rate = rate * efficiency(PROFILE.noise[level], 32, choice.batch_size) / 32
+    assert rate == pytest.approx(PROFILE.curve(configuration)[level], rel=0.02)
+    gain = adascale_gain(PROFILE.noise[level], 32, choice.batch_size)
+    assert choice.learning_rate_factor == pytest.approx(gain)
+
+
+def test_a_fixed_batch_has_its_own_throughput():
+    fixed = PROFILE.at_fixed_batch(512)
+    assert fixed is PROFILE.at_fixed_batch(512)
+    assert fixed.best_batch(Configuration(1, 4, "t4"), 0).batch_size == 512
+    # 512 on four GPUs are two passes of 64: one of them synchronises.
+    seconds = MODEL.parameters.step_seconds(1, 4, 64, 1)
+    expected = 512 / seconds * efficiency(PROFILE.noise, 32, 512) / 32
+    assert fixed.curve(Configuration(1, 4, "t4")) == pytest.approx(expected)
+    assert (fixed.curve(Configuration(1, 4, "t4")) <= PROFILE.curve(Configuration(1, 4, "t4"))).all()
+    assert PROFILE.at_fixed_batch().curve(Configuration(1, 1, "t4")) == pytest.approx(
+        1 / MODEL.parameters.step_seconds(1, 1, 32)
+    )
+
+
+def test_a_smaller_largest_batch_never_helps():
+    limited = PROFILE.with_max_batch(64)
+    for configuration in CLUSTER.configurations:
+        assert (limited.curve(configuration) <= PROFILE.curve(configuration) * (1 + 1e-9)).all()
+    assert limited.best_batch(Configuration(4, 16, "t4"), 1).batch_size <= 64
+    with pytest.raises(ValueError, match="does not run"):
+        PROFILE.best_batch(Configuration(1, 8, "v100"), 0)
+
+
+def test_profiles_that_stand_for_no_job_are_refused():
+    with pytest.raises(ValueError, match="noise must be 2"):
+        GoodputProfile("job", 30.0, [1.0, 2.0], [1.0], {"t4": MODEL}, BatchLimits(1, 2))
+    with pytest.raises(ValueError, match="BatchLimits"):
+        GoodputProfile("job", 30.0, [1.0], [1.0], {"t4": MODEL}, BatchLimits(4, 2))
+    with pytest.raises(ValueError, match="no example fits"):
+        GoodputProfile(
+            "job", 30.0, [1.0], [1.0], {"t4": MODEL._replace(max_local_batch=0)}, BatchLimits(1, 2)
+        )
+
+
+def test_built_in_profiles_are_faster_on_more_and_on_better_gpus():
+    profiles = builtin_goodput_profiles()
+    assert set(profiles) == {"bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3"}
+    for name in ("bert", "cifar10", "deepspeech2", "imagenet", "yolov3"):
+        hours = {
+            type: [profiles[name].clock(Configuration(1, gpus, type))[-1] / 3600 for gpus in (1, 2, 4)]
+            for type in ("t4", "rtx", "quad", "a100")
+        }
+        for one, two, four in hours.values():
+            assert one > two > four > one / 4.2
+        assert hours["a100"][0] < hours["t4"][0]
+    # Table 3.2 and section 3.4.1 of the thesis: small below an hour, extra-large above a hundred (on T4).
+    assert profiles["cifar10"].clock(Configuration(1, 1, "t4"))[-1] < 1.2 * 3600
+    assert profiles["imagenet"].clock(Configuration(1, 1, "t4"))[-1] > 100 * 3600

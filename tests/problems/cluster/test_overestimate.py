@@ -1,0 +1,41 @@
+"""Overestimate, then measure: linear beyond what ran, the truth up to it."""
+
+import numpy as np
+import pytest
+
+from copter.problems.cluster import Cluster, Configuration, GpuType, JobSubmission, Scenario, Simulator
+from copter.problems.cluster.analytic import Scaling, TrainingProfile
+from copter.problems.cluster.estimators import make_estimator
+from copter.problems.cluster.overestimate import LinearBeyond
+from copter.problems.sia import Sia
+
+CLUSTER = Cluster([GpuType("A", 4, 4), GpuType("B", 8, 1)])
+TRUTH = TrainingProfile("m", 10.0, 3e4, {"A": 1.0, "B": 3.0}, Scaling(16, (1, 20), 0.1, (0.3, 0.8)), levels=2)
+
+
+def test_it_is_the_truth_up_to_what_ran_and_linear_beyond():
+    seen = LinearBeyond(TRUTH, {"A": 4})
+    for level in range(2):
+        goodput = dict(zip(CLUSTER.configurations, seen.goodput(CLUSTER.configurations, level), strict=True))
+        true = dict(zip(CLUSTER.configurations, TRUTH.goodput(CLUSTER.configurations, level), strict=True))
+        for one in CLUSTER.configurations:
+            base = Configuration(1, 4, "A") if one.type == "A" else Configuration(1, 1, "B")
+            expected = true[one] if one.gpus <= base.gpus else true[base] * one.gpus / base.gpus
+            assert goodput[one] == pytest.approx(expected)
+            assert seen.curve(one)[level] == pytest.approx(expected)  # both ways to ask agree
+
+
+def test_a_job_that_runs_is_measured():
+    scenario = Scenario(CLUSTER, [JobSubmission("a", 0.0, "", "m")], {"m": TRUTH})
+    simulator = Simulator(scenario, Sia(), estimator=make_estimator("overestimate"))
+    known = []
+    for _ in simulator.run():
+        known += [job.seen.measured.copy() for job in simulator._live.values()]
+    assert known[0] == {}
+    largest = [max(one.values(), default=0) for one in known]
+    assert (np.diff(largest) >= 0).all() and largest[-1] >= 4
+
+
+def test_an_unknown_estimator_is_named():
+    with pytest.raises(ValueError, match="'psychic'.*oracle, bootstrap, no-profile, overestimate"):
+        make_estimator("psychic")

@@ -1,0 +1,134 @@
+"""The throughput model against hand-worked steps, its fit against known parameters and measurements."""
+
+import csv
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from real_data import DATA
+
+from copter.problems.cluster.fit import fit_throughput
+from copter.problems.cluster.throughput import ThroughputParameters, split_batch
+
+TRACES = DATA / "cluster" / "petuum_adaptdl_osdi21-artifact" / "simulator" / "traces"
+PARAMETERS = ThroughputParameters(0.1, 0.01, 0.02, 0.003, 0.2, 0.004, 2.0)
+
+times = st.floats(0.001, 1.0)
+parameters = st.builds(ThroughputParameters, times, times, times, times, times, times, st.floats(1.0, 10.0))
+
+
+def test_a_step_by_hand():
+    assert PARAMETERS.step_seconds(1, 1, 10) == pytest.approx(0.2)
+    assert PARAMETERS.step_seconds(1, 4, 10) == pytest.approx((0.2**2 + 0.026**2) ** 0.5)
+    assert PARAMETERS.step_seconds(2, 4, 10) == pytest.approx((0.2**2 + 0.208**2) ** 0.5)
+    assert PARAMETERS.step_seconds(2, 4, 10, 3) == pytest.approx(3 * 0.2 + (0.2**2 + 0.208**2) ** 0.5)
+    assert PARAMETERS.throughput(1, 1, 10, 1) == pytest.approx(20 / 0.4)
+
+
+@given(parameters, st.integers(1, 16), st.integers(1, 4), st.integers(1, 500))
+def test_a_step_takes_between_the_longer_part_and_both_after_each_other(model, nodes, per_node, local):
+    grad, sync = model.grad_seconds(local), model.sync_seconds(nodes, nodes * per_node)
+    seconds = model.step_seconds(nodes, nodes * per_node, local)
+    assert max(grad, sync) * (1 - 1e-12) <= seconds <= (grad + sync) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "field, value", [("alpha_grad", -1.0), ("beta_node", np.inf), ("gamma", 0.5), ("gamma", 11.0)]
+)
+def test_parameters_that_stand_for_no_job_are_refused(field, value):
+    with pytest.raises(ValueError, match=field):
+        PARAMETERS._replace(**{field: value}).check()
+    with pytest.raises(ValueError, match="must take time"):
+        PARAMETERS._replace(alpha_grad=0.0, beta_grad=0.0).check()
+
+
+@given(st.integers(1, 5000), st.integers(1, 64), st.integers(1, 300))
+def test_a_split_batch_fits_with_as_few_passes_as_can_be(batch, gpus, largest):
+    local, accumulation = split_batch(batch, gpus, largest)
+    assert local <= largest
+    assert gpus * local * (accumulation + 1) >= batch
+    assert gpus * largest * accumulation < batch
+
+
+def _grid(model):
+    shapes = [(1, 1), (1, 2), (1, 3), (1, 4), (2, 8), (4, 16), (8, 32)]
+    nodes, gpus, local = (
+        np.array(column) for column in zip(*((*s, b) for s in shapes for b in (4, 16, 64, 256)), strict=True)
+    )
+    return nodes, gpus, local, model.step_seconds(nodes, gpus, local)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_fit_of_exact_times_predicts_them(seed):
+    rng = np.random.default_rng(seed)
+    model = ThroughputParameters(*np.exp(rng.uniform(np.log(0.001), 0.0, 6)), rng.uniform(1.0, 10.0))
+    nodes, gpus, local, seconds = _grid(model)
+    fitted = fit_throughput(nodes, gpus, local, seconds, model.grad_seconds(local))
+    fitted.check()
+    error = np.log(fitted.step_seconds(nodes, gpus, local) / seconds)
+    assert np.sqrt(np.mean(error**2)) < 0.03
+
+
+def test_the_gradient_of_the_fit_is_exact():
+    from scipy.optimize import approx_fprime
+
+    from copter.problems.cluster import fit
+
+    nodes, gpus, local, seconds = _grid(PARAMETERS)
+    noisy = seconds * np.exp(np.random.default_rng(0).normal(0, 0.2, seconds.size))
+    data = fit._checked(nodes, gpus, local, noisy, 0.8 * noisy)
+    at = np.array([0.7, 1.2, 0.4, 0.3, 0.9, 0.2, 3.0])
+    value, gradient = fit._objective(at, data, np.ones(7))
+    numeric = approx_fprime(at, lambda x: fit._objective(x, data, np.ones(7))[0], 1e-7)
+    assert value > 0
+    assert gradient == pytest.approx(numeric, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "shapes, zero",
+    [
+        ([(1, 1)], {"alpha_local", "beta_local", "alpha_node", "beta_node"}),
+        ([(1, 1), (1, 2)], {"beta_local", "alpha_node", "beta_node"}),
+        ([(1, 1), (1, 2), (1, 4)], {"alpha_node", "beta_node"}),
+        ([(1, 1), (2, 2)], {"alpha_local", "beta_local", "beta_node"}),
+        ([(1, 1), (1, 2), (2, 8)], {"beta_local"}),
+    ],
+)
+def test_a_job_is_believed_to_scale_perfectly_until_it_has_run_so(shapes, zero):
+    nodes, gpus, local = (np.array(c) for c in zip(*((*s, b) for s in shapes for b in (8, 32)), strict=True))
+    fitted = fit_throughput(nodes, gpus, local, PARAMETERS.step_seconds(nodes, gpus, local))
+    sync = {
+        name
+        for name in ("alpha_local", "beta_local", "alpha_node", "beta_node")
+        if getattr(fitted, name) == 0
+    }
+    assert sync >= zero
+    assert fitted.grad_seconds(16) == pytest.approx(PARAMETERS.grad_seconds(16), rel=0.05)
+
+
+def test_measurements_that_cannot_be_fitted_are_refused():
+    with pytest.raises(ValueError, match="seconds must be positive"):
+        fit_throughput([1], [1], [8], [0.0])
+    with pytest.raises(ValueError, match="shapes"):
+        fit_throughput([1, 1], [1], [8], [0.1])
+
+
+def _placements(model):
+    with open(TRACES / model / "placements.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = [
+        (len(r["placement"]), sum(map(int, r["placement"])), int(r["local_bsz"]), float(r["step_time"]))
+        for r in rows
+    ]
+    return np.array(columns).T
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not TRACES.is_dir(), reason="needs Pollux' measurements")
+@pytest.mark.parametrize("model", ["bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3"])
+def test_the_fit_reproduces_measured_placements(model):
+    nodes, gpus, local, seconds = _placements(model)
+    fitted = fit_throughput(nodes, gpus, local, seconds)
+    error = np.abs(fitted.step_seconds(nodes, gpus, local) / seconds - 1.0)
+    assert np.median(error) < 0.10
