@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from copter.cli.command import Options
 from copter.cli.console import errors, save_json, seconds, table
 from copter.cli.options import JsonPath
 from copter.cli.solvers import check_known
