@@ -8,9 +8,9 @@ With s_i the seconds that job i has run so far, and tau the window,
 so that in a burst new jobs are served at once, for tau seconds without a break, at the expense of old ones.
 
 What is printed is lambda_n = (tau - s) / tau with s the service in the last tau seconds, and 0 for tau
-seconds after s = tau; a symbol delta is explained and not used.  Taken literally no penalty is above the cost 1
-of the worst configuration: a job that was served is thrown out whether somebody waits or not, GPUs idle, and
-jobs restart all the time.  Read as lambda + (tau - s) / tau it shares GPUs for ever, which costs more in
+seconds after s = tau; a symbol delta is explained and not used.  Taken literally no penalty is above 1, the
+cost of the worst configuration: a job that was served is thrown out whether somebody waits or not, GPUs idle,
+and jobs restart all the time.  Read as lambda + (tau - s) / tau it shares GPUs for ever, which costs more in
 restarts than it saves in waiting.  Both were measured: see ``docs/sia.md``.
 
 Source: Sia, thesis section 3.5.6.
