@@ -148,17 +148,7 @@ class _Known:
             type: TypeModel(parameters, truth.models[type].max_local_batch)
             for type, parameters in self.parameters().items()
         }
-        return GoodputProfile(
-            truth.name,
-            truth.restart_seconds,
-            truth.progress,
-            truth.noise,
-            models,
-            truth.limits,
-            rule=truth.rule,
-            batch_size=truth.batch_size,
-            calibration=truth.calibration,
-        )
+        return truth.with_models(models)
 
 
 def bootstrapped(

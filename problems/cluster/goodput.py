@@ -150,6 +150,8 @@ class GoodputProfile(Profile):
         How the learning rate grows with the batch size.
     batch_size : int, optional
         The only batch size, if it is fixed.
+    min_gpus, max_gpus : int, optional
+        Limits of the user; it does not run on fewer or more.
     calibration : float
         As in :class:`.profiles.Profile`.
 
@@ -170,6 +172,8 @@ class GoodputProfile(Profile):
         *,
         rule: ScalingRule = "adascale",
         batch_size: int | None = None,
+        min_gpus: int | None = None,
+        max_gpus: int | None = None,
         calibration: float = 1.0,
     ) -> None:
         super().__init__(name, restart_seconds, progress, calibration)
@@ -188,9 +192,10 @@ class GoodputProfile(Profile):
             if model.max_local_batch < 1:
                 raise ValueError(f"profile {name!r}: {type}: no example fits on one GPU")
         self.models, self.limits, self.rule, self.batch_size = dict(models), limits, rule, batch_size
+        self.min_gpus, self.max_gpus = min_gpus, max_gpus
         self._rows: dict[int, Row] = {}
         self._rows_for: Configurations | None = None
-        self._variants: dict[tuple[int | None, BatchLimits], GoodputProfile] = {}
+        self._variants: dict[tuple[object, ...], GoodputProfile] = {}
 
     @property
     def batch_range(self) -> tuple[int, int]:  # noqa: D102 - see Profile
@@ -256,7 +261,13 @@ class GoodputProfile(Profile):
 
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
         """Throughput at one batch size, times its efficiency, which is the same under all configurations."""
-        return self._variant(self.limits.initial if batch_size is None else batch_size, self.limits)
+        size = self.limits.initial if batch_size is None else batch_size
+        return self._variant(self.limits, size, self.min_gpus, self.max_gpus)
+
+    def efficiency(self, configuration: Configuration, level: int) -> float:
+        """Pollux' equation 7 at the batch size of :meth:`best_batch`."""
+        batch = self.best_batch(configuration, level).batch_size
+        return float(efficiency(self.noise[level], self.limits.initial, batch))
 
     def steps(self, level: int) -> float:
         """Steps at its own batch size in a unit of progress, which is one at the initial; 1 if it adapts."""
@@ -268,29 +279,75 @@ class GoodputProfile(Profile):
     def with_max_batch(self, max_batch_size: int) -> Profile:
         """The same job with a smaller limit on its batch size; at least the initial one."""
         largest = min(self.limits.largest, max(max_batch_size, self.limits.initial))
-        return self._variant(self.batch_size, self.limits._replace(largest=largest))
+        limits = self.limits._replace(largest=largest)
+        return self._variant(limits, self.batch_size, self.min_gpus, self.max_gpus)
 
-    def _variant(self, batch_size: int | None, limits: BatchLimits) -> GoodputProfile:
-        key = (batch_size, limits)
+    def with_gpus(self, min_gpus: int | None, max_gpus: int | None) -> GoodputProfile:
+        """The same job within other limits on its GPUs.
+
+        Parameters
+        ----------
+        min_gpus, max_gpus : int, optional
+
+        Returns
+        -------
+        GoodputProfile
+            The same object for equal arguments.
+        """
+        return self._variant(self.limits, self.batch_size, min_gpus, max_gpus)
+
+    def with_models(self, models: Mapping[str, TypeModel]) -> GoodputProfile:
+        """The same job with other throughput models, as an estimator sees it.
+
+        Parameters
+        ----------
+        models : mapping of GPU type to TypeModel
+
+        Returns
+        -------
+        GoodputProfile
+        """
+        return self._copy(models, self.limits, self.batch_size, self.min_gpus, self.max_gpus)
+
+    def _variant(self, *key: *tuple[BatchLimits, int | None, int | None, int | None]) -> GoodputProfile:
         if key not in self._variants:
-            self._variants[key] = GoodputProfile(
-                self.name,
-                self.restart_seconds,
-                self.progress,
-                self.noise,
-                self.models,
-                limits,
-                rule=self.rule,
-                batch_size=batch_size,
-                calibration=self.calibration,
-            )
+            self._variants[key] = self._copy(self.models, *key)
         return self._variants[key]
+
+    def _copy(
+        self,
+        models: Mapping[str, TypeModel],
+        limits: BatchLimits,
+        batch_size: int | None,
+        min_gpus: int | None,
+        max_gpus: int | None,
+    ) -> GoodputProfile:
+        return GoodputProfile(
+            self.name,
+            self.restart_seconds,
+            self.progress,
+            self.noise,
+            models,
+            limits,
+            rule=self.rule,
+            batch_size=batch_size,
+            min_gpus=min_gpus,
+            max_gpus=max_gpus,
+            calibration=self.calibration,
+        )
 
     def _goodput(
         self, type: str, nodes: NDArray[np.int64], gpus: NDArray[np.int64], noise: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Steps of the initial batch a second."""
         model, initial = self.models[type], self.limits.initial
+        outside = (gpus < (self.min_gpus or 0)) | (gpus > (self.max_gpus or np.inf))
+        if outside.any():
+            rates = np.zeros(gpus.size)
+            if not outside.all():
+                inside = ~outside
+                rates[inside] = self._goodput(type, nodes[inside], gpus[inside], noise[inside])
+            return rates
         if self.batch_size is None:
             return best_batches(model, nodes, gpus, noise, self.limits)[0] / initial
         size = self.batch_size

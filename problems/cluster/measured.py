@@ -243,7 +243,7 @@ class MeasuredProfile(Profile):
         self.initial_batch, self.max_batch = int(gradients.batch_sizes[0]), int(max_batch)
         self.max_local_batch = times.max_local_batch(self.max_batch)
         self.batch_size = batch_size
-        self._fixed: dict[int | None, MeasuredProfile] = {}
+        self._variants: dict[tuple[int, int | None], MeasuredProfile] = {}
 
     @property
     def batch_range(self) -> tuple[int, int]:  # noqa: D102 - see Profile
@@ -298,18 +298,33 @@ class MeasuredProfile(Profile):
         size = self.initial_batch if batch_size is None else int(batch_size)
         if not 1 <= size <= self.max_batch:
             raise ValueError(f"profile {self.name!r}: batch size {size}: must be from 1 to {self.max_batch}")
-        if size not in self._fixed:
-            self._fixed[size] = MeasuredProfile(
+        return self._variant(self.max_batch, size)
+
+    def with_max_batch(self, max_batch_size: int) -> Profile:
+        """The same job with a smaller limit on its batch size; at least the initial one."""
+        return self._variant(min(self.max_batch, max(max_batch_size, self.initial_batch)), self.batch_size)
+
+    def _variant(self, max_batch: int, batch_size: int | None) -> MeasuredProfile:
+        if (max_batch, batch_size) not in self._variants:
+            profile = MeasuredProfile(
                 self.name,
                 self.restart_seconds,
                 self.progress,
                 self.times,
                 self.gradients,
                 self.type,
-                self.max_batch,
-                size,
+                max_batch,
+                batch_size,
             )
-        return self._fixed[size]
+            # What fits on a GPU does not change with the limit.
+            profile.max_local_batch = self.max_local_batch
+            self._variants[max_batch, batch_size] = profile
+        return self._variants[max_batch, batch_size]
+
+    def efficiency(self, configuration: Configuration, level: int) -> float:
+        """Gain of a step at the best batch over that of its examples at the initial batch size."""
+        best = self.best_batch(configuration, level)
+        return best.learning_rate_factor * self.initial_batch / best.batch_size
 
     def steps(self, level: int) -> float:
         """Steps at its own batch size in a unit of progress, which is one at the initial; 1 if it adapts."""

@@ -17,7 +17,7 @@ from copter.problems.cluster.simulator import Simulator
 from copter.problems.cluster.sweep import number
 
 if TYPE_CHECKING:
-    from copter.problems.cluster.cli import ClusterRunOptions
+    from copter.problems.cluster.options import ClusterRunOptions
 
 WARM_UP_ROUNDS = 3
 
@@ -65,6 +65,10 @@ _SEGMENT = _WHO | {
     "place": "node:GPUs, separated by spaces; empty where GPUs are only counted",
     "restart_seconds": "of it without progress",
     "progress": "of the job at the end, before what a failure takes back",
+    "batch_size": "examples of the batch with which it trained at the end; empty where its profile has none",
+    "local_batch": "of it on each GPU in one pass",
+    "accumulation": "passes beyond the first in a step",
+    "learning_rate_factor": "on the learning rate of the initial batch size",
 }
 _TABLE = {
     "average_jct_hours": "average JCT (h)",

@@ -110,6 +110,8 @@ class Segment:
         Of it without progress.
     progress : float
         Of the job at its end.
+    batch_size, local_batch, accumulation, learning_rate_factor : optional
+        How the job trained at its end (:class:`.throughput.BatchChoice`), where its profile knows.
     """
 
     job: str
@@ -121,6 +123,10 @@ class Segment:
     place: tuple[tuple[int, int], ...] | None
     restart_seconds: float
     progress: float
+    batch_size: int | None = None
+    local_batch: int | None = None
+    accumulation: int | None = None
+    learning_rate_factor: float | None = None
 
 
 def record_of(job: JobState, finished: float) -> JobRecord:

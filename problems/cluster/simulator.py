@@ -33,7 +33,7 @@ from copter.problems.cluster.parts import (
     Placer,
     Resize,
 )
-from copter.problems.cluster.physics import job_kind, job_profile
+from copter.problems.cluster.physics import batch_choice, job_kind, job_profile
 from copter.problems.cluster.policy import Allocation, ClusterState, Placement, Policy, PolicyError
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment, record_of
 from copter.problems.cluster.scenario import Scenario
@@ -409,7 +409,9 @@ class Simulator:
         assert held is not None
         if time > job.since:
             waited = min(max(job.restart_until - job.since, 0.0), time - job.since)
-            what = (held.type, held.gpus, held.nodes, job.place, waited, job.progress_at(time))
+            progress = job.progress_at(time)
+            batch = batch_choice(job.profile, held, progress) or ()
+            what = (held.type, held.gpus, held.nodes, job.place, waited, progress, *batch)
             self.segments.append(Segment(job.name, job.since, time, *what))
 
     # ---- results ---------------------------------------------------------------------------------

@@ -12,7 +12,9 @@ Where the figures come from (no file of theirs is needed or copied):
   workloads, folded to one day.  Jobs come in runs of one model, from scripts; hours have from 5 to some 100
   jobs, as the thesis says.
 - spike: 240 jobs in 6 hours with the shares of new-trace, and a burst in the half hour from 2.5 h on (thesis
-  3.5.6; Figure 3.9 itself is not readable, the burst is new-trace's busiest rate, 100 jobs an hour).
+  3.5.6; Figure 3.9 itself is not readable).  The burst is twice new-trace's busiest rate of 100 jobs an hour,
+  as its mean rate is twice new-trace's: then the job with number 180, which is said to wait through hours 3
+  to 4.25, arrives by 3 h.
 - pollux: as philly, and a job of size S is cifar10 or ncf.
 
 Jobs of the thesis run as fast as on its testbed, those of Pollux at the speed of its measurements.
@@ -26,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +37,7 @@ from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.profiles import Profile
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.traces.arrivals import in_scripts
-from copter.problems.cluster.traces.tuned import TunedJobs, constrained
+from copter.problems.cluster.traces.tuned import TunedJobs, constrained, requested
 from copter.problems.cluster.workload import JobSubmission
 
 PHILLY_RATE = (0.1134, 0.1076, 0.0716, 0.1191, 0.1652, 0.2104, 0.1118, 0.1008)
@@ -44,7 +47,7 @@ NEW_TRACE_RATE = (
     (28.5, 17, 12.5, 9, 12.5, 33, 32, 32.5, 27.5, 25.5, 23, 30.5)
     + (16.5, 21, 15.5, 22.5, 22.5, 6.5, 24.5, 10, 15.5, 15.5, 13, 13.5)
 )  # fmt: skip
-SPIKE_RATE = (12, 14, 16, 18, 20, 50, 30, 20, 18, 16, 14, 12)
+SPIKE_RATE = (12, 14, 16, 18, 20, 100, 20, 12, 10, 8, 6, 4)
 SCRIPT_JOBS = 3.0
 """Mean number of jobs that a script of new-trace submits."""
 
@@ -122,16 +125,9 @@ def draw(
     Returns
     -------
     list of JobSubmission
-
-    Raises
-    ------
-    ValueError
-        A negative number of jobs, or no hours.
     """
     count = family.jobs if jobs is None else jobs
     window = family.hours if hours is None else hours
-    if count < 0 or not window > 0:
-        raise ValueError(f"jobs = {jobs}, hours = {hours}: must not be negative, hours positive")
     times, runs = in_scripts(count, family.rate, rng, family.script_jobs, window)
     names, shares = list(family.mix), np.array(list(family.mix.values()))
     drawn = rng.choice(len(names), count, p=shares / shares.sum())[runs]  # one for each run
@@ -156,25 +152,51 @@ def submission(application: str, number: int, time: float, tenant: str = "") -> 
     return JobSubmission(f"{application}-{number}", float(time), "training", application, tenant=tenant)
 
 
+@dataclass(frozen=True)
+class Shape:
+    """How the jobs of a family are handed in; settings of its traces.
+
+    Attributes
+    ----------
+    jobs : int, optional
+        Their number; by default the family's.
+    hours : float, optional
+        Their window; the shape of the rate is stretched to it, and the number of jobs stays.
+    strong_scaling, rigid : float
+        Shares of jobs that no policy may adapt further, see :func:`.tuned.constrained`.  With rigid jobs all
+        are tuned to GPU counts of configurations.
+    requested : bool
+        GPUs and batch sizes as users ask for them, :func:`.tuned.requested`, in place of TunedJobs.
+    """
+
+    jobs: int | None = None
+    hours: float | None = None
+    strong_scaling: float = 0.0
+    rigid: float = 0.0
+    requested: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.jobs is not None and self.jobs < 0) or (self.hours is not None and not self.hours > 0):
+            what = f"jobs = {self.jobs}, hours = {self.hours}"
+            raise ValueError(f"{what}: must not be negative, hours positive")
+
+
 def make_scenario(
     cluster: Cluster,
     jobs: list[JobSubmission],
     rng: np.random.Generator,
-    strong_scaling: float = 0.0,
-    rigid: float = 0.0,
+    shape: Shape,
     *,
     calibrated: bool = True,
 ) -> Scenario:
-    """Jobs on a cluster, tuned for policies that cannot adapt them.
+    """Jobs on a cluster, sized for policies that cannot adapt them.
 
     Parameters
     ----------
     cluster : Cluster
     jobs : list of JobSubmission
     rng : numpy.random.Generator
-    strong_scaling, rigid : float
-        Shares of jobs that no policy may adapt further, see :func:`.tuned.constrained`.  With rigid jobs all
-        are tuned to GPU counts of configurations.
+    shape : Shape
     calibrated : bool
         Jobs run at the speed of the thesis' testbed; else at that of the measurements.
 
@@ -184,19 +206,14 @@ def make_scenario(
     """
     known = builtin_goodput_profiles(calibrated=calibrated)
     profiles: dict[str, Profile] = {name: known[name] for name in sorted({job.application for job in jobs})}
-    tuned = TunedJobs(cluster, whole=rigid > 0).tune(jobs, profiles, rng)
-    return Scenario(cluster, constrained(tuned, rng, strong_scaling, rigid), profiles)
+    if shape.requested:
+        sized = requested(jobs, profiles, rng)
+    else:
+        sized = TunedJobs(cluster, whole=shape.rigid > 0).tune(jobs, profiles, rng)
+    return Scenario(cluster, constrained(sized, rng, shape.strong_scaling, shape.rigid), profiles)
 
 
-def generate(
-    name: str,
-    cluster: Cluster,
-    seed: int,
-    jobs: int | None = None,
-    hours: float | None = None,
-    strong_scaling: float = 0.0,
-    rigid: float = 0.0,
-) -> Scenario:
+def generate(name: str, cluster: Cluster, seed: int, shape: Shape) -> Scenario:
     """A workload of a family.
 
     Parameters
@@ -205,32 +222,20 @@ def generate(
         In :data:`FAMILIES`.
     cluster : Cluster
     seed : int
-    jobs : int, optional
-    hours : float, optional
-        See :func:`draw`.
-    strong_scaling, rigid : float
-        See :func:`make_scenario`.
+    shape : Shape
 
     Returns
     -------
     Scenario
     """
     rng = np.random.default_rng(seed)
-    drawn = draw(FAMILIES[name], rng, jobs, hours)
-    return make_scenario(cluster, drawn, rng, strong_scaling, rigid, calibrated=name != "pollux")
+    drawn = draw(FAMILIES[name], rng, shape.jobs, shape.hours)
+    return make_scenario(cluster, drawn, rng, shape, calibrated=name != "pollux")
 
 
 def _maker(name: str) -> Callable[..., Scenario]:
-    def make(
-        cluster: Cluster,
-        seed: int,
-        data: Path | None,
-        jobs: int | None = None,
-        hours: float | None = None,
-        strong_scaling: float = 0.0,
-        rigid: float = 0.0,
-    ) -> Scenario:
-        return generate(name, cluster, seed, jobs, hours, strong_scaling, rigid)
+    def make(cluster: Cluster, seed: int, data: Path | None, **settings: Any) -> Scenario:
+        return generate(name, cluster, seed, Shape(**settings))
 
     return make
 

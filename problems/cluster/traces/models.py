@@ -29,6 +29,18 @@ SIA_MODELS: Mapping[str, tuple[str, ...]] = {
 }
 POLLUX_MODELS: Mapping[str, tuple[str, ...]] = {**SIA_MODELS, "S": ("cifar10", "ncf")}
 
+REQUESTED: Mapping[str, Mapping[int, float]] = {
+    "S": {1: 0.986, 2: 0.003, 4: 0.008, 8: 0.004},
+    "M": {1: 0.955, 2: 0.002, 4: 0.020, 8: 0.020, 16: 0.002},
+    "L": {1: 0.539, 2: 0.046, 4: 0.235, 8: 0.161, 16: 0.019},
+    "XL": {8: 0.610, 16: 0.390},
+}
+"""GPUs that users of Microsoft's trace asked for, by size; more than 16 count as 16.
+
+Sizes L and XL are of jobs that ran for at most a day, as the authors' script has them: an imagenet on the
+single GPU of a job of months would train for weeks.
+"""
+
 _BOUNDS = {"S": 1.0, "M": 10.0, "L": 100.0, "XL": float("inf")}
 
 
@@ -44,6 +56,20 @@ def size_of(gpu_hours: float) -> str:
     {"S", "M", "L", "XL"}
     """
     return next(size for size, bound in _BOUNDS.items() if gpu_hours < bound)
+
+
+def size_of_model(model: str) -> str:
+    """Size of the jobs that a model stands for.
+
+    Parameters
+    ----------
+    model : str
+
+    Returns
+    -------
+    {"S", "M", "L", "XL"}
+    """
+    return next(size for size, models in POLLUX_MODELS.items() if model in models)
 
 
 def draw_model(size: str, models: Mapping[str, tuple[str, ...]], rng: np.random.Generator) -> str:

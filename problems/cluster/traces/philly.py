@@ -13,12 +13,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.traces.families import FAMILIES, generate, make_scenario, submission
+from copter.problems.cluster.traces.families import (
+    FAMILIES,
+    Shape,
+    generate,
+    make_scenario,
+    submission,
+)
 from copter.problems.cluster.traces.models import SIA_MODELS, draw_model, size_of
 from copter.problems.cluster.traces.registry import find
 from copter.problems.cluster.workload import JobSubmission
@@ -137,15 +144,7 @@ def sample(
     ]
 
 
-def philly(
-    cluster: Cluster,
-    seed: int,
-    data: Path | None,
-    jobs: int | None = None,
-    hours: float | None = None,
-    strong_scaling: float = 0.0,
-    rigid: float = 0.0,
-) -> Scenario:
+def philly(cluster: Cluster, seed: int, data: Path | None, **settings: Any) -> Scenario:
     """Jobs as in the thesis: 160 in 8 hours, from the trace where there is one, else like it.
 
     Parameters
@@ -153,20 +152,18 @@ def philly(
     cluster : Cluster
     seed : int
     data : Path or None
-    jobs : int, optional
-    hours : float, optional
-    strong_scaling, rigid : float
-        Shares of jobs, see :func:`.families.make_scenario`.
+    **settings
+        Of :class:`.families.Shape`.
 
     Returns
     -------
     Scenario
     """
-    path = find(data, FILE, "philly.csv")
+    path, shape = find(data, FILE, "philly.csv"), Shape(**settings)
     if path is None:
-        return generate("philly", cluster, seed, jobs, hours, strong_scaling, rigid)
+        return generate("philly", cluster, seed, shape)
     rng = np.random.default_rng(seed)
     family = FAMILIES["philly"]
-    window = family.hours if hours is None else hours
-    drawn = sample(read_philly(path), family.jobs if jobs is None else jobs, rng, SIA_MODELS, window)
-    return make_scenario(cluster, drawn, rng, strong_scaling, rigid)
+    count = family.jobs if shape.jobs is None else shape.jobs
+    window = family.hours if shape.hours is None else shape.hours
+    return make_scenario(cluster, sample(read_philly(path), count, rng, SIA_MODELS, window), rng, shape)

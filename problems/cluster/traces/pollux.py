@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 from copter.errors import InputError
 from copter.problems.cluster.builtin import builtin_goodput_profiles
 from copter.problems.cluster.cluster import Cluster
+from copter.problems.cluster.profiles import Profile
 from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.traces.families import generate
+from copter.problems.cluster.traces.families import Shape, generate
 from copter.problems.cluster.traces.registry import find
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.reading import read_csv
@@ -74,12 +76,7 @@ def read_pollux_workload(
 
 
 def pollux(
-    cluster: Cluster,
-    seed: int,
-    data: Path | None,
-    jobs: int | None = None,
-    hours: float | None = None,
-    folder: str = "workloads",
+    cluster: Cluster, seed: int, data: Path | None, folder: str = "workloads", **settings: Any
 ) -> Scenario:
     """A workload of Pollux' artifact: the one with the number 1 + seed (mod 8); or one like it.
 
@@ -88,11 +85,10 @@ def pollux(
     cluster : Cluster
     seed : int
     data : Path or None
-    jobs : int, optional
-    hours : float, optional
-        For generated jobs only.
     folder : str
         Such as "workloads-2.0".
+    **settings
+        Of :class:`.families.Shape`; of an artifact's workload only ``jobs``, the first so many.
 
     Returns
     -------
@@ -103,12 +99,17 @@ def pollux(
     InputError
         The folder of real traces has no such workload.
     """
+    shape = Shape(**settings)
     file = f"{folder}/workload-{1 + seed % WORKLOADS}.csv"
     path = find(data, f"{FOLDER}/{file}", file)
     if path is None:
         if data is not None and folder != "workloads":
             raise InputError(data, file, "is not there")
-        return generate("pollux", cluster, seed, jobs, hours)
-    profiles = builtin_goodput_profiles()
+        return generate("pollux", cluster, seed, shape)
+    if set(settings) - {"jobs"}:
+        raise ValueError(
+            f"{path}: the workload is as it is: no {', '.join(sorted(set(settings) - {'jobs'}))}"
+        )
+    profiles: dict[str, Profile] = dict(builtin_goodput_profiles())
     submissions = read_pollux_workload(path, profiles)
-    return Scenario(cluster, submissions[:jobs], profiles)
+    return Scenario(cluster, submissions[: shape.jobs], profiles)

@@ -23,6 +23,7 @@ import numpy as np
 
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.traces.models import REQUESTED, size_of_model
 from copter.problems.cluster.workload import JobSubmission
 
 RANGE = (0.5, 0.8)
@@ -142,6 +143,34 @@ def _batch_sizes(profile: Profile) -> list[int | None]:
         sizes.append(size)
         size *= 2
     return [*sizes, largest]
+
+
+def requested(
+    jobs: Sequence[JobSubmission], profiles: Mapping[str, Profile], rng: np.random.Generator
+) -> list[JobSubmission]:
+    """The same jobs as users ask for them: GPUs as in Microsoft's trace, the initial batch size on each.
+
+    Parameters
+    ----------
+    jobs : sequence of JobSubmission
+        Of the models of :mod:`.models`.
+    profiles : mapping of str to Profile
+        By application.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    list of JobSubmission
+    """
+    asked = []
+    for job in jobs:
+        shares = REQUESTED[size_of_model(job.application)]
+        weights = np.array(list(shares.values()))
+        gpus = list(shares)[int(rng.choice(weights.size, p=weights / weights.sum()))]
+        span = profiles[job.application].batch_range
+        batch = None if span is None else min(span[0] * gpus, span[1])
+        asked.append(replace(job, tuned_gpus=gpus, batch_size=batch))
+    return asked
 
 
 def constrained(

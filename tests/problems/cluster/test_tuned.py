@@ -10,7 +10,8 @@ from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.profiles import CountProfile
 from copter.problems.cluster.traces import TunedJobs
-from copter.problems.cluster.traces.tuned import constrained
+from copter.problems.cluster.traces.models import REQUESTED, size_of_model
+from copter.problems.cluster.traces.tuned import constrained, requested
 from copter.problems.cluster.workload import JobSubmission
 
 CLUSTER = Cluster([GpuType("a", 4, 4), GpuType("b", 4, 1)])
@@ -80,6 +81,18 @@ def test_batch_sizes_are_the_fastest_of_each_count():
                 if known.limits.initial <= size <= known.limits.largest
             }
             assert seconds[batch] == min(seconds.values())
+
+
+def test_users_ask_for_few_gpus_and_the_initial_batch_on_each():
+    known = builtin_goodput_profiles()
+    jobs = [JobSubmission(f"{model}-{k}", 0.0, "x", model) for model in known for k in range(200)]
+    asked = requested(jobs, known, np.random.default_rng(0))
+    for job in asked:
+        assert job.tuned_gpus in REQUESTED[size_of_model(job.application)]
+        limits = known[job.application].limits
+        assert job.batch_size == min(limits.initial * job.tuned_gpus, limits.largest)
+    small = [job.tuned_gpus for job in asked if job.application == "cifar10"]
+    assert np.mean(np.array(small) == 1) == pytest.approx(0.986, abs=0.03)
 
 
 def test_shares_of_jobs_are_constrained():

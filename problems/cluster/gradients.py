@@ -1,0 +1,140 @@
+"""Estimating gradient noise while a job trains.
+
+With gradients g_1 .. g_R of R replicas or accumulated passes, each over b examples, and their mean g,
+
+    sigma_b^2 = 1 / (R - 1) sum_k |g_k - g|^2         variance of a gradient over b examples
+    mu^2 = |g|^2 - sigma_b^2 / R                      squared norm of the true gradient
+    sigma^2 = sigma_b^2 b / m0                        variance at the initial batch size m0
+
+A single gradient a step has no sample variance.  Then two steps that follow each other make one estimate, as
+if they were two replicas (differenced estimator): the true gradient hardly changes from step to step, so
+
+    sigma_b^2 = |g(t) - g(t-1)|^2 / 2,   mu^2 = |(g(t) + g(t-1)) / 2|^2 - sigma_b^2 / 2.
+
+Both mu^2 and sigma^2 are smoothed exponentially over examples, not steps: an estimate over R b of them keeps
+the share theta^(R b / m0) of what was known before; and both are divided by the weight seen so far, so that
+the first estimate counts in full.  The noise scale is phi = m0 sigma^2 / mu^2.
+
+Sources: Pollux section 3.1 (estimating sigma and mu), equation 7; McCandlish et al. 2018 and
+Johnson et al. 2020 (AdaScale), whom it cites, for the unbiased forms.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+SMOOTHING = 0.999
+"""theta, by default: an estimate is forgotten over about a thousand initial batches."""
+
+
+def replica_statistics(gradients: ArrayLike) -> tuple[float, float]:
+    """Squared norm of the true gradient and variance of one of several gradients over different examples.
+
+    Parameters
+    ----------
+    gradients : (R, d) array_like
+        Of R >= 2 replicas or passes, each over as many examples.
+
+    Returns
+    -------
+    squared_norm : float
+        mu^2, unbiased; may be negative by chance.
+    variance : float
+        sigma_b^2, trace of the covariance.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two gradients.
+    """
+    gradients = np.asarray(gradients, np.float64)
+    if gradients.ndim != 2 or len(gradients) < 2:
+        raise ValueError(f"gradients have the shape {gradients.shape}: two rows or more are needed")
+    mean = gradients.mean(axis=0)
+    variance = float(((gradients - mean) ** 2).sum() / (len(gradients) - 1))
+    return float(mean @ mean) - variance / len(gradients), variance
+
+
+class NoiseEstimator:
+    """Running estimate of a job's gradient noise scale.
+
+    Parameters
+    ----------
+    initial_batch : int
+        m0, examples.
+    smoothing : float
+        theta, in [0, 1).
+
+    Raises
+    ------
+    ValueError
+        A parameter is out of range.
+    """
+
+    def __init__(self, initial_batch: int, smoothing: float = SMOOTHING) -> None:
+        if initial_batch < 1:
+            raise ValueError(f"initial_batch = {initial_batch}: must be at least 1")
+        if not 0 <= smoothing < 1:
+            raise ValueError(f"smoothing = {smoothing}: must be in [0, 1)")
+        self.initial_batch, self.smoothing = initial_batch, smoothing
+        self._squared_norm = self._variance = self._weight = 0.0
+        self._last: tuple[NDArray[np.float64], int] | None = None
+
+    def observe(self, gradients: ArrayLike, local_batch: int) -> None:
+        """Take in the gradients of one step.
+
+        Parameters
+        ----------
+        gradients : (R, d) array_like
+            Of each replica and accumulated pass; a single one is differenced with that of the step before, if
+            that was one of as many examples.
+        local_batch : int
+            b, examples of each.
+
+        Raises
+        ------
+        ValueError
+            There is no gradient.
+        """
+        gradients = np.atleast_2d(np.asarray(gradients, np.float64))
+        if not gradients.size:
+            raise ValueError("a step has at least one gradient")
+        if len(gradients) > 1:
+            self._last = None
+            self._take(gradients, local_batch)
+        elif self._last is not None and self._last[1] == local_batch:
+            # Each gradient is in one pair: pairs that share one are not independent.
+            self._take(np.stack((self._last[0], gradients[0])), local_batch)
+            self._last = None
+        else:
+            self._last = gradients[0].copy(), local_batch
+
+    def _take(self, gradients: NDArray[np.float64], local_batch: int) -> None:
+        squared_norm, variance = replica_statistics(gradients)
+        keep = self.smoothing ** (len(gradients) * local_batch / self.initial_batch)
+        self._weight = keep * self._weight + (1.0 - keep)
+        self._squared_norm = keep * self._squared_norm + (1.0 - keep) * squared_norm
+        at_initial = variance * local_batch / self.initial_batch
+        self._variance = keep * self._variance + (1.0 - keep) * at_initial
+
+    @property
+    def squared_norm(self) -> float:
+        """mu^2; NaN before the first estimate."""
+        return self._squared_norm / self._weight if self._weight else math.nan
+
+    @property
+    def variance(self) -> float:
+        """sigma^2 at the initial batch size; NaN before the first estimate."""
+        return self._variance / self._weight if self._weight else math.nan
+
+    @property
+    def noise_scale(self) -> float:
+        """phi, examples; infinite while the gradient is lost in noise, NaN before the first estimate."""
+        if not self._weight:
+            return math.nan
+        if self.squared_norm <= 0:
+            return math.inf
+        return self.initial_batch * self.variance / self.squared_norm

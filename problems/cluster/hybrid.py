@@ -1,0 +1,176 @@
+"""Hybrid-parallel jobs: pipelines of several GPUs, replicated for data parallelism.
+
+A pipeline has P stages, one on each GPU; K GPUs hold N = K / P replicas, and other numbers of GPUs cannot run
+the job.  Each replica passes M microbatches of one example through its pipeline (GPipe), and the replicas
+then synchronise their gradients.  With t seconds of a microbatch in a stage, forward and backward,
+
+    T_grad = (P - 1) t + M t                              filling the pipeline, then a microbatch every t
+    T_iter = (T_grad^gamma + T_sync(N)^gamma)^(1/gamma)
+    batch = N M,   goodput = batch / T_iter EFFICIENCY(batch)
+
+which is the throughput model of data-parallel jobs for replicas in place of GPUs, with alpha_grad = (P - 1)
+t, beta_grad = t and a local batch of M.
+
+Source: thesis sections 3.3.4 and 3.5.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.problems.cluster.builtin import builtin_goodput_profiles
+from copter.problems.cluster.cluster import Configurations
+from copter.problems.cluster.efficiency import efficiency
+from copter.problems.cluster.goodput import BatchLimits
+from copter.problems.cluster.profiles import Profile, Row
+from copter.problems.cluster.throughput import ThroughputParameters
+
+MICROBATCHES = 48
+"""Of one example each that a replica runs (thesis section 3.5.3)."""
+
+
+class Pipeline(NamedTuple):
+    """A replica on a type of GPU.
+
+    Attributes
+    ----------
+    stages : int
+        P, GPUs of a replica.
+    parameters : ThroughputParameters
+        With replicas in place of GPUs.
+    """
+
+    stages: int
+    parameters: ThroughputParameters
+
+
+def pipeline(
+    stages: int, stage_seconds: float, sync: tuple[float, float, float, float], gamma: float
+) -> Pipeline:
+    """Pipeline of GPipe.
+
+    Parameters
+    ----------
+    stages : int
+    stage_seconds : float
+        t, of a microbatch in a stage, forward and backward.
+    sync : (float, float, float, float)
+        Seconds of synchronisation: of two replicas on one node, of each further one; the same across nodes.
+    gamma : float
+        Overlap, from 1 (none) to 10.
+
+    Returns
+    -------
+    Pipeline
+    """
+    return Pipeline(stages, ThroughputParameters((stages - 1) * stage_seconds, stage_seconds, *sync, gamma))
+
+
+class HybridProfile(Profile):
+    """Goodput of a hybrid-parallel job.
+
+    Parameters
+    ----------
+    name : str
+    restart_seconds : float
+    progress : (L,) array_like
+        Steps at the initial batch size at which each level ends.
+    noise : (L,) array_like
+        Gradient noise scale in each level, examples.
+    pipelines : mapping of GPU type to Pipeline
+        Other types cannot run the job.
+    limits : BatchLimits
+        The initial batch is that of one replica, unless the batch size is fixed.
+    batch_size : int, optional
+        Divided among the replicas, if it is fixed; else each replica has as many as the initial batch.
+
+    Raises
+    ------
+    ValueError
+        The noise is not that of each level, or a pipeline stands for no job.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        restart_seconds: float,
+        progress: ArrayLike,
+        noise: ArrayLike,
+        pipelines: Mapping[str, Pipeline],
+        limits: BatchLimits,
+        batch_size: int | None = None,
+    ) -> None:
+        super().__init__(name, restart_seconds, progress)
+        self.noise = np.array(noise, np.float64)
+        if self.noise.shape != (self.n_levels,) or not (self.noise >= 0).all():
+            raise ValueError(f"profile {name!r}: noise must be {self.n_levels} numbers, not negative")
+        for type, one in pipelines.items():
+            if one.stages < 1:
+                raise ValueError(f"profile {name!r}: {type}: {one.stages} stages")
+            one.parameters.check()
+        self.pipelines, self.limits, self.batch_size = dict(pipelines), limits, batch_size
+
+    def row(self, configurations: Configurations, level: int) -> Row:  # noqa: D102 - see Profile
+        values = np.zeros(len(configurations))
+        for position, type in enumerate(configurations.types):
+            if type in self.pipelines:
+                here = np.flatnonzero(configurations.type_index == position)
+                nodes, gpus = configurations.nodes[here], configurations.gpus[here]
+                values[here] = self._goodput(self.pipelines[type], nodes, gpus, self.noise[level])
+        columns = np.flatnonzero(values > 0)
+        return columns, values[columns]
+
+    def rates(self, configurations: Configurations, column: int) -> NDArray[np.float64]:  # noqa: D102
+        nodes, gpus, type = configurations[column]
+        if type not in self.pipelines:
+            return np.zeros(self.n_levels)
+        return self._goodput(self.pipelines[type], np.array([nodes]), np.array([gpus]), self.noise)
+
+    def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
+        """The same job with one batch size, which more replicas divide into fewer microbatches each."""
+        size = self.limits.initial if batch_size is None else batch_size
+        arguments = (self.restart_seconds, self.progress, self.noise, self.pipelines, self.limits)
+        return HybridProfile(self.name, *arguments, size)
+
+    def _goodput(
+        self, one: Pipeline, nodes: NDArray[np.int64], gpus: NDArray[np.int64], noise: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Steps of the initial batch a second."""
+        replicas = gpus // one.stages
+        count = np.maximum(replicas, 1)
+        each = self.limits.initial if self.batch_size is None else np.ceil(self.batch_size / count)
+        batch = count * each if self.batch_size is None else np.full(gpus.shape, float(self.batch_size))
+        # The last replica of an uneven division has less; a step takes as long as the others.
+        seconds = one.parameters.step_seconds(nodes, count, each)
+        largest = max(self.limits.largest, self.batch_size or 0)
+        runs = (gpus % one.stages == 0) & (replicas >= 1) & (batch <= largest) & (replicas <= batch)
+        rate = batch / seconds * efficiency(noise, self.limits.initial, batch) / self.limits.initial
+        return np.where(runs, rate, 0.0)
+
+
+def gpt_profile() -> HybridProfile:
+    """The 2.8-billion-parameter GPT that is fine-tuned on SQuAD: two stages on a100, eight on rtx.
+
+    Batch sizes, stages and microbatches are the thesis'; gradient noise and examples to train on are BERT's,
+    as there.  It prints no times.  Ours are of 6 x 2.8e9 FLOP a token, 384 tokens an example and a third more
+    for recomputed activations, at 40% of an a100's 312 TFLOP/s and 30% of an rtx's 54; gradients of 5.6 GB
+    are reduced at 200 GB/s between a100 nodes and 6.25 GB/s between rtx nodes, which mostly overlaps with
+    computing.
+
+    Returns
+    -------
+    HybridProfile
+        For types a100 and rtx; progress is in steps of 48 examples.
+    """
+    bert = builtin_goodput_profiles()["bert"]
+    pipelines = {
+        "a100": pipeline(2, 0.034, (0.02, 0.005, 0.06, 0.005), 3.0),
+        "rtx": pipeline(8, 0.067, (0.9, 0.1, 0.9, 0.1), 3.0),
+    }
+    progress = bert.progress * bert.limits.initial / MICROBATCHES
+    limits = BatchLimits(MICROBATCHES, 384)
+    return HybridProfile("gpt", 250.0, progress, bert.noise, pipelines, limits)
