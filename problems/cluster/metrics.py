@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from copter.problems.cluster.fairness import Alone, fairness_figures, finish_time_fairness
-from copter.problems.cluster.indices import indices
+from copter.problems.cluster.indices import indices, statistical_efficiency
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.scenario import Scenario
 
@@ -48,7 +48,8 @@ def summarise(
         gpu_hours_per_job, restarts_per_job; utilisation, busy_utilisation; average_contention and
         max_contention, jobs in the cluster; worst_ftf and unfair_fraction by the authors' reading,
         worst_ftf_printed and unfair_fraction_printed by the printed one (see :mod:`.fairness`); queue_length,
-        cluster_efficiency and blocking_index over time (see :mod:`.indices`); evictions_per_round, of jobs
+        cluster_efficiency and blocking_index over time, and statistical_efficiency of GPUs that train (see
+        :mod:`.indices`); evictions_per_round, of jobs
         moved or left without a place; policy_p50_s, policy_p95_s, policy_p99_s, policy_max_s, seconds;
         rounds, jobs_completed, jobs_submitted.
     """
@@ -84,6 +85,7 @@ def summarise(
     over_time = indices(scenario, jobs, rounds, segments, alone)
     for name in ("queue_length", "cluster_efficiency", "blocking_index"):
         figures[name] = _weighted(getattr(over_time, name), length)
+    figures["statistical_efficiency"] = statistical_efficiency(scenario, jobs, segments, alone)
     lost = np.array([one.evicted + one.moved for one in rounds], np.float64)
     return figures | {
         "evictions_per_round": _mean(lost),

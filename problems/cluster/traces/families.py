@@ -12,7 +12,9 @@ Where the figures come from (no file of theirs is needed or copied):
   workloads, folded to one day.  Jobs come in runs of one model, from scripts; hours have from 5 to some 100
   jobs, as the thesis says.
 - spike: 240 jobs in 6 hours with the shares of new-trace, and a burst in the half hour from 2.5 h on (thesis
-  3.5.6; Figure 3.9 itself is not readable, the burst is new-trace's busiest rate, 100 jobs an hour).
+  3.5.6; Figure 3.9 itself is not readable).  The burst is twice new-trace's busiest rate of 100 jobs an hour,
+  as its mean rate is twice new-trace's: then the job with number 180, which is said to wait through hours 3
+  to 4.25, arrives by 3 h.
 - pollux: as philly, and a job of size S is cifar10 or ncf.
 
 Jobs of the thesis run as fast as on its testbed, those of Pollux at the speed of its measurements.
@@ -45,7 +47,7 @@ NEW_TRACE_RATE = (
     (28.5, 17, 12.5, 9, 12.5, 33, 32, 32.5, 27.5, 25.5, 23, 30.5)
     + (16.5, 21, 15.5, 22.5, 22.5, 6.5, 24.5, 10, 15.5, 15.5, 13, 13.5)
 )  # fmt: skip
-SPIKE_RATE = (12, 14, 16, 18, 20, 50, 30, 20, 18, 16, 14, 12)
+SPIKE_RATE = (12, 14, 16, 18, 20, 100, 20, 12, 10, 8, 6, 4)
 SCRIPT_JOBS = 3.0
 """Mean number of jobs that a script of new-trace submits."""
 
