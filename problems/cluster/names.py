@@ -1,6 +1,6 @@
 """Words of the command line, apart from what they stand for, so that `--help` loads no more."""
 
-ESTIMATORS = ("oracle", "bootstrap", "no-profile", "overestimate")
+ESTIMATORS = ("oracle", "bootstrap", "no-profile", "type-blind", "overestimate")
 """What policies know of the jobs' speed: see :mod:`.estimators`."""
 
 PLACERS = ("sia", "shared", "none")
