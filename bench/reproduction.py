@@ -7,6 +7,7 @@ A domain lists its own in a module that the entry-point group ``copter.reproduct
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
@@ -100,11 +101,17 @@ class Reproduction:
 def reproductions() -> dict[str, Reproduction]:
     """All tables and figures that the installed packages know, by name.
 
+    A package whose reproductions cannot be loaded is warned of, and takes no other's away.
+
     Returns
     -------
     dict of str to Reproduction
     """
     listed: list[Reproduction] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        listed.extend(entry.load())
+        try:
+            listed.extend(entry.load())
+        except Exception as error:  # whatever somebody else's module raises
+            what = f"{type(error).__name__}: {error}"
+            warnings.warn(f"no reproductions of {entry.name!r} ({entry.value}): {what}", stacklevel=2)
     return {one.name: one for one in sorted(listed, key=lambda one: one.name)}

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from copter.cli.command import command
 from copter.cli.console import errors
 from copter.cli.domains import BenchGroup, RunGroup
 from copter.cli.reproduce import EXAMPLES as REPRODUCE_EXAMPLES
-from copter.cli.reproduce import reproduce
+from copter.cli.reproduce import ReproduceOptions, reproduce
 from copter.cli.solve import EXAMPLES as SOLVE_EXAMPLES
 from copter.cli.solve import solve
 from copter.cli.solvers import list_solvers
@@ -42,7 +43,7 @@ app.add_typer(run_app, name="run")
 app.add_typer(bench_app, name="bench")
 app.command("solve", epilog=SOLVE_EXAMPLES)(solve)
 app.command("solvers")(list_solvers)
-app.command("reproduce", epilog=REPRODUCE_EXAMPLES)(reproduce)
+app.command("reproduce", epilog=REPRODUCE_EXAMPLES)(command(ReproduceOptions, reproduce))
 
 
 def _version(wanted: bool) -> None:

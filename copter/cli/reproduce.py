@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from copter.cli.command import Options
 from copter.cli.console import errors, save_json, seconds, table
-from copter.cli.options import JsonPath, Seed
+from copter.cli.options import JsonPath
+from copter.cli.solvers import check_known
 
 if TYPE_CHECKING:
     from copter.bench.reproduction import Figure, Reproduction
@@ -24,65 +27,61 @@ Examples:
 """
 
 
-def reproduce(
-    name: Annotated[str | None, typer.Argument(help="Which one; --list says which there are.")] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Say which there are, and what differs.")] = False,
-    seeds: Annotated[int, typer.Option(min=1, help="Samples to average over, at most.")] = 3,
-    seed: Seed = 0,
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions(Options):
+    """Measure a table or figure of a paper again, and print ours beside the paper's."""
+
+    name: Annotated[str | None, typer.Argument(help="Which one; --list says which there are.")] = None
+    listed: Annotated[bool, typer.Option("--list", help="Say which there are, and what differs.")] = False
+    seeds: Annotated[int, typer.Option(min=1, help="Samples to average over, at most.")] = 3
     data: Annotated[
         Path | None,
         typer.Option(
             exists=True, file_okay=False, envvar="COPTER_DATA", help="Folder of the real traces, if needed."
         ),
-    ] = None,
-    quick: Annotated[bool, typer.Option(help="A smaller instance of the same kind.")] = False,
-    json_path: JsonPath = None,
-) -> None:
-    """Measure a table or figure of a paper again, and print ours beside the paper's."""
-    from copter.bench.reproduction import Effort, reproductions
-
-    known = reproductions()
-    if listed or name is None:
-        _list(list(known.values()))
-        return
-    if name not in known:
-        import difflib
-
-        close = difflib.get_close_matches(name, known, 3) or list(known)[:3]
-        raise typer.BadParameter(f"{name!r} is not known; did you mean {', '.join(close)}? See --list")
-    one = known[name]
-    if one.needs_data and data is None:
-        raise typer.BadParameter(f"{name} needs real traces: name their folder", param_hint="--data")
-    begin = perf_counter()
-    say = errors().print
-    figures = one.measure(Effort(seeds, data, seed, quick, lambda line: say(line, markup=False)))
-    wall = perf_counter() - begin
-    if json_path is not None:
-        save_json(document(one, figures, wall, seeds=seeds, seed=seed, quick=quick), json_path)
-        if str(json_path) == "-":
-            return
-    _show(one, figures, quick=quick)
-    say(f"measured in {seconds(wall)}")
+    ] = None
+    quick: Annotated[bool, typer.Option(help="A smaller instance of the same kind.")] = False
+    json_path: JsonPath = None
 
 
-def document(one: Reproduction, figures: Sequence[Figure], wall: float, **settings: Any) -> dict[str, Any]:
-    """Return what goes into the JSON file.
+def reproduce(options: ReproduceOptions) -> None:
+    """Run the command.
 
     Parameters
     ----------
-    one : Reproduction
-    figures : sequence of Figure
-    wall : float
-        Seconds that it took.
-    **settings
-        Of the effort.
-
-    Returns
-    -------
-    dict
+    options : ReproduceOptions
     """
-    from dataclasses import asdict
+    from copter.bench.reproduction import Effort, reproductions
 
+    known = reproductions()
+    name = options.name
+    if options.listed or name is None:
+        _list(list(known.values()))
+        return
+    one = known.get(check_known(name, list(known), "table or figure"))
+    assert one is not None
+    if one.needs_data and options.data is None:
+        raise typer.BadParameter(f"{name} needs real traces: name their folder", param_hint="--data")
+    begin = perf_counter()
+    effort = Effort(options.seeds, options.data, options.seed, options.quick, _say)
+    figures = one.measure(effort)
+    wall = perf_counter() - begin
+    if options.json_path is not None:
+        save_json(_document(one, figures, wall, options), options.json_path)
+        if str(options.json_path) == "-":
+            return
+    _show(one, figures, quick=options.quick)
+    _say(f"measured in {seconds(wall)}")
+
+
+def _say(line: str) -> None:
+    errors().print(line, markup=False, highlight=False)
+
+
+def _document(
+    one: Reproduction, figures: Sequence[Figure], wall: float, options: ReproduceOptions
+) -> dict[str, Any]:
+    """What goes into the JSON file."""
     from copter.bench.machine import machine, versions
 
     return {
@@ -90,7 +89,7 @@ def document(one: Reproduction, figures: Sequence[Figure], wall: float, **settin
         "title": one.title,
         "source": one.source,
         "differs": one.differs,
-        "settings": settings,
+        "settings": {"seeds": options.seeds, "seed": options.seed, "quick": options.quick},
         "wall_seconds": wall,
         "machine": machine(),
         "versions": versions(),

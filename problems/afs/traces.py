@@ -5,9 +5,9 @@ each job trains a model drawn at random from those that scale to the GPUs asked 
 it takes to run for its time on them; all jobs of all virtual clusters run on the paper's 16 nodes of 4 GPUs
 (its section 5.1; Table 3 prints the sizes of Philly's own clusters, on which nothing would queue).
 
-The public file has fewer jobs than the paper's Table 3 (41,226 of 51,288 of virtual cluster 6214e9, 81,229
-of 114,861 in all): the authors of Pollux published it, without jobs that failed.  Jobs that ask for more
-GPUs than any model can use ask for the most that one can.
+The public file, which the authors of Pollux ship, has fewer jobs than the paper's Table 3: 41,226 of 51,288
+of virtual cluster 6214e9, 82,229 of 109,861 in all.  Jobs that ask for more GPUs than any model can use ask
+for the most that one can.
 
 Source: AFS, section 5.1 and appendix F; Philly (Jeon et al., ATC 2019).
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -86,10 +87,16 @@ def read_virtual_cluster(data: str | Path, name: str) -> list[TracedJob]:
         raise InputError(Path(data) / FILE, "file", "does not exist")
     if name.isdecimal() and 1 <= int(name) <= len(VIRTUAL_CLUSTERS):
         name = VIRTUAL_CLUSTERS[int(name) - 1]
-    jobs = [job for job in read_philly(path) if job.tenant == name and job.seconds > 0]
+    jobs = [job for job in _philly(path) if job.tenant == name and job.seconds > 0]
     if not jobs:
         raise InputError(path, "cluster", f"no job of {name!r}; the paper has {', '.join(VIRTUAL_CLUSTERS)}")
     return [replace(job, time=job.time - jobs[0].time) for job in jobs]
+
+
+@lru_cache(maxsize=1)
+def _philly(path: Path) -> tuple[TracedJob, ...]:
+    """The whole trace, read once for all virtual clusters."""
+    return tuple(read_philly(path))
 
 
 def generate_virtual_cluster(
@@ -208,6 +215,7 @@ def virtual_cluster(
     vc: str = "7",
     curves: str = "table-4",
     jobs: int | None = None,
+    gpu_load: float = 0.9,
     peak_requests: bool = False,
 ) -> Scenario:
     """Jobs of one of Philly's virtual clusters, or, without data, of a generated one.
@@ -224,6 +232,8 @@ def virtual_cluster(
     curves : {"table-4", "A100", "T4"}
     jobs : int, optional
         The first ones only; of a generated trace their number.
+    gpu_load : float
+        Of a generated trace, see :func:`generate_virtual_cluster`.
     peak_requests : bool
 
     Returns
@@ -232,7 +242,7 @@ def virtual_cluster(
     """
     rng = np.random.default_rng(seed)
     if data is None:
-        trace = generate_virtual_cluster(rng, jobs=400 if jobs is None else jobs)
+        trace = generate_virtual_cluster(rng, jobs=400 if jobs is None else jobs, gpu_load=gpu_load)
     else:
         trace = read_virtual_cluster(data, vc)[:jobs]
     return make_scenario(trace, cluster, curves_by_name(curves, data), rng, peak_requests=peak_requests)

@@ -264,6 +264,11 @@ class GoodputProfile(Profile):
         size = self.limits.initial if batch_size is None else batch_size
         return self._variant(self.limits, size, self.min_gpus, self.max_gpus)
 
+    def efficiency(self, configuration: Configuration, level: int) -> float:
+        """Pollux' equation 7 at the batch size of :meth:`best_batch`."""
+        batch = self.best_batch(configuration, level).batch_size
+        return float(efficiency(self.noise[level], self.limits.initial, batch))
+
     def steps(self, level: int) -> float:
         """Steps at its own batch size in a unit of progress, which is one at the initial; 1 if it adapts."""
         if self.batch_size is None:

@@ -13,7 +13,8 @@ needs m GPUs counts m times its speed on m as that on 1 GPU would be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +70,15 @@ def indices(
     alone = Alone(scenario, jobs) if alone is None else alone
     times = np.array([one.time for one in rounds])
     gpus = np.array([sum(one.there.values()) for one in rounds], np.float64)
-    ratio = _speedups(alone, scenario, jobs, segments)
+
+    def speedup(profile: Profile, held: Configuration, level: int) -> float:
+        for gpus in range(1, held.gpus + 1):
+            one = float(profile.curve(scenario.cluster.packed(held.type, gpus))[level])
+            if one > 0:
+                return gpus * float(profile.curve(held)[level]) / one
+        return 0.0
+
+    ratio = _each(alone, scenario, jobs, segments, speedup)
     runs = np.array([one.begin + one.restart_seconds for one in segments])
     ends = np.array([one.end for one in segments])
     efficiency = _sums(times, runs, ends, ratio) / np.maximum(gpus, 1.0)
@@ -94,41 +103,62 @@ def _sums(
     return np.cumsum(change)[:-1]
 
 
-def _speedups(
-    alone: Alone, scenario: Scenario, jobs: Sequence[JobRecord], segments: Sequence[Segment]
+def statistical_efficiency(
+    scenario: Scenario, jobs: Sequence[JobRecord], segments: Sequence[Segment], alone: Alone | None = None
+) -> float:
+    """Mean statistical efficiency of GPUs while they train: what their examples are worth to training.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    jobs : sequence of JobRecord
+    segments : sequence of Segment
+    alone : Alone, optional
+        Of these jobs, if it is there already.
+
+    Returns
+    -------
+    float
+        Over the segments whose profile knows it, at the level of their end; NaN if none does.
+    """
+    alone = Alone(scenario, jobs) if alone is None else alone
+    value = _each(
+        alone, scenario, jobs, segments, lambda profile, held, level: profile.efficiency(held, level)
+    )
+    weight = np.array([one.gpus * (one.end - one.begin - one.restart_seconds) for one in segments])
+    known = ~np.isnan(value) & (weight > 0)
+    return float(np.average(value[known], weights=weight[known])) if known.any() else math.nan
+
+
+def _each(
+    alone: Alone,
+    scenario: Scenario,
+    jobs: Sequence[JobRecord],
+    segments: Sequence[Segment],
+    value: Callable[[Profile, Configuration, int], float],
 ) -> NDArray[np.float64]:
-    """Speed of each segment, in the level of its end, over the speed on one GPU."""
-    groups = alone.groups
+    """A value of each segment's profile, configuration and level at its end, worked out once for equals."""
+    if not segments:
+        return np.empty(0)
     group = np.empty(len(jobs), np.int64)
-    for k, (_, members) in enumerate(groups):
+    for k, (_, members) in enumerate(alone.groups):
         group[members] = k
     number = {job.name: k for k, job in enumerate(jobs)}
     types = {name: k for k, name in enumerate(scenario.cluster.names)}
     of = group[np.array([number[one.job] for one in segments], np.int64)]
     progress = np.array([one.progress for one in segments])
     level = np.empty(of.size, np.int64)
-    for k, (profile, _) in enumerate(groups):
+    for k, (profile, _) in enumerate(alone.groups):
         level[of == k] = profile.level(progress[of == k])
-    held = np.array([(types[one.type], one.nodes, one.gpus) for one in segments], np.int64).reshape(-1, 3)
+    held = np.array([(types[one.type], one.nodes, one.gpus) for one in segments], np.int64)
     columns = np.vstack((of, level, held.T))
-    if not of.size:
-        return np.empty(0)
     shape = tuple((columns.max(axis=1) + 1).tolist())
     codes, which = np.unique(np.ravel_multi_index(tuple(columns), shape), return_inverse=True)
-    distinct = np.column_stack(np.unravel_index(codes, shape))
-    ratios = [
-        _ratio(scenario, groups[k][0], Configuration(nodes, gpus, scenario.cluster.names[type]), at)
-        for k, at, type, nodes, gpus in distinct.tolist()
+    values = [
+        value(alone.groups[k][0], Configuration(nodes, gpus, scenario.cluster.names[type]), at)
+        for k, at, type, nodes, gpus in np.column_stack(np.unravel_index(codes, shape)).tolist()
     ]
-    return np.array(ratios)[which]
-
-
-def _ratio(scenario: Scenario, profile: Profile, held: Configuration, level: int) -> float:
-    for gpus in range(1, held.gpus + 1):
-        alone = float(profile.curve(scenario.cluster.packed(held.type, gpus))[level])
-        if alone > 0:
-            return gpus * float(profile.curve(held)[level]) / alone
-    return 0.0
+    return np.array(values)[which]
 
 
 def _waits(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> tuple[NDArray, ...]:

@@ -321,6 +321,17 @@ class MeasuredProfile(Profile):
             self._variants[max_batch, batch_size] = profile
         return self._variants[max_batch, batch_size]
 
+    def efficiency(self, configuration: Configuration, level: int) -> float:
+        """Gain of a step at the best batch over that of its examples at the initial batch size."""
+        best = self.best_batch(configuration, level)
+        return best.learning_rate_factor * self.initial_batch / best.batch_size
+
+    def steps(self, level: int) -> float:
+        """Steps at its own batch size in a unit of progress, which is one at the initial; 1 if it adapts."""
+        if self.batch_size is None:
+            return 1.0
+        return 1.0 / float(self.gradients.gain(np.array([float(self.batch_size)]))[level, 0])
+
     def _candidates(
         self, nodes: int, gpus: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from copter.problems.cluster.fairness import Alone, fairness_figures, finish_time_fairness
-from copter.problems.cluster.indices import indices
+from copter.problems.cluster.fairness import Alone, fairness_figures, finish_time_fairness, first_waits
+from copter.problems.cluster.indices import indices, statistical_efficiency
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.scenario import Scenario
 
@@ -48,7 +48,8 @@ def summarise(
         gpu_hours_per_job, restarts_per_job; utilisation, busy_utilisation; average_contention and
         max_contention, jobs in the cluster; worst_ftf and unfair_fraction by the authors' reading,
         worst_ftf_printed and unfair_fraction_printed by the printed one (see :mod:`.fairness`); queue_length,
-        cluster_efficiency and blocking_index over time (see :mod:`.indices`); evictions_per_round, of jobs
+        cluster_efficiency and blocking_index over time, and statistical_efficiency of GPUs that train (see
+        :mod:`.indices`); evictions_per_round, of jobs
         moved or left without a place; policy_p50_s, policy_p95_s, policy_p99_s, policy_max_s, seconds;
         rounds, jobs_completed, jobs_submitted.
     """
@@ -78,12 +79,14 @@ def summarise(
         "max_contention": float(present.max()) if present.size else math.nan,
     }
     alone = Alone(scenario, jobs)
-    figures |= fairness_figures(finish_time_fairness(scenario, jobs, alone=alone))
-    printed = fairness_figures(finish_time_fairness(scenario, jobs, "printed", alone))
+    waits = first_waits(jobs, rounds)
+    figures |= fairness_figures(finish_time_fairness(scenario, jobs, waits=waits, alone=alone))
+    printed = fairness_figures(finish_time_fairness(scenario, jobs, "printed", waits=waits, alone=alone))
     figures |= {f"{name}_printed": value for name, value in printed.items()}
     over_time = indices(scenario, jobs, rounds, segments, alone)
     for name in ("queue_length", "cluster_efficiency", "blocking_index"):
         figures[name] = _weighted(getattr(over_time, name), length)
+    figures["statistical_efficiency"] = statistical_efficiency(scenario, jobs, segments, alone)
     lost = np.array([one.evicted + one.moved for one in rounds], np.float64)
     return figures | {
         "evictions_per_round": _mean(lost),

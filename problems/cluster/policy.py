@@ -63,6 +63,9 @@ class ClusterState:
         All jobs that are there, in order of arrival.
     arrived, left : tuple of JobState
         Jobs that came, and that completed, since the policy was asked last.
+    down : mapping of str to frozenset of int
+        Nodes of each type that failed.  Of a type with n nodes those that work are the first n numbers that
+        are not among them.
     wakes, sizes : list of float, dict of str to int
         What the policy asked for with :meth:`wake` and :meth:`set_nodes`.
     """
@@ -74,6 +77,7 @@ class ClusterState:
     jobs: Mapping[str, JobState]
     arrived: tuple[JobState, ...] = ()
     left: tuple[JobState, ...] = ()
+    down: Mapping[str, frozenset[int]] = field(default_factory=dict)
     wakes: list[float] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
 

@@ -164,6 +164,21 @@ class Profile(ABC):
         """
         return 1.0
 
+    def efficiency(self, configuration: Configuration, level: int) -> float:
+        """Statistical efficiency of training under a configuration: NaN for a profile that does not know it.
+
+        Parameters
+        ----------
+        configuration : Configuration
+            One that can run the job.
+        level : int
+
+        Returns
+        -------
+        float
+        """
+        return math.nan
+
     def goodput(self, configurations: Configurations, level: int) -> NDArray[np.float64]:
         """Goodput under every configuration of a cluster, 0 where the job cannot run.
 

@@ -17,7 +17,7 @@ from copter.problems.cluster.simulator import Simulator
 from copter.problems.cluster.sweep import number
 
 if TYPE_CHECKING:
-    from copter.problems.cluster.cli import ClusterRunOptions
+    from copter.problems.cluster.options import ClusterRunOptions
 
 WARM_UP_ROUNDS = 3
 

@@ -208,6 +208,7 @@ class Simulator:
             jobs=self._live,
             arrived=tuple(self._arrived),
             left=tuple(self._left),
+            down=self._nodes.down,
         )
         arrived, there = len(self._arrived), self.cluster.capacity
         demand = sum(job.gpus or 1 for job in self._live.values())

@@ -14,7 +14,7 @@ from copter.problems.cluster.experiment import averages, conclude
 from copter.problems.cluster.names import SWEEPS
 
 if TYPE_CHECKING:
-    from copter.problems.cluster.cli import ClusterBenchOptions
+    from copter.problems.cluster.options import ClusterBenchOptions
 
 _SHOWN = {
     "average_jct_hours": "average JCT (h)",

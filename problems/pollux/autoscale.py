@@ -100,7 +100,7 @@ class AutoscalingPollux(Pollux):
         """
         cluster = now.cluster.copy()
         cluster.set_nodes(cluster.names[0], nodes)
-        jobs, there = list(now.jobs.values()), nodes_of(cluster)
+        jobs, there = list(now.jobs.values()), nodes_of(cluster, now.down)
         problem = self.problem(jobs, cluster, there)
         matrices, _ = evolve(
             problem,

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.nodes import working_nodes
 from copter.problems.cluster.policy import ClusterState, Placement
 from copter.problems.cluster.workload import Kind
 from copter.problems.pollux.fitness import POWER_MEAN, Fitness, utility
@@ -85,7 +86,7 @@ class Pollux:
     def schedule(self, now: ClusterState) -> Mapping[str, Placement]:
         """The fittest allocation found, see :class:`~copter.problems.cluster.policy.Policy`."""
         jobs = list(now.jobs.values())
-        nodes = nodes_of(now.cluster)
+        nodes = nodes_of(now.cluster, now.down)
         problem = self.problem(jobs, now.cluster, nodes)
         start = self._carried_over(jobs, nodes, problem.held)
         matrices, values = evolve(
@@ -249,15 +250,20 @@ class Pollux:
         return utility(speedups, gpus)
 
 
-def nodes_of(cluster: Cluster) -> list[Node]:
-    """Nodes of a cluster: types and numbers.
+def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[Node]:
+    """Nodes of a cluster that work: types and numbers.
 
     Parameters
     ----------
     cluster : Cluster
+    down : mapping of str to frozenset of int
+        Nodes of each type that failed.
 
     Returns
     -------
     list of (str, int)
     """
-    return [(type.name, node) for type in cluster.types for node in range(type.nodes)]
+    none: frozenset[int] = frozenset()
+    return [
+        (type.name, node) for type in cluster.types for node in working_nodes(type, down.get(type.name, none))
+    ]

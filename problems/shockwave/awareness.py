@@ -8,6 +8,7 @@ other jobs policies see what they saw.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -69,3 +70,30 @@ class Proactive(_Aware):
             left = known.epochs - job.progress
             if left > 0:
                 _show(job, profile, (known.seconds - ran) / left)
+
+
+def make_knowledge(name: str) -> Estimator | None:
+    """Estimator by what it lets policies know; none for policies that see the speed of now.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`~copter.problems.shockwave.names.KNOWLEDGE`.
+
+    Returns
+    -------
+    Estimator or None
+
+    Raises
+    ------
+    ValueError
+        For any other name.
+    """
+    makers: dict[str, Callable[[], Estimator | None]] = {
+        "agnostic": Agnostic,
+        "reactive": lambda: None,
+        "proactive": Proactive,
+    }
+    if name not in makers:
+        raise ValueError(f"knowledge = {name!r}: must be one of {', '.join(makers)}")
+    return makers[name]()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -12,9 +12,18 @@ from copter.cli.command import BenchOptions, Options, RunOptions, command
 from copter.cli.console import progress
 from copter.cli.options import Deadline, MipGap, Tolerance, existing_file, one_of, positive, some_of
 from copter.cli.solvers import Names, check_names
-from copter.problems.shockwave.names import ALIASES, POLICIES, PREDICTORS, RELAXATIONS, SOLVERS
+from copter.problems.shockwave.names import (
+    ALIASES,
+    KNOWLEDGE,
+    MODES,
+    POLICIES,
+    PREDICTORS,
+    RELAXATIONS,
+    SOLVERS,
+)
 
 if TYPE_CHECKING:
+    from copter.problems.cluster.parts import Estimator
     from copter.problems.cluster.policy import Policy
     from copter.problems.cluster.results import RoundRecord
     from copter.problems.shockwave import Job, Settings
@@ -148,6 +157,36 @@ class ShockwaveRunOptions(PlanOptions, RunOptions):
         str,
         typer.Option(callback=one_of(RELAXATIONS, "solver"), help=f"Of the plans: {', '.join(RELAXATIONS)}."),
     ] = "water-filling"
+    mode: Annotated[
+        str,
+        typer.Option(
+            callback=one_of(MODES, "mode"),
+            help="reactive: plan anew when a job's batch size changes; lazy: go on with the plan.",
+        ),
+    ] = MODES[0]
+    ending: Annotated[
+        float,
+        typer.Option(
+            callback=_not_negative,
+            help="Power in place of k for late jobs within a round of their end; 0: the paper's program.",
+        ),
+    ] = 100.0
+    scatter: Annotated[
+        float, typer.Option(callback=_not_negative, help="Penalty on scattered rounds of a job.")
+    ] = 1.0
+    noise: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=1.0, help="Predicted run times are this share too long or too short, by chance."
+        ),
+    ] = 0.0
+    knowledge: Annotated[
+        str,
+        typer.Option(
+            callback=one_of(KNOWLEDGE, "knowledge"),
+            help="What the other policies know of changes of batch size: agnostic, reactive, proactive.",
+        ),
+    ] = "reactive"
 
     def __post_init__(self) -> None:
         for name, given in (("--n-jobs", self.n_jobs), ("--arrival-seconds", self.arrival_seconds)):
@@ -176,6 +215,28 @@ class ShockwaveRunOptions(PlanOptions, RunOptions):
                 f"every job needs more than {self.gpus}: at least {least}", param_hint="--gpus"
             )
         return jobs
+
+    def plan_settings(self) -> Settings:
+        """Return the hyperparameters of the policy."""
+        return replace(
+            super().plan_settings(),
+            reactive=self.mode == MODES[0],
+            ending=self.ending,
+            scatter=self.scatter,
+            noise=self.noise,
+            seed=self.seed,
+        )
+
+    def estimator(self, name: str) -> Estimator | None:
+        """Return what a policy knows of changes of batch size; Shockwave has its predictor.
+
+        Parameters
+        ----------
+        name : str
+        """
+        from copter.problems.shockwave.awareness import make_knowledge
+
+        return None if name == "shockwave" else make_knowledge(self.knowledge)
 
     def policy(self, name: str) -> Policy:
         """Return a fresh policy.
@@ -220,7 +281,7 @@ def _follow(run: ShockwaveRun, options: ShockwaveRunOptions) -> None:
                 waiting = record.jobs - record.running
                 bar.update(task, completed=completed, hour=record.time / 3600.0, queue=waiting)
 
-            run.play(options.policy(name), show)
+            run.play(options.policy(name), show, options.estimator(name))
             bar.update(task, completed=run.admitted, queue=0)
 
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from copter.bench.reproduction import Effort, Figure
-from copter.problems.cluster.parts import Estimator
-from copter.problems.shockwave.awareness import Agnostic, Proactive
+from copter.problems.shockwave.awareness import make_knowledge
 from copter.problems.shockwave.experiments import SIZES, published_trace, run
+from copter.problems.shockwave.names import KNOWLEDGE
 from copter.problems.shockwave.predictor import prediction_errors
 from copter.problems.shockwave.simulation import ReplayResult
 from copter.problems.shockwave.traces import Job, Mode, Regime
 
-KNOWLEDGE: dict[str, Callable[[], Estimator | None]] = {
-    "agnostic": Agnostic,
-    "reactive": lambda: None,
-    "proactive": Proactive,
-}
-"""Estimators by what they let a policy know; without one it sees the speed of now."""
 THREE_JOBS = (
     Job("J1", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
     Job("J2", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
@@ -49,7 +43,7 @@ def figure_2(effort: Effort) -> list[Figure]:
     """
     jobs = published_trace(effort, 32)
     known = ("agnostic", "reactive")
-    found = {know: run(effort, jobs, 32, "themis", estimator=KNOWLEDGE[know]()) for know in known}
+    found = {know: run(effort, jobs, 32, "themis", estimator=make_knowledge(know)) for know in known}
     found["proactive"] = run(effort, jobs, 32, "shockwave")
     rows = {"agnostic": ("themis", 3.07), "reactive": ("themis", 2.07), "proactive": ("shockwave", 1.0)}
     one = _ratios(jobs, found)
@@ -87,8 +81,8 @@ def figure_4(effort: Effort) -> list[Figure]:
         cases.append(("120 jobs", published_trace(effort, 32), 32, {}))
     for label, jobs, gpus, paper in cases:
         spans = {
-            know: run(effort, jobs, gpus, "ossp", estimator=make()).metrics.makespan
-            for know, make in KNOWLEDGE.items()
+            know: run(effort, jobs, gpus, "ossp", estimator=make_knowledge(know)).metrics.makespan
+            for know in KNOWLEDGE
         }
         for know in ("agnostic", "reactive"):
             worse = 100.0 * (spans[know] / spans["proactive"] - 1.0)

@@ -133,6 +133,39 @@ def generate(
     return result
 
 
+def job_of(
+    rng: np.random.Generator,
+    name: str,
+    arrival: float,
+    gpus: int,
+    seconds: float,
+    mode_mix: Mapping[Mode, float] | None = None,
+) -> Job:
+    """A job of given size: a model and a mode by chance.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    name : str
+    arrival : float
+        Seconds.
+    gpus : int
+    seconds : float
+        Run time at the first batch size; adaptation shortens it.
+    mode_mix : dict, optional
+        Weights of the modes.
+
+    Returns
+    -------
+    Job
+    """
+    names = [model for model, one in MODELS.items() if gpus == 1 or one.speedup > 1.0]
+    model = names[int(rng.integers(len(names)))]
+    mode = Mode(_draw(rng, MODE_MIX if mode_mix is None else mode_mix))
+    regimes = _regimes(rng, MODELS[model], mode, gpus, seconds)
+    return Job(name, arrival, gpus, mode, regimes, model, MODELS[model].samples)
+
+
 def _draw(rng: np.random.Generator, mix: Mapping[_Key, float]) -> _Key:
     weights = np.array(list(mix.values()), float)
     if not weights.size or (weights < 0).any() or not weights.sum() > 0:

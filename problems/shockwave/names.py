@@ -17,6 +17,11 @@ ORACLE = "oracle"
 PREDICTORS = ("restatement", "bayesian", "greedy", ORACLE)
 """Predictors of the regimes to come; the oracle knows them."""
 
+MODES = "reactive", "lazy"
+"""Whether a plan is made anew when a job's batch size changes (section 7)."""
+KNOWLEDGE = "agnostic", "reactive", "proactive"
+"""What policies without a predictor know of changes of batch size (section 2.2)."""
+
 RELAXATIONS = ("copter", "water-filling", "cvxpy")
 """Solvers of the relaxation: copter's core, a method for this one program, and cvxpy with Clarabel."""
 EXACT = "highs-milp"

@@ -16,6 +16,7 @@ from copter.cli.plots import cumulative
 from copter.cli.run import Run
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.extras import extra
+from copter.problems.cluster.parts import Estimator
 from copter.problems.cluster.policy import Policy
 from copter.problems.shockwave import Job, ReplayResult, Shockwave, Solve, replay, schedule_matrix
 from copter.problems.shockwave.simulation import Watch
@@ -93,10 +94,10 @@ class ShockwaveRun(Run):
         """Jobs that fit on the cluster."""
         return sum(job.gpus <= self.gpus for job in self.trace)
 
-    def play(self, policy: Policy, show: Watch) -> None:
+    def play(self, policy: Policy, show: Watch, estimator: Estimator | None = None) -> None:
         """Replay the trace under a policy, and write what came of it."""
         begin = perf_counter()
-        result = replay(self.trace, self.gpus, policy, watch=show)
+        result = replay(self.trace, self.gpus, policy, estimator=estimator, watch=show)
         wall = perf_counter() - begin
         solves = policy.planner.solves if isinstance(policy, Shockwave) else []
         self.results.append(result)

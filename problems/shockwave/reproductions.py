@@ -21,6 +21,7 @@ from copter.problems.shockwave.experiments import (
 from copter.problems.shockwave.foresight import figure_2, figure_4, figure_5
 from copter.problems.shockwave.generator import generate
 from copter.problems.shockwave.metrics import Metrics, read_published
+from copter.problems.shockwave.pollux_trace import figure_11, figure_17
 from copter.problems.shockwave.sweeps import (
     NAN,
     figure_10,
@@ -295,6 +296,22 @@ REPRODUCTIONS = (
         figure_16,
         data=False,
         minutes=2.0,
+    ),
+    _one(
+        "figure-11",
+        "Against Pollux on Pollux' workloads, 64 T4",
+        "Figure 11",
+        "Shockwave's jobs keep the GPUs and batch size that they were tuned for; not Pollux' batch sizes",
+        figure_11,
+        minutes=15.0,
+    ),
+    _one(
+        "figure-17",
+        "Arrivals and durations of Pollux' workloads, 32 GPUs",
+        "Figure 17",
+        "models, modes and regimes of this project's generator; durations cut to 0.2 to 5 hours",
+        figure_17,
+        minutes=3.0,
     ),
     _one(
         "original",

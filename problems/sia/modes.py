@@ -92,7 +92,8 @@ def limits(
     if scale_up_limit is None:
         return np.full(slots.size, NO_LIMIT)
     current = table.current[slots]
-    held = np.where(current >= 0, cluster.configurations.gpus[current], 0)
+    held = np.zeros(slots.size)
+    held[current >= 0] = cluster.configurations.gpus[current[current >= 0]]
     return (held * scale_up_limit).astype(np.int64)
 
 

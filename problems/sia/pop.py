@@ -2,9 +2,9 @@
 
 Part i has 1/k of the nodes of every type; nodes that are left over go to parts in turn, each type beginning
 where the one before ended.  A job stays in the part in which it was put when it arrived: one with the fewest
-jobs among those that can run it.  Each part is a Sia program of its own, solved here one after the other;
-what they would take side by side is the longest of them (``parallel_seconds``), an estimate that leaves out
-what it costs to split and to join.
+jobs among those that can run it; it leaves it only if that lost the nodes that the job needs.  Each part is
+a Sia program of its own, solved here one after the other; what they would take side by side is the longest of
+them (``parallel_seconds``), an estimate that leaves out what it costs to split and to join.
 
 Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
 (SOSP 2021); thesis section 4.5.1, which solves the integer program of each part.
@@ -24,6 +24,9 @@ from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState, PolicyError
 from copter.problems.cluster.workload import Kind
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
+from copter.solvers.registry import make_solver
+
+MILP = "highs-milp"
 
 
 class Pop:
@@ -36,6 +39,8 @@ class Pop:
         Of the split.
     solver : str
         Of each part: branch and bound as in the thesis, or a solver of the relaxation.
+    mip_gap : float
+        Relative gap at which branch and bound stops.
     round_seconds : float
     **settings
         Of :class:`~copter.problems.sia.scheduler.Sia`.
@@ -55,7 +60,8 @@ class Pop:
         *,
         parts: int,
         seed: int = 0,
-        solver: str = "highs-milp",
+        solver: str = MILP,
+        mip_gap: float = 1e-3,
         round_seconds: float = ROUND_SECONDS,
         **settings: Any,
     ) -> None:
@@ -64,7 +70,14 @@ class Pop:
         self.name = f"pop-{parts}"
         self.round_seconds: float | None = round_seconds
         self.figures: dict[str, float] = {}
-        self._policies = [Sia(solver=solver, round_seconds=round_seconds, **settings) for _ in range(parts)]
+        self._policies = [
+            Sia(
+                solver=make_solver(solver, mip_gap=mip_gap) if solver == MILP else solver,
+                round_seconds=round_seconds,
+                **settings,
+            )
+            for _ in range(parts)
+        ]
         self._clusters: list[Cluster] = []
         self._part: dict[str, int] = {}
         self._rng = np.random.default_rng(seed)
@@ -76,7 +89,10 @@ class Pop:
         for job in now.left:
             if job.name in self._part:
                 left[self._part.pop(job.name)].append(job)
-        arrived = self._split_jobs(now.arrived)
+        stranded = self._stranded(now)
+        for job in stranded:
+            left[self._part.pop(job.name)].append(job)
+        arrived = self._split_jobs((*now.arrived, *stranded))
         jobs: list[dict[str, JobState]] = [{} for _ in self._policies]
         for name, job in now.jobs.items():
             jobs[self._part[name]][name] = job
@@ -113,6 +129,16 @@ class Pop:
                     own.set_nodes(type.name, nodes)
             turn += type.nodes
 
+    def _stranded(self, now: ClusterState) -> list[JobState]:
+        """Jobs without GPUs whose part lost the nodes that they need, where another part has them."""
+        stranded = []
+        for name, part in self._part.items():
+            job = now.jobs[name]
+            if job.allocation is None and not _runs(job, self._clusters[part]):
+                if any(_runs(job, cluster) for cluster in self._clusters):
+                    stranded.append(job)
+        return stranded
+
     def _split_jobs(self, jobs: tuple[JobState, ...]) -> list[list[JobState]]:
         """Put jobs that arrived into parts, by part."""
         counts = np.bincount(list(self._part.values()), minlength=len(self._policies))
@@ -132,7 +158,10 @@ class Pop:
 def _runs(job: JobState, cluster: Cluster) -> bool:
     columns, _ = job.row(cluster.configurations)
     gpus = cluster.configurations.gpus[columns]
-    return bool(gpus.size) if job.gpus is None else bool((gpus == job.gpus).any())
+    least, most = job.submission.min_gpus or 1, job.submission.max_gpus or cluster.gpus
+    if job.gpus is not None:
+        least = most = job.gpus
+    return bool(((gpus >= least) & (gpus <= most)).any())
 
 
 pop_4, pop_8, pop_16, pop_32 = (partial(Pop, parts=parts) for parts in (4, 8, 16, 32))

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.afs import Curves, afs_shares, even_shares, regulate
+from copter.problems.cluster import Cluster, GpuType
+from copter.problems.cluster.placement import SiaPlacer
 
 
 def curves(*speeds, units=None):
@@ -131,3 +133,24 @@ def test_regulated_shares_keep_the_bound_of_proposition_2(seed, machines, k):
         floor = 0 if share == 0 else max(unit for unit in units if unit <= share)
         assert got >= floor
         assert got == 0 or got in units
+
+
+@given(st.integers(0, 10**6), st.integers(1, 8), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_regulated_shares_can_be_placed_without_network_sharing(seed, machines, k):
+    """Proposition 1: every job on the fewest machines, no machine with two jobs that use another one too."""
+    rng = np.random.default_rng(seed)
+    size, total = 2**k, 2**k * machines
+    shares = rng.multinomial(total, rng.dirichlet(np.ones(rng.integers(1, 10))))
+    units = [2**i for i in range(k + 1)] + list(range(size, total + 1, size))
+    row = np.concatenate(([0.0], np.arange(1.0, total + 1)))
+    counts = regulate(curves(*[row] * shares.size, units=[units] * shares.size), shares)
+    cluster = Cluster([GpuType("g", size, machines)])
+    wanted = {str(job): cluster.packed("g", gpus) for job, gpus in enumerate(counts.tolist()) if gpus > 0}
+    placed = SiaPlacer().place(cluster, {}, {}, wanted)
+    assert set(placed.places) == set(wanted) and not placed.evicted
+    distributed = []
+    for job, place in placed.places.items():
+        assert len(place.nodes) == -(-wanted[job].gpus // size)
+        distributed += [node for node, _ in place.nodes if len(place.nodes) > 1]
+    assert len(distributed) == len(set(distributed))

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
-from copter.problems.cluster.indices import indices
+from copter.problems.cluster.indices import indices, statistical_efficiency
 from copter.problems.cluster.metrics import gpu_hours, interval, over_seeds, summarise
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles import CountProfile
@@ -119,3 +119,28 @@ def test_intervals():
         interval(values, 1.0)
     with pytest.raises(ValueError, match="a bootstrap needs rng"):
         interval(values, method="bootstrap")
+
+
+def test_efficiency_is_weighed_by_gpus_and_known_profiles_only():
+    class Known(CountProfile):
+        def efficiency(self, configuration, level):
+            return 1.0 / configuration.gpus
+
+    class Mixed(OneAtATime):
+        def schedule(self, now):
+            return {name: now.cluster.packed("a", 1 if name == "x" else 2) for name in now.jobs}
+
+    work = HOUR
+    apps = {
+        "known": Known("known", 0.5 * HOUR, work, [1, 2], {"a": [1.0, 1.0]}),
+        "table": CountProfile("table", 0.0, work, [1, 2], {"a": [1.0, 1.0]}),
+    }
+    jobs = [
+        JobSubmission(name, 0.0, "", app) for name, app in (("x", "known"), ("y", "known"), ("z", "table"))
+    ]
+    scenario = Scenario(Cluster([GpuType("a", 8, 1)]), jobs, apps)
+    simulator = Simulator(scenario, Mixed())
+    list(simulator.run())
+    found = statistical_efficiency(scenario, simulator.job_results(), simulator.segments)
+    assert found == pytest.approx((1 * 1.0 + 2 * 0.5) / 3)
+    assert math.isnan(statistical_efficiency(scenario, simulator.job_results(), []))

@@ -8,6 +8,7 @@ from copter.problems.cluster import make_policy
 from copter.problems.cluster.analytic import Scaling, TrainingProfile
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import JobState, Timer
+from copter.problems.cluster.parts import NodeFailure
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles import CountProfile
@@ -76,6 +77,15 @@ def test_a_job_that_must_not_be_preempted_keeps_what_it_got():
     pinned = JobSubmission("pinned", 0.0, "", "train", preemptible=False)
     simulator = simulate(scenario(T4, jobs=[pinned]), Pollux(), placer=SiaPlacer())
     assert len([one for one in simulator.segments if one.job == "pinned"]) == 1
+
+
+def test_nothing_is_put_on_a_node_that_failed():
+    failures = [NodeFailure(300.0, "t4", 1, 900.0)]
+    simulator = simulate(scenario(T4), Pollux(), placer=SiaPlacer(), events=failures)
+    assert simulator.completed == 8
+    for one in simulator.segments:
+        if one.begin < 1200.0 and one.end > 300.0:
+            assert 1 not in [node for node, _ in one.place]
 
 
 def test_a_job_that_runs_on_four_gpus_only_gets_four():

@@ -27,9 +27,10 @@ from copter.problems.shockwave import (
     write_jobs,
 )
 from copter.problems.shockwave import course as bench
+from copter.problems.shockwave.awareness import make_knowledge
 from copter.problems.shockwave.instances import busy_rounds
 from copter.problems.shockwave.milp import ExactPlan, solve_milp
-from copter.problems.shockwave.names import ORACLE, PREDICTORS, RELAXATIONS
+from copter.problems.shockwave.names import KNOWLEDGE, ORACLE, PREDICTORS, RELAXATIONS
 from copter.problems.shockwave.predictor import RULES
 from copter.solution import Status
 from copter.solvers.milp import Effort, MilpAnswer
@@ -106,6 +107,8 @@ def test_run_prints_one_json_object_and_leaves_nothing(tmp_path, monkeypatch):
         (["--policy", ","], "name at least one policy"),
         (["--solver", "highs-milp"], "no solver is called 'highs-milp'"),
         (["--predictor", "oracel"], "did you mean oracle"),
+        (["--mode", "lasy"], "did you mean lazy"),
+        (["--noise", "1.5"], "--noise"),
         (["--jobs", "nowhere.json"], "is no file"),
         (["--power", "-1"], "not negative"),
         (["--hours", "0"], "greater than 0"),
@@ -134,11 +137,24 @@ def test_jobs_that_all_need_more_gpus_are_refused(tmp_path):
     assert result.exit_code == 2 and "every job needs more than 2: at least 4" in words(result)
 
 
+def test_settings_of_a_plan_reach_the_policies(trace, trace_file):
+    options = f"--jobs {trace_file} --gpus 8 --policy shockwave,ossp --mode lazy --noise 0.4 --seed 3".split()
+    result = invoke("run", "shockwave", *options, "--knowledge", "proactive", "--json")
+    found = json.loads(result.stdout)["policies"]
+    ours = replay(trace, 8, make_policy("shockwave", reactive=False, noise=0.4, seed=3)).metrics
+    assert found["shockwave"]["average_jct"] == pytest.approx(ours.average_jct)
+    ossp = replay(trace, 8, make_policy("ossp"), estimator=make_knowledge("proactive")).metrics
+    assert found["ossp"]["average_jct"] == pytest.approx(ossp.average_jct)
+
+
 def test_every_name_of_a_command_stands_for_something():
     for name in BASELINES:
         assert make_policy(name).name == name
     for name in RELAXATIONS:
         assert callable(make_relaxation(name))
+    assert [make_knowledge(name) is None for name in KNOWLEDGE] == [False, True, False]
+    with pytest.raises(ValueError, match="one of agnostic, reactive, proactive"):
+        make_knowledge("clairvoyant")
     assert {*RULES, ORACLE} == set(PREDICTORS)
     with pytest.raises(ValueError, match="one of copter, water-filling, cvxpy"):
         make_relaxation("clarabel")

@@ -6,9 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.parts import NodeChange
 from copter.problems.cluster.policy import ClusterState, PolicyError
+from copter.problems.cluster.profiles import ReplicaProfile
 from copter.problems.cluster.registry import make_policy
+from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.simulator import Simulator
+from copter.problems.cluster.workload import JobSubmission
 from copter.problems.sia.generator import generate
 from copter.problems.sia.lp import LpStar
 from copter.problems.sia.pop import Pop
@@ -83,6 +87,23 @@ def test_a_job_too_large_for_every_part_is_named():
     now = ClusterState(0.0, 0, 60.0, scenario.cluster, {job.name: job}, (job,))
     with pytest.raises(PolicyError, match=f"no part can run job '{job.name}'"):
         run.policy.schedule(now)
+
+
+def test_a_job_whose_part_loses_its_nodes_goes_to_another():
+    """Two nodes for two parts; the job's own goes away for good while it runs."""
+    cluster = Cluster([GpuType("t0", 2, 2)])
+    profile = ReplicaProfile("a", 10.0, 3000.0, {"t0": (1, 1.0)}, 1)
+    scenario = Scenario(cluster, [JobSubmission("a", 0.0, "", "a")], {"a": profile})
+    homes = set()
+    for seed in range(4):
+        pop = Pop(parts=2, seed=seed, solver="copter")
+        simulator = Simulator(scenario, pop, events=[NodeChange(600.0, "t0", 1)])
+        for _ in simulator.run():
+            homes.update(pop._part.values())
+        (job,) = simulator.job_results()
+        # One round without GPUs and a second restart, if it was in the part that lost its node.
+        assert job.jct in (pytest.approx(3010.0), pytest.approx(3080.0))
+    assert homes == {0, 1}
 
 
 @pytest.mark.parametrize("solver", ["highs-hot", "highs-ipm"])

@@ -1,0 +1,182 @@
+"""Options of `copter run cluster` and `copter bench cluster`, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from copter.cli.command import Options, RunOptions
+from copter.cli.options import JsonPath, one_of, positive
+from copter.cli.solvers import Names, check_known, check_names
+from copter.problems.cluster.names import ESTIMATORS, PLACERS, SWEEPS
+
+if TYPE_CHECKING:
+    from copter.problems.cluster.experiment import Conditions
+
+
+def _policies(text: str) -> Names:
+    from copter.problems.cluster.registry import policy_names
+
+    known = policy_names()
+    names = check_names(text, "policy", lambda name: check_known(name, (*known, "all"), "policy"))
+    return Names(known) if "all" in names else names
+
+
+def _settings(given: list[str]) -> list[str]:
+    for text in given:
+        policy, dot, rest = text.partition(".")
+        if not (dot and policy and "=" in rest and rest.partition("=")[0]):
+            raise typer.BadParameter(f"{text!r}: write POLICY.SETTING=VALUE, such as sia.p=-1")
+    return given
+
+
+def parse_value(text: str) -> Any:
+    """A setting as it was typed: a number, true or false, none, or a word.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    int, float, bool, None or str
+    """
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+Policies: TypeAlias = Annotated[
+    Names,
+    typer.Option(
+        "--policy",
+        parser=_policies,
+        metavar="NAMES",
+        help="Policies, separated by commas, or all; an unknown one lists which there are.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConditionOptions(Options):
+    """What policies are played under."""
+
+    cluster: Annotated[
+        str, typer.Option(help="Cluster by name, such as heterogeneous-64; an unknown one lists them.")
+    ] = "heterogeneous-64"
+    trace: Annotated[str, typer.Option(help="Trace by name, such as philly, or a workload's CSV file.")] = (
+        "philly"
+    )
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            envvar="COPTER_DATA",
+            help="Folder of real traces; without it traces are drawn by the generator of their family.",
+        ),
+    ] = None
+    seeds: Annotated[int, typer.Option(min=1, help="Samples of the trace, from --seed on.")] = 1
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Jobs in the trace's time; its own number if not given.")
+    ] = None
+    round_seconds: Annotated[
+        float | None,
+        typer.Option(callback=positive, help="Length of rounds; each policy's own if not given."),
+    ] = None
+    estimator: Annotated[
+        str,
+        typer.Option(
+            callback=one_of(ESTIMATORS, "estimator"), help=f"What is known: {', '.join(ESTIMATORS)}."
+        ),
+    ] = ESTIMATORS[0]
+    placement: Annotated[
+        str, typer.Option(callback=one_of(PLACERS, "placer"), help=f"Of GPUs on nodes: {', '.join(PLACERS)}.")
+    ] = PLACERS[0]
+    interference: Annotated[
+        float,
+        typer.Option(min=0.0, max=0.99, help="Slowdown of distributed jobs that share a node, 0 to 1."),
+    ] = 0.0
+    failures: Annotated[
+        float | None,
+        typer.Option(callback=positive, help="Mean hours between failures of a node; none if not given."),
+    ] = None
+    max_hours: Annotated[
+        float | None, typer.Option(callback=positive, help="Stop at this simulated time.")
+    ] = None
+    sets: Annotated[
+        list[str],
+        typer.Option(
+            "--set", callback=_settings, metavar="POLICY.SETTING=VALUE", help="Setting of a policy."
+        ),
+    ] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        from copter.problems.cluster.presets import cluster_by_name
+        from copter.problems.cluster.traces.registry import trace_names
+
+        try:
+            cluster_by_name(self.cluster)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--cluster") from None
+        if not Path(self.trace).is_file():
+            check_known(self.trace, trace_names(), "trace")
+
+    def conditions(self, **over: Any) -> Conditions:
+        """Return what policies are played under.
+
+        Parameters
+        ----------
+        **over
+            In place of the options: what a sweep varies.
+        """
+        from copter.problems.cluster.setups import Setup
+
+        own = {name: getattr(self, name) for name in Setup.names() if name != "settings"}
+        return Setup(**(own | {"settings": self.policy_settings()} | over)).conditions()
+
+    def policy_settings(self) -> dict[str, dict[str, Any]]:
+        """Return the settings of policies, by their names."""
+        settings: dict[str, dict[str, Any]] = {}
+        for text in self.sets:
+            policy, _, rest = text.partition(".")
+            name, _, value = rest.partition("=")
+            settings.setdefault(policy, {})[name.replace("-", "_")] = parse_value(value)
+        return settings
+
+    def all_seeds(self) -> range:
+        """Return the seeds."""
+        return range(self.seed, self.seed + self.seeds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterRunOptions(ConditionOptions, RunOptions):
+    """Play schedulers of GPU clusters on the same jobs, and compare.
+
+    Every policy plays the same samples of the trace in the same simulator; the run folder holds rounds, jobs,
+    allocations, and report.html.
+    """
+
+    policies: Policies = Names(("sia",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterBenchOptions(ConditionOptions):
+    """Sweep one thing (number of jobs, round length, a policy's setting...) over policies and seeds."""
+
+    sweep: Annotated[
+        str,
+        typer.Option(help=f"What to vary: {', '.join(SWEEPS)}, or POLICY.SETTING such as sia.p."),
+    ] = "jobs"
+    values: Annotated[str, typer.Option(help="Values, separated by commas.")] = "80,160,240,320"
+    policies: Policies = Names(("sia",))
+    json_path: JsonPath = None

@@ -1,0 +1,121 @@
+"""Figures 11 and 17: Shockwave on the workloads that Pollux' authors published, and against Pollux itself.
+
+Figure 17 takes arrivals and durations of the workload: of each job the run time on the GPUs and at the batch
+size that it was tuned for, cut to the hours of Shockwave's jobs.  What runs for so long is one of Shockwave's
+models, in the mix of its traces.  In figure 11 the jobs are the workload's own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter.bench.reproduction import Effort, Figure
+from copter.problems.cluster.fairness import requested_fairness
+from copter.problems.cluster.results import JobRecord
+from copter.problems.cluster.scenario import Scenario
+from copter.problems.pollux.artifact import CLUSTER, Artifact
+from copter.problems.shockwave.experiments import FAIR, fairness_figures, mean_figure, run
+from copter.problems.shockwave.generator import GPU_MIX, HOURS, job_of
+from copter.problems.shockwave.traces import Job
+
+GPUS = 32
+NAN = float("nan")
+
+
+def pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[Job]:
+    """Jobs of Shockwave's models with arrivals, durations and GPUs of a workload of Pollux'.
+
+    Parameters
+    ----------
+    artifact : Artifact
+    number : int
+        Of the workload.
+    seed : int
+        Of models and modes.
+
+    Returns
+    -------
+    list of Job
+    """
+    rng = np.random.default_rng(seed)
+    counts = np.array(sorted(GPU_MIX))
+    jobs = []
+    for one in artifact.jobs(number):
+        asked = one.gpus or one.tuned_gpus or 1
+        profile = artifact.profiles[one.application].at_fixed_batch(one.batch_size)
+        seconds = float(profile.clock(CLUSTER.packed("t4", asked))[-1])
+        seconds = float(np.clip(seconds, *(3600.0 * hours for hours in HOURS)))
+        gpus = int(counts[counts <= asked].max())
+        jobs.append(job_of(rng, one.name, one.time, gpus, seconds))
+    return jobs
+
+
+def figure_17(effort: Effort) -> list[Figure]:
+    """Measure Figure 17: makespan on Pollux' workloads, 32 GPUs.
+
+    Parameters
+    ----------
+    effort : Effort
+
+    Returns
+    -------
+    list of Figure
+    """
+    artifact = Artifact(effort)
+    traces = [pollux_jobs(artifact, number, effort.seed + k) for k, number in enumerate(artifact.numbers)]
+    found = {name: [run(effort, t, GPUS, name).metrics for t in traces] for name in ("shockwave", *FAIR)}
+    ours = found["shockwave"]
+    spans = [np.mean([found[name][k].makespan for name in FAIR]) for k in range(len(traces))]
+    gains = [span / one.makespan for one, span in zip(ours, spans, strict=True)]
+    figures = [mean_figure("fair, mean", "makespan over ours", "x", gains, 1.2)]
+    for name, each in found.items():
+        pairs = zip(each, ours, strict=True)
+        figures.append(
+            mean_figure(name, "makespan over ours", "x", (a.makespan / b.makespan for a, b in pairs))
+        )
+        figures += fairness_figures(name, each, (NAN, NAN))
+    return figures
+
+
+def figure_11(effort: Effort) -> list[Figure]:
+    """Measure Figure 11: Pollux against Shockwave on Pollux' workloads, 64 GPUs.
+
+    Parameters
+    ----------
+    effort : Effort
+
+    Returns
+    -------
+    list of Figure
+    """
+    artifact = Artifact(effort)
+    figures: dict[str, list[float]] = {"JCT": [], "makespan": [], "GPU-hours": []}
+    fairness: dict[str, list[tuple[float, float]]] = {"pollux": [], "shockwave": []}
+    for number in artifact.numbers:
+        jobs = artifact.jobs(number)
+        found: dict[str, list[JobRecord]] = {}
+        for name in fairness:
+            effort.say(f"{name}: workload {number}")
+            found[name] = artifact.run(name, jobs)
+            rho = requested_fairness(Scenario(CLUSTER, jobs, artifact.profiles), found[name])
+            fairness[name].append((float(rho.max()), 100.0 * float((rho > 1.0).mean())))
+        ours, theirs = found["shockwave"], found["pollux"]
+        figures["JCT"].append(_mean(ours, "jct") / _mean(theirs, "jct"))
+        figures["makespan"].append(_end(ours) / _end(theirs))
+        figures["GPU-hours"].append(_mean(ours, "gpu_seconds") / _mean(theirs, "gpu_seconds"))
+    paper = {"JCT": 3.0, "makespan": 1.0, "GPU-hours": 2.4}
+    result = [
+        mean_figure("shockwave over pollux", name, "x", each, paper[name]) for name, each in figures.items()
+    ]
+    for name, pairs in fairness.items():
+        result.append(mean_figure(name, "worst FTF", "", (worst for worst, _ in pairs)))
+        result.append(mean_figure(name, "unfair", "%", (unfair for _, unfair in pairs)))
+    return result
+
+
+def _mean(records: list[JobRecord], field: str) -> float:
+    return float(np.mean([getattr(one, field) for one in records]))
+
+
+def _end(records: list[JobRecord]) -> float:
+    return max(one.finished for one in records) - min(one.submitted for one in records)

@@ -1,0 +1,113 @@
+"""Virtual clusters and the models that their jobs train."""
+
+import numpy as np
+import pytest
+from real_data import DATA
+
+from copter.errors import InputError
+from copter.problems.afs.models import BEST_COUNTS, ModelCurve, fit, measured, stand_ins
+from copter.problems.afs.study import by_length, play
+from copter.problems.afs.traces import (
+    VIRTUAL_CLUSTERS,
+    generate_virtual_cluster,
+    make_scenario,
+    read_virtual_cluster,
+    virtual_cluster,
+)
+from copter.problems.afs.traces import testbed as paper_cluster
+from copter.problems.cluster.results import JobRecord
+
+needs_data = pytest.mark.skipif(not (DATA / "cluster").exists(), reason="real traces are not there")
+CURVES = stand_ins()
+
+
+def test_stand_ins_are_fastest_with_the_gpus_of_table_4():
+    for curve in CURVES:
+        assert curve.speedup.argmax() == BEST_COUNTS[curve.name] - 1
+        assert (np.diff(curve.speedup) > 0).all()
+        assert (curve.speedup <= curve.counts).all()
+
+
+def test_a_fit_finds_the_numbers_that_made_a_curve():
+    counts = np.array([1, 2, 4, 8, 16, 32])
+    seconds = 0.1 + 0.9 / counts + 0.002 * (counts - 1)
+    found = fit(counts, 1 / seconds)
+    assert (found.share, found.growth) == pytest.approx((0.1, 0.002))
+    assert found.error == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_curve_is_cut_at_its_best_count():
+    curve = ModelCurve("m", np.array([1, 4, 8]), np.array([1.0, 3.0, 5.0])).on([1, 2, 4, 8, 16])
+    assert curve.counts.tolist() == [1, 2, 4, 8]
+    assert curve.speedup.tolist() == pytest.approx([1.0, 1 + 2 / 3, 3.0, 5.0])
+
+
+def test_jobs_take_the_time_of_the_trace_on_the_gpus_of_the_trace():
+    """Alone on the testbed, rigid, without resize costs."""
+    trace = generate_virtual_cluster(np.random.default_rng(1), jobs=12, gpu_load=0.001)
+    scenario = make_scenario(trace, paper_cluster(), CURVES, np.random.default_rng(2), restart_seconds=0.0)
+    run = play(scenario, "srtf")
+    assert run.jct == pytest.approx([job.seconds for job in trace])
+    assert [job.tuned_gpus for job in scenario.jobs] == [job.gpus for job in trace]
+
+
+def test_peak_requests_keep_the_work():
+    trace = generate_virtual_cluster(np.random.default_rng(1), jobs=30)
+    plain, peak = (
+        make_scenario(trace, paper_cluster(), CURVES, np.random.default_rng(2), peak_requests=flag)
+        for flag in (False, True)
+    )
+    for before, after in zip(plain.jobs, peak.jobs, strict=True):
+        assert after.tuned_gpus == BEST_COUNTS[after.category]
+        assert peak.profiles[after.application].work == plain.profiles[before.application].work
+
+
+def test_generated_load_is_the_one_asked_for():
+    trace = generate_virtual_cluster(np.random.default_rng(3), jobs=3000, gpu_load=0.5)
+    service = sum(job.seconds * job.gpus for job in trace)
+    assert service / trace[-1].time / 64 == pytest.approx(0.5, rel=0.1)
+
+
+def test_without_data_a_virtual_cluster_is_generated():
+    assert len(virtual_cluster(paper_cluster(), 0, None, jobs=7).jobs) == 7
+    with pytest.raises(ValueError, match="real traces"):
+        virtual_cluster(paper_cluster(), 0, None, curves="T4")
+
+
+def test_ratios_by_length():
+    def record(jct):
+        return JobRecord("", "", "", "", "rigid", 1, 0.0, 0.0, jct, jct, jct, jct, 0, 0.0)
+
+    base, mine = [record(jct) for jct in (40.0, 1.0, 2.0, 30.0)], [record(jct) for jct in (20, 1, 1, 15)]
+    assert by_length(mine, base, 2).tolist() == pytest.approx([1.5, 2.0])
+
+
+@needs_data
+def test_virtual_clusters_of_the_paper_by_name_and_number():
+    trace = read_virtual_cluster(DATA, "7")
+    assert trace == read_virtual_cluster(DATA, VIRTUAL_CLUSTERS[6])
+    assert (len(trace), trace[0].time) == (1934, 0.0)
+    with pytest.raises(InputError, match="no job of 'abc'"):
+        read_virtual_cluster(DATA, "abc")
+
+
+@needs_data
+@pytest.mark.parametrize("gpu", ["A100", "T4"])
+def test_measured_curves_grow_from_one_gpu(gpu):
+    curves = measured(DATA, gpu)
+    assert len(curves) >= 8
+    assert all(curve.counts[0] == 1 and (np.diff(curve.speedup) > 0).all() for curve in curves)
+
+
+@needs_data
+def test_afs_is_the_best_of_its_class_on_a_virtual_cluster():
+    """Trace 9 of the paper; it prints 31.1, 18.3 and 15.2 h for SRTF, Max-Min and AFS-L."""
+    hours = {
+        policy: play(virtual_cluster(paper_cluster(), 0, DATA, vc="9"), policy).mean_hours
+        for policy in ("srtf", "max-min", "afs-l", "afs-p", "tiresias-l")
+    }
+    assert 1.2 <= hours["srtf"] / hours["afs-l"] <= 2.7
+    assert hours["tiresias-l"] / hours["afs-p"] >= 1.5
+    assert hours["afs-p"] <= 2 * hours["afs-l"]
+    assert hours["afs-l"] <= min(hours.values())
+    assert hours["afs-p"] < hours["max-min"]
