@@ -226,10 +226,12 @@ def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, rng: Generator) -> Non
             break
         node = at % nodes
         matrix[at // nodes, node] = int(rng.random() * (capacity[node] + 1))
+    used = np.zeros(nodes, np.int64)
+    for job in range(jobs):
+        for node in range(nodes):
+            used[node] += matrix[job, node]
     for node in range(nodes):
-        free = capacity[node]
-        for job in range(jobs):
-            free -= matrix[job, node]
+        free = capacity[node] - used[node]
         if free > 0 and rng.random() < 0.5:
             one, other = int(rng.random() * jobs), int(rng.random() * jobs)
             if matrix[other].sum() < matrix[one].sum():
@@ -397,7 +399,9 @@ def _value(matrix: Matrix, held: Matrix, stay: Floats, move: Floats, unit: int) 
         for node in range(matrix.shape[1]):
             here = matrix[job, node]
             gpus += here
-            nodes += (here + unit - 1) // unit
+            nodes += here > 0
+            if here > unit:  # rare, and a division is slow
+                nodes += (here - 1) // unit
             same &= here == held[job, node]
         total += stay[job] if same else move[job, gpus, nodes]
     return total
