@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,3 +79,42 @@ def packed(pool: Pool, count: NDArray[np.int64]) -> NDArray[np.int64]:
     (n,) int array
     """
     return regulate(pool.curves, count)
+
+
+Gain: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+"""What jobs gain, from their positions and their speeds before and after."""
+
+
+def raise_by_gain(
+    pool: Pool, jobs: NDArray[np.int64], count: NDArray[np.int64], free: int, gain: Gain
+) -> int:
+    """Raise counts unit by unit, the largest gain for a GPU first, as long as there are GPUs.
+
+    Parameters
+    ----------
+    pool : Pool
+    jobs : (k,) int array
+        Whose counts may grow.
+    count : (n,) int array
+        Changed in place.
+    free : int
+        GPUs to give out.
+    gain : callable
+
+    Returns
+    -------
+    int
+        GPUs that nobody can use.
+    """
+    curves = pool.curves
+    while free > 0:
+        step = pool.step(jobs, count[jobs])
+        fits = (step > 0) & (step <= free)
+        jobs, step = jobs[fits], step[fits]
+        if not jobs.size:
+            break
+        at = curves.begin[jobs] + count[jobs]
+        best = int((gain(jobs, curves.speed[at], curves.speed[at + step]) / step).argmax())
+        count[jobs[best]] += step[best]
+        free -= int(step[best])
+    return free

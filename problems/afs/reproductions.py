@@ -21,8 +21,8 @@ from copter.problems.afs.two_jobs import afs_split, best_split, grown_split, ran
 NAN = float("nan")
 QUICK = (4, 7, 9)
 """Traces of a quick look: few jobs."""
-AWARE = ("srsf", "srtf-e", "srsf-e", "afs-l")
-UNAWARE = ("max-min", "themis-e", "afs-s", "afs-p")
+AWARE = ("srsf", "srtf-e", "srsf-e", "optimus-events", "afs-l")
+UNAWARE = ("max-min", "optimus-events", "themis-e", "afs-s", "afs-p")
 Policy = str | tuple[str, Mapping[str, float]]
 _THEMIS_08: Policy = ("themis-e", {"filter": 0.8})
 

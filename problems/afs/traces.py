@@ -215,6 +215,7 @@ def virtual_cluster(
     vc: str = "7",
     curves: str = "table-4",
     jobs: int | None = None,
+    gpu_load: float = 0.9,
     peak_requests: bool = False,
 ) -> Scenario:
     """Jobs of one of Philly's virtual clusters, or, without data, of a generated one.
@@ -231,6 +232,8 @@ def virtual_cluster(
     curves : {"table-4", "A100", "T4"}
     jobs : int, optional
         The first ones only; of a generated trace their number.
+    gpu_load : float
+        Of a generated trace, see :func:`generate_virtual_cluster`.
     peak_requests : bool
 
     Returns
@@ -239,7 +242,7 @@ def virtual_cluster(
     """
     rng = np.random.default_rng(seed)
     if data is None:
-        trace = generate_virtual_cluster(rng, jobs=400 if jobs is None else jobs)
+        trace = generate_virtual_cluster(rng, jobs=400 if jobs is None else jobs, gpu_load=gpu_load)
     else:
         trace = read_virtual_cluster(data, vc)[:jobs]
     return make_scenario(trace, cluster, curves_by_name(curves, data), rng, peak_requests=peak_requests)

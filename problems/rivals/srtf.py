@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.afs.allocation import first_shares
-from copter.problems.afs.elastic import SharePolicy
+from copter.problems.afs.elastic import SharePolicy, raise_by_gain
 from copter.problems.afs.roster import Pool
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
@@ -34,7 +34,11 @@ class Srtf(SharePolicy):
 
     def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
         count, left = first_shares(pool.rows["request"], pool.order(self.key(pool)), pool.gpus)
-        return count if self.kind == "rigid" else with_leftovers(pool, count, left)
+        if self.kind != "rigid":
+            base = pool.speed(pool.curves.first)
+            running = np.flatnonzero((count > 0) & (pool.curves.first < pool.curves.top))
+            raise_by_gain(pool, running, count, left, lambda jobs, speed, more: (more - speed) / base[jobs])
+        return count
 
     def key(self, pool: Pool) -> NDArray[np.float64]:
         """What jobs are ordered by, ascending: seconds to completion with the GPUs asked for.
@@ -61,32 +65,3 @@ class SrtfElastic(Srtf):
 
     name = "srtf-e"
     kind: Kind = "strong-scaling"
-
-
-def with_leftovers(pool: Pool, count: NDArray[np.int64], left: int) -> NDArray[np.int64]:
-    """Raise running jobs to their next unit, the largest gain for a GPU first, as long as there are GPUs.
-
-    Parameters
-    ----------
-    pool : Pool
-    count : (n,) int array
-    left : int
-
-    Returns
-    -------
-    (n,) int array
-    """
-    curves, count = pool.curves, count.copy()
-    base = curves.speed[curves.begin + curves.first]
-    running = np.flatnonzero((count > 0) & (curves.first < curves.top))  # rigid jobs cannot use more
-    while left > 0:
-        step = pool.step(running, count[running])
-        running, step = running[(step > 0) & (step <= left)], step[(step > 0) & (step <= left)]
-        if not running.size:
-            break
-        begin = curves.begin[running] + count[running]
-        gain = (curves.speed[begin + step] - curves.speed[begin]) / (base[running] * step)
-        at = int(gain.argmax())
-        count[running[at]] += step[at]
-        left -= int(step[at])
-    return count

@@ -22,12 +22,17 @@ job-length-unaware elastic policy it is AFS's rival (AFS, sections 5.1 and 6, fo
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.afs.elastic import SharePolicy
+from copter.problems.afs.elastic import SharePolicy, raise_by_gain
 from copter.problems.afs.roster import Pool
 from copter.problems.cluster.policy import ClusterState
+
+Jobs: TypeAlias = NDArray[np.int64]
+Speeds: TypeAlias = NDArray[np.float64]
 
 LEASE_SECONDS = 1200.0
 PHASES = 10
@@ -78,7 +83,13 @@ class ThemisElastic(SharePolicy):
             rho = (age + 1e-9) * fair / np.maximum(rows["done"], 1e-12)
             asked = int(np.ceil((1.0 - self.filter) * np.count_nonzero(~leased)))
             bidders = pool.order(leased, -rho)[:asked]
-            free = self._auction(pool, count, bidders, free)
+            base = rows["done"] + 1e-12
+
+            def value(jobs: Jobs, speed: Speeds, more: Speeds) -> Speeds:
+                ahead = base[jobs] + self.lease_seconds * more
+                return np.log(ahead / (base[jobs] + self.lease_seconds * speed))
+
+            free = raise_by_gain(pool, bidders, count, free, value)
             rest = self.rng.permutation(pool.size)
             _hand_out(pool, count, rest[np.argsort(count[rest] > 0, kind="stable")], free)
         mine["units"][pool.slots] = count
@@ -89,24 +100,6 @@ class ThemisElastic(SharePolicy):
         if (count < pool.curves.top).any():
             now.wake(float(ends[count > 0].min(initial=np.inf)))
         return count
-
-    def _auction(self, pool: Pool, count: NDArray[np.int64], bidders: NDArray[np.int64], free: int) -> int:
-        """Raise counts of bidders, the largest gain of log value for a GPU first; returns what is left."""
-        open_ = bidders.copy()
-        while free > 0 and open_.size:
-            step = pool.step(open_, count[open_])
-            fits = (step > 0) & (step <= free)
-            open_, step = open_[fits], step[fits]
-            if not open_.size:
-                break
-            base = pool.rows["done"][open_] + 1e-12
-            begin = pool.curves.begin[open_] + count[open_]
-            value = base + self.lease_seconds * pool.curves.speed[begin]
-            after = base + self.lease_seconds * pool.curves.speed[begin + step]
-            at = int((np.log(after / value) / step).argmax())
-            count[open_[at]] += step[at]
-            free -= int(step[at])
-        return free
 
 
 def _hand_out(pool: Pool, count: NDArray[np.int64], order: NDArray[np.int64], free: int) -> None:

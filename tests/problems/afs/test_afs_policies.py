@@ -6,7 +6,19 @@ import pytest
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator, make_policy
 from copter.problems.cluster.profiles import CountProfile
 
-ALL = ("afs-l", "afs-p", "afs-s", "srtf", "srsf", "srtf-e", "srsf-e", "max-min", "tiresias-l", "themis-e")
+ALL = (
+    "afs-l",
+    "afs-p",
+    "afs-s",
+    "srtf",
+    "srsf",
+    "srtf-e",
+    "srsf-e",
+    "max-min",
+    "tiresias-l",
+    "themis-e",
+    "optimus-events",
+)
 
 
 def play(policy, jobs, gpus=2, **settings):
@@ -73,6 +85,13 @@ def test_afs_s_stops_at_the_count_that_is_fastest():
     _, records, jcts = play("afs-s", jobs, gpus=4)
     assert jcts[0] == 40.0
     assert records[0].gpus == {"g": 3}  # 1 and 2: three are no unit, four are not there
+
+
+def test_optimus_gives_the_next_gpu_where_most_time_is_saved():
+    """3 GPUs: from 1 to 2 GPUs the first job saves 60 - 40 s, the second 300 - 273 s."""
+    jobs = [(0, [1, 1.5, 1.6], 60, 1), (0, [1, 1.1, 1.2], 300, 1)]
+    _, _, jcts = play("optimus-events", jobs, gpus=3)
+    assert jcts[0] == pytest.approx(60.0)
 
 
 def test_tiresias_demotes_a_job_when_its_service_reaches_the_limit():
