@@ -16,8 +16,8 @@ The text mutates every element with probability 1 / nodes, so that in every chil
 average, and hardly one is better than its parents: with 15 jobs on 16 nodes of 4 GPUs the harmonic mean of
 the speedups is 13% lower after 100 generations than with rates as here.  The rate is drawn for each child,
 log-uniformly between one element of the matrix and the text's rate, and one row in ten goes back to what its
-job holds, which undoes moves that are not worth a restart.  Free GPUs of a node go, half of the time, to the one
-of two random jobs that has fewer GPUs, and where a node has too few the one of two that has more gives one up.
+job holds, which undoes moves that are not worth a restart.  Free GPUs of a node go, half of the time, to that
+of two random jobs which has fewer GPUs; where a node has too few, that of two which has more gives one up.
 """
 
 from __future__ import annotations
