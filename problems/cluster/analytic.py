@@ -9,8 +9,10 @@ nodes:
     efficiency = (noise + 1) / (noise + m)          noise: gradient noise scale over M0, rises with progress
     goodput = speed(type) max_m  m / T_iter(m) efficiency(m),   1 <= m <= m_max
 
-The form is that of Pollux (section 3.1 and 3.2, equations 6 to 11) and Sia (thesis section 3.3.2); the
-all-reduce grows with the logarithm of the nodes, so that it stays meaningful on hundreds of them.
+The form is that of Pollux (section 3.1 and 3.2, equations 6 to 11) and Sia (thesis section 3.3.2), with two
+simplifications: the all-reduce grows with the logarithm of the nodes, so that it stays meaningful on hundreds
+of them, and a type has a speed but no scaling of its own.  Pollux' own model, one for each type, is that of
+:mod:`.goodput`.
 """
 
 from __future__ import annotations

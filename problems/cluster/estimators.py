@@ -205,7 +205,7 @@ class NoProf:
             self._known.pop(job.name, None)
         for job in now.arrived:
             if isinstance(job.profile, GoodputProfile):
-                known = self._known[job.name] = _Known(job.profile, now.cluster.names)
+                known = self._known[job.name] = self._note(job.profile, now.cluster.names)
                 self._fit(known, self._profile(known))
                 job.seen = known.profile()
         for name, known in self._known.items():
@@ -225,6 +225,10 @@ class NoProf:
         float
         """
         return 0.0
+
+    def _note(self, job: GoodputProfile, types: Iterable[str]) -> _Known:
+        """Begin to learn of a job."""
+        return _Known(job, types)
 
     def _profile(self, known: _Known) -> Iterable[str]:
         """Profile a job that arrived; returns the types of which more is known."""
@@ -311,6 +315,26 @@ class Bootstrap(NoProf):
         return tuple(known.reports)
 
 
+class TypeBlind(NoProf):
+    """Profiles nothing; learns one model for all GPU types, by running on any of them.
+
+    That is what Pollux sees of a cluster with several types, which it takes for one (thesis section 3.4.3).
+    """
+
+    def _note(self, job: GoodputProfile, types: Iterable[str]) -> _Known:
+        known = super()._note(job, types)
+        known.reports = dict.fromkeys(known.reports, _Reports())
+        return known
+
+    def _fit(self, known: _Known, types: Iterable[str]) -> bool:
+        first = next(iter(types), None)
+        if first is None:
+            return False
+        super()._fit(known, (first,))
+        known.fitted = dict.fromkeys(known.reports, known.fitted[first])
+        return True
+
+
 def profiled_batches(initial: int, largest: int) -> NDArray[np.int64]:
     """Local batch sizes to profile: growing ones, from the smallest to what the memory holds.
 
@@ -333,7 +357,7 @@ def make_estimator(name: str, seed: int = 0) -> Estimator:
 
     Parameters
     ----------
-    name : {"oracle", "bootstrap", "no-profile", "overestimate"}
+    name : {"oracle", "bootstrap", "no-profile", "type-blind", "overestimate"}
     seed : int
         Of the noise of reports.
 
@@ -350,6 +374,7 @@ def make_estimator(name: str, seed: int = 0) -> Estimator:
         "oracle": Oracle,
         "bootstrap": lambda: Bootstrap(seed=seed),
         "no-profile": lambda: NoProf(seed=seed),
+        "type-blind": lambda: TypeBlind(seed=seed),
         "overestimate": Overestimate,
     }
     if name not in makers:

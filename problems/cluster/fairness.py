@@ -16,7 +16,8 @@ gives a job N / N_avg GPUs of each type in turn (as many as there are), which is
 Both reduce to the first definition on one type.  Times on a share are the authors': a share between two whole
 numbers of GPUs takes a time between those on either, below the fewest GPUs m that the job can run on it is
 the time on m GPUs times m over the share; a job uses as many GPUs of its share as help, a rigid job at most
-those that it asks for; the time includes one start.  A type that cannot run the job does not count.
+those that it asks for; the time includes the wait until the scheduler is asked, as in the shared cluster, and
+one start.  A type that cannot run the job does not count.
 
 Shockwave counts contention in jobs over GPUs and its jobs are rigid: rho = T_s / (T_e max(1, C)), with T_e
 the run time alone on the GPUs that a job asks for, C the jobs of the whole trace over all GPUs, or the mean
@@ -35,7 +36,7 @@ from numpy.typing import NDArray
 from copter.problems.cluster.cluster import GpuType
 from copter.problems.cluster.physics import job_profile
 from copter.problems.cluster.profiles import Profile
-from copter.problems.cluster.results import JobRecord
+from copter.problems.cluster.results import JobRecord, RoundRecord
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.workload import Kind
 
@@ -154,8 +155,30 @@ def _shared(counts: NDArray[np.int64], times: Floats, shares: Floats) -> Floats:
     return np.where(shares < counts[0], times[0] * counts[0] / shares, between)
 
 
+def first_waits(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> Floats:
+    """Seconds from each submission until the policy was asked.
+
+    Parameters
+    ----------
+    jobs : sequence of JobRecord
+    rounds : sequence of RoundRecord
+
+    Returns
+    -------
+    (n,) array
+    """
+    times = np.array([one.time for one in rounds] + [math.inf])
+    submitted = np.array([job.submitted for job in jobs])
+    return times[np.searchsorted(times, submitted)] - submitted
+
+
 def finish_time_fairness(
-    scenario: Scenario, jobs: Sequence[JobRecord], rule: Rule = "authors", alone: Alone | None = None
+    scenario: Scenario,
+    jobs: Sequence[JobRecord],
+    rule: Rule = "authors",
+    *,
+    waits: Floats | None = None,
+    alone: Alone | None = None,
 ) -> Floats:
     """Finish time fairness rho of each job on one or several GPU types.
 
@@ -166,6 +189,8 @@ def finish_time_fairness(
     jobs : sequence of JobRecord
     rule : {"authors", "printed"}
         Reading of (3.6), see the head of this module.
+    waits : (n,) array, optional
+        Seconds that each job would wait alone too, of :func:`first_waits`; none by default.
     alone : Alone, optional
         Of these jobs, if it is there already.
 
@@ -182,7 +207,7 @@ def finish_time_fairness(
     weight, total = np.zeros(len(jobs)), np.zeros(len(jobs))
     for type in cluster.types:
         own = type.gpus if rule == "printed" else cluster.gpus
-        seconds = alone.seconds(type, own / there)
+        seconds = alone.seconds(type, own / there) + (0.0 if waits is None else waits)
         runs = np.isfinite(seconds)
         weight += type.gpus * runs
         term = jct / np.where(runs, seconds, 1.0) if rule == "printed" else seconds

@@ -28,6 +28,8 @@ from copter.problems.cluster.throughput import MAX_GAMMA, ThroughputParameters
 _STARTS = (1.1, 2.0, 5.0)
 """Values of gamma from which the fit starts."""
 _TINY = 1e-12
+_LEAST_BETA = 1e-6
+"""Of beta_grad, over the median time of an example: a pass takes time, whatever a few noisy reports say."""
 
 
 class StepMeasurements(NamedTuple):
@@ -87,7 +89,9 @@ def fit_throughput(
         start = _start(data, gamma) / scale
         start[~free] = np.where(np.arange(7) == 6, gamma, 0.0)[~free]
         upper = np.where(free, np.inf, start)
-        bounds = [(0.0, high) for high in upper[:6]] + [(1.0, MAX_GAMMA if free[6] else gamma)]
+        bounds = [(_LEAST_BETA * (k == 1), high) for k, high in enumerate(upper[:6])] + [
+            (1.0, MAX_GAMMA if free[6] else gamma)
+        ]
         bounds = [(low if is_free else high, high) for (low, high), is_free in zip(bounds, free, strict=True)]
         found = minimize(
             _objective, start, (data, scale), "L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 400}

@@ -31,6 +31,8 @@ from copter.problems.cluster.throughput import ThroughputParameters
 
 MICROBATCHES = 48
 """Of one example each that a replica runs (thesis section 3.5.3)."""
+RESTART_SECONDS = 250.0
+"""Of the GPT: the longest that the thesis names, for its largest model."""
 
 
 class Pipeline(NamedTuple):
@@ -152,14 +154,19 @@ class HybridProfile(Profile):
         return np.where(runs, rate, 0.0)
 
 
-def gpt_profile() -> HybridProfile:
+def gpt_profile(epochs: float = 2.0) -> HybridProfile:
     """The 2.8-billion-parameter GPT that is fine-tuned on SQuAD: two stages on a100, eight on rtx.
 
     Batch sizes, stages and microbatches are the thesis'; gradient noise and examples to train on are BERT's,
     as there.  It prints no times.  Ours are of 6 x 2.8e9 FLOP a token, 384 tokens an example and a third more
     for recomputed activations, at 40% of an a100's 312 TFLOP/s and 30% of an rtx's 54; gradients of 5.6 GB
-    are reduced at 200 GB/s between a100 nodes and 6.25 GB/s between rtx nodes, which mostly overlaps with
-    computing.
+    are reduced at 200 GB/s between a100 nodes and 6.25 GB/s between rtx nodes, mostly while the pipeline
+    computes.
+
+    Parameters
+    ----------
+    epochs : float
+        Passes over the data; BERT makes two.
 
     Returns
     -------
@@ -171,6 +178,6 @@ def gpt_profile() -> HybridProfile:
         "a100": pipeline(2, 0.034, (0.02, 0.005, 0.06, 0.005), 3.0),
         "rtx": pipeline(8, 0.067, (0.9, 0.1, 0.9, 0.1), 3.0),
     }
-    progress = bert.progress * bert.limits.initial / MICROBATCHES
+    progress = bert.progress * bert.limits.initial / MICROBATCHES * epochs / 2.0
     limits = BatchLimits(MICROBATCHES, 384)
-    return HybridProfile("gpt", 250.0, progress, bert.noise, pipelines, limits)
+    return HybridProfile("gpt", RESTART_SECONDS, progress, bert.noise, pipelines, limits)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from copter.problems.cluster.fairness import Alone, fairness_figures, finish_time_fairness
+from copter.problems.cluster.fairness import Alone, fairness_figures, finish_time_fairness, first_waits
 from copter.problems.cluster.indices import indices, statistical_efficiency
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.scenario import Scenario
@@ -79,8 +79,9 @@ def summarise(
         "max_contention": float(present.max()) if present.size else math.nan,
     }
     alone = Alone(scenario, jobs)
-    figures |= fairness_figures(finish_time_fairness(scenario, jobs, alone=alone))
-    printed = fairness_figures(finish_time_fairness(scenario, jobs, "printed", alone))
+    waits = first_waits(jobs, rounds)
+    figures |= fairness_figures(finish_time_fairness(scenario, jobs, waits=waits, alone=alone))
+    printed = fairness_figures(finish_time_fairness(scenario, jobs, "printed", waits=waits, alone=alone))
     figures |= {f"{name}_printed": value for name, value in printed.items()}
     over_time = indices(scenario, jobs, rounds, segments, alone)
     for name in ("queue_length", "cluster_efficiency", "blocking_index"):

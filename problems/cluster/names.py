@@ -1,10 +1,10 @@
 """Words of the command line, apart from what they stand for, so that `--help` loads no more."""
 
-ESTIMATORS = ("oracle", "bootstrap", "no-profile", "overestimate")
+ESTIMATORS = ("oracle", "bootstrap", "no-profile", "type-blind", "overestimate")
 """What policies know of the jobs' speed: see :mod:`.estimators`."""
 
-PLACERS = ("sia", "packing", "none")
-"""Who finds nodes: see :mod:`.placement` and :mod:`.packing`; none counts GPUs."""
+PLACERS = ("sia", "shared", "none")
+"""Who finds nodes, see :mod:`.placement`; with shared distributed jobs may share a node, none counts GPUs."""
 
 SWEEPS = (
     "jobs",

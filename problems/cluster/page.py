@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from copter.cli.plots import cumulative
 from copter.extras import extra
 from copter.problems.cluster.experiment import Outcome
-from copter.problems.cluster.fairness import finish_time_fairness
+from copter.problems.cluster.fairness import finish_time_fairness, first_waits
 from copter.problems.cluster.results import Segment
 
 with extra("cli"):
@@ -104,7 +104,7 @@ def _fairness(by_policy: Mapping[str, Sequence[Outcome]]) -> Figure:
         name: [
             float(ratio)
             for one in listed
-            for ratio in finish_time_fairness(one.scenario, one.jobs)
+            for ratio in finish_time_fairness(one.scenario, one.jobs, waits=first_waits(one.jobs, one.rounds))
             if np.isfinite(ratio)
         ]
         for name, listed in by_policy.items()

@@ -35,7 +35,17 @@ _NONE: frozenset[int] = frozenset()
 
 
 class SiaPlacer:
-    """The three rules; nodes that a policy chose itself are checked and taken as they are."""
+    """The three rules; nodes that a policy chose itself are checked and taken as they are.
+
+    Parameters
+    ----------
+    sharing : bool
+        A distributed job that finds no place otherwise may use a node of another one, as in the simulators
+        of Gavel and Pollux.  Only jobs whose count is none of the cluster's configurations ever need it.
+    """
+
+    def __init__(self, *, sharing: bool = False) -> None:
+        self._sharing = sharing
 
     def place(
         self,
@@ -79,7 +89,7 @@ class SiaPlacer:
         evicted: list[str] = []
         moved: list[str] = []
         for type in cluster.types:
-            pool = _Pool(type, down.get(type.name, _NONE))
+            pool = _Pool(type, down.get(type.name, _NONE), self._sharing)
             evicted += pool.fit(by_type[type.name], held, fixed)
             for name, nodes in pool.jobs.items():
                 have = held.get(name)
@@ -117,8 +127,8 @@ class _Pool:
     true are dropped when they come up.
     """
 
-    def __init__(self, type: GpuType, down: frozenset[int]) -> None:
-        self.type, self.size = type, type.gpus_per_node
+    def __init__(self, type: GpuType, down: frozenset[int], sharing: bool) -> None:
+        self.type, self.size, self.sharing = type, type.gpus_per_node, sharing
         working = working_nodes(type, down)
         self.free = [0] * (working[-1] + 1 if working else 0)
         for node in working:
@@ -161,7 +171,10 @@ class _Pool:
             want = cast(Configuration, wanted[name])
             have = held.get(name)
             own = have.nodes if have is not None and have.type == want.type else ()
-            nodes, victims = self._find(_parts(want, self.size), own, stay)
+            parts = _parts(want, self.size)
+            nodes, victims = self._find(parts, own, stay, apart=len(parts) > 1)
+            if not nodes and self.sharing and len(parts) > 1:
+                nodes, victims = self._find(parts, own, stay, apart=False)
             if not nodes:
                 lost.append(name)
                 continue
@@ -176,7 +189,8 @@ class _Pool:
 
     def _stays(self, nodes: Nodes) -> bool:
         """Whether a job can stay on nodes."""
-        return self._has(nodes) and (len(nodes) == 1 or not any(self.distributed[node] for node, _ in nodes))
+        apart = len(nodes) == 1 or self.sharing or not any(self.distributed[node] for node, _ in nodes)
+        return apart and self._has(nodes)
 
     def _take(self, name: str, nodes: Nodes) -> None:
         self.jobs[name] = nodes
@@ -199,15 +213,20 @@ class _Pool:
         del self._alone[node][name]
         return gpus
 
-    def _find(self, parts: list[int], own: Nodes, stay: Collection[str]) -> tuple[Nodes, list[str]]:
-        """Nodes for a job, by preference its own, and the jobs to evict for it; empty if there are none."""
+    def _find(
+        self, parts: list[int], own: Nodes, stay: Collection[str], *, apart: bool
+    ) -> tuple[Nodes, list[str]]:
+        """Nodes for a job, by preference its own, and the jobs to evict for it; empty if there are none.
+
+        With `apart` none that a distributed job uses.
+        """
         found: dict[int, int] = {}
         victims: list[str] = []
         for gpus in parts:
-            node = self._own(gpus, own, found, len(parts) > 1)
-            node = self._tightest(gpus, found, len(parts) > 1) if node is None else node
+            node = self._own(gpus, own, found, apart)
+            node = self._tightest(gpus, found, apart) if node is None else node
             if node is None:
-                room = self._room(gpus, found, stay, len(parts) > 1)
+                room = self._room(gpus, found, stay, apart)
                 if room is None:
                     return (), []
                 node, more = room
@@ -215,24 +234,24 @@ class _Pool:
             found[node] = gpus
         return tuple(sorted(found.items())), victims
 
-    def _open(self, node: int, found: Collection[int], distributed: bool) -> bool:
+    def _open(self, node: int, found: Collection[int], apart: bool) -> bool:
         """Whether a job that is on some nodes already may use a node, if it has room."""
-        return node not in found and not (distributed and self.distributed[node])
+        return node not in found and not (apart and self.distributed[node])
 
-    def _own(self, gpus: int, own: Nodes, found: Collection[int], distributed: bool) -> int | None:
+    def _own(self, gpus: int, own: Nodes, found: Collection[int], apart: bool) -> int | None:
         for node, _ in own:
-            if node < len(self.free) and self.free[node] >= gpus and self._open(node, found, distributed):
+            if node < len(self.free) and self.free[node] >= gpus and self._open(node, found, apart):
                 return node
         return None
 
-    def _tightest(self, gpus: int, found: Collection[int], distributed: bool) -> int | None:
+    def _tightest(self, gpus: int, found: Collection[int], apart: bool) -> int | None:
         """Node with the fewest free GPUs that suffice."""
         for free in range(gpus, self.size + 1):
             heap, skipped = self._heaps[free], []
             while heap:
                 if self.free[heap[0]] != free:
                     heappop(heap)
-                elif self._open(heap[0], found, distributed):
+                elif self._open(heap[0], found, apart):
                     break
                 else:
                     skipped.append(heappop(heap))
@@ -244,7 +263,7 @@ class _Pool:
         return None
 
     def _room(
-        self, gpus: int, found: Collection[int], stay: Collection[str], distributed: bool
+        self, gpus: int, found: Collection[int], stay: Collection[str], apart: bool
     ) -> tuple[int, list[str]] | None:
         """Node that the fewest evictions of smaller jobs make room on, and those jobs."""
         if self._alone is None:
@@ -254,7 +273,7 @@ class _Pool:
                     self._alone.setdefault(nodes[0][0], {})[name] = nodes[0][1]
         best: tuple[int, int, int, list[str]] | None = None
         for node in sorted(self._alone):
-            if not self._open(node, found, distributed):
+            if not self._open(node, found, apart):
                 continue
             small = [(n, name) for name, n in self._alone[node].items() if n < gpus and name not in stay]
             victims = _victims(sorted(small, key=lambda one: one[0]), gpus - self.free[node])

@@ -21,6 +21,7 @@ from copter.problems.cluster.traces.registry import by_name
 
 _PLACERS: dict[str, Callable[[], Placer] | None] = {
     "sia": SiaPlacer,
+    "shared": lambda: SiaPlacer(sharing=True),
     "none": None,
 }
 _FAILURES = 1

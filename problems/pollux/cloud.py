@@ -75,7 +75,8 @@ def train_in_the_cloud(profile: Profile, *, by_goodput: bool, max_nodes: int = M
     )
     rounds = list(simulator.run())
     finished = simulator.job_results()[0].finished
-    paid, nodes = 0.0, []
+    paid = 0.0
+    nodes: list[tuple[float, int]] = []
     for one in rounds:
         count = sum(one.there.values()) // GPUS_PER_NODE
         paid += count * min(one.seconds, finished - one.time)

@@ -4,7 +4,7 @@ Only what changed is told: jobs that came and left, levels that were reached, pr
 nodes that came or went, and jobs that have something else than the last answer gave them, because the placer
 evicted them or a node failed.
 
-With a time-share window tau, the cost of leaving job i without GPUs follows the service that it had (thesis
+With a time-share window the cost of leaving a job without GPUs follows the service that it had (thesis
 section 3.5.6); see :mod:`.timeshare`.
 
 Source: Sia, thesis sections 3.3 and 3.5.6.
@@ -24,6 +24,7 @@ from copter.problems.cluster.profiles import Profile
 from copter.problems.cluster.workload import Kind
 from copter.problems.sia.interface import Job, SiaRound
 from copter.problems.sia.policy import SiaPolicy
+from copter.problems.sia.timeshare import TimeShare
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver
 
@@ -46,6 +47,8 @@ class Sia:
     deadline : float, optional
         Seconds that the solver may take in a round.
     round_seconds : float
+    timeshare_seconds : float, optional
+        For so long every new job is served first; None for the same cost of leaving any job without GPUs.
     policy : SiaPolicy, optional
         The program to go by, in place of one with the first three settings; must be fresh, on the cluster
         of the simulation.
@@ -71,6 +74,7 @@ class Sia:
         tolerance: float = 1e-5,
         deadline: float | None = None,
         round_seconds: float = ROUND_SECONDS,
+        timeshare_seconds: float | None = None,
         policy: SiaPolicy | None = None,
     ) -> None:
         self.round_seconds: float | None = float(round_seconds)
@@ -80,6 +84,7 @@ class Sia:
         self._deadline = deadline
         self._solver = make_solver(solver, tolerance=tolerance) if isinstance(solver, str) else solver
         self._policy = policy
+        self._timeshare = None if timeshare_seconds is None else TimeShare(timeshare_seconds, lam)
         self._profiles: dict[str, Profile] = {}
         self._levels: dict[str, int] = {}
         self._known: dict[str, tuple[Configuration | None, int, float]] = {}
@@ -111,6 +116,8 @@ class Sia:
         self._nodes(policy, now)
         self._arrivals(policy, now)
         self._changes(policy, now)
+        if self._timeshare is not None:
+            policy.update_penalties(list(now.jobs), self._timeshare.penalties(now))
         self.last = policy.round(self._solver, now.time, deadline=self._deadline)
         self.figures = _figures(self.last, policy)
         allocation = {}

@@ -61,8 +61,38 @@ def read_pollux_measurements(folder: str | Path) -> dict[str, MeasuredProfile]:
     return {model.name: _read_model(model) for model in models}
 
 
+def read_steps(folder: str | Path) -> list[tuple[int, int, int, float, float]]:
+    """Measured steps of one model, one for each line of its files.
+
+    Parameters
+    ----------
+    folder : path
+        Of the model.
+
+    Returns
+    -------
+    list of (nodes, gpus, local batch, step seconds, synchronisation seconds)
+
+    Raises
+    ------
+    InputError
+    """
+    folder = Path(folder)
+    steps = []
+    for row in read_csv(folder / "placements.csv", ("placement", "local_bsz", "step_time", "sync_time")):
+        placement = row.text("placement")
+        if not placement.isdecimal() or "0" in placement:
+            raise row.error("placement", f"{placement[:40]!r} is not a digit from 1 to 9 for each node")
+        steps.append((len(placement), sum(map(int, placement)), *_step(row)))
+    if (folder / "scalability.csv").exists():
+        columns = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
+        for row in read_csv(folder / "scalability.csv", columns):
+            steps.append((_whole(row, "num_nodes"), _whole(row, "num_replicas"), *_step(row)))
+    return steps
+
+
 def read_step_times(folder: str | Path) -> Measured:
-    """Measured times of one model's steps.
+    """Measured times of one model's steps, averaged over placements with the same nodes and GPUs.
 
     Parameters
     ----------
@@ -77,19 +107,9 @@ def read_step_times(folder: str | Path) -> Measured:
     ------
     InputError
     """
-    folder = Path(folder)
     found: dict[tuple[int, int], dict[int, list[tuple[float, float]]]] = {}
-    for row in read_csv(folder / "placements.csv", ("placement", "local_bsz", "step_time", "sync_time")):
-        placement = row.text("placement")
-        if not placement.isdecimal() or "0" in placement:
-            raise row.error("placement", f"{placement[:40]!r} is not a digit from 1 to 9 for each node")
-        gpus = sum(map(int, placement))
-        _note(found, (len(placement), gpus), row)
-    if (folder / "scalability.csv").exists():
-        columns = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
-        for row in read_csv(folder / "scalability.csv", columns):
-            key = (_whole(row, "num_nodes"), _whole(row, "num_replicas"))
-            _note(found, key, row)
+    for nodes, gpus, local, *times in read_steps(folder):
+        found.setdefault((nodes, gpus), {}).setdefault(local, []).append((times[0], times[1]))
     return {key: {size: _mean(times) for size, times in by_batch.items()} for key, by_batch in found.items()}
 
 
@@ -126,11 +146,8 @@ def _batch_size(path: Path) -> int:
     return int(text)
 
 
-def _note(
-    found: dict[tuple[int, int], dict[int, list[tuple[float, float]]]], key: tuple[int, int], row: CsvRow
-) -> None:
-    times = (row.amount("step_time"), row.amount("sync_time"))
-    found.setdefault(key, {}).setdefault(_whole(row, "local_bsz"), []).append(times)
+def _step(row: CsvRow) -> tuple[int, float, float]:
+    return _whole(row, "local_bsz"), row.amount("step_time"), row.amount("sync_time")
 
 
 def _whole(row: CsvRow, name: str) -> int:

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from copter.problems.cluster import Cluster, Configuration, GpuType, JobSubmission, Scenario, Simulator
 from copter.problems.cluster.builtin import builtin_goodput_profiles
-from copter.problems.cluster.estimators import Bootstrap, NoProf, Oracle, bootstrapped, profiled_batches
+from copter.problems.cluster.estimators import (
+    NOMINAL,
+    Bootstrap,
+    NoProf,
+    Oracle,
+    TypeBlind,
+    bootstrapped,
+    profiled_batches,
+)
 from copter.problems.cluster.throughput import ThroughputParameters
 from copter.problems.sia import Sia
 
@@ -81,6 +89,17 @@ def test_without_profiling_all_types_look_alike_until_they_ran():
     assert speed(seen[0], 1, 1, "t4") == speed(seen[0], 1, 1, "a100")
     assert speed(seen[-1], 1, 1, "t4") == pytest.approx(speed(PROFILES["bert"], 1, 1, "t4"), rel=0.02)
     assert speed(seen[-1], 1, 1, "a100") == pytest.approx(speed(seen[-1], 1, 1, "t4"), rel=0.5)
+
+
+def test_blind_to_types_one_model_stands_for_all():
+    seen, _ = play(TypeBlind(noise=0.0), FOUR_T4)
+    first, last = seen[0].models, seen[-1].models
+    assert first["t4"].parameters == first["a100"].parameters == NOMINAL
+    assert last["t4"].parameters == last["a100"].parameters != NOMINAL
+    truth = PROFILES["bert"].models["t4"]
+    local = PROFILES["bert"].best_batch(FOUR_T4, 0).local_batch
+    fitted = last["a100"].parameters.step_seconds(1, 4, local)
+    assert fitted == pytest.approx(truth.parameters.step_seconds(1, 4, local), rel=0.05)
 
 
 def test_noise_averages_out():

@@ -1,6 +1,7 @@
 """Finish time fairness against run times worked out by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from copter.problems.cluster.fairness import (
     Alone,
     fairness_figures,
     finish_time_fairness,
+    first_waits,
     requested_fairness,
 )
 from copter.problems.cluster.profiles import CountProfile, ReplicaProfile
-from copter.problems.cluster.results import JobRecord
+from copter.problems.cluster.results import JobRecord, RoundRecord
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.workload import JobSubmission
 
@@ -80,6 +82,14 @@ def test_fairness_on_one_type_is_time_over_time_alone():
         assert rho[:2].tolist() == pytest.approx([260 / 90, 65 / 70])
         assert math.isnan(rho[2])
     assert fairness_figures(rho) == {"worst_ftf": pytest.approx(260 / 90), "unfair_fraction": 0.5}
+
+
+def test_a_job_waits_for_its_round_alone_too():
+    job = replace(record("x", 260.0, 0.5), submitted=50.0)
+    rounds = [RoundRecord(k, 60.0 * k, 60.0, 1, 0, 0, 0, {}, {}, 0, 0, 0, 0, 0, 0.0) for k in range(3)]
+    waits = first_waits([job], rounds)
+    assert waits == [10.0]
+    assert finish_time_fairness(scenario(job), [job], waits=waits) == pytest.approx([260 / (90 + 10)])
 
 
 def test_fairness_over_types_in_both_readings():

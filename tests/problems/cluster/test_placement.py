@@ -140,6 +140,17 @@ def test_odd_counts_take_whole_nodes_and_a_rest():
     assert placed.places == {"x": on((0, 4), (1, 2))} and placed.evicted == ("y",)
 
 
+def test_distributed_jobs_share_a_node_only_if_they_may_and_must():
+    wanted = {name: Configuration(2, 6, "a") for name in ("x", "y")}
+    placed = SiaPlacer(sharing=True).place(CLUSTER, {}, {}, wanted)
+    assert placed.places == {"x": on((0, 4), (1, 2)), "y": on((1, 2), (2, 4))} and placed.evicted == ()
+    again = SiaPlacer(sharing=True).place(CLUSTER, {}, placed.places, wanted)
+    assert again.places == placed.places and again.moved == ()
+    four = Cluster([GpuType("a", 4, 4)])
+    apart = SiaPlacer(sharing=True).place(four, {}, {}, wanted)
+    assert apart.places == {"x": on((0, 4), (1, 2)), "y": on((2, 4), (3, 2))}
+
+
 def test_nodes_that_the_policy_chose_are_taken_as_they_are():
     wanted = {"x": on((0, 2), (1, 2)), "y": on((0, 2), (2, 1)), "z": Configuration(1, 2, "a")}
     held = {"x": on((0, 2), (1, 2)), "z": on((0, 2))}

@@ -1,7 +1,5 @@
 """The throughput model against hand-worked steps, its fit against known parameters and measurements."""
 
-import csv
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +8,7 @@ from real_data import DATA
 
 from copter.problems.cluster.fit import fit_throughput
 from copter.problems.cluster.throughput import ThroughputParameters, split_batch
+from copter.problems.cluster.traces.pollux_measurements import read_steps
 
 TRACES = DATA / "cluster" / "petuum_adaptdl_osdi21-artifact" / "simulator" / "traces"
 PARAMETERS = ThroughputParameters(0.1, 0.01, 0.02, 0.003, 0.2, 0.004, 2.0)
@@ -114,21 +113,12 @@ def test_measurements_that_cannot_be_fitted_are_refused():
         fit_throughput([1, 1], [1], [8], [0.1])
 
 
-def _placements(model):
-    with open(TRACES / model / "placements.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    columns = [
-        (len(r["placement"]), sum(map(int, r["placement"])), int(r["local_bsz"]), float(r["step_time"]))
-        for r in rows
-    ]
-    return np.array(columns).T
-
-
 @pytest.mark.data
 @pytest.mark.skipif(not TRACES.is_dir(), reason="needs Pollux' measurements")
 @pytest.mark.parametrize("model", ["bert", "cifar10", "deepspeech2", "imagenet", "ncf", "yolov3"])
 def test_the_fit_reproduces_measured_placements(model):
-    nodes, gpus, local, seconds = _placements(model)
+    steps = np.array(read_steps(TRACES / model))
+    nodes, gpus, local, seconds, _ = steps[steps[:, 0] <= 4].T
     fitted = fit_throughput(nodes, gpus, local, seconds)
     error = np.abs(fitted.step_seconds(nodes, gpus, local) / seconds - 1.0)
     assert np.median(error) < 0.10

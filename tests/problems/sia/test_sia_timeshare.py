@@ -1,0 +1,71 @@
+"""The time-share penalty: new jobs are served at once, and for the whole window."""
+
+import numpy as np
+import pytest
+
+from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
+from copter.problems.cluster.profiles import ReplicaProfile
+from copter.problems.sia import Sia, SiaError
+from copter.problems.sia.policy import SiaPolicy
+from copter.problems.sia.timeshare import BONUS, TimeShare
+
+CLUSTER = Cluster([GpuType("A", 2, 1)])
+PROFILES = {"m": ReplicaProfile("m", 5.0, 6000.0, {"A": (1, 1.0)})}
+
+
+def simulate(window, jobs=8):
+    submissions = [JobSubmission(str(k), 120.0 * k, "", "m") for k in range(jobs)]
+    simulator = Simulator(Scenario(CLUSTER, submissions, PROFILES), Sia(timeshare_seconds=window))
+    list(simulator.run())
+    return simulator
+
+
+def waits(simulator):
+    return [job.started - job.submitted for job in simulator.job_results()]
+
+
+def test_new_jobs_start_at_once_where_they_waited_before():
+    assert max(waits(simulate(None))) > 3600.0
+    assert max(waits(simulate(115.0))) == 0.0
+
+
+def test_a_new_job_keeps_its_gpus_until_it_ran_for_the_window():
+    simulator = simulate(115.0)
+    for name in (job.name for job in simulator.job_results()):
+        first = [one for one in simulator.segments if one.job == name]
+        ran = 0.0
+        for before, after in zip(first, first[1:], strict=False):
+            ran += before.end - before.begin - before.restart_seconds
+            if ran < 115.0:
+                assert after.begin == before.end
+    assert all(job.finished > 0 for job in simulator.job_results())
+
+
+def test_penalties_are_higher_until_the_window_was_served():
+    simulator = simulate(None, jobs=3)
+    share = TimeShare(600.0, 1.1)
+
+    class Watch(Sia):
+        seen: list = []
+
+        def schedule(self, now):
+            ran = np.array([job.run_seconds for job in now.jobs.values()])
+            self.seen.append((ran, share.penalties(now)))
+            return super().schedule(now)
+
+    policy = Watch()
+    list(Simulator(simulator.scenario, policy).run())
+    assert {float(one) for _, penalties in policy.seen for one in penalties} == {1.1, 1.1 + BONUS}
+    for ran, penalties in policy.seen:
+        assert ((penalties > 1.1) == (ran < 600.0)).all()
+
+
+@pytest.mark.parametrize("window", [0.0, -1.0, float("inf"), float("nan")])
+def test_windows_that_make_no_sense(window):
+    with pytest.raises(ValueError, match="timeshare_seconds"):
+        Sia(timeshare_seconds=window)
+
+
+def test_penalties_must_be_costs():
+    with pytest.raises(SiaError, match="penalties"):
+        SiaPolicy(CLUSTER).update_penalties([], np.array([np.nan]))
