@@ -212,7 +212,7 @@ class Planner:
         self._runs: NDArray[np.bool_] = np.zeros((0, 0), bool)
         self._remaining: dict[str, float] = {}
         self._made = 0
-        self._told: dict[str, tuple[float, ...]] = {}
+        self._told: dict[str, tuple[float, float]] = {}
         self._rng = np.random.default_rng(self.settings.seed)
 
     def order(self, now: RoundState) -> list[str]:
@@ -265,15 +265,15 @@ class Planner:
         The end that a job is owed is a promise: one wrong prediction is not to break it.  The authors' code
         averages the finish time at a fair share for the same reason.
         """
-        told = {
-            state.name: (*self._told.get(state.name, ()), total)
-            for state, total in zip(now.jobs, seen.total_seconds.tolist(), strict=True)
+        sums = np.array([self._told.get(state.name, (0.0, 0)) for state in now.jobs])
+        sums += np.column_stack((seen.total_seconds, np.ones(len(sums))))
+        self._told = {
+            state.name: (total, count) for state, (total, count) in zip(now.jobs, sums.tolist(), strict=True)
         }
-        self._told = told
         run = np.array([state.run_seconds for state in now.jobs])
         age = run + np.array([state.waited_seconds for state in now.jobs])
         contention = np.array([state.contention for state in now.jobs])
-        owed = np.array([np.mean(told[state.name]) for state in now.jobs])
+        owed = sums[:, 0] / sums[:, 1]
         left = seen.remaining_seconds * contention
         return (age + left) / np.maximum(np.maximum(owed, run) * contention, _SECOND)
 
