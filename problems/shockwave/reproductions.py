@@ -301,7 +301,7 @@ REPRODUCTIONS = (
         "figure-11",
         "Against Pollux on Pollux' workloads, 64 T4",
         "Figure 11",
-        "Shockwave's jobs keep the GPUs and batch size that they were tuned for; not Pollux' batch sizes",
+        "Shockwave's jobs have the batch sizes that are best on the GPUs they ask for; GPUs counted",
         figure_11,
         minutes=15.0,
     ),
