@@ -139,7 +139,7 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
     """
 
     def __init__(self, slots: Mapping[Hashable, int], sizes: NDArray[np.int64], nonzeros: SparseX) -> None:
-        self._slots, self._sizes, self._x = slots, sizes, nonzeros
+        self._slots, self._sizes, self.sparse = slots, sizes, nonzeros
 
     @classmethod
     def of(cls, program: ContinualProgram, x: SparseX) -> Allocation:
@@ -156,11 +156,6 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         """
         table = program.store.requests
         return cls(program.slot_of, table.n_columns[: table.size].copy(), x)
-
-    @property
-    def sparse(self) -> SparseX:
-        """Nonzeros of all requests, by slot."""
-        return self._x
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -185,8 +180,8 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         -------
         columns, values : (k,) ndarrays
         """
-        first, last = np.searchsorted(self._x.slot, [self._slots[request], self._slots[request] + 1])
-        return self._x.column[first:last], self._x.value[first:last]
+        first, last = np.searchsorted(self.sparse.slot, [self._slots[request], self._slots[request] + 1])
+        return self.sparse.column[first:last], self.sparse.value[first:last]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,7 @@ class Run:
 def play(
     scenario: Scenario,
     policy: str,
-    settings: Mapping[str, float] | None = None,
+    settings: Mapping[str, Any] | None = None,
     resize: Resize | None = None,
 ) -> Run:
     """Simulate a policy to the end.
@@ -78,7 +79,7 @@ def play(
     scenario : Scenario
     policy : str
         A name of the registry.
-    settings : mapping of str to number, optional
+    settings : mapping of str to object, optional
         Of the policy.
     resize : Resize, optional
 

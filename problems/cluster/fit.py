@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import lsq_linear, minimize
+from scipy.optimize import minimize, nnls
 
 from copter.problems.cluster.throughput import MAX_GAMMA, ThroughputParameters
 
@@ -144,9 +144,7 @@ def _start(data: StepMeasurements, gamma: float) -> NDArray[np.float64]:
         fewest = data.gpus == data.gpus.min()
         grad, batch = data.seconds[fewest], data.local_batch[fewest]
     # Relative errors are about logarithmic ones.
-    alpha, beta = lsq_linear(
-        np.stack((1.0 / grad, batch / grad), axis=1), np.ones(grad.size), (0.0, np.inf)
-    ).x
+    (alpha, beta), _ = nnls(np.stack((1.0 / grad, batch / grad), axis=1), np.ones(grad.size))
     if alpha + beta * data.local_batch.min() <= 0:
         alpha = float(grad.min())
     passed = alpha + beta * data.local_batch
@@ -155,7 +153,7 @@ def _start(data: StepMeasurements, gamma: float) -> NDArray[np.float64]:
     for where in ((data.nodes == 1) & (data.gpus > 1), data.nodes > 1):
         if where.any():
             features = np.stack((np.ones(int(where.sum())), data.gpus[where] - 2.0), axis=1)
-            start += list(lsq_linear(features, rest[where], (0.0, np.inf)).x)
+            start += list(nnls(features, rest[where])[0])
         else:
             start += [0.0, 0.0]
     return np.array([*start, gamma])

@@ -14,7 +14,7 @@ and gradient accumulation: Sia, thesis sections 3.3.1 and 3.3.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +59,7 @@ class BatchLimits(NamedTuple):
 
 
 def best_batches(
-    model: TypeModel,
+    model: TypeModel | Sequence[TypeModel],
     nodes: NDArray[np.int64],
     gpus: NDArray[np.int64],
     noise: NDArray[np.float64],
@@ -69,7 +69,7 @@ def best_batches(
 
     Parameters
     ----------
-    model : TypeModel
+    model : TypeModel, or a sequence of n
     nodes, gpus : (n,) int array
     noise : (n,) array
         Gradient noise scale, examples.
@@ -82,7 +82,8 @@ def best_batches(
     batch_size : (n,) array
         Not rounded to whole examples.
     """
-    whole = gpus * model.max_local_batch
+    fields, local = _stacked([model] * gpus.size if isinstance(model, TypeModel) else model)
+    whole = gpus * local
     first = np.ceil(np.maximum(limits.initial, gpus) / whole).astype(np.int64)
     last = np.ceil(limits.largest / whole).astype(np.int64)
     count = np.where(gpus > limits.largest, 0, last - first + 1)
@@ -94,12 +95,13 @@ def best_batches(
     passes = first[item] + np.arange(item.size) - start[item]
     low = np.maximum(np.maximum(limits.initial, gpus[item]), whole[item] * (passes - 1))
     high = np.minimum(limits.largest, whole[item] * passes)
-    sync = model.parameters.sync_seconds(nodes, gpus)[item]
+    sync = ThroughputParameters(*fields).sync_seconds(nodes, gpus)[item]
+    parameters = ThroughputParameters(*fields[:, item])
     held, scale = gpus[item], noise[item]
 
     def value(log_batch: NDArray[np.float64]) -> NDArray[np.float64]:
         size = np.exp(log_batch)
-        seconds = model.parameters.combined(size / (held * passes), sync, passes - 1)
+        seconds = parameters.combined(size / (held * passes), sync, passes - 1)
         return size / seconds * efficiency(scale, limits.initial, size)
 
     at = _golden_section(value, np.log(low), np.log(high))
@@ -108,6 +110,12 @@ def best_batches(
     best = values >= goodput[item]
     batch[item[best]] = np.exp(at[best])
     return goodput, batch
+
+
+def _stacked(models: Sequence[TypeModel]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The seven parameters, and the largest local batches, of n models: (7, n) and (n,) arrays."""
+    fields = np.array([one.parameters for one in models], np.float64).reshape(-1, 7).T
+    return fields, np.array([one.max_local_batch for one in models], np.int64)
 
 
 def _golden_section(
@@ -205,14 +213,12 @@ class GoodputProfile(Profile):
         if self._rows_for is not configurations:
             self._rows, self._rows_for = {}, configurations
         if level not in self._rows:
-            values = np.zeros(len(configurations))
-            for position, type in enumerate(configurations.types):
-                if type in self.models:
-                    here = np.flatnonzero(configurations.type_index == position)
-                    nodes, gpus = configurations.nodes[here], configurations.gpus[here]
-                    values[here] = self._goodput(type, nodes, gpus, np.full(here.size, self.noise[level]))
-            columns = np.flatnonzero(values > 0)
-            self._rows[level] = (columns, values[columns])
+            known = np.array([type in self.models for type in configurations.types], np.bool_)
+            columns = np.flatnonzero(known[configurations.type_index])
+            types = [configurations.types[k] for k in configurations.type_index[columns].tolist()]
+            nodes, gpus = configurations.nodes[columns], configurations.gpus[columns]
+            values = self._goodput(types, nodes, gpus, np.full(columns.size, self.noise[level]))
+            self._rows[level] = (columns[values > 0], values[values > 0])
         return self._rows[level]
 
     def rates(self, configurations: Configurations, column: int) -> NDArray[np.float64]:  # noqa: D102
@@ -220,7 +226,7 @@ class GoodputProfile(Profile):
         if type not in self.models:
             return np.zeros(self.n_levels)
         shape = (np.full(self.n_levels, nodes), np.full(self.n_levels, gpus))
-        return self._goodput(type, *shape, self.noise)
+        return self._goodput([type] * self.n_levels, *shape, self.noise)
 
     def best_batch(self, configuration: Configuration, level: int) -> BatchChoice:
         """How the job trains under a configuration: batch size, passes and learning rate.
@@ -337,20 +343,22 @@ class GoodputProfile(Profile):
         )
 
     def _goodput(
-        self, type: str, nodes: NDArray[np.int64], gpus: NDArray[np.int64], noise: NDArray[np.float64]
+        self,
+        types: Sequence[str],
+        nodes: NDArray[np.int64],
+        gpus: NDArray[np.int64],
+        noise: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Steps of the initial batch a second."""
-        model, initial = self.models[type], self.limits.initial
-        outside = (gpus < (self.min_gpus or 0)) | (gpus > (self.max_gpus or np.inf))
-        if outside.any():
-            rates = np.zeros(gpus.size)
-            if not outside.all():
-                inside = ~outside
-                rates[inside] = self._goodput(type, nodes[inside], gpus[inside], noise[inside])
-            return rates
+        """Steps of the initial batch a second, entry by entry."""
+        rates = np.zeros(gpus.size)
+        here = np.flatnonzero((gpus >= (self.min_gpus or 0)) & (gpus <= (self.max_gpus or np.inf)))
+        nodes, gpus, noise = nodes[here], gpus[here], noise[here]
+        models, initial = [self.models[types[k]] for k in here.tolist()], self.limits.initial
         if self.batch_size is None:
-            return best_batches(model, nodes, gpus, noise, self.limits)[0] / initial
-        size = self.batch_size
-        passes = np.ceil(size / (gpus * model.max_local_batch))
-        seconds = model.parameters.step_seconds(nodes, gpus, size / (gpus * passes), passes - 1)
-        return np.where(gpus <= size, size / seconds * efficiency(noise, initial, size), 0.0) / initial
+            rates[here] = best_batches(models, nodes, gpus, noise, self.limits)[0] / initial
+            return rates
+        size, (fields, local) = self.batch_size, _stacked(models)
+        passes = np.ceil(size / (gpus * local))
+        seconds = ThroughputParameters(*fields).step_seconds(nodes, gpus, size / (gpus * passes), passes - 1)
+        rates[here] = np.where(gpus <= size, size / seconds * efficiency(noise, initial, size), 0.0) / initial
+        return rates

@@ -153,10 +153,7 @@ class _Pool:
             if isinstance(want, Placement):
                 continue
             have = held.get(name)
-            old = have.nodes if have is not None and have.type == want.type else ()
-            if _is(old, want) and self._stays(old):
-                self._take(name, old)
-            else:
+            if have is None or have.type != want.type or not self._keep(name, have.nodes, want):
                 queue.append((want.nodes == 1, -want.gpus, order, name))
         if queue:
             self._heaps = [[] for _ in range(self.size + 1)]
@@ -182,6 +179,20 @@ class _Pool:
                 heappush(queue, (True, -self._drop(victim), number[victim], victim))
             self._take(name, nodes)
         return lost
+
+    def _keep(self, name: str, nodes: Nodes, want: Configuration) -> bool:
+        """Leave a job where it is, if that is what it is to have and still there."""
+        if len(nodes) == 1 and want.nodes == 1:  # most jobs
+            node, gpus = nodes[0]
+            if gpus != want.gpus or node >= len(self.free) or self.free[node] < gpus:
+                return False
+            self.free[node] -= gpus
+            self.jobs[name] = nodes
+            return True
+        if not (_is(nodes, want) and self._stays(nodes)):
+            return False
+        self._take(name, nodes)
+        return True
 
     def _has(self, nodes: Nodes) -> bool:
         """Whether these GPUs are free."""

@@ -58,8 +58,6 @@ class Profile(ABC):
             raise ValueError(f"profile {name!r}: restart_seconds = {restart_seconds}: must not be negative")
         if not 0 < self.calibration < math.inf:
             raise ValueError(f"profile {name!r}: calibration = {calibration}: must be positive")
-        self._known: Configurations | None = None
-        self._seconds: dict[int, NDArray[np.float64]] = {}
         self._clocks: dict[Configuration, NDArray[np.float64]] = {}
         self._curves: dict[Configuration, NDArray[np.float64]] = {}
 
@@ -216,7 +214,10 @@ class Profile(ABC):
         return self._curves[configuration]
 
     def clock(self, configuration: Configuration) -> NDArray[np.float64]:
-        """Seconds of running under any configuration to reach each level's end, from 0: see :meth:`seconds`.
+        """Seconds of running under any configuration to reach each level's end, from 0.
+
+        Infinite where the job cannot run.  With it a job advances by any time in one interpolation, however
+        many levels it crosses.
 
         Parameters
         ----------
@@ -227,71 +228,13 @@ class Profile(ABC):
         (L + 1,) array, read-only
         """
         if configuration not in self._clocks:
-            self._clocks[configuration] = self._spent(self.curve(configuration))
+            steps = np.diff(self.progress, prepend=0.0)
+            rates = self.curve(configuration) / self.calibration
+            spent = np.divide(steps, rates, out=np.full(steps.size, np.inf), where=rates > 0)
+            clock = np.concatenate(([0.0], np.cumsum(spent)))
+            clock.flags.writeable = False
+            self._clocks[configuration] = clock
         return self._clocks[configuration]
-
-    def _spent(self, rates: NDArray[np.float64]) -> NDArray[np.float64]:
-        steps = np.diff(self.progress, prepend=0.0)
-        rates = rates / self.calibration
-        spent = np.divide(steps, rates, out=np.full(steps.size, np.inf), where=rates > 0)
-        clock = np.concatenate(([0.0], np.cumsum(spent)))
-        clock.flags.writeable = False
-        return clock
-
-    def seconds(self, configurations: Configurations, column: int) -> NDArray[np.float64]:
-        """Seconds of running under one configuration to reach each level's end, shape (L + 1,), from 0.
-
-        Infinite where the job cannot run.  With it a job advances by any time in one interpolation, however
-        many levels it crosses.
-
-        Parameters
-        ----------
-        configurations : Configurations
-        column : int
-            Position of the configuration.
-
-        Returns
-        -------
-        (L + 1,) array
-        """
-        if self._known is not configurations:
-            self._known, self._seconds = configurations, {}
-        if column not in self._seconds:
-            self._seconds[column] = self._spent(self.rates(configurations, column))
-        return self._seconds[column]
-
-    def advance(
-        self,
-        configurations: Configurations,
-        column: int,
-        progress: NDArray[np.float64],
-        seconds: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Run jobs of this profile under one configuration.
-
-        Parameters
-        ----------
-        configurations : Configurations
-        column : int
-            Position of the configuration.
-        progress : (k,) array
-            Of each job so far.
-        seconds : (k,) array
-            That each job runs.
-
-        Returns
-        -------
-        progress : (k,) array
-            New progress, at most :attr:`work`.
-        spent : (k,) array
-            Seconds until completion, or all of ``seconds`` where the job is not complete.
-        """
-        ends = np.concatenate(([0.0], self.progress))
-        clock = self.seconds(configurations, column)
-        if not math.isfinite(clock[-1]):
-            return progress, seconds
-        at = np.interp(progress, ends, clock)
-        return np.interp(at + seconds, clock, ends), np.minimum(seconds, clock[-1] - at)
 
 
 class TableProfile(Profile):

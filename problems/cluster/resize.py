@@ -37,7 +37,20 @@ class FixedDelay(Resize):
     def __init__(self, seconds: float = 30.0) -> None:
         self._seconds = _checked(seconds)
 
-    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:  # noqa: D102 - see Resize
+    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+        """The same for all.
+
+        Parameters
+        ----------
+        job : JobState
+            Before the change.
+        new : Configuration or Placement
+        now : ClusterState
+
+        Returns
+        -------
+        float
+        """
         return self._seconds
 
 
@@ -55,7 +68,20 @@ class DispatchRestart(Resize):
     def __init__(self, seconds: float = DISPATCH_SECONDS) -> None:
         self._seconds = _checked(seconds)
 
-    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:  # noqa: D102 - see Resize
+    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+        """Seconds of the dispatch, if there is one.
+
+        Parameters
+        ----------
+        job : JobState
+            Before the change.
+        new : Configuration or Placement
+        now : ClusterState
+
+        Returns
+        -------
+        float
+        """
         if job.allocation is not None or now.index == 0:
             return 0.0
         counts = new.configuration if isinstance(new, Placement) else new
@@ -91,10 +117,36 @@ class Coddl(Resize):
         self._pause, self._cancellation = _checked(pause), cancellation
         self._prepare = None if prepare_seconds is None else _checked(prepare_seconds)
 
-    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:  # noqa: D102 - see Resize
+    def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+        """A pause where it keeps GPUs, a full restart where not.
+
+        Parameters
+        ----------
+        job : JobState
+            Before the change.
+        new : Configuration or Placement
+        now : ClusterState
+
+        Returns
+        -------
+        float
+        """
         return self._pause if _keeps_some(job, new, now.time) else job.profile.restart_seconds
 
-    def overlap(self, job: JobState, new: Allocation, now: ClusterState) -> float:  # noqa: D102 - see Resize
+    def overlap(self, job: JobState, new: Allocation, now: ClusterState) -> float:
+        """Seconds until the new GPUs are ready, for a job that grows.
+
+        Parameters
+        ----------
+        job : JobState
+            Before the change.
+        new : Configuration or Placement
+        now : ClusterState
+
+        Returns
+        -------
+        float
+        """
         running, _ = job.runs_on(now.time)
         counts = new.configuration if isinstance(new, Placement) else new
         if running is None or counts.gpus <= running.gpus or not _keeps_some(job, new, now.time):

@@ -12,20 +12,22 @@ far behind, the one that is done earlier leaves its GPUs earlier.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.arrays import Floats
+from copter.problems.shockwave.forecast import Forecast, forecast
 from copter.problems.shockwave.ftf import POWER
 from copter.problems.shockwave.interface import RoundState
 from copter.problems.shockwave.plan import SCATTER, Plan, PlanProblem, PlanShim
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation, RelaxationSolver, solve_relaxation
 from copter.problems.shockwave.waterfill import solve_waterfilling
-from copter.problems.shockwave.window import LAMBDA, Window, build_window
+from copter.problems.shockwave.window import LAMBDA, Window, window_of_forecast
 
+_SECOND = 1.0
 SOLVE_EVERY = 8
 """Rounds after which a plan is made anew at the latest."""
 HORIZON = 120
@@ -210,6 +212,7 @@ class Planner:
         self._runs: NDArray[np.bool_] = np.zeros((0, 0), bool)
         self._remaining: dict[str, float] = {}
         self._made = 0
+        self._told: dict[str, tuple[float, float]] = {}
         self._rng = np.random.default_rng(self.settings.seed)
 
     def order(self, now: RoundState) -> list[str]:
@@ -256,16 +259,34 @@ class Planner:
             return None
         return self.settings.noise * self._rng.choice((-1.0, 1.0), jobs)
 
+    def _fairness(self, now: RoundState, seen: Forecast) -> Floats:
+        """Equation (9) with P the mean of its predictions so far.
+
+        The end that a job is owed is a promise: one wrong prediction is not to break it.  The authors' code
+        averages the finish time at a fair share for the same reason.
+        """
+        sums = np.array([self._told.get(state.name, (0.0, 0)) for state in now.jobs])
+        sums += np.column_stack((seen.total_seconds, np.ones(len(sums))))
+        self._told = {
+            state.name: (total, count) for state, (total, count) in zip(now.jobs, sums.tolist(), strict=True)
+        }
+        run = np.array([state.run_seconds for state in now.jobs])
+        age = run + np.array([state.waited_seconds for state in now.jobs])
+        contention = np.array([state.contention for state in now.jobs])
+        owed = sums[:, 0] / sums[:, 1]
+        left = seen.remaining_seconds * contention
+        return (age + left) / np.maximum(np.maximum(owed, run) * contention, _SECOND)
+
     def _plan(self, now: RoundState) -> None:
         settings = self.settings
-        window = build_window(
+        seen = forecast(now.jobs, settings.predictor, self._error(len(now.jobs)))
+        window = window_of_forecast(
             now,
+            replace(seen, fairness=self._fairness(now, seen)),
             rounds=settings.rounds,
             power=settings.power,
             lam=settings.lam,
-            predictor=settings.predictor,
             ending=settings.ending,
-            error=self._error(len(now.jobs)),
         )
         relaxation = self.solver(window)
         last = self._left(now)

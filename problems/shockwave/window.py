@@ -249,7 +249,6 @@ def build_window(
     lam: float = LAMBDA,
     predictor: str = "restatement",
     ending: float = 0.0,
-    error: Floats | None = None,
 ) -> Window:
     """Window of the jobs of a round; a job that needs more GPUs than there are has no rounds to get.
 
@@ -266,14 +265,38 @@ def build_window(
         One of :data:`.ftf.PREDICTORS`.
     ending : float
         As :func:`.forecast.budgets` takes it; 0 is program (11) as printed.
-    error : (N,) array, optional
-        As :func:`.forecast.forecast` takes it.
 
     Returns
     -------
     Window
     """
-    seen = forecast(now.jobs, predictor, error)
+    seen = forecast(now.jobs, predictor)
+    return window_of_forecast(now, seen, rounds=rounds, power=power, lam=lam, ending=ending)
+
+
+def window_of_forecast(
+    now: RoundState,
+    seen: Forecast,
+    *,
+    rounds: int = ROUNDS,
+    power: float = POWER,
+    lam: float = LAMBDA,
+    ending: float = 0.0,
+) -> Window:
+    """Window of the jobs of a round by what is predicted of them.
+
+    Parameters
+    ----------
+    now : RoundState
+    seen : Forecast
+        Of its jobs.
+    rounds, power, lam, ending
+        As :func:`build_window` takes them.
+
+    Returns
+    -------
+    Window
+    """
     return _window(
         [state.name for state in now.jobs],
         np.array([state.gpus for state in now.jobs], np.int64),

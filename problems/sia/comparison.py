@@ -2,7 +2,9 @@
 
 Every policy runs as in the thesis (section 3.4.3): Sia and Pollux in rounds of a minute, Gavel, Shockwave and
 Themis in rounds of six with TunedJobs.  Sia places its jobs by its three rules, Pollux chooses nodes itself,
-and the others' GPUs are counted: as in the authors' simulator, their jobs may share nodes.
+and the others' GPUs are counted: as in the authors' simulator, their jobs may share nodes.  Sia profiles a
+job on one GPU of each type and learns the rest, Pollux learns one model for all types, and the others know
+the throughput of a job's own size.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from copter.bench.reproduction import Effort, Figure
+from copter.problems.cluster.estimators import make_estimator
 from copter.problems.cluster.metrics import gpu_hours, summarise
 from copter.problems.cluster.parts import Placer
 from copter.problems.cluster.placement import SiaPlacer
@@ -39,11 +42,14 @@ class Rival:
         Of the policy.
     placer : callable
         Makes a placer, or None where GPUs are only counted.
+    estimator : str
+        What it knows of the jobs, see :mod:`copter.problems.cluster.estimators`.
     """
 
     policy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     placer: Callable[[], Placer | None] = SiaPlacer
+    estimator: str = "oracle"
 
 
 def _counted() -> None:
@@ -56,8 +62,8 @@ def _slow(policy: str, **settings: Any) -> Rival:
 
 
 RIVALS = {
-    "Sia": Rival("sia"),
-    "Pollux": Rival("pollux"),
+    "Sia": Rival("sia", estimator="bootstrap"),
+    "Pollux": Rival("pollux", estimator="type-blind"),
     "Gavel+TJ": _slow("gavel-max-sum"),
     "Shockwave+TJ": _slow("shockwave", lam=10.0, power=0.1),
     "Themis+TJ": _slow("themis"),
@@ -117,13 +123,17 @@ def _hours(scenario: Scenario) -> float:
     return math.ceil(max(job.time for job in scenario.jobs) / 3600.0)
 
 
-def play(scenario: Scenario, rival: Rival) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
+def play(
+    scenario: Scenario, rival: Rival, seed: int = 0
+) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
     """Simulate until all jobs are complete.
 
     Parameters
     ----------
     scenario : Scenario
     rival : Rival
+    seed : int
+        Of the noise of what is measured.
 
     Returns
     -------
@@ -133,7 +143,8 @@ def play(scenario: Scenario, rival: Rival) -> tuple[dict[str, float], dict[tuple
         GPU-hours a job by model and GPU type.
     """
     policy = make_policy(rival.policy, **rival.settings)
-    simulator = Simulator(scenario, policy, placer=rival.placer())
+    estimator = make_estimator(rival.estimator, seed)
+    simulator = Simulator(scenario, policy, placer=rival.placer(), estimator=estimator)
     for _ in simulator.run():
         pass
     jobs = simulator.job_results()
@@ -163,7 +174,7 @@ def samples(
     for k in range(effort.seeds):
         scenario = setting.scenario(effort, effort.seed + k)
         effort.say(f"{label}{name}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
-        outcomes.append(play(scenario, RIVALS[name]))
+        outcomes.append(play(scenario, RIVALS[name], effort.seed + k))
     return outcomes
 
 

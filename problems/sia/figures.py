@@ -104,7 +104,8 @@ def _change(
 def _timeshare(effort: Effort) -> list[Figure]:
     """Figure 3.8: a burst with and without the time-share penalty."""
     columns = _JCT | {"queueing": ("average_queue_hours", "h"), "restarts a job": ("restarts_per_job", "")}
-    figures, base = [], {}
+    figures: list[Figure] = []
+    base: dict[str, float] = {}
     for tau, printed in ((None, math.nan), (180.0, -14.0), (300.0, -12.7)):
         name = "constant penalty" if tau is None else f"tau = {tau:g} s"
         played = Played(effort, name, Setting("spike"), timeshare_seconds=tau)
@@ -159,7 +160,8 @@ def _parameters(effort: Effort) -> list[Figure]:
 
 def _adaptivity(effort: Effort) -> list[Figure]:
     """Figure 3.12: shares of jobs that adapt the GPU count only, or nothing."""
-    figures, jct = [], {}
+    figures: list[Figure] = []
+    jct: dict[tuple[str, float], dict[str, float]] = {}
     for kind in ("strong_scaling", "rigid"):
         for share in (0.0, 1.0) if effort.quick else (0.0, 0.25, 0.5, 0.75, 1.0):
             name = f"{100 * share:g}% {kind.replace('_', '-')}"
@@ -174,7 +176,8 @@ def _adaptivity(effort: Effort) -> list[Figure]:
 
 def _estimators(effort: Effort) -> list[Figure]:
     """Figure 3.13: what is known of the jobs' speed."""
-    figures, shown = [], {}
+    figures: list[Figure] = []
+    shown: dict[str, dict[str, float]] = {}
     for name, estimator in (("Oracle", "oracle"), ("Bootstrap", "bootstrap"), ("No Prof", "no-profile")):
         played = Played(effort, name, Setting("helios"), estimator)
         figures += played.row(name, _TIMES | {"restarts a job": ("restarts_per_job", "")})

@@ -243,7 +243,7 @@ REPRODUCTIONS = (
         f"{_HIGHS} {_RELAXED}",
         _large,
         needs_data=True,
-        minutes=60.0,
+        minutes=20.0,
     ),
     Reproduction(
         "thesis-table-4.1-25k",
@@ -252,7 +252,7 @@ REPRODUCTIONS = (
         "COpter's row only; 2 cores, not 8 threads. The 100k jobs are drawn on from the 40k-job day.",
         _largest,
         needs_data=True,
-        minutes=30.0,
+        minutes=10.0,
     ),
     Reproduction(
         "thesis-table-4.1-small",
@@ -261,7 +261,7 @@ REPRODUCTIONS = (
         f"A quarter of the cluster and of the jobs. {_HIGHS} {_RELAXED}",
         _medium,
         needs_data=True,
-        minutes=30.0,
+        minutes=10.0,
     ),
     Reproduction(
         "thesis-figure-4.1",
@@ -270,7 +270,7 @@ REPRODUCTIONS = (
         f"{_SMALLER} {_HIGHS}",
         _trade_off,
         needs_data=True,
-        minutes=60.0,
+        minutes=30.0,
     ),
     Reproduction(
         "thesis-figure-4.5",
@@ -279,6 +279,6 @@ REPRODUCTIONS = (
         f"{_SMALLER} {_HIGHS}",
         _times,
         needs_data=True,
-        minutes=30.0,
+        minutes=15.0,
     ),
 )

@@ -58,4 +58,4 @@ class TimeShare:
             In the order of `now.jobs`.
         """
         ran = np.array([job.run_seconds for job in now.jobs.values()])
-        return self.lam + BONUS * (ran < self.window_seconds)
+        return np.where(ran < self.window_seconds, self.lam + BONUS, self.lam)

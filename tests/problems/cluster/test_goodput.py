@@ -145,3 +145,11 @@ def test_built_in_profiles_are_faster_on_more_and_on_better_gpus():
     # Table 3.2 and section 3.4.1 of the thesis: small below an hour, extra-large above a hundred (on T4).
     assert profiles["cifar10"].clock(Configuration(1, 1, "t4"))[-1] < 1.2 * 3600
     assert profiles["imagenet"].clock(Configuration(1, 1, "t4"))[-1] > 100 * 3600
+
+
+def test_a_job_scales_differently_on_each_type():
+    bert = builtin_goodput_profiles()["bert"]
+    # Run times on one GPU over those on four, by the tables of Sia's authors.
+    for type, table in (("rtx", 2.84), ("a100", 3.46), ("quad", 3.13)):
+        one, four = (bert.clock(Configuration(1, gpus, type))[-1] for gpus in (1, 4))
+        assert one / four == pytest.approx(table, rel=0.03)

@@ -1,11 +1,13 @@
 """Shockwave as a policy: when it plans, what it runs, and the authors' traces against their results."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shockwave_cases import jobs as some_jobs
-from shockwave_cases import needs_data, result_path, static, trace_path
+from shockwave_cases import needs_data, now, result_path, state, static, trace_path
 
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.profiles import TableProfile
@@ -17,7 +19,9 @@ from copter.problems.shockwave import (
     BASELINES,
     Job,
     Mode,
+    Planner,
     Regime,
+    Settings,
     Shockwave,
     generate,
     read_jobs,
@@ -25,6 +29,7 @@ from copter.problems.shockwave import (
     replay,
     schedule_matrix,
 )
+from copter.problems.shockwave.forecast import forecast
 
 
 def test_a_plan_is_made_anew_for_arrivals_completions_and_after_eight_rounds():
@@ -147,3 +152,29 @@ def test_jobs_of_no_trace_are_static_and_run_where_they_are_fastest():
     first, second, third = sorted(job.finished for job in simulator.job_results())
     assert (first, second) == pytest.approx((10 + 2000 / 3, 10 + 2000 / 3))
     assert third == pytest.approx(720 + 10 + (2000 - 710) / 3)
+
+
+def test_wrong_predictions_lengthen_the_makespan_before_they_are_unfair():
+    """Section 8.10: errors of 60% cost makespan; what jobs are owed is averaged over predictions."""
+    jobs = generate(40, seed=4, arrival_seconds=60.0, mode_mix={Mode.GNS: 1.0})
+    exact, wrong = (replay(jobs, 12, Shockwave(noise=noise)).metrics for noise in (0.0, 0.6))
+    assert wrong.makespan > exact.makespan
+    assert wrong.worst_ftf < exact.worst_ftf + 0.5
+    again = replay(jobs, 12, Shockwave(noise=0.6)).metrics
+    other = replay(jobs, 12, Shockwave(noise=0.6, seed=1)).metrics
+    assert again == wrong != other
+
+
+def test_what_a_job_is_owed_is_the_mean_of_its_predictions():
+    job = static("a", 1000.0)
+    planner = Planner(Settings(rounds=4))
+    for index, (run, waited, remaining) in enumerate(((0.0, 0.0, 1000.0), (100.0, 500.0, 2900.0))):
+        round_ = now([state(job, run=run, waited=waited, contention=2.0)], 1, index=index)
+        seen = replace(
+            forecast(round_.jobs),
+            remaining_seconds=np.array([remaining]),
+            total_seconds=np.array([run + remaining]),
+        )
+        owed = 1000.0 if index == 0 else 0.5 * (1000.0 + 3000.0)
+        rho = (run + waited + 2.0 * remaining) / (2.0 * owed)
+        assert planner._fairness(round_, seen) == pytest.approx([rho])

@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from copter.problems.cluster.jobs import JobState, Timer
+from copter.problems.cluster.workload import JobSubmission
 from copter.problems.sia import (
     Cluster,
     Configuration,
@@ -26,6 +28,14 @@ def table(goodput, progress, calibration=1.0):
         Configuration(1, 1, "Z"),
     ]
     return TableProfile("m", 10.0, progress, grid, goodput, calibration)
+
+
+def advance(profile, progress, seconds):
+    """Progress after so many seconds on one A, and the seconds until the job is complete, if fewer."""
+    job = JobState(JobSubmission("j", 0.0, "", "m"), profile, "adaptive", Timer())
+    job.begin_at(progress)
+    job.give(0.0, CONFIGURATIONS[0])
+    return job.progress_at(seconds), min(seconds, job.finish_at)
 
 
 def test_table_gives_what_is_on_its_grid_and_in_the_cluster():
@@ -71,16 +81,14 @@ def test_levels_begin_where_the_last_one_ends():
 def test_progress_through_levels_by_hand():
     # Column 0 (one A): 10 units at 1 a second, then 10 at 4 a second, both divided by a calibration of 2.
     profile = table([[1.0, 1.0, 1.0, 1.0], [1.0, 4.0, 1.0, 1.0]], [10.0, 20.0], calibration=2.0)
-    assert profile.seconds(CONFIGURATIONS, 0).tolist() == [0.0, 20.0, 25.0]
-    progress, spent = profile.advance(CONFIGURATIONS, 0, np.array([0.0, 5.0, 15.0]), np.full(3, 12.0))
-    assert progress == pytest.approx([6.0, 14.0, 20.0])
-    assert spent == pytest.approx([12.0, 12.0, 2.5])
+    assert profile.clock(CONFIGURATIONS[0]).tolist() == [0.0, 20.0, 25.0]
+    ran = [advance(profile, begin, 12.0) for begin in (0.0, 5.0, 15.0)]
+    assert ran == [pytest.approx(end) for end in [(6.0, 12.0), (14.0, 12.0), (20.0, 2.5)]]
 
 
 def test_no_progress_where_the_job_cannot_run():
     profile = table([[1.0, 0.0, 1.0, 1.0]], [10.0])
-    progress, spent = profile.advance(CONFIGURATIONS, 0, np.array([3.0]), np.array([60.0]))
-    assert (progress.tolist(), spent.tolist()) == ([3.0], [60.0])
+    assert advance(profile, 3.0, 60.0) == (3.0, 60.0)
 
 
 @given(
@@ -99,9 +107,9 @@ def test_advance_is_the_sum_of_its_parts(levels, share, seconds):
         progress, left = min(progress + step * rates[level], profile.work), left - step
         if step == 0.0:
             break
-    got, spent = profile.advance(CONFIGURATIONS, 0, np.array([begin]), np.array([seconds]))
-    assert got[0] == pytest.approx(progress, rel=1e-6)
-    assert spent[0] == pytest.approx(seconds - left, rel=1e-6, abs=1e-6)
+    got, spent = advance(profile, begin, seconds)
+    assert got == pytest.approx(progress, rel=1e-6)
+    assert spent == pytest.approx(seconds - left, rel=1e-6, abs=1e-6)
 
 
 def test_fixed_batch_of_a_table_is_its_first_level():
