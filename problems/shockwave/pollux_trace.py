@@ -43,7 +43,7 @@ def pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[Job]:
         asked = one.gpus or one.tuned_gpus or 1
         profile = artifact.profiles[one.application].at_fixed_batch(one.batch_size)
         seconds = float(profile.clock(CLUSTER.packed("t4", asked))[-1])
-        seconds = float(np.clip(seconds, *(3600.0 * hours for hours in HOURS)))
+        seconds = min(max(seconds, 3600.0 * HOURS[0]), 3600.0 * HOURS[1])
         gpus = int(counts[counts <= asked].max())
         jobs.append(job_of(rng, one.name, one.time, gpus, seconds))
     return jobs
@@ -64,7 +64,7 @@ def figure_17(effort: Effort) -> list[Figure]:
     traces = [pollux_jobs(artifact, number, effort.seed + k) for k, number in enumerate(artifact.numbers)]
     found = {name: [run(effort, t, GPUS, name).metrics for t in traces] for name in ("shockwave", *FAIR)}
     ours = found["shockwave"]
-    spans = [np.mean([found[name][k].makespan for name in FAIR]) for k in range(len(traces))]
+    spans = [float(np.mean([found[name][k].makespan for name in FAIR])) for k in range(len(traces))]
     gains = [span / one.makespan for one, span in zip(ours, spans, strict=True)]
     figures = [mean_figure("fair, mean", "makespan over ours", "x", gains, 1.2)]
     for name, each in found.items():

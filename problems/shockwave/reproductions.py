@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def table_3(effort: Effort) -> list[Figure]:
         stem = f"tacc_32gpus_comparison__{published}"
         physical = read_published(folder / f"{stem}_physical.json", jobs).metrics
         simulated = read_published(folder / f"{stem}_simulation.json", jobs).metrics
-        settings = AUTHORS[32] if name == "shockwave" else {}
+        settings: dict[str, Any] = AUTHORS[32] if name == "shockwave" else {}
         ours = run(effort, jobs, 32, name, **settings).metrics
         for listed, one in ((off, ours), (theirs, simulated)):
             listed["makespan"].append(100.0 * abs(one.makespan / physical.makespan - 1.0))
@@ -195,7 +196,7 @@ def original(effort: Effort) -> list[Figure]:
     jobs = published_trace(effort, 32)
     folder = Path(effort.data or ".") / FOLDER / "scheduler" / "results_json"
     authors = read_published(folder / "tacc_32gpus__shockwave_simulation.json", jobs).metrics
-    steps: dict[str, dict[str, float | bool]] = {
+    steps: dict[str, dict[str, Any]] = {
         "as printed, lazy": {"ending": 0.0, "reactive": False},
         "as printed, reactive": {"ending": 0.0},
         "late jobs within a round of their end first, lazy": {"reactive": False},
@@ -203,7 +204,7 @@ def original(effort: Effort) -> list[Figure]:
     }
     figures = []
     for row, settings in steps.items():
-        ours = run(effort, jobs, 32, "shockwave", **AUTHORS[32], **settings).metrics
+        ours = run(effort, jobs, 32, "shockwave", **(AUTHORS[32] | settings)).metrics
         figures.append(Figure(row, "makespan", "s", ours.makespan, authors.makespan))
         figures.append(Figure(row, "average JCT", "s", ours.average_jct, authors.average_jct))
         figures += fairness_figures(row, [ours], (authors.worst_ftf, 100.0 * authors.unfair_fraction))

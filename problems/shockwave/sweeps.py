@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def _seeds(effort: Effort) -> range:
 
 
 def _metrics(
-    effort: Effort, traces: Sequence[Sequence[Job]], gpus: int, name: str, **settings: float
+    effort: Effort, traces: Sequence[Sequence[Job]], gpus: int, name: str, **settings: Any
 ) -> list[Metrics]:
     return [run(effort, jobs, gpus, name, **settings).metrics for jobs in traces]
 
@@ -75,7 +76,7 @@ def figure_10(effort: Effort) -> list[Figure]:
         found = {name: _metrics(effort, traces, GPUS, name) for name in ("shockwave", *FAIR)}
         label = f"{share:.0%} dynamic"
         ratios = [
-            np.mean([found[name][k].makespan for name in FAIR]) / one.makespan
+            float(np.mean([found[name][k].makespan for name in FAIR])) / one.makespan
             for k, one in enumerate(found["shockwave"])
         ]
         figures.append(mean_figure(label, "makespan over ours, fair", "x", ratios, speedups[share]))
@@ -133,7 +134,7 @@ def figure_16(effort: Effort) -> list[Figure]:
         traces = [generate(count, seed=seed, arrival_seconds=arrival) for seed in _seeds(effort)]
         found = {name: _metrics(effort, traces, SMALL_GPUS, name) for name in ("shockwave", *FAIR)}
         better = [
-            100.0 * (np.mean([found[name][k].makespan for name in FAIR]) / one.makespan - 1.0)
+            100.0 * (float(np.mean([found[name][k].makespan for name in FAIR])) / one.makespan - 1.0)
             for k, one in enumerate(found["shockwave"])
         ]
         label = f"{factor:g} jobs a GPU"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -56,6 +57,12 @@ def _folder(path: Path | None) -> Path | None:
     return path
 
 
+def _knob(value: float) -> float:
+    if value == 0 or not math.isfinite(value):
+        raise typer.BadParameter(f"{value:g} is no exponent: give a number but 0")
+    return value
+
+
 @dataclass(frozen=True, kw_only=True)
 class SiaRunOptions(Solving, RunOptions):
     """Schedule a heterogeneous GPU cluster through a day of job arrivals with the Sia policy.
@@ -102,6 +109,11 @@ class SiaRunOptions(Solving, RunOptions):
             callback=positive, help="Stop at this simulated time; when all jobs are complete if not given."
         ),
     ] = None
+    p: Annotated[
+        float, typer.Option(callback=_knob, help="Fairness knob of the objective, not 0; fairer below 0.")
+    ] = -0.5
+    lam: Annotated[float, typer.Option(min=0.0, help="Cost of leaving a job without GPUs.")] = 1.1
+    round_seconds: Annotated[float, typer.Option(callback=positive, help="Length of a round.")] = 60.0
     solver: SolverName = "copter"
     tolerance: Tolerance = 1e-5
     mip_gap: MipGap = 1e-3
@@ -137,12 +149,20 @@ def run_sia(options: SiaRunOptions) -> None:
     """
     scenario = options.scenario()
     from copter.cli.run import conclude, follow, preparing
+    from copter.problems.sia.policy import SiaPolicy
     from copter.problems.sia.replay import Replay
     from copter.problems.sia.report import SiaRun
 
     _say_size(options.gpus, scenario.cluster.gpus)
     chosen = options.solver_settings(options.solver)
-    replay = Replay(scenario, chosen.make(), hours=options.hours, max_hours=options.max_hours)
+    replay = Replay(
+        scenario,
+        chosen.make(),
+        policy=SiaPolicy(scenario.cluster, p=options.p, lam=options.lam),
+        round_seconds=options.round_seconds,
+        hours=options.hours,
+        max_hours=options.max_hours,
+    )
 
     def show(record: RoundRecord) -> str:
         share = f"queue {record.queue:4d} used {record.utilisation:4.0%}"

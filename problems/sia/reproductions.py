@@ -181,9 +181,9 @@ REPRODUCTIONS = (
         "One complexity, or both: adaptive or rigid jobs on one type of GPU or three",
         "thesis, Figure 3.1 and section 3.5.4",
         DIFFERS
-        + " Rigid jobs ask for GPUs as the users of Microsoft's trace do, with the initial batch on each. With "
-        "TunedJobs' sizes Sia is above Gavel on rigid jobs (3.2 and 1.9 h, two samples, true throughputs): it "
-        "favours jobs of few GPUs, which are the longer ones there.",
+        + " Rigid jobs ask for GPUs as the users of Microsoft's trace do, with the initial batch on each. "
+        "With TunedJobs' sizes Sia is above Gavel on rigid jobs (3.2 and 1.9 h, two samples, true "
+        "throughputs): it favours jobs of few GPUs, which are the longer ones there.",
         _figure_31,
         minutes=15.0,
     ),

@@ -81,7 +81,16 @@ class Requests:
     def refresh(
         self, jobs: Mapping[int, Hashable], picks: Mapping[int, Pick], configurations: Configurations
     ) -> None:
-        """Bring choices and costs of jobs up to date; unchanged ones cost nothing."""
+        """Bring choices and costs of jobs up to date; unchanged ones cost nothing.
+
+        Parameters
+        ----------
+        jobs : mapping of int to hashable
+            Name of the job in each slot.
+        picks : mapping of int to Pick
+            Of the slots to look at.
+        configurations : Configurations
+        """
         recosted: dict[Hashable, NDArray[np.float64]] = {}
         for slot, pick in picks.items():
             if (costs := self._refresh(slot, jobs[slot], pick, configurations)) is not None:
