@@ -50,7 +50,8 @@ def judge(rounds: Sequence[str]) -> tuple[float, float, float]:
     ValueError
         More GPUs than there are or than a job asks for, or a job that is not done in the end.
     """
-    left, ends = dict(SERIAL), {}
+    left = dict(SERIAL)
+    ends: dict[str, int] = {}
     for t, names in enumerate(rounds, 1):
         for job in SERIAL:
             count = names.count(job)
