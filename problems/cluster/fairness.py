@@ -13,6 +13,7 @@ gives a job N / N_avg GPUs of each type in turn (as many as there are), which is
 
     rho = T_s / sum_g (N_g / N) T_g.
 
+The printed one is the default: under it more of the figures that the thesis gives come out (docs/cluster.md).
 Both reduce to the first definition on one type.  Times on a share are the authors': a share between two whole
 numbers of GPUs takes a time between those on either, below the fewest GPUs m that the job can run on it is
 the time on m GPUs times m over the share; a job uses as many GPUs of its share as help, a rigid job at most
@@ -175,7 +176,7 @@ def first_waits(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> Flo
 def finish_time_fairness(
     scenario: Scenario,
     jobs: Sequence[JobRecord],
-    rule: Rule = "authors",
+    rule: Rule = "printed",
     *,
     waits: Floats | None = None,
     alone: Alone | None = None,
@@ -187,7 +188,7 @@ def finish_time_fairness(
     scenario : Scenario
         Its cluster is the one of the start.
     jobs : sequence of JobRecord
-    rule : {"authors", "printed"}
+    rule : {"printed", "authors"}
         Reading of (3.6), see the head of this module.
     waits : (n,) array, optional
         Seconds that each job would wait alone too, of :func:`first_waits`; none by default.

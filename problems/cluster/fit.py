@@ -89,9 +89,7 @@ def fit_throughput(
         start = _start(data, gamma) / scale
         start[~free] = np.where(np.arange(7) == 6, gamma, 0.0)[~free]
         upper = np.where(free, np.inf, start)
-        bounds = [(_LEAST_BETA * (k == 1), high) for k, high in enumerate(upper[:6])] + [
-            (1.0, MAX_GAMMA if free[6] else gamma)
-        ]
+        bounds = [(0.0, high) for high in upper[:6]] + [(1.0, MAX_GAMMA if free[6] else gamma)]
         bounds = [(low if is_free else high, high) for (low, high), is_free in zip(bounds, free, strict=True)]
         found = minimize(
             _objective, start, (data, scale), "L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 400}
@@ -99,6 +97,8 @@ def fit_throughput(
         if found.fun < least:
             best, least = found.x, found.fun
     assert best is not None
+    if not best[:2].any():
+        best[1] = _LEAST_BETA
     return ThroughputParameters(*(float(value) for value in best * scale))
 
 

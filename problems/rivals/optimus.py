@@ -19,10 +19,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 
-from copter.problems.cluster.cluster import Cluster, Configuration
+from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.profiles import Profile
 from copter.problems.cluster.workload import Kind
+
+_KEPT = 4096
+"""Curves of speed that are remembered."""
 
 
 class Optimus:
@@ -43,6 +47,8 @@ class Optimus:
             raise ValueError(f"max_gpus = {max_gpus}: must be at least 1")
         self.round_seconds: float | None = round_seconds
         self._max_gpus = max_gpus
+        self._types: tuple[GpuType, ...] = ()
+        self._known: dict[tuple[int, int, str, int | None], tuple[Profile, list[int], list[float]]] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """GPUs by marginal gain, see :class:`~copter.problems.cluster.policy.Policy`."""
@@ -70,17 +76,28 @@ class Optimus:
 
     def _curves(self, job: JobState, cluster: Cluster) -> dict[str, _Curve]:
         """Seconds left by GPUs, for each type that can run a job."""
+        if cluster.types != self._types:
+            self._types, self._known = cluster.types, {}
         found = {}
         for type in cluster.types:
+            counts, speeds = self._speeds(job, type, cluster)
+            if counts:
+                left = _work_left(job, cluster.packed(type.name, counts[0]))
+                found[type.name] = _Curve(job.name, type.name, counts, [left / speed for speed in speeds])
+        return found
+
+    def _speeds(self, job: JobState, type: GpuType, cluster: Cluster) -> tuple[list[int], list[float]]:
+        """Numbers of GPUs that can run a job, and its speeds; the same for jobs of one application."""
+        key = (id(job.seen), min(job.level, job.seen.n_levels - 1), type.name, job.gpus)
+        if key not in self._known:
             wanted = range(1, min(type.gpus, self._max_gpus) + 1) if job.gpus is None else [job.gpus]
             options = [cluster.packed(type.name, gpus) for gpus in wanted if gpus <= type.gpus]
-            speeds = [(one, speed) for one in options if (speed := job.speed(one)) > 0]
-            left = _work_left(job, speeds[0][0]) if speeds else 0.0
-            counts = [one.gpus for one, _ in speeds]
-            seconds = [left / speed for _, speed in speeds]
-            if counts:
-                found[type.name] = _Curve(job.name, type.name, counts, seconds)
-        return found
+            speeds = {one.gpus: speed for one in options if (speed := job.speed(one)) > 0}
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            # The profile too: its id is not used again while it lives.
+            self._known[key] = job.seen, list(speeds), list(speeds.values())
+        return self._known[key][1:]
 
 
 def _work_left(job: JobState, configuration: Configuration) -> float:

@@ -63,7 +63,7 @@ def test_figures_by_hand(played):
     # y saw 2, 1 and 1 jobs: 1.5 GPUs are its share, on which it takes between 1.5 and 1 h, and the restart
     assert found["worst_ftf"] == pytest.approx(2.5 / (1.25 + 0.5))
     assert found["unfair_fraction"] == pytest.approx(1 / 3)
-    assert found["worst_ftf_printed"] == found["worst_ftf"]
+    assert found["worst_ftf_authors"] == found["worst_ftf"]
     assert 0 <= found["policy_p50_s"] <= found["policy_p95_s"] <= found["policy_p99_s"]
 
 

@@ -73,7 +73,7 @@ def test_before_several_gpus_ran_scaling_is_perfect_and_one_gpu_is_known():
 def test_one_type_teaches_the_other_by_the_ratio_of_their_single_gpus():
     seen, _ = play(Bootstrap(noise=0.0), ONE_T4, FOUR_T4)
     t4, a100 = (seen[-1].models[type].parameters for type in ("t4", "a100"))
-    assert t4.alpha_local + t4.beta_local > 0
+    assert t4.sync_seconds(1, 4) > 0  # alpha or beta: 4 GPUs alone do not tell them apart
     batch = PROFILES["bert"].limits.initial
     ratio = t4.throughput(1, 4, batch) / t4.throughput(1, 1, batch)
     assert a100.throughput(1, 4, batch) / a100.throughput(1, 1, batch) == pytest.approx(float(ratio))

@@ -97,9 +97,9 @@ def test_fairness_over_types_in_both_readings():
     case = scenario(job, types=(("a", 4, 2), ("b", 4, 1)))
     # printed: four GPUs of a or two of b; the authors': six (of no more use than four) or four
     on_a, on_b = 10 + 60.0, 10 + 40.0
-    assert finish_time_fairness(case, [job], "printed") == pytest.approx([100 * (2 / on_a + 1 / on_b) / 3])
+    assert finish_time_fairness(case, [job]) == pytest.approx([100 * (2 / on_a + 1 / on_b) / 3])
     on_a, on_b = 10 + 60.0, 10 + 30.0
-    assert finish_time_fairness(case, [job]) == pytest.approx([100 * 3 / (2 * on_a + on_b)])
+    assert finish_time_fairness(case, [job], "authors") == pytest.approx([100 * 3 / (2 * on_a + on_b)])
 
 
 def test_types_that_cannot_run_a_job_do_not_count():
