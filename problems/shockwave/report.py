@@ -95,7 +95,15 @@ class ShockwaveRun(Run):
         return sum(job.gpus <= self.gpus for job in self.trace)
 
     def play(self, policy: Policy, show: Watch, estimator: Estimator | None = None) -> None:
-        """Replay the trace under a policy, and write what came of it."""
+        """Replay the trace under a policy, and write what came of it.
+
+        Parameters
+        ----------
+        policy : Policy
+        show : callable
+            Takes each round as it is played.
+        estimator : Estimator, optional
+        """
         begin = perf_counter()
         result = replay(self.trace, self.gpus, policy, estimator=estimator, watch=show)
         wall = perf_counter() - begin
