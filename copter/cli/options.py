@@ -35,6 +35,12 @@ def existing_file(hint: str) -> Callable[[Path | None], Path | None]:
     return check
 
 
+def _traces(path: Path | None) -> Path | None:
+    """Return the folder with the traces of clusters: the one named, or ``cluster`` in it."""
+    inside = None if path is None else path / "cluster"
+    return inside if inside is not None and inside.is_dir() else path
+
+
 def one_of(known: Sequence[str], what: str) -> Callable[[str | None], str | None]:
     """Return a check that a name, if given, is one of those known."""
 
@@ -87,6 +93,17 @@ MipGap: TypeAlias = Annotated[
     float,
     typer.Option(
         "--mip-gap", callback=_tolerance, help="Relative gap at which highs-milp stops; for no other solver."
+    ),
+]
+Traces: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        exists=True,
+        file_okay=False,
+        envvar="COPTER_DATA",
+        callback=_traces,
+        help="Folder of the real traces; without it they are drawn by the generator of their family.",
     ),
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn at random.")]

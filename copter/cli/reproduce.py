@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,7 @@ import typer
 
 from copter.cli.command import Options
 from copter.cli.console import errors, save_json, seconds, table
-from copter.cli.options import JsonPath
+from copter.cli.options import JsonPath, Traces
 from copter.cli.solvers import check_known
 
 if TYPE_CHECKING:
@@ -34,12 +33,7 @@ class ReproduceOptions(Options):
     name: Annotated[str | None, typer.Argument(help="Which one; --list says which there are.")] = None
     listed: Annotated[bool, typer.Option("--list", help="Say which there are, and what differs.")] = False
     seeds: Annotated[int, typer.Option(min=1, help="Samples to average over, at most.")] = 3
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, file_okay=False, envvar="COPTER_DATA", help="Folder of the real traces, if needed."
-        ),
-    ] = None
+    data: Traces = None
     quick: Annotated[bool, typer.Option(help="A smaller instance of the same kind.")] = False
     json_path: JsonPath = None
 
@@ -89,6 +83,7 @@ def _document(
         "title": one.title,
         "source": one.source,
         "differs": one.differs,
+        "needs_data": one.needs_data,
         "settings": {"seeds": options.seeds, "seed": options.seed, "quick": options.quick},
         "wall_seconds": wall,
         "machine": machine(),

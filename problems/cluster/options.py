@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from copter.cli.command import Options, RunOptions
-from copter.cli.options import JsonPath, one_of, positive
+from copter.cli.options import JsonPath, Traces, one_of, positive
 from copter.cli.solvers import Names, check_known, check_names
 from copter.problems.cluster.names import ESTIMATORS, PLACERS, SWEEPS
 
@@ -76,15 +76,7 @@ class ConditionOptions(Options):
     trace: Annotated[str, typer.Option(help="Trace by name, such as philly, or a workload's CSV file.")] = (
         "philly"
     )
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            file_okay=False,
-            envvar="COPTER_DATA",
-            help="Folder of real traces; without it traces are drawn by the generator of their family.",
-        ),
-    ] = None
+    data: Traces = None
     seeds: Annotated[int, typer.Option(min=1, help="Samples of the trace, from --seed on.")] = 1
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Jobs in the trace's time; its own number if not given.")
