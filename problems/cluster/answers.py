@@ -1,0 +1,62 @@
+"""Whether what a policy answers makes sense."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.policy import Allocation, ClusterState, Placement, PolicyError
+
+
+def counts_of(allocation: Allocation) -> Configuration:
+    """Configuration of an allocation, with or without places.
+
+    Parameters
+    ----------
+    allocation : Configuration or Placement
+
+    Returns
+    -------
+    Configuration
+    """
+    return allocation.configuration if isinstance(allocation, Placement) else allocation
+
+
+def check_answer(policy: str, wanted: Mapping[str, Allocation], now: ClusterState) -> None:
+    """Raise if the answer of a policy cannot be carried out.
+
+    Parameters
+    ----------
+    policy : str
+        Its name.
+    wanted : mapping of str to Configuration or Placement
+        Its answer.
+    now : ClusterState
+
+    Raises
+    ------
+    PolicyError
+        Names the job or the GPU type.
+    """
+    who = f"policy {policy!r} at {now.time:g} s"
+    capacity = now.cluster.capacity
+    sizes = {type.name: type.gpus_per_node for type in now.cluster.types}
+    used: Counter[str] = Counter()
+    for name, allocation in wanted.items():
+        job = now.jobs.get(name)
+        if job is None:
+            raise PolicyError(f"{who}: there is no job {name!r}")
+        one = counts_of(allocation)
+        if one.type not in capacity:
+            raise PolicyError(f"{who}: job {name!r}: no GPU type {one.type!r}")
+        if not 1 <= one.nodes <= one.gpus <= one.nodes * sizes[one.type]:
+            raise PolicyError(f"{who}: job {name!r}: {one.gpus} GPUs do not go on {one.nodes} nodes")
+        if job.gpus is not None and one.gpus != job.gpus:
+            raise PolicyError(f"{who}: job {name!r} is rigid: {one.gpus} GPUs, it needs {job.gpus}")
+        if one != job.allocation and not job.profile.curve(one).any():
+            raise PolicyError(f"{who}: job {name!r} cannot run on {one}")
+        used[one.type] += one.gpus
+    for type, gpus in used.items():
+        if gpus > capacity[type]:
+            raise PolicyError(f"{who}: {gpus} GPUs of type {type!r} given, of {capacity[type]}")
