@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
+from typing import get_args
 
 from copter.problems.cluster.cluster import Configuration
-from copter.problems.cluster.policy import Allocation, ClusterState, Placement, PolicyError
+from copter.problems.cluster.policy import Allocation, ClusterState, Placement, Policy, PolicyError
+from copter.problems.cluster.workload import Kind
 
 
 def counts_of(allocation: Allocation) -> Configuration:
@@ -21,6 +24,29 @@ def counts_of(allocation: Allocation) -> Configuration:
     Configuration
     """
     return allocation.configuration if isinstance(allocation, Placement) else allocation
+
+
+def check_policy(policy: Policy) -> None:
+    """Raise if something is missing of a policy.
+
+    Parameters
+    ----------
+    policy : Policy
+
+    Raises
+    ------
+    PolicyError
+        Names the attribute.
+    """
+    who = f"policy {getattr(policy, 'name', type(policy).__name__)!r}"
+    for name in ("name", "kind", "round_seconds", "schedule"):
+        if not hasattr(policy, name):
+            raise PolicyError(f"{who} has no {name}: see the protocol Policy")
+    if policy.kind not in get_args(Kind):
+        raise PolicyError(f"{who}: kind = {policy.kind!r}: must be one of {get_args(Kind)}")
+    seconds = policy.round_seconds
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise PolicyError(f"{who}: round_seconds = {seconds}: must be positive and finite, or None for events")
 
 
 def check_answer(policy: str, wanted: Mapping[str, Allocation], now: ClusterState) -> None:
@@ -47,6 +73,8 @@ def check_answer(policy: str, wanted: Mapping[str, Allocation], now: ClusterStat
         job = now.jobs.get(name)
         if job is None:
             raise PolicyError(f"{who}: there is no job {name!r}")
+        if not isinstance(allocation, Configuration | Placement):
+            raise PolicyError(f"{who}: job {name!r}: {allocation!r} is no Configuration and no Placement")
         one = counts_of(allocation)
         if one.type not in capacity:
             raise PolicyError(f"{who}: job {name!r}: no GPU type {one.type!r}")

@@ -20,7 +20,7 @@ from heapq import heappop, heappush
 from time import perf_counter
 
 from copter.errors import CopterError
-from copter.problems.cluster.answers import check_answer, counts_of
+from copter.problems.cluster.answers import check_answer, check_policy, counts_of
 from copter.problems.cluster.jobs import JobState, Timer
 from copter.problems.cluster.nodes import NodeEvents
 from copter.problems.cluster.parts import (
@@ -94,6 +94,7 @@ class Simulator:
         for name, value in (("round_seconds", round_seconds), ("max_hours", max_hours)):
             if value is not None and not value > 0:
                 raise ValueError(f"{name} = {value}: must be positive")
+        check_policy(policy)
         if round_seconds is not None and policy.round_seconds is None:
             raise ValueError(f"round_seconds = {round_seconds}: policy {policy.name!r} is asked at events")
         self.scenario, self.policy = scenario, policy

@@ -200,3 +200,19 @@ def test_jobs_that_a_policy_does_not_admit_are_rejected():
     policy.admits = lambda job, cluster: job.name != "j1"
     simulator = Simulator(scenario(0.0, 0.0), policy)
     assert list(play(simulator)) == ["j0"] and simulator.rejected == ("j1",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"kind": "elastic"}, "kind = 'elastic'"), ({"round_seconds": 0.0}, "round_seconds = 0.0")],
+)
+def test_a_policy_that_is_none_is_named(changes, said):
+    policy = Scripted(lambda now: {})
+    vars(policy).update(changes)
+    with pytest.raises(PolicyError, match=said):
+        Simulator(scenario(0.0), policy)
+
+
+def test_an_answer_of_another_kind_is_named():
+    with pytest.raises(PolicyError, match="4 is no Configuration"):
+        play(Simulator(scenario(0.0), Scripted(lambda now: {"j0": 4})))
