@@ -46,7 +46,7 @@ def check_policy(policy: Policy) -> None:
         raise PolicyError(f"{who}: kind = {policy.kind!r}: must be one of {get_args(Kind)}")
     seconds = policy.round_seconds
     if seconds is not None and not 0 < seconds < math.inf:
-        raise PolicyError(f"{who}: round_seconds = {seconds}: must be positive and finite, or None for events")
+        raise PolicyError(f"{who}: round_seconds = {seconds}: must be positive, or None for events")
 
 
 def check_answer(policy: str, wanted: Mapping[str, Allocation], now: ClusterState) -> None:

@@ -92,8 +92,8 @@ class Simulator:
         max_hours: float | None = None,
     ) -> None:
         for name, value in (("round_seconds", round_seconds), ("max_hours", max_hours)):
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} = {value}: must be positive")
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"{name} = {value}: must be positive and finite")
         check_policy(policy)
         if round_seconds is not None and policy.round_seconds is None:
             raise ValueError(f"round_seconds = {round_seconds}: policy {policy.name!r} is asked at events")
