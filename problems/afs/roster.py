@@ -48,12 +48,20 @@ _NO_TYPE = -1
 class Pool:
     """GPUs of one type and the jobs bound to it, n of them in order of arrival, as far as they are free.
 
-    Attributes ---------- time : float Seconds. gpus : int GPUs to share out. rows : (n,) structured array A
-    copy, with the fields `arrived` (seconds), `work` (progress that is left), `done` (progress made), `ran`
-    (seconds), `units`, `since` and `mark` (the policy's own; at first 0, the time of submission and NaN),
-    `rank` (uniform in [0, 1), drawn at the arrival), `runs` and `reserved` (bool), `request` (GPUs that its
-    user asked for) and `request_speed` (progress a second with them). slots : (n,) int array Where those
-    rows lie in the roster. curves : Curves
+    Attributes
+    ----------
+    time : float
+        Seconds.
+    gpus : int
+        GPUs to share out.
+    rows : (n,) structured array
+        A copy, with the fields `arrived` (seconds), `work` (progress that is left), `done` (progress made),
+        `ran` (seconds), `units`, `since` and `mark` (the policy's own; at first 0, the time of submission and
+        NaN), `rank` (uniform in [0, 1), drawn at the arrival), `runs` and `reserved` (bool), `request` (GPUs
+        that its user asked for) and `request_speed` (progress a second with them).
+    slots : (n,) int array
+        Where those rows lie in the roster.
+    curves : Curves
     """
 
     time: float
