@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from copter.problems.afs.allocation import Curves, steps
 from copter.problems.cluster.cluster import Cluster, Configuration, Configurations
 from copter.problems.cluster.jobs import JobState
-from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.policy import ClusterState, pinned
 
 _ROW = np.dtype(
     [
@@ -282,13 +282,7 @@ class Roster:
         list of (str, Pool), dict of str to Configuration
         """
         free = now.cluster.capacity
-        kept: dict[str, Configuration] = {}
-        for name in self._held:
-            job = self._jobs[self._slots[name]]
-            held = job.allocation
-            if held is not None and not job.submission.preemptible and held.gpus <= free.get(held.type, 0):
-                kept[name] = held
-                free[held.type] -= held.gpus
+        kept = pinned((self._jobs[self._slots[name]] for name in self._held), free)
         rows = self.rows[: self._size]
         there = rows["there"].copy()
         there[[self._slots[name] for name in kept]] = False
