@@ -141,8 +141,9 @@ class Policy(Protocol):
     round_seconds : float or None
         Length of its rounds by default; None if it is asked at events.
 
-    A policy that has figures of its own, such as the gap of its program, keeps those of its last answer in a
-    mapping ``figures``: they are recorded with the round.
+    A policy that cannot run every job has a method ``admits(job, cluster)``: jobs of which it says no are
+    rejected before they enter.  A policy that has figures of its own, such as the gap of its program, keeps
+    those of its last answer in a mapping ``figures``: they are recorded with the round.
     """
 
     name: str
