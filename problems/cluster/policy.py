@@ -9,7 +9,7 @@ a :class:`Placement` itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -104,6 +104,29 @@ class ClusterState:
         if not time > self.time:
             raise PolicyError(f"wake({time:g}) at {self.time:g} s: must lie ahead")
         self.wakes.append(time)
+
+
+def pinned(jobs: Iterable[JobState], free: dict[str, int]) -> dict[str, Configuration]:
+    """What running jobs that must not be preempted hold: theirs until they complete.
+
+    Parameters
+    ----------
+    jobs : iterable of JobState
+    free : dict of str to int
+        GPUs of each type; less by these jobs' afterwards.
+
+    Returns
+    -------
+    dict of str to Configuration
+        By name of the job; one whose GPUs are not there any more is left out.
+    """
+    kept: dict[str, Configuration] = {}
+    for job in jobs:
+        held = job.allocation
+        if held is not None and not job.submission.preemptible and held.gpus <= free.get(held.type, 0):
+            kept[job.name] = held
+            free[held.type] -= held.gpus
+    return kept
 
 
 class Policy(Protocol):
