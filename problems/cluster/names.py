@@ -17,3 +17,6 @@ SWEEPS = (
     "trace",
 )
 """What `copter bench cluster` varies, besides settings of policies and of traces."""
+
+NAMED_SWEEPS = ("estimator", "placement", "cluster", "trace")
+"""Those of them whose values are names, "none" included."""

@@ -37,6 +37,7 @@ from copter.problems.cluster.physics import batch_choice, job_kind, job_profile
 from copter.problems.cluster.policy import Allocation, ClusterState, Placement, Policy, PolicyError
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment, record_of
 from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.settings import SettingsError
 
 MAX_IDLE = 10_000
 """Times in a row at which jobs are there, nothing runs and nothing is to come: the policy starves them."""
@@ -91,9 +92,10 @@ class Simulator:
         events: Iterable[NodeChange | NodeFailure] = (),
         max_hours: float | None = None,
     ) -> None:
-        for name, value in (("round_seconds", round_seconds), ("max_hours", max_hours)):
+        own = ("round_seconds of the policy", policy.round_seconds)
+        for name, value in (own, ("round_seconds", round_seconds), ("max_hours", max_hours)):
             if value is not None and not value > 0:
-                raise ValueError(f"{name} = {value}: must be positive")
+                raise SettingsError(f"{name} = {value}: must be positive")
         if round_seconds is not None and policy.round_seconds is None:
             raise ValueError(f"round_seconds = {round_seconds}: policy {policy.name!r} is asked at events")
         self.scenario, self.policy = scenario, policy
