@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,15 +18,18 @@ from copter.problems.cluster.interference import SharedNodes
 from copter.problems.cluster.names import ESTIMATORS, PLACERS
 from copter.problems.cluster.parts import Estimator, NodeChange, NodeFailure, Placer
 from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.settings import SettingsError
 from copter.problems.cluster.traces.registry import by_name, trace_names
 
-_PLACERS: dict[str, Callable[[], Placer] | None] = {
-    "sia": SiaPlacer,
-    "shared": lambda: SiaPlacer(sharing=True),
-    "none": None,
+PlacerMaker: TypeAlias = Callable[[Policy], Placer | None]
+_PLACERS: dict[str, PlacerMaker] = {
+    "auto": lambda policy: SiaPlacer(sharing=policy.kind == "rigid"),
+    "sia": lambda _: SiaPlacer(),
+    "shared": lambda _: SiaPlacer(sharing=True),
+    "none": lambda _: None,
 }
 _FAILURES = 1
 """Beside the seed: failures are drawn apart from the trace."""
@@ -66,7 +69,7 @@ class Setup:
     data: Path | None = None
     jobs: int | None = None
     estimator: str = "oracle"
-    placement: str = "sia"
+    placement: str = "auto"
     interference: float = 0.0
     failures: float | None = None
     round_seconds: float | None = None
