@@ -22,6 +22,7 @@ from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.settings import SettingsError
+from copter.problems.cluster.traces.families import from_file
 from copter.problems.cluster.traces.registry import by_name, trace_names
 
 PlacerMaker: TypeAlias = Callable[[Policy], Placer | None]
@@ -125,6 +126,8 @@ class Setup:
 
     def _scenario(self, seed: int) -> Scenario:
         cluster = cluster_by_name(self.cluster)
+        if Path(self.trace).is_file():
+            return from_file(self.trace, cluster, seed)
         own = dict(self.settings.get("trace", {})) | ({} if self.jobs is None else {"jobs": self.jobs})
         return by_name(self.trace, cluster, seed, self.data, **own)
 
