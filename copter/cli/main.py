@@ -81,6 +81,10 @@ def main() -> None:
         errors().print(f"[bold red]copter:[/] {type(error).__name__}: ", end="")
         errors().print(str(error), markup=False, highlight=False)
         sys.exit(1)
+    except SystemError as error:  # what a compiled function makes of Ctrl-C
+        if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            raise
+        sys.exit(130)
 
 
 if __name__ == "__main__":

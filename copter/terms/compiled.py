@@ -8,6 +8,7 @@ kept on disk as kernels are.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType
@@ -37,6 +38,8 @@ MOST_PARAMETERS = 8
 _REQUIRED = ("value", "slope", "curvature")
 
 _known: dict[tuple[type[ConvexTerm], tuple[str, ...]], tuple[int, ...]] = {}
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def addresses(kind: type[ConvexTerm], names: tuple[str, ...]) -> tuple[int, ...]:
@@ -108,6 +111,7 @@ def _address(function: Callable[..., float], arguments: int) -> int:
 
 def _reason(error: NumbaError) -> str:
     """What numba says, without the stage it was at, the place in the source and its advice."""
-    lines = [line.strip() for line in str(error).splitlines()]
+    plain = _COLOUR.sub("", str(error))  # numba paints what it says if colorama is installed
+    lines = [line.strip() for line in plain.splitlines()]
     said = [line.partition(", defined at ")[0] for line in lines if line and not line.startswith("Failed in")]
     return next((line for line in said if not line.startswith("File ")), type(error).__name__)

@@ -72,7 +72,9 @@ class AfsP(SharePolicy):
             return packed(pool, self.uncrowded(pool))
         count, _ = first_shares(pool.curves.first, pool.order(~stays, units), pool.gpus)
         ends = (units + 1) * self.unit_seconds - pool.rows["ran"]
-        now.wake(now.time + float(ends[count > 0].min()))
+        next_end = ends[count > 0].min(initial=np.inf)
+        if np.isfinite(next_end):  # else all GPUs in reach are held by jobs that must not be preempted
+            now.wake(now.time + float(next_end))
         return count
 
     def uncrowded(self, pool: Pool) -> NDArray[np.int64]:

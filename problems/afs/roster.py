@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from copter.problems.afs.allocation import Curves, steps
 from copter.problems.cluster.cluster import Cluster, Configuration, Configurations
 from copter.problems.cluster.jobs import JobState
-from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.policy import ClusterState, pinned
 
 _ROW = np.dtype(
     [
@@ -48,12 +48,20 @@ _NO_TYPE = -1
 class Pool:
     """GPUs of one type and the jobs bound to it, n of them in order of arrival, as far as they are free.
 
-    Attributes ---------- time : float Seconds. gpus : int GPUs to share out. rows : (n,) structured array A
-    copy, with the fields `arrived` (seconds), `work` (progress that is left), `done` (progress made), `ran`
-    (seconds), `units`, `since` and `mark` (the policy's own; at first 0, the time of submission and NaN),
-    `rank` (uniform in [0, 1), drawn at the arrival), `runs` and `reserved` (bool), `request` (GPUs that its
-    user asked for) and `request_speed` (progress a second with them). slots : (n,) int array Where those
-    rows lie in the roster. curves : Curves
+    Attributes
+    ----------
+    time : float
+        Seconds.
+    gpus : int
+        GPUs to share out.
+    rows : (n,) structured array
+        A copy, with the fields `arrived` (seconds), `work` (progress that is left), `done` (progress made),
+        `ran` (seconds), `units`, `since` and `mark` (the policy's own; at first 0, the time of submission and
+        NaN), `rank` (uniform in [0, 1), drawn at the arrival), `runs` and `reserved` (bool), `request` (GPUs
+        that its user asked for) and `request_speed` (progress a second with them).
+    slots : (n,) int array
+        Where those rows lie in the roster.
+    curves : Curves
     """
 
     time: float
@@ -274,13 +282,7 @@ class Roster:
         list of (str, Pool), dict of str to Configuration
         """
         free = now.cluster.capacity
-        kept: dict[str, Configuration] = {}
-        for name in self._held:
-            job = self._jobs[self._slots[name]]
-            held = job.allocation
-            if held is not None and not job.submission.preemptible and held.gpus <= free.get(held.type, 0):
-                kept[name] = held
-                free[held.type] -= held.gpus
+        kept = pinned((self._jobs[self._slots[name]] for name in self._held), free)
         rows = self.rows[: self._size]
         there = rows["there"].copy()
         there[[self._slots[name] for name in kept]] = False

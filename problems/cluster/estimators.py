@@ -124,7 +124,8 @@ class _Known:
         self.truth = truth
         self.reports = {type: _Reports() for type in types if type in truth.models}
         self.fitted: dict[str, ThroughputParameters] = {}
-        self.run_seconds = 0.0
+        self.since = math.nan
+        self.heard_until = self.run_seconds = 0.0
 
     def parameters(self) -> dict[str, ThroughputParameters]:
         """Model of each type by the rules of the module."""
@@ -236,10 +237,13 @@ class NoProf:
 
     def _listen(self, job: JobState, known: _Known) -> bool:
         """Reports of a job since the last time; returns whether a model changed."""
-        ran, known.run_seconds = job.run_seconds - known.run_seconds, job.run_seconds
-        held, reports = job.allocation, int(ran // REPORT_SECONDS)
+        if known.since != job.since:  # since the last time, after it was listened to: executors begin anew
+            known.since, known.heard_until = job.since, known.run_seconds
+        known.run_seconds = job.run_seconds
+        held, reports = job.allocation, int((job.run_seconds - known.heard_until) // REPORT_SECONDS)
         if held is None or not reports:  # lost to a failure, or hardly ran
             return False
+        known.heard_until += reports * REPORT_SECONDS
         local_batch, seconds = self._step(known.truth, held, min(job.level, known.truth.n_levels - 1))
         return self._fit(known, self._report(known, held, local_batch, seconds, reports))
 

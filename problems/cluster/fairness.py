@@ -65,11 +65,12 @@ class Alone:
         self._cluster, self._n = scenario.cluster, len(jobs)
         submissions = {one.name: one for one in scenario.jobs}
         gpus = self._cluster.gpus
-        members: dict[tuple[str, str, int | None, int], list[int]] = {}
+        members: dict[tuple[str, str, tuple[int | None, ...], int], list[int]] = {}
         for k, job in enumerate(jobs):
             one = submissions[job.name]
             most = min(one.max_gpus or gpus, job.gpus if job.kind == "rigid" else gpus)
-            members.setdefault((job.application, job.kind, one.batch_size, most), []).append(k)
+            limits = (one.batch_size, one.max_batch_size, one.min_gpus, one.max_gpus)  # as in job_profile
+            members.setdefault((job.application, job.kind, limits, most), []).append(k)
         self._limits = [most for *_, most in members]
         self.groups: list[tuple[Profile, NDArray[np.int64]]] = []
         for (application, kind, *_), group in members.items():

@@ -27,15 +27,23 @@ class Timer:
     ----------
     time : float
         Seconds since the start.
-    contention : float
-        Sum over the rounds so far of jobs over GPUs.
-    rounds : int
-        Times that the policy was asked.
+    present : float
+        Jobs over GPUs now.
+    contention, weight : float
+        Sum of jobs over GPUs so far, and of what they are weighted by: rounds, the present one too, or
+        seconds where the policy is asked at events.
     """
 
     time: float = 0.0
+    present: float = 0.0
     contention: float = 0.0
-    rounds: int = 0
+    weight: float = 0.0
+
+    def crowd(self, present: float, weight: float) -> None:
+        """Count so many jobs over GPUs for another round, or for so many seconds."""
+        self.present = present
+        self.contention += weight * present
+        self.weight += weight
 
 
 class JobState:
@@ -83,7 +91,7 @@ class JobState:
         self.started = self.finish_at = math.nan
         self.restarts = 0
         self.slowdown = 1.0
-        self._timer, self._entered = timer, (timer.contention, timer.rounds)
+        self._timer, self._entered = timer, (timer.contention, timer.weight)
         self._progress = self._run_seconds = self._gpu_seconds = 0.0
         self._since = self._held_since = timer.time
         self._former: tuple[Configuration, tuple[tuple[int, int], ...] | None] | None = None
@@ -166,9 +174,12 @@ class JobState:
 
     @property
     def contention(self) -> float:
-        """Mean of jobs over GPUs in the cluster, over the rounds since its arrival, the present one too."""
-        total, count = self._timer.contention - self._entered[0], self._timer.rounds - self._entered[1]
-        return total / count if count else 0.0
+        """Mean of jobs over GPUs in the cluster since its arrival.
+
+        Over the rounds, the present one too, or over time where the policy is asked at events.
+        """
+        total, weight = self._timer.contention - self._entered[0], self._timer.weight - self._entered[1]
+        return total / weight if weight > 0 else self._timer.present
 
     def row(self, configurations: Configurations) -> Row:
         """Configurations that can run it now, ascending, and its goodput under each, as far as is known.
@@ -276,7 +287,7 @@ class JobState:
     def enter(self) -> None:
         """Arrive."""
         self._since = self._held_since = self._timer.time
-        self._entered = (self._timer.contention, self._timer.rounds)
+        self._entered = (self._timer.contention, self._timer.weight)
 
     def begin_at(self, progress: float) -> None:
         """Have made progress before it is first looked at, in a simulation that begins in the middle.

@@ -113,7 +113,7 @@ def _fairness(by_policy: Mapping[str, Sequence[Outcome]]) -> Figure:
 
 
 def _load(by_policy: Mapping[str, Sequence[Outcome]]) -> Figure:
-    figure = Figure(figsize=(9.0, 4.6), layout="constrained")
+    figure = Figure(figsize=(9.0, 4.6 + 0.2 * (len(by_policy) // 4)), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
     for name, listed in by_policy.items():
         hours = [record.time / 3600.0 for record in listed[0].rounds]

@@ -9,7 +9,7 @@ a :class:`Placement` itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -106,6 +106,29 @@ class ClusterState:
         self.wakes.append(time)
 
 
+def pinned(jobs: Iterable[JobState], free: dict[str, int]) -> dict[str, Configuration]:
+    """What running jobs that must not be preempted hold: theirs until they complete.
+
+    Parameters
+    ----------
+    jobs : iterable of JobState
+    free : dict of str to int
+        GPUs of each type; less by these jobs' afterwards.
+
+    Returns
+    -------
+    dict of str to Configuration
+        By name of the job; one whose GPUs are not there any more is left out.
+    """
+    kept: dict[str, Configuration] = {}
+    for job in jobs:
+        held = job.allocation
+        if held is not None and not job.submission.preemptible and held.gpus <= free.get(held.type, 0):
+            kept[job.name] = held
+            free[held.type] -= held.gpus
+    return kept
+
+
 class Policy(Protocol):
     """A scheduler.
 
@@ -118,8 +141,9 @@ class Policy(Protocol):
     round_seconds : float or None
         Length of its rounds by default; None if it is asked at events.
 
-    A policy that has figures of its own, such as the gap of its program, keeps those of its last answer in a
-    mapping ``figures``: they are recorded with the round.
+    A policy that cannot run every job has a method ``admits(job, cluster)``: jobs of which it says no are
+    rejected before they enter.  A policy that has figures of its own, such as the gap of its program, keeps
+    those of its last answer in a mapping ``figures``: they are recorded with the round.
     """
 
     name: str

@@ -20,7 +20,7 @@ from heapq import heappop, heappush
 from time import perf_counter
 
 from copter.errors import CopterError
-from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.answers import check_answer, check_policy, counts_of
 from copter.problems.cluster.jobs import JobState, Timer
 from copter.problems.cluster.nodes import NodeEvents
 from copter.problems.cluster.parts import (
@@ -34,10 +34,9 @@ from copter.problems.cluster.parts import (
     Resize,
 )
 from copter.problems.cluster.physics import batch_choice, job_kind, job_profile
-from copter.problems.cluster.policy import Allocation, ClusterState, Placement, Policy, PolicyError
+from copter.problems.cluster.policy import Allocation, ClusterState, Placement, Policy
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment, record_of
 from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.settings import SettingsError
 
 MAX_IDLE = 10_000
 """Times in a row at which jobs are there, nothing runs and nothing is to come: the policy starves them."""
@@ -92,10 +91,10 @@ class Simulator:
         events: Iterable[NodeChange | NodeFailure] = (),
         max_hours: float | None = None,
     ) -> None:
-        own = ("round_seconds of the policy", policy.round_seconds)
-        for name, value in (own, ("round_seconds", round_seconds), ("max_hours", max_hours)):
-            if value is not None and not value > 0:
-                raise SettingsError(f"{name} = {value}: must be positive")
+        for name, value in (("round_seconds", round_seconds), ("max_hours", max_hours)):
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"{name} = {value}: must be positive and finite")
+        check_policy(policy)
         if round_seconds is not None and policy.round_seconds is None:
             raise ValueError(f"round_seconds = {round_seconds}: policy {policy.name!r} is asked at events")
         self.scenario, self.policy = scenario, policy
@@ -142,6 +141,9 @@ class Simulator:
         return jobs
 
     def _can_run(self, job: JobState) -> bool:
+        admits = getattr(self.policy, "admits", None)
+        if admits is not None and not admits(job, self.cluster):
+            return False
         if job.gpus is not None:
             return any(
                 job.profile.curve(self.cluster.packed(type.name, job.gpus))[0] > 0
@@ -173,6 +175,7 @@ class Simulator:
             if not self._live:
                 time = max(time, self._grid(self._waiting[-1].submitted))
             if time >= self.max_seconds:
+                self._stop(time)
                 return
             self._timer.time = time
             self._roll_back(self._nodes.play(time), time)
@@ -180,6 +183,14 @@ class Simulator:
             record = self._ask(time)
             self.records.append(record)
             yield record
+
+    def _stop(self, time: float) -> None:
+        """Write down what jobs hold that are not complete."""
+        self._timer.time = time
+        for job in self._live.values():
+            if job.allocation is not None:
+                self._close(job, time)
+                job.settle(time)
 
     def _grid(self, time: float) -> float:
         """First time not before this one at which the policy is asked."""
@@ -198,9 +209,8 @@ class Simulator:
 
     def _ask(self, time: float) -> RoundRecord:
         """Ask the policy, take over its answer, and let time pass until it is asked again."""
-        timer, gpus = self._timer, self.cluster.gpus
-        timer.contention += len(self._live) / max(gpus, 1)
-        timer.rounds += 1
+        crowd = len(self._live) / max(self.cluster.gpus, 1)
+        self._timer.crowd(crowd, 0.0 if self.round_seconds is None else 1.0)
         seconds = math.inf if self.round_seconds is None else self.round_seconds
         now = ClusterState(
             time=time,
@@ -220,7 +230,7 @@ class Simulator:
         begin = perf_counter()
         wanted = self.policy.schedule(now)
         policy_seconds = perf_counter() - begin
-        self._check(wanted, now)
+        check_answer(self.policy.name, wanted, now)
         placed = self._place(wanted)
         starts, restarts = self._take_over(placed, now)
         running = [job for job in self._live.values() if job.allocation is not None]
@@ -261,6 +271,9 @@ class Simulator:
             left = ", ".join(list(self._live)[:5])
             who = f"policy {self.policy.name!r} at {time:g} s"
             raise StarvationError(f"{who} gives nothing to the jobs that are left: {left}")
+        until = min(until, max(self.max_seconds, time))
+        if self.round_seconds is None:
+            self._timer.crowd(self._timer.present, until - time)
         completed = 0
         while True:  # completions, and failures of nodes between two rounds
             failure, finish = self._nodes.next_time, self._next_finish()
@@ -269,10 +282,12 @@ class Simulator:
             if finish <= failure:
                 self._complete(heappop(self._heap)[2], finish)
                 completed += 1
+                self._interfere(finish)
             elif failure < until:
                 self._timer.time = failure
                 self._roll_back(self._nodes.play(failure), failure)
                 self._vacate(failure)
+                self._interfere(failure)
             else:
                 break
         self._timer.time = until
@@ -329,33 +344,9 @@ class Simulator:
 
     # ---- allocations -----------------------------------------------------------------------------
 
-    def _check(self, wanted: Mapping[str, Allocation], now: ClusterState) -> None:
-        """Raise if the answer of the policy makes no sense."""
-        who = f"policy {self.policy.name!r} at {now.time:g} s"
-        capacity = self.cluster.capacity
-        sizes = {type.name: type.gpus_per_node for type in self.cluster.types}
-        used: Counter[str] = Counter()
-        for name, allocation in wanted.items():
-            job = self._live.get(name)
-            if job is None:
-                raise PolicyError(f"{who}: there is no job {name!r}")
-            one = _counts(allocation)
-            if one.type not in capacity:
-                raise PolicyError(f"{who}: job {name!r}: no GPU type {one.type!r}")
-            if not 1 <= one.nodes <= one.gpus <= one.nodes * sizes[one.type]:
-                raise PolicyError(f"{who}: job {name!r}: {one.gpus} GPUs do not go on {one.nodes} nodes")
-            if job.gpus is not None and one.gpus != job.gpus:
-                raise PolicyError(f"{who}: job {name!r} is rigid: {one.gpus} GPUs, it needs {job.gpus}")
-            if one != job.allocation and not job.profile.curve(one).any():
-                raise PolicyError(f"{who}: job {name!r} cannot run on {one}")
-            used[one.type] += one.gpus
-        for type, gpus in used.items():
-            if gpus > capacity[type]:
-                raise PolicyError(f"{who}: {gpus} GPUs of type {type!r} given, of {capacity[type]}")
-
     def _place(self, wanted: Mapping[str, Allocation]) -> Placed:
         if self._placer is None:
-            return Placed({name: _counts(allocation) for name, allocation in wanted.items()})
+            return Placed({name: counts_of(allocation) for name, allocation in wanted.items()})
         held = {
             name: Placement(job.allocation.type, job.place)
             for name, job in self._live.items()
@@ -373,7 +364,7 @@ class Simulator:
                 if job.allocation is not None:
                     self._take(job, now.time)
                 continue
-            counts = _counts(new)
+            counts = counts_of(new)
             place = new.nodes if isinstance(new, Placement) else None
             if counts == job.allocation and place == job.place:
                 continue
@@ -387,12 +378,12 @@ class Simulator:
                 self._close(job, now.time)
             job.give(now.time, counts, place, cost, overlap)
             self._expect(job)
-        if self._interference is not None:
-            self._interfere(now.time)
+        self._interfere(now.time)
         return starts, restarts
 
     def _interfere(self, time: float) -> None:
-        assert self._interference is not None
+        if self._interference is None:
+            return
         factors = self._interference.factors(self._live)
         for name, job in self._live.items():
             factor = factors.get(name, 1.0)
@@ -437,7 +428,3 @@ class Simulator:
         """
         known = self._done | {name: record_of(job, math.nan) for name, job in self._live.items()}
         return [known[name] for name in self._order if name in known]
-
-
-def _counts(allocation: Allocation) -> Configuration:
-    return allocation.configuration if isinstance(allocation, Placement) else allocation

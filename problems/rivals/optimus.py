@@ -8,7 +8,8 @@ arrival.  The others are given one at a time to the job j with the largest
 until none gains.  How many steps each job has left is known (Optimus+Oracle: the paper's Optimus extrapolates
 the loss, which learning-rate schedules defeat); the time of a step is as far as is known.
 
-In a cluster of several types a job is put on the type where most GPUs are free, and grows there.
+In a cluster of several types a job is put on the type where most GPUs are free, and grows there.  Running
+jobs that must not be preempted keep what they hold, and the others get what that leaves.
 
 Source: Peng et al., Optimus (EuroSys '18), as Pollux' authors run it (Pollux section 5.2, Optimus+Oracle).
 """
@@ -21,7 +22,7 @@ from heapq import heapify, heappop, heapreplace
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import JobState
-from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.policy import ClusterState, pinned
 from copter.problems.cluster.profiles import Profile
 from copter.problems.cluster.workload import Kind
 
@@ -53,7 +54,8 @@ class Optimus:
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """GPUs by marginal gain, see :class:`~copter.problems.cluster.policy.Policy`."""
         free = now.cluster.capacity
-        curves = [self._curves(job, now.cluster) for job in now.jobs.values()]
+        kept = pinned(now.jobs.values(), free)
+        curves = [self._curves(job, now.cluster) for name, job in now.jobs.items() if name not in kept]
         fewest = [min((curve.counts[0] for curve in by_type.values()), default=0) for by_type in curves]
         chosen: list[_Curve] = []
         for at in sorted(range(len(curves)), key=fewest.__getitem__):
@@ -72,7 +74,8 @@ class Optimus:
             free[curve.type] -= curve.more
             curve.at += 1
             heapreplace(heap, (-curve.gain, order, curve))
-        return {curve.job: now.cluster.packed(curve.type, curve.counts[curve.at]) for curve in chosen}
+        given = {curve.job: now.cluster.packed(curve.type, curve.counts[curve.at]) for curve in chosen}
+        return kept | given
 
     def _curves(self, job: JobState, cluster: Cluster) -> dict[str, _Curve]:
         """Seconds left by GPUs, for each type that can run a job."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import JobState
-from copter.problems.cluster.policy import ClusterState, PolicyError
+from copter.problems.cluster.policy import ClusterState, PolicyError, pinned
 
 ROUND_SECONDS = 360.0
 """Length of a round for policies of rigid jobs (thesis section 3.4, default parameters)."""
@@ -121,6 +121,8 @@ class RigidRound:
     def pack(self, candidates: Iterable[tuple[int, Sequence[int]]]) -> dict[int, int]:
         """Take candidates in order as far as they fit; one that does not fit is passed over.
 
+        Running jobs that must not be preempted come first, with the GPUs that they hold.
+
         Parameters
         ----------
         candidates : iterable of (job, types to try in order)
@@ -130,8 +132,14 @@ class RigidRound:
         -------
         dict of job to type
         """
-        free = self.capacity.tolist()
-        placed: dict[int, int] = {}
+        there = self.cluster.capacity
+        kept = pinned(self.jobs, there)
+        free = [there[name] for name in self.cluster.names]
+        placed = {
+            job: self.cluster.names.index(kept[name].type)
+            for job, name in enumerate(self.names)
+            if name in kept
+        }
         for job, types in candidates:
             if job in placed:
                 continue

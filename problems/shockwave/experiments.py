@@ -12,11 +12,12 @@ from copter.bench.reproduction import Effort, Figure
 from copter.errors import InputError
 from copter.problems.cluster.parts import Estimator
 from copter.problems.cluster.registry import make_policy
+from copter.problems.cluster.traces.registry import find
 from copter.problems.shockwave.metrics import Metrics
 from copter.problems.shockwave.simulation import ReplayResult, replay
 from copter.problems.shockwave.traces import Job, read_jobs
 
-FOLDER = Path("cluster") / "uw-mad-dash_shockwave"
+FOLDER = "uw-mad-dash_shockwave"
 SIZES = {32: 120, 64: 220, 128: 460, 256: 900}
 """Jobs of the authors' trace for so many GPUs."""
 FAIR = ("themis", "gavel", "allox")
@@ -28,6 +29,29 @@ AUTHORS = {
     256: {"rounds": 20, "power": 5.0},
 }
 """T and k of the authors' runs, by GPUs."""
+
+
+def published_folder(effort: Effort) -> Path:
+    """Folder of what the authors published.
+
+    Parameters
+    ----------
+    effort : Effort
+        Names the folder of the data.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    InputError
+        It is not there.
+    """
+    folder = find(effort.data, FOLDER)
+    if folder is None:
+        raise InputError(effort.data or "data", FOLDER, "no such folder")
+    return folder
 
 
 def published_trace(effort: Effort, gpus: int) -> list[Job]:
@@ -44,7 +68,7 @@ def published_trace(effort: Effort, gpus: int) -> list[Job]:
     -------
     list of Job
     """
-    folder = Path(effort.data or ".") / FOLDER / "derived_job_epochs"
+    folder = published_folder(effort) / "derived_job_epochs"
     found = sorted(folder.glob(f"{SIZES[gpus]}_*.json"))
     if not found:
         raise InputError(folder, "file", f"no trace of {SIZES[gpus]} jobs")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from copter.bench.reproduction import Effort, Figure, Reproduction
 from copter.problems.shockwave.experiments import (
     AUTHORS,
     FAIR,
-    FOLDER,
     SIZES,
     fairness_figures,
     mean_figure,
+    published_folder,
     published_trace,
     run,
 )
@@ -56,7 +55,7 @@ def table_3(effort: Effort) -> list[Figure]:
     list of Figure
     """
     jobs = published_trace(effort, 32)
-    folder = Path(effort.data or ".") / FOLDER / "scheduler" / "results_json"
+    folder = published_folder(effort) / "scheduler" / "results_json"
     off: dict[str, list[float]] = {"makespan": [], "average JCT": [], "unfair": []}
     theirs: dict[str, list[float]] = {name: [] for name in off}
     figures = []
@@ -194,7 +193,7 @@ def original(effort: Effort) -> list[Figure]:
     list of Figure
     """
     jobs = published_trace(effort, 32)
-    folder = Path(effort.data or ".") / FOLDER / "scheduler" / "results_json"
+    folder = published_folder(effort) / "scheduler" / "results_json"
     authors = read_published(folder / "tacc_32gpus__shockwave_simulation.json", jobs).metrics
     steps: dict[str, dict[str, Any]] = {
         "as printed, lazy": {"ending": 0.0, "reactive": False},

@@ -2,7 +2,10 @@
 
 Part i has 1/k of the nodes of every type; nodes that are left over go to parts in turn, each type beginning
 where the one before ended.  A job stays in the part in which it was put when it arrived: one with the fewest
-jobs among those that can run it; it leaves it only if that lost the nodes that the job needs.  Each part is
+jobs among those that can run it; it leaves it only if that lost the nodes that the job needs.  A job that no
+part can run, such as a rigid one of more GPUs than any part has, is in none and waits until nodes come that
+let one run it: POP splits work that is small beside a part, and parts that grow for one job would take GPUs
+from running ones.  If it is all that is left, the simulator says that it starves.  Each part is
 a Sia program of its own, solved here one after the other; what they would take side by side is the longest of
 them (``parallel_seconds``), an estimate that leaves out what it costs to split and to join.
 
@@ -21,7 +24,7 @@ import numpy as np
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import JobState
-from copter.problems.cluster.policy import ClusterState, PolicyError
+from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
 from copter.solvers.registry import make_solver
@@ -80,6 +83,7 @@ class Pop:
         ]
         self._clusters: list[Cluster] = []
         self._part: dict[str, int] = {}
+        self._nowhere: list[str] = []
         self._rng = np.random.default_rng(seed)
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
@@ -92,10 +96,11 @@ class Pop:
         stranded = self._stranded(now)
         for job in stranded:
             left[self._part.pop(job.name)].append(job)
-        arrived = self._split_jobs((*now.arrived, *stranded))
+        arrived = self._split_jobs((*(now.jobs[name] for name in self._nowhere), *now.arrived, *stranded))
         jobs: list[dict[str, JobState]] = [{} for _ in self._policies]
         for name, job in now.jobs.items():
-            jobs[self._part[name]][name] = job
+            if name in self._part:
+                jobs[self._part[name]][name] = job
         answer: dict[str, Configuration] = {}
         seconds = []
         for part, policy in enumerate(self._policies):
@@ -140,13 +145,15 @@ class Pop:
         return stranded
 
     def _split_jobs(self, jobs: tuple[JobState, ...]) -> list[list[JobState]]:
-        """Put jobs that arrived into parts, by part."""
+        """Put jobs that are in no part into parts, by part; those that none can run stay out."""
         counts = np.bincount(list(self._part.values()), minlength=len(self._policies))
         arrived: list[list[JobState]] = [[] for _ in self._policies]
+        self._nowhere = []
         for job in jobs:
             able = np.flatnonzero([_runs(job, cluster) for cluster in self._clusters])
             if not able.size:
-                raise PolicyError(f"{self.name}: no part can run job {job.name!r}")
+                self._nowhere.append(job.name)
+                continue
             fewest = able[counts[able] == counts[able].min()]
             part = int(self._rng.choice(fewest))
             counts[part] += 1

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles import Profile
@@ -125,6 +125,21 @@ class Sia:
             if configuration is not None:
                 allocation[str(name)] = configuration
         return allocation
+
+    def admits(self, job: JobState, cluster: Cluster) -> bool:
+        """Whether a configuration of Sia's set has the GPUs of a rigid job (thesis section 3.3.3).
+
+        Parameters
+        ----------
+        job : JobState
+        cluster : Cluster
+
+        Returns
+        -------
+        bool
+        """
+        columns, _ = job.profile.row(cluster.configurations, 0)
+        return job.gpus is None or bool((cluster.configurations.gpus[columns] == job.gpus).any())
 
     # ---- what happened ---------------------------------------------------------------------------
 

@@ -24,13 +24,14 @@ from copter.errors import InputError
 from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.simulator import Simulator
+from copter.problems.cluster.traces.registry import find
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.sia.generator import read_scenario
 from copter.problems.sia.lp import LpStar
 from copter.problems.sia.pop import MILP, Pop
 from copter.problems.sia.scheduler import Sia
 
-FOLDER = Path("cluster") / "suhasjs_continuous-scheduling"
+FOLDER = "suhasjs_continuous-scheduling"
 """Of the authors' workloads, within the folder of real traces."""
 APART_SECONDS = 300.0
 """How far a copy of a job is from it at most."""
@@ -117,7 +118,9 @@ def day(data: Path, gpus: int, number: int = 1, *, hours: float = math.inf) -> S
     InputError
         It is not there.
     """
-    root = data / FOLDER
+    root = find(data, FOLDER)
+    if root is None:
+        raise InputError(data, FOLDER, "no such folder")
     folder, count = DAYS[gpus]
     path = root / "simulator" / "workloads" / folder / f"workload-{(number - 1) % count + 1}.csv"
     if not path.exists():

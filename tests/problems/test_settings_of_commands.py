@@ -15,13 +15,17 @@ PLAN = "plan_rounds power lambda predictor shim_seconds"
 @pytest.mark.parametrize(
     ("options", "keys"),
     [
-        (SiaRunOptions(), f"workload profiles gpus jobs_per_day hours max_hours solver {SOLVING}"),
+        (
+            SiaRunOptions(),
+            "workload profiles gpus jobs_per_day hours max_hours solver p lam round_seconds " + SOLVING,
+        ),
         (SiaBenchOptions(), f"gpus jobs rounds solvers isolate {SOLVING}"),
         (BalancingRunOptions(), f"workload shards servers mode rounds memory balance solver {SOLVING}"),
         (BalancingBenchOptions(), f"shards servers mode rounds memory balance solvers isolate {SOLVING}"),
         (
             ShockwaveRunOptions(),
-            f"jobs n_jobs gpus arrival_seconds policies hours solver seed {PLAN}",
+            f"jobs n_jobs gpus arrival_seconds policies hours solver seed {PLAN} "
+            "scatter noise mode knowledge ending",
         ),
         (ShockwaveBenchOptions(), f"jobs gpus rounds solvers isolate {PLAN} {SOLVING}"),
         (TrafficRunOptions(topology="x"), f"{NETWORK} solver {SOLVING}"),

@@ -75,6 +75,21 @@ def test_afs_p_does_not_interrupt_a_unit():
     assert play("afs-p", jobs, gpus=1, unit_seconds=10.0)[2] == [25.0, 11.0]
 
 
+@pytest.mark.parametrize("policy", ALL)
+def test_nobody_fits_beside_a_job_that_must_not_be_preempted(policy):
+    """The wide job waits for all GPUs until the one that holds half of them completes."""
+    cluster = Cluster([GpuType("g", 4, 4)])
+    profiles = {"p": CountProfile("p", 0.0, 800.0, [8, 16], {"g": [8.0, 16.0]})}
+    held = JobSubmission("held", 0.0, "", "p", kind="rigid", gpus=8, preemptible=False)
+    wide = JobSubmission("wide", 10.0, "", "p", kind="rigid", gpus=16)
+    simulator = Simulator(Scenario(cluster, [held, wide], profiles), make_policy(policy))
+    list(simulator.run())
+    assert [(one.job, one.begin, one.end) for one in simulator.segments] == [
+        ("held", 0.0, 100.0),
+        ("wide", 100.0, 150.0),
+    ]
+
+
 def test_afs_l_runs_the_shortest_jobs_when_there_are_too_many():
     jobs = [(0, [1, 2], 30, 1), (0, [1, 2], 20, 1), (0, [1, 2], 10, 1)]
     assert play("afs-l", jobs, gpus=2)[2] == pytest.approx([30.0, 20.0, 10.0])

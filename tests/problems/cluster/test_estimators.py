@@ -123,6 +123,41 @@ def test_profiling_is_charged_to_the_first_start():
     assert starts[0] - starts[1] == pytest.approx(0.1 * 3600 / 2)  # two types at the same time
 
 
+class Counted(NoProf):
+    """Notes how many reports of the job there were when it was asked."""
+
+    def __init__(self):
+        super().__init__(noise=0.0)
+        self.reports = {}
+
+    def observe(self, now):
+        super().observe(now)
+        self.reports[now.time] = {type: one.total for type, one in self._known["a"].reports.items()}
+
+
+def test_reports_do_not_depend_on_how_often_the_policy_is_asked():
+    """One t4 from 0 to 420 s, then an a100 from 420 to 840 s, each after a restart of 120 s."""
+    seen = {}
+    for seconds in (10.0, 12.0, 20.0, 42.0, 60.0, 210.0):
+        policy, first = Fixed(), round(420 / seconds)
+        policy.round_seconds = seconds
+        policy.wanted = [ONE_T4] * first + [Configuration(1, 1, "a100")]
+        estimator = Counted()
+        scenario = Scenario(CLUSTER, [JobSubmission("a", 0.0, "", "bert")], PROFILES)
+        list(Simulator(scenario, policy, estimator=estimator, max_hours=0.25).run())
+        seen[seconds] = [estimator.reports[time] for time in (420.0, 840.0)]
+    assert seen == dict.fromkeys(seen, [{"t4": 10, "a100": 0}, {"t4": 10, "a100": 10}])
+
+
+def test_a_job_that_never_stays_for_a_report_is_not_known():
+    """Moved every 140 s, of which it restarts for 120 s: what is left over is no report of anything."""
+    policy, estimator = Fixed(*[ONE_T4, FOUR_T4] * 4), Counted()
+    policy.round_seconds = 140.0
+    scenario = Scenario(CLUSTER, [JobSubmission("a", 0.0, "", "bert")], PROFILES)
+    list(Simulator(scenario, policy, estimator=estimator, max_hours=0.25).run())
+    assert estimator.reports[840.0] == {"t4": 0, "a100": 0}
+
+
 def test_a_fixed_batch_stays_fixed():
     seen, _ = play(Bootstrap(), ONE_T4, kind="strong-scaling", batch_size=24)
     assert seen[-1].batch_size == 24

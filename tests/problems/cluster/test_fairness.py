@@ -1,11 +1,13 @@
 """Finish time fairness against run times worked out by hand."""
 
+import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from copter.problems.cluster.builtin import builtin_goodput_profiles
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.fairness import (
     Alone,
@@ -14,8 +16,9 @@ from copter.problems.cluster.fairness import (
     first_waits,
     requested_fairness,
 )
+from copter.problems.cluster.indices import statistical_efficiency
 from copter.problems.cluster.profiles import CountProfile, ReplicaProfile
-from copter.problems.cluster.results import JobRecord, RoundRecord
+from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.workload import JobSubmission
 
@@ -120,6 +123,30 @@ def test_fairness_of_requests_is_shockwaves():
         requested_fairness(scenario(record("x", 1.0, 1.0)), [record("x", 1.0, 1.0)])
     with pytest.raises(ValueError, match="one GPU type"):
         requested_fairness(scenario(*jobs, types=(("a", 4, 1), ("b", 4, 1))), jobs)
+
+
+def test_users_limits_of_one_job_do_not_reach_another():
+    """Four jobs of one model that differ in one limit each, in every order: the same for each of them."""
+    limits = ({}, {"max_batch_size": 128}, {"min_gpus": 4}, {"max_gpus": 8})
+    submissions = [
+        JobSubmission(f"j{k}", 0.0, "", "cifar10", **limit) for k, limit in enumerate((*limits, *limits))
+    ]
+    case = Scenario(Cluster([GpuType("t4", 4, 4)]), submissions, builtin_goodput_profiles())
+    jobs = [record(one.name, 1e4, 0.1 * (k + 1), "cifar10") for k, one in enumerate(submissions)]
+    segments = [Segment(job.name, 0.0, 100.0, "t4", 4, 1, ((0, 4),), 0.0, 300.0) for job in jobs]
+    rho, efficiency = finish_time_fairness(case, jobs), statistical_efficiency(case, jobs, segments)
+    for order in itertools.permutations(range(4)):
+        order = [*order, *(k + 4 for k in order)]
+        mixed, held = [jobs[k] for k in order], [segments[k] for k in order]
+        assert finish_time_fairness(case, mixed).tolist() == rho[order].tolist()
+        assert statistical_efficiency(case, mixed, held) == pytest.approx(efficiency)
+    for k, job in enumerate(jobs):  # as if it were the only one
+        assert finish_time_fairness(case, [job]) == pytest.approx(rho[k])
+    alone = Alone(case, jobs[:4])
+    index, progress = np.arange(4), np.zeros(4)
+    for k, job in enumerate(jobs[:4]):
+        own = Alone(case, [job]).remaining(index[:1], progress[:1])
+        assert alone.remaining(index, progress)[k] == own
 
 
 def test_no_jobs():

@@ -30,8 +30,8 @@ def test_both_run_slower_until_one_is_gone(slowdown):
     simulator = Simulator(scenario, policy, placer=SiaPlacer(), interference=SharedNodes(slowdown))
     list(simulator.run())
     results = {job.name: job for job in simulator.job_results()}
-    if slowdown:  # x ends at 450, y runs at full speed from the round at 500 on
-        assert [results[name].finished for name in "xyz"] == pytest.approx([450, 500 + 250, 500])
+    if slowdown:  # x ends at 450, y makes the other 550 at full speed
+        assert [results[name].finished for name in "xyz"] == pytest.approx([450, 450 + 275, 500])
     else:
         assert [results[name].finished for name in "xyz"] == pytest.approx([225, 500, 500])
     for job in results.values():

@@ -175,3 +175,44 @@ def test_a_run_that_is_stopped_reports_jobs_as_they_are():
     simulator = Simulator(scenario(0.0), Scripted(lambda now: {"j0": ONE}), max_hours=1 / 60)
     job = play(simulator)["j0"]
     assert math.isnan(job.finished) and (job.run_seconds, job.gpu_seconds) == (50.0, 60.0)
+
+
+@pytest.mark.parametrize("round_seconds", [60.0, None])
+def test_a_stop_holds_for_rounds_and_events_and_what_is_held_then_is_counted(round_seconds):
+    policy = Scripted(lambda now: dict.fromkeys(now.jobs, ONE), round_seconds=round_seconds)
+    simulator = Simulator(scenario(0.0, work=1e6), policy, max_hours=100 / 3600)
+    job = play(simulator)["j0"]
+    assert math.isnan(job.finished) and job.gpu_seconds == 100.0
+    (segment,) = simulator.segments
+    assert (segment.begin, segment.end, segment.progress) == (0.0, 100.0, 90.0)
+
+
+def test_contention_is_over_time_where_the_policy_is_asked_at_events():
+    # alone for 100 s, then two jobs for as long as the first one needs: restart 10 s, work 390 s
+    policy = Scripted(lambda now: dict.fromkeys(now.jobs, ONE), round_seconds=None)
+    jobs = play(Simulator(scenario(0.0, 100.0, work=390.0), policy))
+    assert jobs["j0"].finished == 400.0
+    assert jobs["j0"].contention == pytest.approx((100 * 0.5 + 300 * 1.0) / 400)
+
+
+def test_jobs_that_a_policy_does_not_admit_are_rejected():
+    policy = Scripted(lambda now: dict.fromkeys(now.jobs, ONE))
+    policy.admits = lambda job, cluster: job.name != "j1"
+    simulator = Simulator(scenario(0.0, 0.0), policy)
+    assert list(play(simulator)) == ["j0"] and simulator.rejected == ("j1",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"kind": "elastic"}, "kind = 'elastic'"), ({"round_seconds": 0.0}, "round_seconds = 0.0")],
+)
+def test_a_policy_that_is_none_is_named(changes, said):
+    policy = Scripted(lambda now: {})
+    vars(policy).update(changes)
+    with pytest.raises(PolicyError, match=said):
+        Simulator(scenario(0.0), policy)
+
+
+def test_an_answer_of_another_kind_is_named():
+    with pytest.raises(PolicyError, match="4 is no Configuration"):
+        play(Simulator(scenario(0.0), Scripted(lambda now: {"j0": 4})))

@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
+from copter.problems.cluster.goodput import BatchLimits, GoodputProfile, TypeModel
 from copter.problems.cluster.parts import NodeChange, NodeFailure
 from copter.problems.cluster.physics import job_profile
 from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.profiles import TableProfile
 from copter.problems.cluster.registry import make_policy, policy_names
+from copter.problems.cluster.throughput import ThroughputParameters
 
 SIZES = {"a": 4, "b": 8}
 POLICIES = [name for name in policy_names() if name not in ("pop-8", "pop-16", "pop-32")]
@@ -44,6 +46,26 @@ def profiles(draw, cluster):
     return TableProfile("app", draw(st.sampled_from([0.0, 25.0])), [work / 3, work], list(unique), levels)
 
 
+def trained(cluster):
+    """A job that knows of batch sizes, some minutes long."""
+    models = {
+        name: TypeModel(ThroughputParameters(0.02, seconds, 0.03, 0.005, 0.1, 0.003, 2.0), 256)
+        for name, seconds in (("a", 0.002), ("b", 0.001))
+        if name in cluster.names
+    }
+    return GoodputProfile("trained", 25.0, [1000.0, 4000.0], [200.0, 2000.0], models, BatchLimits(64, 2048))
+
+
+def limited(draw, gpus, options):
+    """Limits of the user within which a job runs on so many GPUs, and whether it may be preempted."""
+    return {
+        "min_gpus": draw(st.sampled_from([None, None, *(n for n in options if n <= gpus)])),
+        "max_gpus": draw(st.sampled_from([None, None, *(n for n in options if n >= gpus)])),
+        "max_batch_size": draw(st.sampled_from([None, 64, 300])),
+        "preemptible": draw(st.sampled_from([True, True, False])),
+    }
+
+
 @st.composite
 def simulations(draw, counts=(1, 2, 3, 4, 6, 8), parts=1):
     """A cluster, jobs of all kinds, and nodes that come and go and are all there in the end."""
@@ -51,15 +73,17 @@ def simulations(draw, counts=(1, 2, 3, 4, 6, 8), parts=1):
         GpuType(name, SIZES[name], parts * draw(st.integers(1, 3)))
         for name in list(SIZES)[: draw(st.integers(1, 2))]
     )
-    apps = {f"app{k}": draw(profiles(cluster)) for k in range(2)}
+    apps = {"app0": draw(profiles(cluster)), "app1": draw(profiles(cluster)), "app2": trained(cluster)}
     most = min(type.gpus_per_node if parts > 1 else type.gpus for type in cluster.types)
     jobs = []
     for k in range(draw(st.integers(1, 6))):
-        gpus = draw(st.sampled_from([n for n in counts if n <= most]))
+        options = [n for n in counts if n <= most]
+        gpus = draw(st.sampled_from(options))
         kind = draw(st.sampled_from(["adaptive", "adaptive", "strong-scaling", "rigid"]))
         time = draw(st.sampled_from([0.0, 59.0, 60.0, 777.7, 2000.0]))
         count = {"gpus": gpus} if kind == "rigid" else {"tuned_gpus": gpus}
-        jobs.append(JobSubmission(f"j{k}", time, "", f"app{draw(st.integers(0, 1))}", kind, **count))
+        count |= limited(draw, gpus, options)
+        jobs.append(JobSubmission(f"j{k}", time, "", f"app{draw(st.integers(0, 2))}", kind, **count))
     events = []
     for type in cluster.types if parts == 1 else ():
         if draw(st.booleans()):
@@ -155,6 +179,12 @@ def check_job(scenario, events, job, segments):
         )
 
 
+def check_stays(scenario, events, segments):
+    """A job that must not be preempted loses what it holds only with a node that goes."""
+    for one in segments[:-1]:
+        assert not {node for node, _ in one.place} <= working(scenario, events, one.type, one.end)
+
+
 def lost(segment, events):
     """Whether the end of a segment is the failure of one of its nodes."""
     nodes = {node for node, _ in segment.place}
@@ -187,11 +217,14 @@ def test_every_simulation(name, data):
     scenario, events = data.draw(simulations(counts, PARTS.get(name, 1)))
     simulator = play(name, scenario, events)
     jobs = simulator.job_results()
+    unmoved = {job.name for job in scenario.jobs if not job.preemptible}
     assert {job.name for job in jobs} | set(simulator.rejected) == {job.name for job in scenario.jobs}
     check_capacities(scenario, events, simulator.segments)
     for job in jobs:
-        mine = [one for one in simulator.segments if one.job == job.name]
-        check_job(scenario, events, job, sorted(mine, key=lambda one: one.begin))
+        mine = sorted((one for one in simulator.segments if one.job == job.name), key=lambda one: one.begin)
+        check_job(scenario, events, job, mine)
+        if job.name in unmoved:
+            check_stays(scenario, events, mine)
     again = play(name, scenario, events)
     assert again.job_results() == jobs and again.segments == simulator.segments
     untimed = [replace(one, policy_seconds=0.0, figures={}) for one in simulator.records]

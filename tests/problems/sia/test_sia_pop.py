@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.parts import NodeChange
-from copter.problems.cluster.policy import ClusterState, PolicyError
 from copter.problems.cluster.profiles import ReplicaProfile
 from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.simulator import Simulator
+from copter.problems.cluster.simulator import Simulator, StarvationError
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.sia.generator import generate
 from copter.problems.sia.lp import LpStar
@@ -79,14 +78,28 @@ def test_a_part_is_solved_to_optimality_by_branch_and_bound():
         assert policy.last is None or policy.last.rounded.gap <= 0.05
 
 
-def test_a_job_too_large_for_every_part_is_named():
-    scenario = generate(gpus=64, jobs_per_day=100, hours=1.0)
-    run = Simulator(scenario, Pop(parts=4))
-    job = next(iter(run._waiting))
-    job.gpus = 16
-    now = ClusterState(0.0, 0, 60.0, scenario.cluster, {job.name: job}, (job,))
-    with pytest.raises(PolicyError, match=f"no part can run job '{job.name}'"):
-        run.policy.schedule(now)
+def wide_and_narrow():
+    """A rigid job of three of four nodes, and one of one node, that two parts share."""
+    profile = ReplicaProfile("a", 0.0, 6000.0, {"t0": (1, 1.0)}, 8)
+    jobs = [JobSubmission("wide", 0.0, "", "a", "rigid", 6), JobSubmission("one", 60.0, "", "a", "rigid", 2)]
+    return Scenario(Cluster([GpuType("t0", 2, 4)]), jobs, {"a": profile})
+
+
+def test_a_job_too_large_for_every_part_waits_and_the_others_run():
+    simulator = Simulator(wide_and_narrow(), Pop(parts=2, solver="copter"))
+    with pytest.raises(StarvationError, match="'pop-2'.*wide"):
+        list(simulator.run())
+    wide, one = simulator.job_results()
+    assert np.isnan(wide.started) and one.jct == pytest.approx(3000.0)
+
+
+def test_a_job_too_large_for_every_part_runs_when_nodes_come():
+    simulator = Simulator(
+        wide_and_narrow(), Pop(parts=2, solver="copter"), events=[NodeChange(6000.0, "t0", 6)]
+    )
+    list(simulator.run())
+    wide, _ = simulator.job_results()
+    assert (wide.started, wide.finished) == (6000.0, pytest.approx(7000.0))
 
 
 def test_a_job_whose_part_loses_its_nodes_goes_to_another():

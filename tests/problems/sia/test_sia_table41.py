@@ -8,6 +8,7 @@ from real_data import DATA
 
 from copter.bench.reproduction import Effort
 from copter.errors import InputError
+from copter.problems.cluster.traces.registry import find
 from copter.problems.sia.generator import generate
 from copter.problems.sia.pop import Pop
 from copter.problems.sia.scheduler import Sia
@@ -22,7 +23,7 @@ from copter.problems.sia.table41 import (
     play,
 )
 
-needs_data = pytest.mark.skipif(not (DATA / FOLDER).is_dir(), reason="needs the authors' workloads")
+needs_data = pytest.mark.skipif(find(DATA, FOLDER) is None, reason="needs the authors' workloads")
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.6, 2.5])
@@ -66,6 +67,9 @@ def test_figures_are_means_over_the_days():
 
 
 def test_a_missing_workload_is_named(tmp_path):
+    with pytest.raises(InputError, match=FOLDER):
+        day(tmp_path, 2560, 2)
+    (tmp_path / "cluster" / FOLDER).mkdir(parents=True)
     with pytest.raises(InputError, match="workload-2.csv"):
         day(tmp_path, 2560, 2)
 

@@ -1,0 +1,42 @@
+"""A job that must not be preempted keeps its GPUs from its start to its end, under every policy."""
+
+import numpy as np
+import pytest
+
+from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
+from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.profiles import CountProfile
+from copter.problems.cluster.registry import make_policy, policy_names
+
+POLICIES = [name for name in policy_names() if name not in ("pop-8", "pop-16", "pop-32")]
+"""All but those that are as pop-4 with more parts."""
+SHORT = {"pollux": {"generations": 1, "population": 6, "round_seconds": 600.0}}
+"""Settings with which a policy answers soon enough for tests."""
+COUNTS = [1, 2, 4, 8, 16, 32, 64]
+
+
+def crowd(preemptible):
+    """64 GPUs, two long jobs that come first, and ten shorter ones that ask for more than is there."""
+    apps = {}
+    for app, work in (("long", 60_000.0), ("short", 12_000.0)):
+        apps[app] = CountProfile(app, 20.0, work, COUNTS, {"t4": np.array(COUNTS) ** 0.8})
+    fixed = {"preemptible": preemptible}
+    jobs = [
+        JobSubmission("wide", 0.0, "", "long", "rigid", 16, **fixed),
+        JobSubmission("elastic", 0.0, "", "long", "adaptive", tuned_gpus=8, min_gpus=4, **fixed),
+    ]
+    for k in range(10):
+        kind = {"kind": "rigid", "gpus": (8, 16)[k // 3 % 2]} if k % 3 == 0 else {"tuned_gpus": 16}
+        jobs.append(JobSubmission(f"j{k}", 10.0 + 450.0 * k, "", "short", **kind))
+    return Scenario(Cluster([GpuType("t4", 4, 16)]), jobs, apps)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_job_that_must_not_be_preempted_keeps_what_it_has(name):
+    simulator = Simulator(crowd(False), make_policy(name, **SHORT.get(name, {})), placer=SiaPlacer())
+    list(simulator.run())
+    assert simulator.completed == 12
+    ends = {job.name: job.finished for job in simulator.job_results()}
+    for job in ("wide", "elastic"):
+        (segment,) = (one for one in simulator.segments if one.job == job)  # a change would end it
+        assert segment.end == ends[job]
