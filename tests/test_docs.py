@@ -1,10 +1,13 @@
 """What the docs' site takes from the source is there."""
 
 import importlib
+import json
 import re
 from pathlib import Path
 
 import pytest
+
+from copter.bench.reproduction import reproductions
 
 ROOT = Path(__file__).parents[1]
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?(copter\.[\w.]+)`")
@@ -48,6 +51,24 @@ def test_the_page_of_benchmarks_is_what_the_documents_say(monkeypatch):
     build = importlib.import_module("build")
     assert (ROOT / "docs/benchmarks.md").read_text() == build.page()
     assert (ROOT / "README.md").read_text() == build.readme()
+
+
+def test_the_page_of_the_papers_is_what_the_documents_say(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs/benchmarks"))
+    papers = importlib.import_module("papers")
+    assert (ROOT / "docs/papers.md").read_text() == papers.page()
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "docs/benchmarks/papers").glob("*.json")), ids=lambda f: f.stem
+)
+def test_a_document_of_a_paper_is_of_the_reproduction_that_there_is(file):
+    """Figures of another set-up than the code's are to be measured again, or to go."""
+    document = json.loads(file.read_text())
+    one = reproductions()[document["name"]]
+    assert file.stem == one.name
+    for name in ("title", "source", "differs", "needs_data"):
+        assert document[name] == getattr(one, name), name
 
 
 def test_the_pages_of_the_site_are_those_of_the_folder():

@@ -8,6 +8,7 @@ import typer
 
 from copter.cli.command import command
 from copter.cli.console import progress
+from copter.problems.cluster.names import NAMED_SWEEPS
 from copter.problems.cluster.options import ClusterBenchOptions, ClusterRunOptions, parse_value
 
 if TYPE_CHECKING:
@@ -83,4 +84,5 @@ def bench_cluster(options: ClusterBenchOptions) -> None:
     """
     from copter.problems.cluster.sweep import run_sweep
 
-    run_sweep(options, [parse_value(text.strip()) for text in options.values.split(",")])
+    words = [text.strip() for text in options.values.split(",")]
+    run_sweep(options, words if options.sweep in NAMED_SWEEPS else [parse_value(text) for text in words])

@@ -26,7 +26,9 @@ class Conditions:
     ----------
     scenario : callable
         From a seed to a scenario.
-    placer, resize, interference : callable, optional
+    placer : callable, optional
+        From a policy to a placer, or to None where GPUs are only counted.
+    resize, interference : callable, optional
         Makers of the simulator's parts; its own defaults if not given.
     estimator : callable, optional
         From a seed to an estimator.
@@ -39,7 +41,7 @@ class Conditions:
     """
 
     scenario: Callable[[int], Scenario]
-    placer: Callable[[], Placer] | None = None
+    placer: Callable[[Policy], Placer | None] | None = None
     resize: Callable[[], Resize] | None = None
     interference: Callable[[], Interference] | None = None
     estimator: Callable[[int], Estimator] | None = None
@@ -67,7 +69,7 @@ class Conditions:
             scenario,
             made,
             round_seconds=None if made.round_seconds is None else self.round_seconds,
-            placer=self.placer() if self.placer is not None else None,
+            placer=self.placer(made) if self.placer is not None else None,
             resize=self.resize() if self.resize is not None else None,
             interference=self.interference() if self.interference is not None else None,
             estimator=self.estimator(seed) if self.estimator is not None else None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from copter.cli.command import Options, RunOptions
 from copter.cli.options import JsonPath, Traces, one_of, positive
 from copter.cli.solvers import Names, check_known, check_names
+from copter.errors import choices
 from copter.problems.cluster.names import ESTIMATORS, PLACERS, SWEEPS
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ Policies: TypeAlias = Annotated[
 class ConditionOptions(Options):
     """What policies are played under."""
 
+    policies: Policies = Names(("sia",))
     cluster: Annotated[
         str, typer.Option(help="Cluster by name, such as heterogeneous-64; an unknown one lists them.")
     ] = "heterogeneous-64"
@@ -113,15 +114,14 @@ class ConditionOptions(Options):
     ] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        from copter.problems.cluster.presets import cluster_by_name
-        from copter.problems.cluster.traces.registry import trace_names
+        from copter.problems.cluster.settings import SettingsError
 
+        for name in self.policy_settings():
+            self.check_owner(name, "--set")
         try:
-            cluster_by_name(self.cluster)
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="--cluster") from None
-        if not Path(self.trace).is_file():
-            check_known(self.trace, trace_names(), "trace")
+            self.conditions()
+        except SettingsError as error:
+            raise typer.BadParameter(str(error)) from None
 
     def conditions(self, **over: Any) -> Conditions:
         """Return what policies are played under.
@@ -130,11 +130,31 @@ class ConditionOptions(Options):
         ----------
         **over
             In place of the options: what a sweep varies.
+
+        Raises
+        ------
+        SettingsError
+            A name that there is none of, or a setting that a policy cannot have.
         """
+        from copter.problems.cluster.registry import make_policy
         from copter.problems.cluster.setups import Setup
 
         own = {name: getattr(self, name) for name in Setup.names() if name != "settings"}
-        return Setup(**(own | {"settings": self.policy_settings()} | over)).conditions()
+        conditions = Setup(**(own | {"settings": self.policy_settings()} | over)).conditions()
+        for name in self.policies:
+            make_policy(name, **conditions.settings.get(name, {}))
+        return conditions
+
+    def check_owner(self, name: str, option: str) -> None:
+        """Raise a usage error if a setting is of no policy that is played, nor of the trace.
+
+        Parameters
+        ----------
+        name, option : str
+        """
+        if name not in (*self.policies, "trace"):
+            there = choices(name, [*self.policies, "trace"])
+            raise typer.BadParameter(f"{name!r} is no policy of --policy: {there}", param_hint=option)
 
     def policy_settings(self) -> dict[str, dict[str, Any]]:
         """Return the settings of policies, by their names."""
@@ -158,8 +178,6 @@ class ClusterRunOptions(ConditionOptions, RunOptions):
     allocations, and report.html.
     """
 
-    policies: Policies = Names(("sia",))
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterBenchOptions(ConditionOptions):
@@ -170,5 +188,4 @@ class ClusterBenchOptions(ConditionOptions):
         typer.Option(help=f"What to vary: {', '.join(SWEEPS)}, or POLICY.SETTING such as sia.p."),
     ] = "jobs"
     values: Annotated[str, typer.Option(help="Values, separated by commas.")] = "80,160,240,320"
-    policies: Policies = Names(("sia",))
     json_path: JsonPath = None

@@ -24,6 +24,7 @@ import re
 from collections.abc import Callable
 
 from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.settings import SettingsError
 
 PAI_GPU_TYPES = (
     GpuType("azure", 8, 6),
@@ -106,14 +107,14 @@ def cluster_by_name(name: str) -> Cluster:
 
     Raises
     ------
-    ValueError
+    SettingsError
         There is no such cluster, or it would have no GPU.
     """
     scaled = re.fullmatch(r"(.+)-x(\d+(?:\.\d+)?)", name)
     if scaled:
         factor = float(scaled[2])
         if not factor > 0:
-            raise ValueError(f"cluster {name!r}: a factor of {scaled[2]} leaves no GPU")
+            raise SettingsError(f"cluster {name!r}: a factor of {scaled[2]} leaves no GPU")
         return cluster_by_name(scaled[1]).scaled(factor)
     if name in _FIXED:
         return Cluster(_FIXED[name])
@@ -122,10 +123,10 @@ def cluster_by_name(name: str) -> Cluster:
         return _one_type("philly", 8)(VIRTUAL_CLUSTERS[size])
     if family in _SIZED and re.fullmatch(r"\d{1,7}", size):
         if int(size) < 1:
-            raise ValueError(f"cluster {name!r}: needs at least one GPU")
+            raise SettingsError(f"cluster {name!r}: needs at least one GPU")
         return _SIZED[family](int(size))
     known = ", ".join(cluster_names())
-    raise ValueError(f"unknown cluster {name!r}; there are: {known}, and NAME-xK of each")
+    raise SettingsError(f"unknown cluster {name!r}; there are: {known}, and NAME-xK of each")
 
 
 def virtual_nodes(cluster: Cluster, gpus: int | None = None) -> Cluster:

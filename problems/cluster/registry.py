@@ -15,6 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from copter.problems.cluster.policy import Policy
+from copter.problems.cluster.settings import SettingsError, make_with
 
 GROUP = "copter.policies"
 
@@ -50,14 +51,10 @@ def make_policy(name: str, **settings: Any) -> Policy:
 
     Raises
     ------
-    ValueError
+    SettingsError
         There is no such policy, or it has no such setting.
     """
     if name not in _entries():
-        raise ValueError(f"unknown policy {name!r}; there are: {', '.join(policy_names())}")
-    maker: Any = _entries()[name].load()
-    try:
-        policy: Policy = maker(**settings)
-    except TypeError as error:
-        raise ValueError(f"policy {name!r}: {error}") from None
+        raise SettingsError(f"unknown policy {name!r}; there are: {', '.join(policy_names())}")
+    policy: Policy = make_with(f"policy {name!r}", _entries()[name].load(), **settings)
     return policy

@@ -147,11 +147,14 @@ class ClusterRun(Run):
     def figures(self) -> dict[str, Any]:
         """Return the figures of the run."""
         first = self.outcomes[0]
+        policies = averages(self.outcomes)
+        for name, one in policies.items():
+            mine = [len(outcome.rejected) for outcome in self.outcomes if outcome.policy == name]
+            one["rejected"] = sum(mine) / len(mine)
         return {
             "gpus": first.scenario.cluster.gpus,
             "jobs": len(first.scenario.jobs),
-            "rejected": len(first.rejected),
-            "policies": averages(self.outcomes),
+            "policies": policies,
         }
 
     def write(self, folder: RunFolder) -> None:
@@ -163,13 +166,13 @@ class ClusterRun(Run):
 
     def print_summary(self) -> None:
         """Print the table at the end."""
-        rejected = self.summary["rejected"]
-        note = f"; {rejected} do not fit on it" if rejected else ""
-        jobs, gpus = self.summary["jobs"], self.summary["gpus"]
+        jobs, gpus, policies = (self.summary[name] for name in ("jobs", "gpus", "policies"))
+        rejected = [f"{name} {one['rejected']:g}" for name, one in policies.items() if one["rejected"]]
+        note = f"; jobs that do not fit on it: {', '.join(rejected)}" if rejected else ""
         table(
             f"{self.title} ({jobs} jobs, {gpus} GPUs{note})",
             ("policy", *_TABLE.values(), "policy p50", "p99"),
-            table_rows(self.summary["policies"]),
+            table_rows(policies),
         )
 
 

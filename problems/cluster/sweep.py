@@ -36,12 +36,12 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
         Of what is varied.
     """
     begin = perf_counter()
+    under = [(value, options.conditions(**varied(options, value))) for value in values]
     results: list[dict[str, Any]] = []
     bar = progress(quiet=str(options.json_path) == "-")
     with bar:
         task = bar.add_task("runs", total=len(values) * len(options.policies) * options.seeds)
-        for value in values:
-            conditions = options.conditions(**varied(options, value))
+        for value, conditions in under:
             outcomes = []
             for seed in options.all_seeds():
                 for name in options.policies:
@@ -84,6 +84,7 @@ def varied(options: ClusterBenchOptions, value: Any) -> dict[str, Any]:
             f"{options.sweep!r}: one of {', '.join(SWEEPS)}, or POLICY.SETTING such as sia.p",
             param_hint="--sweep",
         )
+    options.check_owner(who, "--sweep")
     settings = {policy: dict(own) for policy, own in options.policy_settings().items()}
     settings.setdefault(who, {})[name.replace("-", "_")] = value
     return {"settings": settings}

@@ -80,6 +80,8 @@ COLUMNS: Mapping[str, tuple[str, str, float]] = {
     "restarts a job": ("restarts_per_job", "", 1.0),
     "worst FTF": ("worst_ftf", "", 1.0),
     "unfair jobs": ("unfair_fraction", "%", 100.0),
+    "worst FTF, authors' reading": ("worst_ftf_authors", "", 1.0),
+    "unfair jobs, authors' reading": ("unfair_fraction_authors", "%", 100.0),
 }
 """Name of a column, the figure of :func:`~copter.problems.cluster.metrics.summarise`, unit and factor."""
 

@@ -42,6 +42,10 @@ PAPER_37 = {
     "Gavel+TJ": (27.8, 15.0),
     "Shockwave+TJ": (3.3, 14.0),
 }
+FAIRNESS = ("worst FTF", "unfair jobs")
+"""By (3.6) as printed."""
+FAIRNESS_AUTHORS = tuple(f"{name}, authors' reading" for name in FAIRNESS)
+"""By the authors' script."""
 RATES = (10, 20, 30, 40, 50)
 """Jobs an hour, of the authors' published samples for Figure 3.6."""
 
@@ -63,7 +67,7 @@ def _table_33(effort: Effort, traces: Sequence[str] = tuple(TRACES)) -> list[Fig
         for name in ("Sia", "Pollux", "Gavel+TJ"):
             outcomes = [figures for figures, _ in samples(effort, setting, name, f"{label}, ")]
             figures += row(f"{label} {name}", outcomes, _paper(_TABLE_33, PAPER_33[label, name]), _TABLE_33)
-            figures += row(f"{label} {name}", outcomes, {}, ("worst FTF", "unfair jobs"))
+            figures += row(f"{label} {name}", outcomes, {}, (*FAIRNESS, *FAIRNESS_AUTHORS))
             jct[name] = float(np.mean([outcome["average_jct_hours"] for outcome in outcomes]))
         for rival in ("Pollux", "Gavel+TJ"):
             paper = 100.0 * (1.0 - PAPER_33[label, "Sia"][0] / PAPER_33[label, rival][0])
@@ -141,10 +145,12 @@ def _figure_36(effort: Effort) -> list[Figure]:
 
 
 def _figure_37(effort: Effort) -> list[Figure]:
-    columns, figures = ("worst FTF", "unfair jobs"), []
+    figures = []
     for name, paper in PAPER_37.items():
         outcomes = [figures for figures, _ in samples(effort, Setting("helios"), name)]
-        figures += row(name, outcomes, _paper(columns, paper), (*columns, "average JCT"))
+        # The figure does not say which reading it shows: the printed values stand beside both.
+        printed = _paper(FAIRNESS, paper) | _paper(FAIRNESS_AUTHORS, paper)
+        figures += row(name, outcomes, printed, (*FAIRNESS, *FAIRNESS_AUTHORS, "average JCT"))
     return figures
 
 
@@ -207,7 +213,7 @@ REPRODUCTIONS = (
         "sia-figure-3.7",
         "Finish time fairness on three types of GPU, Helios",
         "thesis, Figure 3.7 and section 3.5.5",
-        DIFFERS + " Fairness by the authors' reading of (3.6).",
+        DIFFERS + " Fairness by both readings of (3.6): as printed, and as the authors' script computes it.",
         _figure_37,
         minutes=7.0,
     ),

@@ -29,6 +29,7 @@ from copter.problems.cluster.analytic import PowerLawProfile
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.profiles import CountProfile, Profile
 from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.settings import SettingsError
 from copter.problems.cluster.traces.philly import TracedJob
 from copter.problems.cluster.traces.registry import find
 from copter.problems.cluster.workload import JobSubmission
@@ -173,12 +174,12 @@ def elasticflow(
 
     Raises
     ------
-    ValueError
+    SettingsError
         The number is of no cluster, or no GPU type of the cluster was measured.
     """
     number = 1 + seed % CLUSTERS if number is None else number
     if not (1 <= number <= CLUSTERS and jobs >= 0):
-        raise ValueError(
+        raise SettingsError(
             f"number = {number}, jobs = {jobs}: number is from 1 to {CLUSTERS}, jobs not negative"
         )
     rng = np.random.default_rng(seed)
@@ -191,7 +192,7 @@ def elasticflow(
     if path is None or data is None:
         return _generated(cluster, jobs, rng)
     if not curves:
-        raise ValueError(
+        raise SettingsError(
             f"ElasticFlow's throughputs are of A100 and T4; the cluster has {list(cluster.names)}"
         )
     trace = read_trace(path, number)

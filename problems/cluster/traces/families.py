@@ -32,13 +32,14 @@ from typing import Any
 
 import numpy as np
 
+from copter.errors import InputError
 from copter.problems.cluster.builtin import builtin_goodput_profiles
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.profiles import Profile
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.traces.arrivals import in_scripts
 from copter.problems.cluster.traces.tuned import TunedJobs, constrained, requested
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.workload import JobSubmission, read_workload
 
 PHILLY_RATE = (0.1134, 0.1076, 0.0716, 0.1191, 0.1652, 0.2104, 0.1118, 0.1008)
 PHILLY_SIZES = {"S": 0.7829, "M": 0.1525, "L": 0.0460, "XL": 0.0187}
@@ -211,6 +212,32 @@ def make_scenario(
     else:
         sized = TunedJobs(cluster, whole=shape.rigid > 0).tune(jobs, profiles, rng)
     return Scenario(cluster, constrained(sized, rng, shape.strong_scaling, shape.rigid), profiles)
+
+
+def from_file(path: str | Path, cluster: Cluster, seed: int) -> Scenario:
+    """The jobs of a workload file, of the models that there are profiles of.
+
+    Parameters
+    ----------
+    path : path
+        As :func:`.workload.read_workload` reads it.
+    cluster : Cluster
+    seed : int
+        Of the sizes of jobs that name none, see :mod:`.tuned`.
+
+    Returns
+    -------
+    Scenario
+
+    Raises
+    ------
+    InputError
+        The file has no jobs, or one that makes no sense or trains another model.
+    """
+    jobs = read_workload(path, builtin_goodput_profiles())
+    if not jobs:
+        raise InputError(path, "file", "no jobs in it")
+    return make_scenario(cluster, jobs, np.random.default_rng(seed), Shape())
 
 
 def generate(name: str, cluster: Cluster, seed: int, shape: Shape) -> Scenario:

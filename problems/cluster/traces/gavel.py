@@ -19,6 +19,7 @@ from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.profiles import CountProfile, Profile
 from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.settings import SettingsError
 from copter.problems.cluster.traces.registry import find
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.reading import Record, read_json
@@ -130,13 +131,13 @@ def gavel(
 
     Raises
     ------
-    ValueError
+    SettingsError
         Without a folder of real traces.
     InputError
         The folder does not have the files.
     """
     if data is None:
-        raise ValueError("trace 'gavel' needs the folder of real traces")
+        raise SettingsError("trace 'gavel' needs the folder of real traces: --data")
     file = f"{FOLDER}/traces/physical_cluster/{trace}.trace"
     path, speeds = find(data, file), find(data, f"{FOLDER}/simulation_throughputs.json")
     if path is None or speeds is None:

@@ -11,7 +11,6 @@ trace as keyword arguments, and returns a :class:`.scenario.Scenario` on that cl
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.settings import SettingsError, make_with
 
 GROUP = "copter.traces"
 
@@ -62,23 +62,19 @@ def by_name(
 
     Raises
     ------
-    ValueError
+    SettingsError
         There is no such trace, or it has no such setting.
     InputError
         The folder of real traces does not exist, or a file in it cannot be read.
     """
     if name not in _entries():
-        raise ValueError(f"unknown trace {name!r}; there are: {', '.join(trace_names())}")
+        raise SettingsError(f"unknown trace {name!r}; there are: {', '.join(trace_names())}")
     folder = None if data is None else Path(data)
     if folder is not None and not folder.exists():
         raise InputError(folder, "data", "does not exist")
-    make: Callable[..., Scenario] = _entries()[name].load()
-    try:
-        return make(cluster, seed, folder, **settings)
-    except TypeError as error:
-        if "unexpected keyword argument" not in str(error):
-            raise
-        raise ValueError(f"trace {name!r}: {error}") from None
+    make = _entries()[name].load()
+    scenario: Scenario = make_with(f"trace {name!r}", make, cluster, seed, folder, **settings)
+    return scenario
 
 
 def find(data: Path | None, *places: str) -> Path | None:

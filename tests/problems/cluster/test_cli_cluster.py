@@ -1,12 +1,15 @@
 """`copter run cluster` and `copter bench cluster` as a user types them."""
 
+import csv
 import json
 import re
 
 import pytest
 from typer.testing import CliRunner
 
-from copter.cli.main import app
+from copter.cli.main import app, main
+from copter.problems.cluster.registry import make_policy
+from copter.problems.cluster.setups import Setup
 
 KEYS = (
     "average_jct_hours p50_jct_hours p99_jct_hours makespan_hours gpu_hours_per_job restarts_per_job "
@@ -62,23 +65,140 @@ def test_a_sweep_has_a_row_for_each_value_and_policy(copter):
     ]
 
 
-def test_settings_of_a_policy_are_set_and_unknown_ones_named(copter):
-    copter("run", "cluster", *SMALL, "--policy", "sia", "--set", "sia.p=-1", "--json")
-    result = CliRunner().invoke(app, ["run", "cluster", *SMALL, "--policy", "sia", "--set", "sia.nonsense=1"])
-    assert result.exit_code != 0 and "nonsense" in str(result.exception or result.output)
+def test_settings_of_a_policy_are_set(copter):
+    figures = [
+        json.loads(copter("run", "cluster", *SMALL, "--policy", "srpt", "--json", *words).stdout)["policies"]
+        for words in ([], ["--set", "srpt.round-seconds=720"])
+    ]
+    assert figures[0]["srpt"]["average_jct_hours"] < figures[1]["srpt"]["average_jct_hours"]
+
+
+@pytest.fixture
+def fails(monkeypatch, capsys):
+    """Run the command as the shell does: it ends with a status, and one that is not a traceback's."""
+
+    def run(*words):
+        monkeypatch.setattr("sys.argv", ["copter", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code in (1, 2)
+        said = capsys.readouterr()
+        assert said.out == "" and "Traceback" not in said.err
+        return " ".join(said.err.split())
+
+    return run
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--policy", "nobody"], "nobody"),
-        (["--cluster", "nowhere"], "nowhere"),
-        (["--trace", "nothing"], "nothing"),
-        (["--estimator", "crystal-ball"], "crystal-ball"),
-        (["--set", "sia"], "POLICY.SETTING=VALUE"),
+        ("--policy nobody", "nobody"),
+        ("--cluster nowhere", "nowhere"),
+        ("--trace nothing", "nothing"),
+        ("--estimator crystal-ball", "crystal-ball"),
+        ("--placement foo", "there are: auto, sia, shared, none"),
+        ("--placement none --interference 0.5", "need nodes"),
+        ("--placement none --failures 24", "need nodes"),
+        ("--set sia", "POLICY.SETTING=VALUE"),
+        ("--set sia.nope=1", "unexpected keyword argument 'nope'; there are: p, lam"),
+        ("--set sia.lam=abc", "lam = 'abc': must be float"),
+        ("--set sia.scale_up_limit=true", "must be float or none"),
+        ("--set sia.policy=abc", "must be SiaPolicy or none"),
+        ("--set sia.solver=nothing", "nothing"),
+        ("--set sia.round_seconds=0", "must be positive"),
+        ("--policy shockwave --set shockwave.nope=1", "nope"),
+        ("--policy gavel --set gavel.reset_seconds=abc", "must be float"),
+        ("--policy tiresias --set tiresias.limits=3", "must be"),
+        ("--policy gavel --set gavle.x=1", "'gavle' is no policy of --policy: did you mean gavel?"),
+        ("--policy gavel --set sia.p=1", "'sia' is no policy of --policy"),
+        ("--set trace.nope=1", "unexpected keyword argument 'nope'"),
+        ("--set trace.hours=abc", "hours = 'abc'"),
+        ("--trace gavel", "needs the folder of real traces"),
     ],
 )
-def test_a_wrong_word_is_named(words, said):
-    result = CliRunner().invoke(app, ["run", "cluster", *words, "--json"])
-    assert result.exit_code != 0
-    assert said in result.output + str(result.exception)
+def test_a_wrong_word_of_a_run_is_named(fails, monkeypatch, words, said):
+    monkeypatch.delenv("COPTER_DATA", raising=False)
+    assert said in fails("run", "cluster", "--json", *words.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--sweep placement --values foo", "no placer is called 'foo'"),
+        ("--sweep estimator --values oracle,foo", "no estimator is called 'foo'"),
+        ("--sweep cluster --values foo", "unknown cluster 'foo'"),
+        ("--sweep trace --values foo", "no trace is called 'foo'"),
+        ("--sweep jobs --values abc", "jobs = 'abc': must be a whole number"),
+        ("--sweep jobs --values 8,0", "jobs = 0: must be positive"),
+        ("--sweep interference --values 2", "interference = 2"),
+        ("--sweep nonsense", "'nonsense': one of jobs"),
+        ("--sweep gavel.x --values 1", "'gavel' is no policy of --policy"),
+        ("--sweep sia.p --values abc", "p = 'abc': must be float"),
+        ("--sweep placement --values sia,none --failures 24", "need nodes"),
+    ],
+)
+def test_a_wrong_word_of_a_sweep_is_named_before_anything_is_played(fails, words, said):
+    assert said in fails("bench", "cluster", "--json", "-", *words.split())
+
+
+def test_a_policy_that_is_named_twice_is_played_once(copter):
+    result = copter("run", "cluster", *SMALL, "--policy", "srtf,srtf", "--json")
+    assert list(json.loads(result.stdout)["policies"]) == ["srtf"]
+
+
+HEAD = "name,time,category,application,tuned_gpus\n"
+
+
+def test_a_trace_of_ones_own_is_a_file(copter, tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text(HEAD + "a,0,small,cifar10,\nb,60,large,bert,4\nc,120,small,ncf,2\n")
+    out = tmp_path / "run"
+    copter("run", "cluster", "--trace", str(file), "--policy", "srtf,sia", "--out", str(out))
+    with (out / "jobs.csv").open() as rows:
+        jobs = [row for row in csv.DictReader(rows) if row["policy"] == "srtf"]
+    assert [(job["name"], job["application"]) for job in jobs] == [
+        ("a", "cifar10"),
+        ("b", "bert"),
+        ("c", "ncf"),
+    ]
+    assert all(float(job["finished"]) > 0 for job in jobs)
+    assert int(jobs[0]["gpus"]) > 0 and [job["gpus"] for job in jobs[1:]] == ["4", "2"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words", "said"),
+    [
+        ("", [], "mine.csv, file: no jobs"),
+        ("a,0,small,cifar10,\nb,1,small,alexnet,\n", [], "mine.csv, line 3, application: 'alexnet' has no"),
+        ("a,0,small,cifar10,\n", ["--jobs", "3"], "a file has its own jobs"),
+        ("a,0,small,cifar10,\n", ["--set", "trace.hours=3"], "a file has its own jobs"),
+    ],
+)
+def test_a_wrong_file_of_jobs_is_named(fails, tmp_path, rows, words, said):
+    file = tmp_path / "mine.csv"
+    file.write_text(HEAD + rows)
+    assert said in fails("run", "cluster", "--json", "--trace", str(file), "--policy", "srtf", *words)
+
+
+def test_by_default_rigid_jobs_may_share_nodes_and_others_may_not(tmp_path):
+    """Two jobs of 12 GPUs on three nodes of 8: they have room only if both are on one of the nodes."""
+    file = tmp_path / "mine.csv"
+    file.write_text(HEAD + "a,0,large,imagenet,12\nb,0,large,imagenet,12\n")
+    together = {}
+    for placement in ("auto", "sia", "shared", "none"):
+        setup = Setup(cluster="elasticflow-24", trace=str(file), placement=placement, max_hours=0.5)
+        first = next(iter(setup.conditions().simulator("gavel", 0).run()))
+        together[placement] = (first.running, first.evicted)
+    assert together == {"auto": (2, 0), "sia": (1, 1), "shared": (2, 0), "none": (2, 0)}
+    auto = Setup().conditions().placer
+    assert [auto(make_policy(name))._sharing for name in ("sia", "pollux", "gavel")] == [False, False, True]
+
+
+def test_jobs_that_do_not_fit_are_counted_for_each_policy(copter, tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text(HEAD + "a,0,small,cifar10,2\nb,0,large,imagenet,32\n")
+    words = ["--cluster", "elasticflow-8", "--trace", str(file), "--policy", "sia,srpt", "--seeds", "2"]
+    policies = json.loads(copter("run", "cluster", *words, "--json").stdout)["policies"]
+    assert {name: one["rejected"] for name, one in policies.items()} == {"sia": 0, "srpt": 1}
+    said = " ".join(copter("run", "cluster", *words, "--out", str(tmp_path / "run")).output.split())
+    assert "jobs that do not fit on it: srpt 1)" in said
