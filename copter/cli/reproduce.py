@@ -84,7 +84,12 @@ def _document(
         "source": one.source,
         "differs": one.differs,
         "needs_data": one.needs_data,
-        "settings": {"seeds": options.seeds, "seed": options.seed, "quick": options.quick},
+        "settings": {
+            "seeds": options.seeds,
+            "seed": options.seed,
+            "quick": options.quick,
+            "data": options.data is not None,
+        },
         "wall_seconds": wall,
         "machine": machine(),
         "versions": versions(),

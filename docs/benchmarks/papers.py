@@ -33,7 +33,7 @@ def section(document: dict[str, Any]) -> str:
     settings = document["settings"]
     options = [f"--seeds {settings['seeds']}"] + ([f"--seed {settings['seed']}"] if settings["seed"] else [])
     options += ["--quick"] if settings["quick"] else []
-    options += ["--data TRACES"] if document["needs_data"] else []
+    options += ["--data TRACES"] if settings["data"] else []
     lines = [
         f"## {document['title']}\n",
         f"{document['source']}. What differs: {document['differs']}\n",
