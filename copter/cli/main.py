@@ -79,7 +79,7 @@ def main() -> None:
         app()
     except (CopterError, OSError) as error:
         errors().print(f"[bold red]copter:[/] {type(error).__name__}: ", end="")
-        errors().print(str(error), markup=False, highlight=False)
+        errors().print(str(error), markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except SystemError as error:  # what a compiled function makes of Ctrl-C
         if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
