@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
+
+import numpy as np
 
 GROUP = "copter.reproductions"
 
@@ -40,6 +42,25 @@ class Figure:
     ours: float
     paper: float = math.nan
     std: float = math.nan
+
+
+def mean_figure(row: str, column: str, unit: str, values: Iterable[float], paper: float = math.nan) -> Figure:
+    """A figure as the mean over seeds, with the deviation of the samples.
+
+    Parameters
+    ----------
+    row, column, unit : str
+    values : iterable of float
+        One for each seed.
+    paper : float
+
+    Returns
+    -------
+    Figure
+    """
+    listed = np.array(list(values), np.float64)
+    std = float(listed.std(ddof=1)) if listed.size > 1 else math.nan
+    return Figure(row, column, unit, float(listed.mean()), paper, std)
 
 
 @dataclass(frozen=True)

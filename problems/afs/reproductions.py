@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.bench.reproduction import Effort, Figure, Reproduction
+from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
 from copter.problems.afs.models import fit, measurements
 from copter.problems.afs.resizes import BURSTS, SYSTEMS, monitored_hours
 from copter.problems.afs.study import Run, by_length, play
@@ -61,9 +61,8 @@ def _reductions(
         base = np.array([statistic(_play(effort, trace, baseline, seed)) for seed in seeds])
         for policy in policies:
             ratio = base / [statistic(_play(effort, trace, policy, seed)) for seed in seeds]
-            std = float(ratio.std(ddof=1)) if ratio.size > 1 else NAN
-            found[policy].append(float(ratio.mean()))
-            figures.append(Figure(f"trace {trace}", policy, "x", found[policy][-1], NAN, std))
+            figures.append(mean_figure(f"trace {trace}", policy, "x", ratio))
+            found[policy].append(figures[-1].ours)
     for label, ratios in found.items():
         low, high = ranges.get(label, (NAN, NAN))
         figures += [
@@ -154,8 +153,7 @@ def figure_8(effort: Effort) -> list[Figure]:
         }
         for system, printed in zip(list(SYSTEMS)[1:], paper[burst], strict=True):
             ratio = hours[system] / hours["CoDDL"]
-            std = float(ratio.std(ddof=1)) if ratio.size > 1 else NAN
-            figures.append(Figure(f"{burst} jobs arrive", system, "x", float(ratio.mean()), printed, std))
+            figures.append(mean_figure(f"{burst} jobs arrive", system, "x", ratio, printed))
     return figures
 
 

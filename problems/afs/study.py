@@ -88,9 +88,7 @@ def play(
     Run
     """
     simulator = Simulator(scenario, make_policy(policy, **dict(settings or {})), resize=resize)
-    for _ in simulator.run():
-        pass
-    return Run(scenario, simulator)
+    return Run(scenario, simulator.play())
 
 
 def by_length(jobs: Sequence[JobRecord], base: Sequence[JobRecord], bins: int) -> NDArray[np.float64]:

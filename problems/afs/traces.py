@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +28,7 @@ from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.profiles import CountProfile, Profile
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.traces.arrivals import in_scripts
-from copter.problems.cluster.traces.philly import FILE, TracedJob, read_philly
+from copter.problems.cluster.traces.philly import FILE, TracedJob, philly_jobs
 from copter.problems.cluster.traces.registry import find
 from copter.problems.cluster.workload import JobSubmission
 
@@ -87,16 +86,10 @@ def read_virtual_cluster(data: str | Path, name: str) -> list[TracedJob]:
         raise InputError(Path(data) / FILE, "file", "does not exist")
     if name.isdecimal() and 1 <= int(name) <= len(VIRTUAL_CLUSTERS):
         name = VIRTUAL_CLUSTERS[int(name) - 1]
-    jobs = [job for job in _philly(path) if job.tenant == name and job.seconds > 0]
+    jobs = [job for job in philly_jobs(path) if job.tenant == name and job.seconds > 0]
     if not jobs:
         raise InputError(path, "cluster", f"no job of {name!r}; the paper has {', '.join(VIRTUAL_CLUSTERS)}")
     return [replace(job, time=job.time - jobs[0].time) for job in jobs]
-
-
-@lru_cache(maxsize=1)
-def _philly(path: Path) -> tuple[TracedJob, ...]:
-    """The whole trace, read once for all virtual clusters."""
-    return tuple(read_philly(path))
 
 
 def generate_virtual_cluster(

@@ -8,22 +8,8 @@ from collections.abc import Mapping
 from typing import get_args
 
 from copter.problems.cluster.cluster import Configuration
-from copter.problems.cluster.policy import Allocation, ClusterState, Placement, Policy, PolicyError
+from copter.problems.cluster.policy import Allocation, ClusterState, Placement, Policy, PolicyError, counts_of
 from copter.problems.cluster.workload import Kind
-
-
-def counts_of(allocation: Allocation) -> Configuration:
-    """Configuration of an allocation, with or without places.
-
-    Parameters
-    ----------
-    allocation : Configuration or Placement
-
-    Returns
-    -------
-    Configuration
-    """
-    return allocation.configuration if isinstance(allocation, Placement) else allocation
 
 
 def check_policy(policy: Policy) -> None:

@@ -54,7 +54,7 @@ NOMINAL = ThroughputParameters(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 """Before anything is known: one second an example, perfect scaling."""
 
 
-class Oracle:
+class Oracle(Estimator):
     """Knows all profiles: the ideal.  The 1 to 10 GPU-hours a job that this would take are not charged."""
 
     def observe(self, now: ClusterState) -> None:
@@ -64,19 +64,6 @@ class Oracle:
         ----------
         now : ClusterState
         """
-
-    def profiling_seconds(self, job: JobState) -> float:
-        """Nothing.
-
-        Parameters
-        ----------
-        job : JobState
-
-        Returns
-        -------
-        float
-        """
-        return 0.0
 
 
 class _Reports:

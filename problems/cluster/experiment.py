@@ -5,7 +5,7 @@ Every policy plays the same jobs of a seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,27 +132,6 @@ def conclude(name: str, seed: int, simulator: Simulator) -> Outcome:
         simulator.rejected,
         summarise(simulator.scenario, jobs, simulator.records, simulator.segments),
     )
-
-
-def play(conditions: Conditions, policies: Sequence[str], seeds: Sequence[int]) -> Iterator[Outcome]:
-    """Play every policy with every seed.
-
-    Parameters
-    ----------
-    conditions : Conditions
-    policies : sequence of str
-    seeds : sequence of int
-
-    Yields
-    ------
-    Outcome
-    """
-    for seed in seeds:
-        for name in policies:
-            simulator = conditions.simulator(name, seed)
-            for _ in simulator.run():
-                pass
-            yield conclude(name, seed, simulator)
 
 
 def averages(outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:

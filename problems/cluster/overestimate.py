@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Configuration, Configurations
-from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.parts import Estimator
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles import Profile, Row
 
@@ -65,7 +65,7 @@ class LinearBeyond(Profile):
         return truth
 
 
-class Overestimate:
+class Overestimate(Estimator):
     """The estimator."""
 
     def __init__(self) -> None:
@@ -89,16 +89,3 @@ class Overestimate:
                 known[held.type] = held.gpus
             if new or more:
                 job.seen = LinearBeyond(job.profile, known)
-
-    def profiling_seconds(self, job: JobState) -> float:
-        """None: all iterations that measure are part of training.
-
-        Parameters
-        ----------
-        job : JobState
-
-        Returns
-        -------
-        float
-        """
-        return 0.0

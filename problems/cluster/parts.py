@@ -124,7 +124,7 @@ class Estimator(Protocol):
         """
 
     def profiling_seconds(self, job: JobState) -> float:
-        """Seconds by which profiling delays a job's first start, on the GPUs that it was given.
+        """Seconds by which profiling delays a job's first start, on the GPUs that it was given; 0 by default.
 
         Parameters
         ----------
@@ -134,6 +134,7 @@ class Estimator(Protocol):
         -------
         float
         """
+        return 0.0
 
 
 class Interference(Protocol):

@@ -45,6 +45,20 @@ class Placement(NamedTuple):
 Allocation: TypeAlias = Configuration | Placement
 
 
+def counts_of(allocation: Allocation) -> Configuration:
+    """Configuration of an allocation, with or without places.
+
+    Parameters
+    ----------
+    allocation : Configuration or Placement
+
+    Returns
+    -------
+    Configuration
+    """
+    return allocation.configuration if isinstance(allocation, Placement) else allocation
+
+
 @dataclass
 class ClusterState:
     """The cluster when a policy is asked.

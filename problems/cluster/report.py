@@ -171,7 +171,7 @@ class ClusterRun(Run):
         note = f"; jobs that do not fit on it: {', '.join(rejected)}" if rejected else ""
         table(
             f"{self.title} ({jobs} jobs, {gpus} GPUs{note})",
-            ("policy", *_TABLE.values(), "policy p50", "p99"),
+            table_columns(),
             table_rows(policies),
         )
 

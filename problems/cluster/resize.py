@@ -10,7 +10,7 @@ import math
 
 from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.parts import Resize
-from copter.problems.cluster.policy import Allocation, ClusterState, Placement
+from copter.problems.cluster.policy import Allocation, ClusterState, Placement, counts_of
 
 CODDL_SECONDS = 0.004
 """Pause of a job in which GPUs join or leave it (AFS section 4.3)."""
@@ -84,7 +84,7 @@ class DispatchRestart(Resize):
         """
         if job.allocation is not None or now.index == 0:
             return 0.0
-        counts = new.configuration if isinstance(new, Placement) else new
+        counts = counts_of(new)
         ends_early = job.true_seconds(counts) <= now.seconds - FREE_ENDING_SECONDS
         return 0.0 if ends_early else self._seconds
 
@@ -148,7 +148,7 @@ class Coddl(Resize):
         float
         """
         running, _ = job.runs_on(now.time)
-        counts = new.configuration if isinstance(new, Placement) else new
+        counts = counts_of(new)
         if running is None or counts.gpus <= running.gpus or not _keeps_some(job, new, now.time):
             return 0.0
         wait = 0.0 if self._cancellation else max(job.joins_at - now.time, 0.0)

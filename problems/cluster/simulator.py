@@ -20,7 +20,7 @@ from heapq import heappop, heappush
 from time import perf_counter
 
 from copter.errors import CopterError
-from copter.problems.cluster.answers import check_answer, check_policy, counts_of
+from copter.problems.cluster.answers import check_answer, check_policy
 from copter.problems.cluster.jobs import JobState, Timer
 from copter.problems.cluster.nodes import NodeEvents
 from copter.problems.cluster.parts import (
@@ -34,7 +34,7 @@ from copter.problems.cluster.parts import (
     Resize,
 )
 from copter.problems.cluster.physics import batch_choice, job_kind, job_profile
-from copter.problems.cluster.policy import Allocation, ClusterState, Placement, Policy
+from copter.problems.cluster.policy import Allocation, ClusterState, Placement, Policy, counts_of
 from copter.problems.cluster.results import JobRecord, RoundRecord, Segment, record_of
 from copter.problems.cluster.scenario import Scenario
 
@@ -183,6 +183,18 @@ class Simulator:
             record = self._ask(time)
             self.records.append(record)
             yield record
+
+    def play(self) -> Simulator:
+        """Simulate to the end, see :meth:`run`.
+
+        Returns
+        -------
+        Simulator
+            Itself.
+        """
+        for _ in self.run():
+            pass
+        return self
 
     def _stop(self, time: float) -> None:
         """Write down what jobs hold that are not complete."""

@@ -46,10 +46,7 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
             for seed in options.all_seeds():
                 for name in options.policies:
                     bar.update(task, description=f"{options.sweep} = {value}, {name}, seed {seed}")
-                    simulator = conditions.simulator(name, seed)
-                    for _ in simulator.run():
-                        pass
-                    outcomes.append(conclude(name, seed, simulator))
+                    outcomes.append(conclude(name, seed, conditions.simulator(name, seed).play()))
                     bar.advance(task)
             results += [
                 {"value": value, "policy": policy, **figures}

@@ -125,9 +125,7 @@ class Artifact:
             resize=FixedDelay(),
             interference=SharedNodes(slowdown) if slowdown else None,
         )
-        for _ in simulator.run():
-            pass
-        return simulator.job_results()
+        return simulator.play().job_results()
 
     def average_jct(self, policy: str, folder: str = "workloads", **settings: Any) -> list[float]:
         """Average JCT of each workload, in seconds.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from copter.bench.reproduction import Effort, Figure, Reproduction
+from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.pollux.artifact import Artifact
 from copter.problems.pollux.cloud import train_in_the_cloud
@@ -19,17 +18,13 @@ TESTBED_WORKLOAD = 6
 """The workload of the experiments on the testbed."""
 
 
-def _std(values: Sequence[float]) -> float:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
-
-
 def jct(effort: Effort) -> list[Figure]:
     """Average JCT beside the results that the authors ship."""
     artifact, figures = Artifact(effort), []
     for policy in POLICIES:
         ours = artifact.average_jct(policy)
         shipped = artifact.shipped(f"results-jobload/{policy}-1.0", artifact.numbers)
-        figures.append(Figure(policy, "average JCT", "s", float(np.mean(ours)), shipped, _std(ours)))
+        figures.append(mean_figure(policy, "average JCT", "s", ours, shipped))
     return figures
 
 
@@ -112,9 +107,9 @@ def figure_8(effort: Effort) -> list[Figure]:
         for load in _LOADS:
             folder = "workloads" if load == 1.0 else f"workloads-{load}"
             averages = artifact.average_jct(policy, folder)
-            ours[load] = float(np.mean(averages))
             shipped = artifact.shipped(f"results-jobload/{policy}-{load}", artifact.numbers)
-            figures.append(Figure(policy, f"load {load}", "s", ours[load], shipped, _std(averages)))
+            figures.append(mean_figure(policy, f"load {load}", "s", averages, shipped))
+            ours[load] = figures[-1].ours
         figures.append(Figure(policy, "load 2.0 over 1.0", "x", ours[2.0] / ours[1.0], _DOUBLE[policy]))
     return figures
 

@@ -28,14 +28,7 @@ def _show(job: JobState, profile: RegimeProfile, epoch_seconds: float) -> None:
     job.seen = RegimeProfile(seen, profile.restart_seconds)
 
 
-class _Aware(Estimator):
-    """What is known costs nothing: users say it, or nobody asks."""
-
-    def profiling_seconds(self, job: JobState) -> float:  # noqa: D102 - see Estimator
-        return 0.0
-
-
-class Agnostic(_Aware):
+class Agnostic(Estimator):
     """An estimator that never learns of a change of speed: what a job did first, it will always do."""
 
     def observe(self, now: ClusterState) -> None:
@@ -51,7 +44,7 @@ class Agnostic(_Aware):
                 _show(job, profile, profile.job.regimes[0].epoch_seconds)
 
 
-class Proactive(_Aware):
+class Proactive(Estimator):
     """An estimator that knows the regimes to come: the run time left is right, whatever the speed of now."""
 
     def observe(self, now: ClusterState) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from copter.bench.reproduction import Effort, Figure
+from copter.bench.reproduction import Effort, Figure, mean_figure
 from copter.errors import InputError
 from copter.problems.cluster.parts import Estimator
 from copter.problems.cluster.registry import make_policy
@@ -102,27 +100,6 @@ def run(
     """
     effort.say(f"{name} {settings or ''}: {len(jobs)} jobs on {gpus} GPUs")
     return replay(jobs, gpus, make_policy(name, **settings), estimator=estimator)
-
-
-def mean_figure(
-    row: str, column: str, unit: str, values: Iterable[float], paper: float = float("nan")
-) -> Figure:
-    """A figure as the mean over seeds.
-
-    Parameters
-    ----------
-    row, column, unit : str
-    values : iterable of float
-        One for each seed.
-    paper : float
-
-    Returns
-    -------
-    Figure
-    """
-    listed = list(values)
-    spread = float(np.std(listed, ddof=1)) if len(listed) > 1 else float("nan")
-    return Figure(row, column, unit, float(np.mean(listed)), paper, spread)
 
 
 def fairness_figures(row: str, found: Sequence[Metrics], paper: tuple[float, float]) -> list[Figure]:

@@ -56,22 +56,6 @@ class JobState:
         """Epochs in each regime so far, the ongoing one last."""
         return observe(self.job, self.epochs)
 
-    @property
-    def epoch_seconds(self) -> float:
-        """Seconds of an epoch at the batch size of now."""
-        return self.job.regimes[len(self.seen) - 1].epoch_seconds
-
-    @property
-    def steps_per_second(self) -> float:
-        """Throughput of now in training steps, as Gavel counts it."""
-        regime = self.job.regimes[len(self.seen) - 1]
-        return self.job.samples / regime.batch_size / regime.epoch_seconds
-
-    @property
-    def reactive_seconds(self) -> float:
-        """Run time left at the speed of now: what a scheduler sees that predicts no change of batch size."""
-        return max(self.job.epochs - self.epochs, 0.0) * self.epoch_seconds
-
 
 @dataclass(frozen=True)
 class RoundState:

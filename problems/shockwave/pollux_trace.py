@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.bench.reproduction import Effort, Figure
+from copter.bench.reproduction import Effort, Figure, mean_figure
 from copter.problems.cluster.results import JobRecord
 from copter.problems.pollux.artifact import CLUSTER, Artifact
-from copter.problems.shockwave.experiments import FAIR, fairness_figures, mean_figure, run
+from copter.problems.shockwave.experiments import FAIR, fairness_figures, run
 from copter.problems.shockwave.generator import GPU_MIX, HOURS, job_of
 from copter.problems.shockwave.traces import Job, Mode, Regime
 

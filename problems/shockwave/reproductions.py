@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from copter.bench.reproduction import Effort, Figure, Reproduction
+from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
 from copter.problems.shockwave.experiments import (
     AUTHORS,
     FAIR,
     SIZES,
     fairness_figures,
-    mean_figure,
     published_folder,
     published_trace,
     run,

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from copter.bench.reproduction import Effort, Figure
+from copter.bench.reproduction import Effort, Figure, mean_figure
 from copter.problems.shockwave.experiments import (
     FAIR,
     fairness_figures,
-    mean_figure,
     published_trace,
     run,
 )

@@ -14,9 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from copter.bench.reproduction import Effort, Figure
+from copter.bench.reproduction import Effort, Figure, mean_figure
 from copter.problems.cluster.estimators import make_estimator
 from copter.problems.cluster.metrics import gpu_hours, summarise
 from copter.problems.cluster.parts import Placer
@@ -146,9 +144,7 @@ def play(
     """
     policy = make_policy(rival.policy, **rival.settings)
     estimator = make_estimator(rival.estimator, seed)
-    simulator = Simulator(scenario, policy, placer=rival.placer(), estimator=estimator)
-    for _ in simulator.run():
-        pass
+    simulator = Simulator(scenario, policy, placer=rival.placer(), estimator=estimator).play()
     jobs = simulator.job_results()
     figures = summarise(scenario, jobs, simulator.records, simulator.segments)
     return figures, gpu_hours(jobs, simulator.segments)
@@ -206,9 +202,8 @@ def row(
     figures = []
     for column in columns:
         key, unit, factor = COLUMNS[column]
-        values = factor * np.array([outcome[key] for outcome in outcomes])
-        std = float(values.std(ddof=1)) if values.size > 1 else math.nan
-        figures.append(Figure(name, column, unit, float(values.mean()), paper.get(column, math.nan), std))
+        values = (factor * outcome[key] for outcome in outcomes)
+        figures.append(mean_figure(name, column, unit, values, paper.get(column, math.nan)))
     return figures
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.bench.reproduction import Effort, Figure, Reproduction
+from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
 from copter.problems.cluster.estimators import make_estimator
 from copter.problems.cluster.metrics import summarise
 from copter.problems.cluster.placement import SiaPlacer
@@ -60,9 +60,7 @@ class Played:
                 Sia(**settings),
                 placer=SiaPlacer(),
                 estimator=make_estimator(estimator, seed),
-            )
-            for _ in simulator.run():
-                pass
+            ).play()
             self.jobs.append(simulator.job_results())
             self.figures.append(summarise(scenario, self.jobs[-1], simulator.records, simulator.segments))
 
@@ -74,9 +72,7 @@ class Played:
         """Means and deviations of some figures: name and unit by column."""
         figures = []
         for column, (name, unit) in columns.items():
-            values = np.array([one[name] for one in self.figures])
-            std = float(values.std(ddof=1)) if values.size > 1 else math.nan
-            figures.append(Figure(row, column, unit, float(values.mean()), math.nan, std))
+            figures.append(mean_figure(row, column, unit, (one[name] for one in self.figures)))
         return figures
 
     def burst(self, of: Callable[[JobRecord], float]) -> float:

@@ -61,9 +61,7 @@ def _measure(effort: Effort) -> list[Figure]:
         others = [replace(job, time=ALONE + job.time / COMPRESSION) for job in base.jobs[:JOBS]]
         jobs = [JobSubmission("gpt", 0.0, "XXL", "gpt"), *others]
         scenario = Scenario(base.cluster, jobs, {**base.profiles, "gpt": profile})
-        simulator = Simulator(scenario, make_policy("sia"), placer=SiaPlacer())
-        for _ in simulator.run():
-            pass
+        simulator = Simulator(scenario, make_policy("sia"), placer=SiaPlacer()).play()
         last, end = (
             max(one.end for one in simulator.segments if (one.job == "gpt") == mine) for mine in (False, True)
         )

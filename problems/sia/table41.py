@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from copter.bench.reproduction import Effort, Figure, Reproduction
+from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
 from copter.errors import InputError
 from copter.problems.cluster.policy import Policy
 from copter.problems.cluster.scenario import Scenario
@@ -158,10 +158,8 @@ def grown(scenario: Scenario, factor: float, seed: int) -> Scenario:
 
 def _row(row: str, outcomes: Sequence[Outcome], paper: Sequence[float]) -> list[Figure]:
     """Figures of one row: means over the days."""
-    values = np.array([outcome.values for outcome in outcomes])
-    std = values.std(axis=0, ddof=1) if len(outcomes) > 1 else np.full(len(_COLUMNS), math.nan)
-    cells = zip(_COLUMNS.items(), values.mean(axis=0).tolist(), paper, std.tolist(), strict=True)
-    return [Figure(row, column, unit, ours, known, own) for (column, unit), ours, known, own in cells]
+    cells = zip(_COLUMNS.items(), zip(*(one.values for one in outcomes), strict=True), paper, strict=True)
+    return [mean_figure(row, column, unit, values, known) for (column, unit), values, known in cells]
 
 
 def _measure(

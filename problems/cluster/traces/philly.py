@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,21 @@ def read_philly(path: str | Path) -> list[TracedJob]:
     return sorted(jobs, key=lambda job: job.time)
 
 
+@lru_cache(maxsize=1)
+def philly_jobs(path: Path) -> tuple[TracedJob, ...]:
+    """Jobs of the trace, see :func:`read_philly`; read once for all samples of a process.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    tuple of TracedJob
+    """
+    return tuple(read_philly(path))
+
+
 def sample(
     trace: Sequence[TracedJob],
     jobs: int,
@@ -166,4 +182,4 @@ def philly(cluster: Cluster, seed: int, data: Path | None, **settings: Any) -> S
     family = FAMILIES["philly"]
     count = family.jobs if shape.jobs is None else shape.jobs
     window = family.hours if shape.hours is None else shape.hours
-    return make_scenario(cluster, sample(read_philly(path), count, rng, SIA_MODELS, window), rng, shape)
+    return make_scenario(cluster, sample(philly_jobs(path), count, rng, SIA_MODELS, window), rng, shape)
