@@ -166,7 +166,7 @@ def _starts(slot, size):  # type: ignore[no-untyped-def]
 
 @kernel
 def _excess(lower, upper, activity, weight):  # type: ignore[no-untyped-def]
-    """What rows are over their bounds, absolute and relative to their sizes, and the largest of the latter."""
+    """What rows are over their bounds, absolute and relative to their sizes; the largest of the latter."""
     over, relative, worst = np.zeros(activity.size), np.zeros(activity.size), 0.0
     for i in range(activity.size):
         above, below = activity[i] - upper[i], lower[i] - activity[i]

@@ -141,7 +141,9 @@ def price(
         bound += part[0]
         violation += part[1]
         dual = max(dual, part[2])
-    slot, column = parts[0][3:] if len(parts) == 1 else (np.concatenate([p[k] for p in parts]) for k in (3, 4))
+    slot, column = (
+        parts[0][3:] if len(parts) == 1 else map(np.concatenate, zip(*[p[3:] for p in parts], strict=True))
+    )
     if terms is not None and collect:
         slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
         order = np.argsort(slot, kind="stable")

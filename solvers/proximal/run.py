@@ -22,7 +22,7 @@ from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.sample import sampled_prices
 from copter.solvers.proximal.screening import ColumnSet, Screening
 from copter.solvers.proximal.steps import Aim, StepsResult, run_steps
-from copter.store.allocation import NOTHING, SparseX
+from copter.store.allocation import NOTHING, SparseX, merged
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -93,12 +93,14 @@ def _with_starts(x: SparseX, starts: Starts, n_columns: NDArray[np.int64]) -> Sp
     fresh = [slot for slot in sorted(starts) if n_columns[slot]]
     if not fresh:
         return x
-    keep = ~np.isin(x.slot, fresh)
-    slot = np.concatenate([x.slot[keep], *(np.full(starts[s][0].size, s) for s in fresh)])
-    column = np.concatenate([x.column[keep], *(starts[s][0] for s in fresh)])
-    value = np.concatenate([x.value[keep], *(starts[s][1] for s in fresh)])
+    given = [starts[slot] for slot in fresh]
+    sizes = [columns.size for columns, _ in given]
+    slot = np.repeat(fresh, sizes)
+    column, value = (np.concatenate([start[k] for start in given]) for k in (0, 1))
+    replaced = np.zeros(n_columns.size, np.bool_)
+    replaced[fresh] = True
     order = np.lexsort((column, slot))
-    return SparseX(slot[order], column[order], value[order])
+    return merged(x.where(~replaced[x.slot]), SparseX(slot[order], column[order], value[order]))
 
 
 class Run:
