@@ -128,7 +128,8 @@ class CompiledNewton:
         -------
         InnerResult
         """
-        tilted = self.working._replace(cost=self.working.cost.copy())
+        cost = self.working.cost
+        tilted = cost if self.terms is None else cost.copy()
         steps, first = 0, 0.0
         while True:
             most = min(self._steps, limit - steps)
@@ -159,8 +160,8 @@ class CompiledNewton:
 
 
 @kernel
-def _evaluate(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-untyped-def]
-    """psi at prices y: (value, gradient, x, free, tight, slopes, a'x)."""
+def _tilt(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-untyped-def]
+    """Costs at the slopes that terms have at prices y, into ``tilted``: (what terms cost, slopes, a'x)."""
     phi, block, first, image, upper, relation, total, scale = terms
     v = term_centres(w, block, first, y, centre, sigma)
     s, t = pull.copy(), np.empty(pull.size)
@@ -169,14 +170,19 @@ def _evaluate(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-unty
     for b in range(block.size):
         shift = w.first[block[b]] - first[b]
         for j in range(first[b], first[b + 1]):
-            tilted.cost[j + shift] = w.cost[j + shift] - s[b] * image[j]
+            tilted[j + shift] = w.cost[j + shift] - s[b] * image[j]
         more += s[b] * t[b] + value(phi, b, t[b])
+    return more, s, t
+
+
+@kernel
+def _evaluate(w, tilted, terms, pull, y, centre, sigma, spread):  # type: ignore[no-untyped-def]
+    """psi at prices y: (value, gradient, x, free, tight, slopes, a'x); ``spread``: |centre|^2 / (2 sigma)."""
+    more, s, t = (0.0, pull, pull) if pull.size == 0 else _tilt(w, tilted, terms, pull, y, centre, sigma)
     x = np.empty(w.column.size)
     free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
-    height, gradient = project_blocks(tilted, y, centre, sigma, 0, w.slot.size, x, free, tight)
-    height += more
-    for j in range(centre.size):
-        height += 0.5 * centre[j] * centre[j] / sigma
+    height, gradient = project_blocks(w, tilted, y, centre, sigma, 0, w.slot.size, x, free, tight)
+    height += more + spread
     for i in range(y.size):
         low, high = w.lower_row[i], w.upper_row[i]
         if y[i] != 0.0:
@@ -339,10 +345,8 @@ def _solve(  # type: ignore[no-untyped-def]
 
     Returns (x, y, -slopes, damping, steps, how far rows were off at first and are now, norm of the gradient).
     """
-    height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma)
-    spread = 0.0
-    for j in range(centre.size):
-        spread += 0.5 * centre[j] * centre[j] / sigma
+    spread = 0.5 * np.sum(centre * centre) / sigma
+    height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma, spread)
     first = left = worst_row(w, gradient, x, sizes, closeness)
     steepness = np.sum(gradient * gradient)
     for iteration in range(limit):
@@ -361,7 +365,7 @@ def _solve(  # type: ignore[no-untyped-def]
             for _ in range(line.steps):
                 new = _moved(w, y, step, length)
                 n_height, n_gradient, n_x, n_free, n_tight, n_s, n_t = _evaluate(
-                    w, tilted, terms, s, new, centre, sigma
+                    w, tilted, terms, s, new, centre, sigma, spread
                 )
                 risen = n_height - height
                 enough = risen >= line.armijo * np.sum(gradient * (new - y)) - noise

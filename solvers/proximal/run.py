@@ -249,9 +249,9 @@ class Run:
         tuning, size = self.tuning, now.certificate.size
         descend = self.solver.inner == "auto" and idle >= tuning.switch_rounds
         goal = tuning.goal_share * self.solver.tolerance
-        if not self.store.terms:  # columns that are left out ask for other prices anyway
-            goal = max(goal, tuning.gap_share * min(now.certificate.relative.gap, 1.0))
         whole = working.column.size == self.store.n_variables
+        if not (whole or self.store.terms):  # columns that are left out ask for other prices anyway
+            goal = max(goal, tuning.gap_share * min(now.certificate.relative.gap, 1.0))
         method: Method = "cd" if descend else self._method()
         aim = Aim(goal, first, sigma, size if whole else 0.0)
         return run_steps(self.program, working, method, self.budget, now.x, now.y, aim, tuning)
