@@ -240,17 +240,17 @@ def _crossing(w, y, gradient, diagonal):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active):  # type: ignore[no-untyped-def]
+def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active, every, once):  # type: ignore[no-untyped-def]
     """Newton step by a factorisation."""
     step, index = np.zeros(y.size), np.full(y.size, -1)
     for a in range(active.size):
         index[active[a]] = a
-    every = np.arange(tight.size)
-    hessian = dense_hessian(w, free, tight, index, active.size, every, np.ones(every.size))
+    hessian = dense_hessian(w, free, tight, index, active.size, every, once)
     for a in range(active.size):
         for c in range(active.size):
             hessian[a, c] *= sigma
-    rank_one_hessian(w, terms[1], terms[2], v, rho, index, hessian)
+    if rho.size:
+        rank_one_hessian(w, terms[1], terms[2], v, rho, index, hessian)
     largest, diagonal = 0.0, np.full(y.size, np.inf)
     for a in range(active.size):
         largest = max(largest, hessian[a, a])
@@ -284,10 +284,9 @@ def _times(w, terms, free, tight, v, rho, sigma, d):  # type: ignore[no-untyped-
 
 
 @kernel
-def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems):  # type: ignore[no-untyped-def]
+def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
     """Newton step by conjugate gradients."""
-    every = np.arange(tight.size)
-    linear = sigma * hessian_diagonal(w, free, tight, every, np.ones(every.size))
+    linear = sigma * hessian_diagonal(w, free, tight, every, once)
     own = rank_one_diagonal(w, terms[1], terms[2], v, rho)
     diagonal = np.maximum(linear - own, 1e-12 * linear) + damping
     cross = _crossing(w, y, gradient, diagonal)
@@ -315,13 +314,15 @@ def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping
 
 
 @kernel
-def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems):  # type: ignore[no-untyped-def]
+def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
     """Newton step; prices that would cross their kink go right to it, the others know of that."""
-    v, rho = _rank_one(w, terms, free, tight, t, sigma)
+    v, rho = (t, t) if t.size == 0 else _rank_one(w, terms, free, tight, t, sigma)
     active = np.flatnonzero((gradient != 0.0) | (y != 0.0))
     if active.size <= systems.dense_rows:
-        return _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active)
-    return _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems)
+        return _dense_direction(
+            w, terms, y, gradient, free, tight, v, rho, sigma, damping, active, every, once
+        )
+    return _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once)
 
 
 @kernel
@@ -345,6 +346,7 @@ def _solve(  # type: ignore[no-untyped-def]
 
     Returns (x, y, -slopes, damping, steps, how far rows were off at first and are now, norm of the gradient).
     """
+    every, once = np.arange(w.slot.size), np.ones(w.slot.size)
     spread = 0.5 * np.sum(centre * centre) / sigma
     height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma, spread)
     first = left = worst_row(w, gradient, x, sizes, closeness)
@@ -357,7 +359,9 @@ def _solve(  # type: ignore[no-untyped-def]
             return x, y, s, damping, iteration, first, left, np.sqrt(steepness)
         found = False
         for _ in range(line.retries):
-            step = _direction(w, terms, y, gradient, free, tight, t, sigma, damping * sigma, systems)
+            step = _direction(
+                w, terms, y, gradient, free, tight, t, sigma, damping * sigma, systems, every, once
+            )
             slope = np.sum(gradient * step)
             noise = 1e-14 * (1.0 + abs(height) + spread)
             length, low, high = 1.0, 0.0, np.inf

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.kernels import kernel
+from copter.kernels import inlined_kernel, kernel
 from copter.store.store import AT_MOST, EXACTLY
 
 
@@ -114,7 +114,7 @@ def project_blocks(w, cost, y, centre, sigma, first, last, x, free, tight):  # t
     return value / sigma, activity
 
 
-@kernel
+@inlined_kernel
 def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
     """Free columns of a block; 0 if they have no curvature, as a lone one under a tight sum row."""
     count = 0
