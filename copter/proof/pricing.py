@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel, loose_kernel
-from copter.parallel import chunk_bounds, run_chunks
+from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.tangents import term_bound
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, entries_of, fill_caps, paid_for, view_of
+from copter.store.view import entries_of, fill_caps, paid_for, view_of
 from copter.terms.batch import TermBatch
 
 _STRIP = 64
@@ -112,30 +112,35 @@ def price(
         n_columns = view.n_columns.copy()
         n_columns[terms.slot] = 0
         view = view._replace(n_columns=n_columns)
-    offset, shared = _template_prices(store, view, y)
-    size = view.n_columns.size
-    marginal, forced = np.zeros(size), np.zeros(size)
-    bounds = chunk_bounds(view.n_columns)
-    longest = int(view.n_columns.max(initial=0))
     collect, reach = slack is not None, slack or 0.0
-    parts = run_chunks(
-        lambda k: _price_chunk(
-            view,
-            y,
-            offset,
-            shared,
-            cost_factor,
-            bounds[k],
-            bounds[k + 1],
-            longest,
-            collect,
-            reach,
-            marginal,
-            forced,
-        ),
-        bounds.size - 1,
-        threads,
-    )
+    usages = store.usages
+    known = usages.references[: usages.size], usages.n_columns[: usages.size]
+    if one_chunk(store.n_variables):
+        part, marginal, forced = _price_all(view, y, *known, cost_factor, collect, reach)
+        parts = [part]
+    else:
+        offset, shared = _usage_prices(view, y, *known)
+        size, longest = view.n_columns.size, int(view.n_columns.max(initial=0))
+        marginal, forced = np.zeros(size), np.zeros(size)
+        bounds = chunk_bounds(view.n_columns)
+        parts = run_chunks(
+            lambda k: _price_chunk(
+                view,
+                y,
+                offset,
+                shared,
+                cost_factor,
+                bounds[k],
+                bounds[k + 1],
+                longest,
+                collect,
+                reach,
+                marginal,
+                forced,
+            ),
+            bounds.size - 1,
+            threads,
+        )
     bound, violation, dual = curved, 0.0, 0.0
     for part in parts:
         bound += part[0]
@@ -153,20 +158,9 @@ def price(
     return Pricing(bound, curved, root, dual, curved_dual, marginal, forced, slot, column, used, store.clock)
 
 
-def _template_prices(
-    store: ConstraintStore, view: StoreView, y: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """A'y of every usage that several requests share; offset -1 where it must be computed on the fly."""
-    usages = store.usages
-    found: tuple[NDArray[np.int64], NDArray[np.float64]] = _usage_prices(
-        view, y, usages.references[: usages.size], usages.n_columns[: usages.size]
-    )
-    return found
-
-
 @kernel
 def _usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-def]
-    """See :func:`_template_prices`."""
+    """A'y of every usage that several requests share; offset -1 where it must be computed on the fly."""
     offset, length = np.full(references.size, -1), 0
     for usage in range(references.size):
         if references[usage] > 1:
@@ -345,3 +339,17 @@ def _price_chunk(  # type: ignore[no-untyped-def]
                         columns[found] = j
                         found += 1
     return bound, violation, dual, slots[:found], columns[:found]
+
+
+@kernel
+def _price_all(view, y, references, usage_columns, cost_factor, collect, slack):  # type: ignore[no-untyped-def]
+    """All requests as one chunk: (what a chunk returns, marginal, forced)."""
+    size, longest = view.n_columns.size, 0
+    for q in range(size):
+        longest = max(longest, view.n_columns[q])
+    offset, shared = _usage_prices(view, y, references, usage_columns)
+    marginal, forced = np.zeros(size), np.zeros(size)
+    part = _price_chunk(
+        view, y, offset, shared, cost_factor, 0, size, longest, collect, slack, marginal, forced
+    )
+    return part, marginal, forced
