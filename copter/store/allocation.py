@@ -58,6 +58,34 @@ def merged(first: SparseX, second: SparseX) -> SparseX:
     return SparseX(slot[order], column, value)
 
 
+@kernel
+def changes(slot, column, value, new_slot, new_column, new_value, threshold):  # type: ignore[no-untyped-def]
+    """Entries of two allocations that differ by more than a threshold, and all of them: a merge.
+
+    Slots of requests that are gone are negative, where they were among the others.
+    """
+    changed = entries = k = 0
+    for i in range(slot.size):
+        if slot[i] < 0:
+            changed += abs(value[i]) > threshold
+            entries += 1
+            continue
+        while k < new_slot.size and (
+            new_slot[k] < slot[i] or (new_slot[k] == slot[i] and new_column[k] < column[i])
+        ):
+            changed += abs(new_value[k]) > threshold
+            entries += 1
+            k += 1
+        both = k < new_slot.size and new_slot[k] == slot[i] and new_column[k] == column[i]
+        changed += abs(value[i] - (new_value[k] if both else 0.0)) > threshold
+        entries += 1
+        k += both
+    for rest in range(k, new_slot.size):
+        changed += abs(new_value[rest]) > threshold
+        entries += 1
+    return changed, entries
+
+
 def row_activity(
     store: ConstraintStore, x: SparseX, *, absolute: bool = False, threads: int | None = None
 ) -> NDArray[np.float64]:
