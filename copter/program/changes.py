@@ -111,9 +111,8 @@ class Change:
         if self.usage is None:
             store.set_costs(slots.tolist(), self.costs)
             return
-        usages = np.broadcast_to(self.usage, slots.shape).tolist()
-        for slot, usage, costs in zip(slots.tolist(), usages, self.costs, strict=True):
-            store.replace_columns(slot, usage, costs)
+        store.replace_columns(slots, np.broadcast_to(self.usage, slots.shape), self.costs)
+        for slot in slots.tolist() if starts else ():
             starts.pop(slot, None)
 
     def _set_scales(self, store: ConstraintStore, slots: NDArray[np.int64]) -> None:

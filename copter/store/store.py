@@ -258,23 +258,27 @@ class ConstraintStore(Layout):
         self.requests.reuse(slots.tolist())
         self._compact_columns()
 
-    def replace_columns(self, slot: int, usage: int, costs: NDArray[np.float64]) -> None:
-        """Give a request other columns; its scale, sum row and scalar bound stay.
+    def replace_columns(
+        self, slots: NDArray[np.int64], usages: NDArray[np.int64], costs: list[NDArray[np.float64]]
+    ) -> None:
+        """Give requests other columns; their scales, sum rows and scalar bounds stay.
 
         Parameters
         ----------
-        slot, usage : int
-        costs : (n,) ndarray
+        slots, usages : (k,) arrays
+        costs : list of k (n_q,) arrays
         """
-        self._release_columns(np.array([slot]), blank=False)
+        self._release_columns(slots, blank=False)
         table = self.requests
         self.clock += 1
-        start = self.costs.allocate(costs.size)
-        self.costs.cost[start : start + costs.size] = costs
-        table.cost_start[slot], table.n_columns[slot], table.usage[slot] = start, costs.size, usage
-        table.birth[slot] = table.cost_stamp[slot] = table.bound_stamp[slot] = self.clock
-        self.usages.references[usage] += 1
-        self.n_variables += costs.size
+        sizes = np.array([own.size for own in costs], np.int64)
+        starts = self.costs.allocate_all(sizes)
+        for start, own in zip(starts.tolist(), costs, strict=True):
+            self.costs.cost[start : start + own.size] = own
+        table.cost_start[slots], table.n_columns[slots], table.usage[slots] = starts, sizes, usages
+        table.birth[slots] = table.cost_stamp[slots] = table.bound_stamp[slots] = self.clock
+        np.add.at(self.usages.references, usages, 1)
+        self.n_variables += int(sizes.sum())
         self._compact_columns()
 
     def set_term(self, slot: int, term: tuple[ConvexTerm, NDArray[np.float64]] | None) -> None:
@@ -366,10 +370,11 @@ class ConstraintStore(Layout):
         if np.count_nonzero(old):
             flat = slice_indices(table.override_start[slots], old)
             self.costs.cost[table.cost_start[slots].repeat(old) + kept.column[flat]] = kept.original[flat]
-        for slot, before, length in zip(slots.tolist(), old.tolist(), lengths.tolist(), strict=True):
-            if before != length:
-                kept.free(int(table.override_start[slot]), before)
-                table.override_start[slot], table.override_length[slot] = kept.allocate(length), length
+        other = np.flatnonzero(old != lengths)
+        own = slots[other]
+        kept.free_all(table.override_start[own].tolist(), old[other].tolist())
+        table.override_start[own] = kept.allocate_all(lengths[other])
+        table.override_length[own] = lengths[other]
 
     def set_totals(self, slots: NDArray[np.int64], totals: NDArray[np.float64]) -> None:
         """New totals for many requests that have a sum row."""
