@@ -34,7 +34,7 @@ from copter.parallel import dot
 from copter.proof.pricing import Pricing, price
 from copter.solution import check_roundable
 from copter.store.store import EXACTLY, ConstraintStore, slice_indices
-from copter.store.view import cap_of, entries_of, view_of
+from copter.store.view import cap_of, cost_of, entries_of, view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -251,7 +251,7 @@ def _fits(view, q, j, left):  # type: ignore[no-untyped-def]
 
 @kernel
 def _cost_of(view, q, j):  # type: ignore[no-untyped-def]
-    return view.scale[q] * view.cost[view.cost_start[q] + j] if j >= 0 else 0.0
+    return cost_of(view, q, j) if j >= 0 else 0.0
 
 
 @kernel

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from copter.program.columns import Columns
 from copter.program.guard import Guard
+from copter.program.vectors import CostVectors
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
 
 
-class Kept(Columns):
+class Kept(CostVectors):
     """What :class:`copter.program.program.ContinualProgram` is besides its edits: see docs/operations.md."""
 
     def __init__(self) -> None:

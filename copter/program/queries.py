@@ -85,6 +85,7 @@ class Queries(Resources):
             "sum row": self.n_rows - len(self._resources),
             "nonzero": self.nnz,
             "template": len(self._templates),
+            "cost vector": int(np.count_nonzero(self.store.vectors.shared[: self.store.vectors.size])),
             "convex term": len(self.store.terms),
             "integral request": integral,
         }
@@ -332,7 +333,9 @@ class Queries(Resources):
         costs = store.costs.cost[slice_indices(table.cost_start[slots], sizes)]
         own = slice_indices(table.override_start[slots], counts)
         columns = store.overrides.column[own].astype(np.int64)
-        costs[np.repeat(np.cumsum(sizes) - sizes, counts) + columns] = store.overrides.original[own]
+        folded = np.repeat(table.vector[slots] < 0, counts)  # the others lie aside
+        at = np.repeat(np.cumsum(sizes) - sizes, counts) + columns
+        costs[at[folded]] = store.overrides.original[own[folded]]
         used = usage_columns(store, slots, row_positions(store, self.resource_slots))
         pointer = np.concatenate(([0], np.cumsum(used.counts)))
         shape = (len(self._resources), int(sizes.sum()))

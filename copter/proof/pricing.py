@@ -32,7 +32,7 @@ from copter.kernels import kernel, loose_kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.tangents import term_bound
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, entries_of, fill_caps, paid_for, view_of
+from copter.store.view import StoreView, cost_of, entries_of, fill_caps, fill_costs, paid_for, view_of
 from copter.terms.batch import TermBatch
 
 _STRIP = 64
@@ -198,14 +198,15 @@ def _fill_shared(factor, cost, start, prices, at, n, p, strip):  # type: ignore[
 
 
 @kernel
-def _fill_private(view, y, factor, q, n, p, strip):  # type: ignore[no-untyped-def]
-    """As `_fill_shared`, A'y summed from the usage's entries."""
-    start, usage = view.cost_start[q], view.usage[q]
+def _fill(view, y, factor, cost, start, usage, shared, at, n, p, strip):  # type: ignore[no-untyped-def]
+    """As `_fill_shared`, A'y summed from the usage's entries where it is not shared."""
+    if at >= 0:
+        return _fill_shared(factor, cost, start, shared, at, n, p, strip)
     low, least, most = np.inf, np.inf, -np.inf
     for s in range((n + _STRIP - 1) // _STRIP):
         smallest = np.inf
         for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
-            c = factor * view.cost[start + j]
+            c = factor * cost[start + j]
             v = c + paid_for(view, usage, j, y)
             p[j] = v
             least, most = min(least, c), max(most, c)
@@ -247,17 +248,17 @@ def _knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
+def _forced_price(cost, start, factor, upper, n, total):  # type: ignore[no-untyped-def]
     """|f_q| of a request with sum(x) == total whose columns have bounds: its cheapest allocation's."""
     least, most = np.inf, -np.inf
     for j in range(n):
         if upper[j] > 0.0:
-            least, most = min(least, factor * cost[j]), max(most, factor * cost[j])
+            least, most = min(least, factor * cost[start + j]), max(most, factor * cost[start + j])
     if not (least > 0.0 or most < 0.0) or total <= 0.0:
         return 0.0
     sized = np.empty(n)
     for j in range(n):
-        sized[j] = abs(factor * cost[j])
+        sized[j] = abs(factor * cost[start + j])
     value, _ = _knapsack(sized, upper, n, EXACTLY, total)
     return value / total if value < np.inf else 0.0
 
@@ -273,7 +274,7 @@ def _longer(array, used, need):  # type: ignore[no-untyped-def]
 @kernel
 def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-def]
     """-p_j relative to |c_j| + |a_j|'|y|."""
-    size = abs(factor * view.cost[view.cost_start[q] + j])
+    size = abs(factor * cost_of(view, q, j))
     first, last = entries_of(view, view.usage[q], j, j + 1)
     for k in range(first, last):
         size += abs(y[np.uint32(view.row[k])] * view.value[k])
@@ -284,7 +285,7 @@ def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-de
 def _price_chunk(  # type: ignore[no-untyped-def]
     view, y, offset, shared, cost_factor, first, last, longest, collect, slack, marginal, forced
 ):
-    p = np.empty(longest)
+    p, own = np.empty(longest), np.empty(longest)
     upper = np.empty(longest)
     strip = np.empty((longest + _STRIP - 1) // _STRIP)
     slots = np.empty(256 if collect else 0, np.int64)
@@ -295,12 +296,13 @@ def _price_chunk(  # type: ignore[no-untyped-def]
         n = view.n_columns[q]
         if n == 0:
             continue
-        factor = cost_factor * view.scale[q]
-        at = offset[view.usage[q]]
-        if at >= 0:
-            low, least, most = _fill_shared(factor, view.cost, view.cost_start[q], shared, at, n, p, strip)
+        factor, start, usage = cost_factor * view.scale[q], view.cost_start[q], view.usage[q]
+        at, patched = offset[usage], view.vector[q] >= 0 and view.override_length[q] > 0
+        if patched:
+            fill_costs(view, q, cost_factor, own)
+            low, least, most = _fill(view, y, 1.0, own, 0, usage, shared, at, n, p, strip)
         else:
-            low, least, most = _fill_private(view, y, factor, q, n, p, strip)
+            low, least, most = _fill(view, y, factor, view.cost, start, usage, shared, at, n, p, strip)
         relation, total = view.relation[q], view.total[q]
         level = 0.0
         if relation == NO_TOTAL:
@@ -310,7 +312,7 @@ def _price_chunk(  # type: ignore[no-untyped-def]
                     cap = upper[j]
                     if cap == np.inf:
                         violation += p[j] * p[j]
-                        dual = max(dual, _relative_violation(view, y, q, j, factor, p[j]))
+                        dual = max(dual, _relative_violation(view, y, q, j, cost_factor, p[j]))
                     elif cap > 0.0:
                         bound += p[j] * cap
         elif total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total):
@@ -323,8 +325,10 @@ def _price_chunk(  # type: ignore[no-untyped-def]
             value, level = _knapsack(p, upper, n, relation, total)
             bound += value
             if relation == EXACTLY:
-                start = view.cost_start[q]
-                forced[q] = _forced_price(view.cost[start : start + n], factor, upper, n, total)
+                if patched:
+                    forced[q] = _forced_price(own, 0, 1.0, upper, n, total)
+                else:
+                    forced[q] = _forced_price(view.cost, start, factor, upper, n, total)
         marginal[q] = level
         if not collect:
             continue

@@ -88,6 +88,9 @@ def effective_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray
     sizes = table.n_columns[slots]
     costs: NDArray[np.float64] = store.costs.cost[slice_indices(table.cost_start[slots], sizes)]
     costs *= np.repeat(table.scale[slots], sizes)
+    if store.vectors.size:
+        place, column, value = store.aside(slots)
+        costs[(np.cumsum(sizes) - sizes)[place] + column] = value
     return costs
 
 
