@@ -15,7 +15,8 @@ violation, judged against |c_j| + |a_j|'|y|, and left out of the bound.
 What a request costs in any case is no part of what is decided: with sum(x) == total and costs of one sign,
 total times the smallest of them.  The pass finds that forced price f_q on its way.
 
-Requests with a convex term are priced by :mod:`copter.proof.tangents`; all their columns are candidates.
+Requests that share a cost vector and a usage are priced together (:mod:`copter.proof.hulls`); requests with a
+convex term are priced by :mod:`copter.proof.tangents`; all their columns are candidates.
 
 Work is split into a fixed number of chunks of requests whatever the number of threads, and reduced in
 order: the same input gives bitwise the same output.
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel, loose_kernel
 from copter.parallel import chunk_bounds, run_chunks
+from copter.proof.hulls import by_slot, groups_of, longer, price_groups
 from copter.proof.tangents import term_bound
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
 from copter.store.view import StoreView, cost_of, entries_of, fill_caps, fill_costs, paid_for, view_of
@@ -108,13 +110,17 @@ def price(
     view = view_of(store)
     terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone
     curved, curved_dual = (0.0, 0.0) if terms is None else term_bound(terms, view, y)
-    if terms is not None:  # the pass below leaves them out
-        n_columns = view.n_columns.copy()
-        n_columns[terms.slot] = 0
-        view = view._replace(n_columns=n_columns)
+    if terms is not None:  # the passes below leave them out
+        view = view._replace(n_columns=without(view.n_columns, terms.slot))
     offset, shared = _template_prices(store, view, y)
     size = view.n_columns.size
     marginal, forced = np.zeros(size), np.zeros(size)
+    groups = groups_of(view, KEEP_ALL) if store.vectors.size and slack != np.inf else None
+    grouped, more = 0.0, (np.empty(0, np.int64), np.empty(0, np.int64))
+    if groups is not None:
+        found = marginal, forced
+        grouped, *more = price_groups(groups, view, (offset, shared), cost_factor, slack, threads, found)
+        view = view._replace(n_columns=without(view.n_columns, groups.member))
     bounds = chunk_bounds(view.n_columns)
     longest = int(view.n_columns.max(initial=0))
     collect, reach = slack is not None, slack or 0.0
@@ -136,20 +142,36 @@ def price(
         bounds.size - 1,
         threads,
     )
-    bound, violation, dual = curved, 0.0, 0.0
+    bound, violation, dual = curved + grouped, 0.0, 0.0
     for part in parts:
         bound += part[0]
         violation += part[1]
         dual = max(dual, part[2])
-    slot = np.concatenate([part[3] for part in parts]) if collect else np.empty(0, np.int64)
-    column = np.concatenate([part[4] for part in parts]) if collect else np.empty(0, np.int64)
+    slot, column = (np.concatenate([more[k], *(part[3 + k] for part in parts)]) for k in (0, 1))
     if terms is not None and collect:
         slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
-        order = np.argsort(slot, kind="stable")
-        slot, column = slot[order], column[order]
+    if terms is not None or groups is not None:
+        slot, column = by_slot(slot, column, size)
     used = np.nan if slack is None else slack
     root = float(np.sqrt(violation))
     return Pricing(bound, curved, root, dual, curved_dual, marginal, forced, slot, column, used, store.clock)
+
+
+def without(n_columns: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers of columns with none for some requests, which passes leave out then.
+
+    Parameters
+    ----------
+    n_columns : (request slots,) ndarray
+    slots : (k,) ndarray
+
+    Returns
+    -------
+    (request slots,) ndarray
+    """
+    left = n_columns.copy()
+    left[slots] = 0
+    return left
 
 
 def _template_prices(
@@ -264,14 +286,6 @@ def _forced_price(cost, start, factor, upper, n, total):  # type: ignore[no-unty
 
 
 @kernel
-def _longer(array, used, need):  # type: ignore[no-untyped-def]
-    longer = np.empty(need, np.int64)
-    for k in range(used):
-        longer[k] = array[k]
-    return longer
-
-
-@kernel
 def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-def]
     """-p_j relative to |c_j| + |a_j|'|y|."""
     size = abs(factor * cost_of(view, q, j))
@@ -335,8 +349,8 @@ def _price_chunk(  # type: ignore[no-untyped-def]
         everything = relation == NO_TOTAL or n <= KEEP_ALL
         limit = np.inf if everything else level + slack
         if found + n > slots.size:
-            slots = _longer(slots, found, 2 * slots.size + n)
-            columns = _longer(columns, found, slots.size)
+            slots = longer(slots, found, 2 * slots.size + n)
+            columns = longer(columns, found, slots.size)
         for s in range((n + _STRIP - 1) // _STRIP):
             if strip[s] <= limit:
                 for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
