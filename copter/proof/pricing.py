@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.extremes import greater, lesser
 from copter.kernels import kernel, loose_kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.tangents import term_bound
@@ -177,29 +178,44 @@ def _usage_prices(view, y, offset, n_columns, prices):  # type: ignore[no-untype
 
 
 @loose_kernel
-def _fill_shared(factor, cost, start, prices, at, n, p, strip):  # type: ignore[no-untyped-def]
-    """p = factor * cost + A'y of a shared usage, and the minimum of each strip of columns.
+def _strip_minima(factor, cost, prices, strip):  # type: ignore[no-untyped-def]
+    """The minimum of factor * cost + A'y of a shared usage, of each strip of columns and of all.
 
-    Returns the minimum of all p, and the least and the largest cost.
+    Returns that of all, and the least and the largest of factor * cost.  The sums themselves are not kept:
+    few strips are looked at again.
     """
+    n = cost.size
     low, least, most = np.inf, np.inf, -np.inf
-    for s in range((n + _STRIP - 1) // _STRIP):
+    for s in range(n // _STRIP):
+        own, paid = cost[s * _STRIP : (s + 1) * _STRIP], prices[s * _STRIP : (s + 1) * _STRIP]
         smallest = np.inf
-        for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
-            c = factor * cost[start + j]
-            v = c + prices[at + j]
-            p[j] = v
-            smallest = min(smallest, v)
-            least = min(least, c)
-            most = max(most, c)
+        for j in range(_STRIP):
+            c = np.float64(own[j])
+            smallest = lesser(factor * c + paid[j], smallest)
+            least, most = lesser(c, least), greater(c, most)
         strip[s] = smallest
-        low = min(low, smallest)
-    return low, least, most
+        low = lesser(smallest, low)
+    if n % _STRIP:
+        smallest = np.inf
+        for j in range(n - n % _STRIP, n):
+            c = np.float64(cost[j])
+            smallest = lesser(factor * c + prices[j], smallest)
+            least, most = lesser(c, least), greater(c, most)
+        strip[n // _STRIP] = smallest
+        low = lesser(smallest, low)
+    return low, factor * least, factor * most
+
+
+@loose_kernel
+def _fill_shared(factor, cost, prices, p):  # type: ignore[no-untyped-def]
+    """p = factor * cost + A'y of columns of a shared usage."""
+    for j in range(cost.size):
+        p[j] = factor * cost[j] + prices[j]
 
 
 @kernel
 def _fill_private(view, y, factor, q, n, p, strip):  # type: ignore[no-untyped-def]
-    """As `_fill_shared`, A'y summed from the usage's entries."""
+    """As `_fill_shared` and `_strip_minima`, A'y summed from the usage's entries."""
     start, usage = view.cost_start[q], view.usage[q]
     low, least, most = np.inf, np.inf, -np.inf
     for s in range((n + _STRIP - 1) // _STRIP):
@@ -296,12 +312,17 @@ def _price_chunk(  # type: ignore[no-untyped-def]
         if n == 0:
             continue
         factor = cost_factor * view.scale[q]
-        at = offset[view.usage[q]]
+        start, at = view.cost_start[q], offset[view.usage[q]]
+        relation, total = view.relation[q], view.total[q]
+        uncut = total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)
+        simple = relation != NO_TOTAL and uncut  # the best column can take all of the total
         if at >= 0:
-            low, least, most = _fill_shared(factor, view.cost, view.cost_start[q], shared, at, n, p, strip)
+            cost, paid = view.cost[start : start + n], shared[at : at + n]
+            low, least, most = _strip_minima(factor, cost, paid, strip)
+            if not simple:
+                _fill_shared(factor, cost, paid, p)
         else:
             low, least, most = _fill_private(view, y, factor, q, n, p, strip)
-        relation, total = view.relation[q], view.total[q]
         level = 0.0
         if relation == NO_TOTAL:
             fill_caps(view, q, upper)
@@ -313,7 +334,7 @@ def _price_chunk(  # type: ignore[no-untyped-def]
                         dual = max(dual, _relative_violation(view, y, q, j, factor, p[j]))
                     elif cap > 0.0:
                         bound += p[j] * cap
-        elif total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total):
+        elif simple:
             level = low if relation == EXACTLY else min(0.0, low)
             bound += total * level
             if relation == EXACTLY:
@@ -323,7 +344,6 @@ def _price_chunk(  # type: ignore[no-untyped-def]
             value, level = _knapsack(p, upper, n, relation, total)
             bound += value
             if relation == EXACTLY:
-                start = view.cost_start[q]
                 forced[q] = _forced_price(view.cost[start : start + n], factor, upper, n, total)
         marginal[q] = level
         if not collect:
@@ -335,7 +355,10 @@ def _price_chunk(  # type: ignore[no-untyped-def]
             columns = _longer(columns, found, slots.size)
         for s in range((n + _STRIP - 1) // _STRIP):
             if strip[s] <= limit:
-                for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
+                a, b = s * _STRIP, min(n, (s + 1) * _STRIP)
+                if simple and at >= 0:
+                    _fill_shared(factor, view.cost[start + a : start + b], shared[at + a : at + b], p[a:b])
+                for j in range(a, b):
                     if p[j] <= limit:
                         slots[found] = q
                         columns[found] = j
