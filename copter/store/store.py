@@ -314,7 +314,7 @@ class ConstraintStore(Layout):
             if length:
                 part = slice(int(table.override_start[slot]), int(table.override_start[slot]) + length)
                 columns = kept.column[part]
-                kept.original[part] = fresh[columns]
+                kept.original[part] = pool[columns]
                 pool[columns] = kept.value[part] / table.scale[slot]
             table.cost_stamp[slot] = self.clock
 
