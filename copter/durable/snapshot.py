@@ -18,6 +18,7 @@ from copter.durable.codec import CodecError, decode, encode, id_value, make_term
 from copter.durable.soundness import Unsound, check_program
 from copter.errors import EditError, FileError
 from copter.program.index import Index
+from copter.program.kept import COST_TYPES
 from copter.program.usage import Template
 from copter.program.vectors import CostVector
 from copter.store.slabs import Pool, Table
@@ -103,7 +104,7 @@ def pack(program: ContinualProgram, blocks: Blocks) -> None:
         An id is of a type that cannot be written, or two classes of terms have the same name.
     """
     store = program.store
-    blocks.facts |= {"clock": store.clock, "n_variables": store.n_variables}
+    blocks.facts |= {"clock": store.clock, "n_variables": store.n_variables, "cost_dtype": program.cost_dtype}
     for index in (program._requests, program._resources):
         _pack_index(index, blocks)
     for name in _POOLS:
@@ -145,6 +146,9 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
     """
     store = program.store
     store.clock, store.n_variables = blocks.fact("clock", int), blocks.fact("n_variables", int)
+    if blocks.facts.setdefault("cost_dtype", "float64") not in COST_TYPES:  # older files have none
+        raise blocks.wrong(f"has costs of the type {blocks.facts['cost_dtype']!r}")
+    store.costs = Pool(cost=np.dtype(blocks.fact("cost_dtype", str)))
     try:
         for name in _POOLS:
             _unpack_pool(name, getattr(store, name), blocks)

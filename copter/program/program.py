@@ -23,7 +23,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from copter.errors import EditError
 from copter.program.changes import (
@@ -39,6 +39,7 @@ from copter.program.forms import KEEP, flags_of, new_requests_of, uppers_of
 from copter.program.guard import exclusive
 from copter.program.index import listed
 from copter.program.kept import Kept
+from copter.program.precision import check_change, check_new
 from copter.program.queries import Relation
 from copter.program.usage import Template, Usage
 from copter.program.validation import flag, scale_factor, scales_of, sum_row, upper_bounds
@@ -53,6 +54,12 @@ EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mappi
 
 class ContinualProgram(Kept):
     """A linear program over named resources and requests, edited in place.
+
+    Parameters
+    ----------
+    cost_dtype : "float64" or "float32"
+        What costs are kept as.  With 32 bits the program is that with the rounded costs
+        (:mod:`copter.program.precision`) and takes half the memory.
 
     Examples
     --------
@@ -124,6 +131,7 @@ class ContinualProgram(Kept):
         if override or start is not None or term is not None:
             rest = additions_to_one(id, cost.size, override or None, start, KEEP if term is None else term)
         whole = flag(id, "integral", integral)
+        check_new(self.store, [id], np.array([cost.size]), cost, factor, rest)
         slots = self.store.add_requests(
             np.array([cost.size]),
             self._usage_slot(id, usage, cost.size),
@@ -202,6 +210,7 @@ class ContinualProgram(Kept):
             rest = additions_to_many(label, ids, new.sizes, overrides, starts, given)
         if not ids:
             return
+        check_new(self.store, ids, new.sizes, new.costs, factors, rest)
         slots = self.store.add_requests(
             new.sizes,
             self._usage_slots(label, ids, usage, new.sizes),
@@ -280,6 +289,7 @@ class ContinualProgram(Kept):
         elif cost is not None and cost.size != n:
             raise EditError(id, "costs", cost.size, f"the request has {n} columns; give a new usage too")
         change = change_of_one(self.store, id, slot, cost, given)
+        check_change(self.store, [id], slots, change, replaced=usage is not None)
         if usage is not None and cost is not None:
             change.usage = self._usage_slot(id, usage, cost.size)
         change.make(self.store, slots, self._starts)
@@ -359,6 +369,7 @@ class ContinualProgram(Kept):
         change = change_of_many(self.store, label, ids, slots, fresh, given)
         if not ids:
             return
+        check_change(self.store, ids, slots, change, replaced=usage is not None)
         if usage is not None and fresh is not None:
             change.usage = self._usage_slots(label, ids, usage, widths_of(fresh))
         change.make(self.store, slots, self._starts)
@@ -389,26 +400,6 @@ class ContinualProgram(Kept):
             for slot in slots.tolist():
                 self._starts.pop(slot, None)
         self.store.remove_requests(slots)
-
-    def take_starts(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Starts given since the last call, by request slot; for solvers that keep state.
-
-        Returns
-        -------
-        dict of request slot to (columns, values)
-        """
-        starts, self._starts = self._starts, {}
-        return starts
-
-    def return_starts(self, starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]) -> None:
-        """Give starts back that were taken for a solve which came to nothing; for solvers.
-
-        Parameters
-        ----------
-        starts : dict of request slot to (columns, values)
-            What :meth:`take_starts` returned.
-        """
-        self._starts = starts | self._starts
 
 
 VERBS = (

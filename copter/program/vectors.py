@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from copter.errors import EditError
 from copter.program.columns import Columns
+from copter.program.precision import check_vector
 from copter.program.validation import cost_vector, whole_numbers
 from copter.store.costs import SharedCosts
 
@@ -37,8 +38,8 @@ class CostVector:
 class CostVectors(Columns):
     """The cost vectors of a program."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, cost_dtype: DTypeLike = np.float64) -> None:
+        super().__init__(cost_dtype)
         self._vectors: dict[int, CostVector] = {}
 
     def add_cost_vector(self, costs: ArrayLike) -> CostVector:
@@ -62,6 +63,7 @@ class CostVectors(Columns):
             No vector, a NaN or an infinite cost.
         """
         checked = cost_vector("cost vector", "costs", costs)
+        check_vector(self.store, checked)
         slot = self.store.add_vector(checked)
         self._vectors[slot] = CostVector(slot, checked.size, self.store.tick(), secrets.randbits(62))
         return self._vectors[slot]

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.extremes import greater, lesser
 from copter.kernels import kernel, loose_kernel
 from copter.parallel import chunk_bounds, dot, run_chunks
 from copter.store.store import EXACTLY, NO_TOTAL
@@ -229,8 +230,9 @@ def _least_at_ends(cost, paid, a, b):  # type: ignore[no-untyped-def]
     """Least a c + w and b c + w of all columns, and the largest |c| and |w|."""
     at_a, at_b, size_c, size_w = np.inf, np.inf, 0.0, 0.0
     for j in range(cost.size):
-        at_a, at_b = min(at_a, a * cost[j] + paid[j]), min(at_b, b * cost[j] + paid[j])
-        size_c, size_w = max(size_c, abs(cost[j])), max(size_w, abs(paid[j]))
+        c, w = np.float64(cost[j]), paid[j]
+        at_a, at_b = lesser(a * c + w, at_a), lesser(b * c + w, at_b)
+        size_c, size_w = greater(abs(c), size_c), greater(abs(w), size_w)
     return at_a, at_b, size_c, size_w
 
 

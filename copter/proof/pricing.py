@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.extremes import greater, lesser
 from copter.kernels import kernel, loose_kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.hulls import by_slot, groups_of, longer, price_groups
@@ -116,7 +117,7 @@ def price(
     size = view.n_columns.size
     marginal, forced = np.zeros(size), np.zeros(size)
     groups = groups_of(view, KEEP_ALL) if store.vectors.size and slack != np.inf else None
-    grouped, more = 0.0, (np.empty(0, np.int64), np.empty(0, np.int64))
+    grouped, more = 0.0, [np.empty(0, np.int64)] * 2
     if groups is not None:
         found = marginal, forced
         grouped, *more = price_groups(groups, view, (offset, shared), cost_factor, slack, threads, found)
@@ -199,31 +200,44 @@ def _usage_prices(view, y, offset, n_columns, prices):  # type: ignore[no-untype
 
 
 @loose_kernel
-def _fill_shared(factor, cost, start, prices, at, n, p, strip):  # type: ignore[no-untyped-def]
-    """p = factor * cost + A'y of a shared usage, and the minimum of each strip of columns.
+def _strip_minima(factor, cost, prices, strip):  # type: ignore[no-untyped-def]
+    """The minimum of factor * cost + A'y of a shared usage, of each strip of columns and of all.
 
-    Returns the minimum of all p, and the least and the largest cost.
+    Returns that of all, and the least and the largest of factor * cost.  The sums themselves are not kept:
+    few strips are looked at again.
     """
+    n = cost.size
     low, least, most = np.inf, np.inf, -np.inf
-    for s in range((n + _STRIP - 1) // _STRIP):
+    for s in range(n // _STRIP):
+        own, paid = cost[s * _STRIP : (s + 1) * _STRIP], prices[s * _STRIP : (s + 1) * _STRIP]
         smallest = np.inf
-        for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
-            c = factor * cost[start + j]
-            v = c + prices[at + j]
-            p[j] = v
-            smallest = min(smallest, v)
-            least = min(least, c)
-            most = max(most, c)
+        for j in range(_STRIP):
+            c = np.float64(own[j])
+            smallest = lesser(factor * c + paid[j], smallest)
+            least, most = lesser(c, least), greater(c, most)
         strip[s] = smallest
-        low = min(low, smallest)
-    return low, least, most
+        low = lesser(smallest, low)
+    if n % _STRIP:
+        smallest = np.inf
+        for j in range(n - n % _STRIP, n):
+            c = np.float64(cost[j])
+            smallest = lesser(factor * c + prices[j], smallest)
+            least, most = lesser(c, least), greater(c, most)
+        strip[n // _STRIP] = smallest
+        low = lesser(smallest, low)
+    return low, factor * least, factor * most
+
+
+@loose_kernel
+def _fill_shared(factor, cost, prices, p):  # type: ignore[no-untyped-def]
+    """p = factor * cost + A'y of columns of a shared usage."""
+    for j in range(cost.size):
+        p[j] = factor * cost[j] + prices[j]
 
 
 @kernel
-def _fill(view, y, factor, cost, start, usage, shared, at, n, p, strip):  # type: ignore[no-untyped-def]
-    """As `_fill_shared`, A'y summed from the usage's entries where it is not shared."""
-    if at >= 0:
-        return _fill_shared(factor, cost, start, shared, at, n, p, strip)
+def _fill_private(view, y, factor, cost, start, usage, n, p, strip):  # type: ignore[no-untyped-def]
+    """As `_fill_shared` and `_strip_minima`, A'y summed from the usage's entries."""
     low, least, most = np.inf, np.inf, -np.inf
     for s in range((n + _STRIP - 1) // _STRIP):
         smallest = np.inf
@@ -270,17 +284,17 @@ def _knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _forced_price(cost, start, factor, upper, n, total):  # type: ignore[no-untyped-def]
+def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
     """|f_q| of a request with sum(x) == total whose columns have bounds: its cheapest allocation's."""
     least, most = np.inf, -np.inf
     for j in range(n):
         if upper[j] > 0.0:
-            least, most = min(least, factor * cost[start + j]), max(most, factor * cost[start + j])
+            least, most = min(least, factor * cost[j]), max(most, factor * cost[j])
     if not (least > 0.0 or most < 0.0) or total <= 0.0:
         return 0.0
     sized = np.empty(n)
     for j in range(n):
-        sized[j] = abs(factor * cost[start + j])
+        sized[j] = abs(factor * cost[j])
     value, _ = _knapsack(sized, upper, n, EXACTLY, total)
     return value / total if value < np.inf else 0.0
 
@@ -311,13 +325,20 @@ def _price_chunk(  # type: ignore[no-untyped-def]
         if n == 0:
             continue
         factor, start, usage = cost_factor * view.scale[q], view.cost_start[q], view.usage[q]
-        at, patched = offset[usage], view.vector[q] >= 0 and view.override_length[q] > 0
+        relation, total, at = view.relation[q], view.total[q], offset[usage]
+        uncut = total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)
+        simple = relation != NO_TOTAL and uncut  # the best column can take all of the total
+        patched = view.vector[q] >= 0 and view.override_length[q] > 0
         if patched:
             fill_costs(view, q, cost_factor, own)
-            low, least, most = _fill(view, y, 1.0, own, 0, usage, shared, at, n, p, strip)
+            low, least, most = _fill_private(view, y, 1.0, own, 0, usage, n, p, strip)
+        elif at >= 0:
+            cost, paid = view.cost[start : start + n], shared[at : at + n]
+            low, least, most = _strip_minima(factor, cost, paid, strip)
+            if not simple:
+                _fill_shared(factor, cost, paid, p)
         else:
-            low, least, most = _fill(view, y, factor, view.cost, start, usage, shared, at, n, p, strip)
-        relation, total = view.relation[q], view.total[q]
+            low, least, most = _fill_private(view, y, factor, view.cost, start, usage, n, p, strip)
         level = 0.0
         if relation == NO_TOTAL:
             fill_caps(view, q, upper)
@@ -329,7 +350,7 @@ def _price_chunk(  # type: ignore[no-untyped-def]
                         dual = max(dual, _relative_violation(view, y, q, j, cost_factor, p[j]))
                     elif cap > 0.0:
                         bound += p[j] * cap
-        elif total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total):
+        elif simple:
             level = low if relation == EXACTLY else min(0.0, low)
             bound += total * level
             if relation == EXACTLY:
@@ -340,9 +361,9 @@ def _price_chunk(  # type: ignore[no-untyped-def]
             bound += value
             if relation == EXACTLY:
                 if patched:
-                    forced[q] = _forced_price(own, 0, 1.0, upper, n, total)
+                    forced[q] = _forced_price(own, 1.0, upper, n, total)
                 else:
-                    forced[q] = _forced_price(view.cost, start, factor, upper, n, total)
+                    forced[q] = _forced_price(view.cost[start : start + n], factor, upper, n, total)
         marginal[q] = level
         if not collect:
             continue
@@ -353,7 +374,10 @@ def _price_chunk(  # type: ignore[no-untyped-def]
             columns = longer(columns, found, slots.size)
         for s in range((n + _STRIP - 1) // _STRIP):
             if strip[s] <= limit:
-                for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
+                a, b = s * _STRIP, min(n, (s + 1) * _STRIP)
+                if simple and at >= 0 and not patched:
+                    _fill_shared(factor, view.cost[start + a : start + b], shared[at + a : at + b], p[a:b])
+                for j in range(a, b):
                     if p[j] <= limit:
                         slots[found] = q
                         columns[found] = j

@@ -140,7 +140,7 @@ class CostEdits(Layout):
             if length:
                 part = slice(int(table.override_start[slot]), int(table.override_start[slot]) + length)
                 columns = kept.column[part]
-                kept.original[part] = fresh[columns]
+                kept.original[part] = pool[columns]
                 pool[columns] = kept.value[part] / table.scale[slot]
             table.cost_stamp[slot] = self.clock
         self._compact_costs()

@@ -30,7 +30,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from copter.store.edits import NO_TOTAL, lay_over
 from copter.store.slabs import Pool, Table, slice_indices
@@ -40,10 +40,10 @@ from copter.store.term_table import TermTable
 class Layout:
     """Rows, usages and requests on slabs; see the module's head."""
 
-    def __init__(self) -> None:
+    def __init__(self, cost_dtype: DTypeLike = np.float64) -> None:
         self.clock = 0
         self.n_variables = 0
-        self.costs = Pool(cost=np.float64)
+        self.costs = Pool(cost=cost_dtype)
         self.uppers = Pool(upper=np.float64)
         self.pointers = Pool(pointer=np.int32)
         self.entries = Pool(row=np.int32, value=np.float64)
@@ -93,6 +93,12 @@ class Layout:
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"packed_terms": None}  # packed again when they are asked for
 
+    @property
+    def cost_dtype(self) -> np.dtype[Any]:
+        """What the pool keeps costs as, float64 or float32; all that is computed from them has 64 bits."""
+        dtype: np.dtype[Any] = self.costs.cost.dtype
+        return dtype
+
     def tick(self) -> int:
         """Next stamp of the clock."""
         self.clock += 1
@@ -127,7 +133,7 @@ class Layout:
         (n,) ndarray
         """
         start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
-        costs: NDArray[np.float64] = self.costs.cost[start : start + n].copy()
+        costs: NDArray[np.float64] = self.costs.cost[start : start + n].astype(np.float64)
         if self.requests.vector[slot] < 0:
             at, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
             costs[self.overrides.column[at : at + length]] = self.overrides.original[at : at + length]
@@ -145,8 +151,7 @@ class Layout:
         (k,) ndarray
         """
         table = self.requests
-        costs: NDArray[np.float64] = self.costs.cost[table.cost_start[slot] + column]
-        costs *= table.scale[slot]
+        costs: NDArray[np.float64] = table.scale[slot] * self.costs.cost[table.cost_start[slot] + column]
         if self.vectors.size:
             lay_over(table.whole, self.overrides.column, self.overrides.value, slot, column, costs)
         return costs
@@ -203,8 +208,9 @@ class Layout:
         """
         start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
         costs: NDArray[np.float64] = self.requests.scale[slot] * self.costs.cost[start : start + n]
-        columns, values = self.get_override(slot)
-        costs[columns] = values
+        if self.cost_dtype == np.float64 or self.requests.vector[slot] >= 0:
+            columns, values = self.get_override(slot)  # else the program has it as it is rounded
+            costs[columns] = values
         return costs
 
     def priced_columns(

@@ -14,7 +14,7 @@ from copter.store.store import ConstraintStore
 class StoreView(NamedTuple):
     """The store's arrays as kernels read them; no copies."""
 
-    cost: NDArray[np.float64]
+    cost: NDArray[np.float64] | NDArray[np.float32]
     cost_start: NDArray[np.int64]
     n_columns: NDArray[np.int64]
     scale: NDArray[np.float64]
