@@ -116,10 +116,8 @@ class Change:
             else:
                 store.set_costs(slots.tolist(), self.costs)
             return
-        usages = np.broadcast_to(self.usage, slots.shape).tolist()
-        each = self.costs.slots.tolist() if isinstance(self.costs, SharedCosts) else self.costs
-        for slot, usage, costs in zip(slots.tolist(), usages, each, strict=True):
-            store.replace_columns(slot, usage, costs)
+        store.replace_columns(slots, np.broadcast_to(self.usage, slots.shape), self.costs)
+        for slot in slots.tolist() if starts else ():
             starts.pop(slot, None)
 
     def _set_scales(self, store: ConstraintStore, slots: NDArray[np.int64]) -> None:

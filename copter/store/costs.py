@@ -92,18 +92,6 @@ class CostEdits(Layout):
         self._release_vectors(old[old >= 0])
         self._compact_costs()
 
-    def _point_at(self, slot: int, costs: NDArray[np.float64] | int) -> int:
-        """Let a request without costs have some, or point at a vector; returns how many columns they have."""
-        table, vectors = self.requests, self.vectors
-        if isinstance(costs, int):
-            vectors.references[costs] += 1
-            table.vector[slot], table.cost_start[slot] = costs, vectors.cost_start[costs]
-            return int(vectors.n_columns[costs])
-        start = self.costs.allocate(costs.size)
-        self.costs.cost[start : start + costs.size] = costs
-        table.cost_start[slot] = start
-        return costs.size
-
     def _leave_vector(self, slot: int) -> None:
         """Give a request that points at a vector room for costs of its own, to be filled."""
         table = self.requests
@@ -194,7 +182,8 @@ class CostEdits(Layout):
         if np.count_nonzero(own):
             flat = slice_indices(table.override_start[slots], own)
             self.costs.cost[table.cost_start[slots].repeat(own) + kept.column[flat]] = kept.original[flat]
-        for slot, before, length in zip(slots.tolist(), old.tolist(), lengths.tolist(), strict=True):
-            if before != length:
-                kept.free(int(table.override_start[slot]), before)
-                table.override_start[slot], table.override_length[slot] = kept.allocate(length), length
+        other = np.flatnonzero(old != lengths)
+        resized = slots[other]
+        kept.free_all(table.override_start[resized].tolist(), old[other].tolist())
+        table.override_start[resized] = kept.allocate_all(lengths[other])
+        table.override_length[resized] = lengths[other]

@@ -256,21 +256,35 @@ class ConstraintStore(CostEdits):
         self.requests.reuse(slots.tolist())
         self._compact_columns()
 
-    def replace_columns(self, slot: int, usage: int, costs: NDArray[np.float64] | int) -> None:
-        """Give a request other columns; its scale, sum row and scalar bound stay.
+    def replace_columns(
+        self,
+        slots: NDArray[np.int64],
+        usages: NDArray[np.int64],
+        costs: list[NDArray[np.float64]] | SharedCosts,
+    ) -> None:
+        """Give requests other columns; their scales, sum rows and scalar bounds stay.
 
         Parameters
         ----------
-        slot, usage : int
-        costs : (n,) ndarray, or slot of a vector
+        slots, usages : (k,) arrays
+        costs : list of k (n_q,) arrays, or vectors
         """
-        self._release_columns(np.array([slot]), blank=False)
+        self._release_columns(slots, blank=False)
         table = self.requests
         self.clock += 1
-        table.n_columns[slot], table.usage[slot] = self._point_at(slot, costs), usage
-        table.birth[slot] = table.cost_stamp[slot] = table.bound_stamp[slot] = self.clock
-        self.usages.references[usage] += 1
-        self.n_variables += int(table.n_columns[slot])
+        if isinstance(costs, SharedCosts):
+            sizes, starts = costs.sizes, self.vectors.cost_start[costs.slots]
+            table.vector[slots] = costs.slots
+            np.add.at(self.vectors.references, costs.slots, 1)
+        else:
+            sizes = np.array([own.size for own in costs], np.int64)
+            starts = self.costs.allocate_all(sizes)
+            for start, own in zip(starts.tolist(), costs, strict=True):
+                self.costs.cost[start : start + own.size] = own
+        table.cost_start[slots], table.n_columns[slots], table.usage[slots] = starts, sizes, usages
+        table.birth[slots] = table.cost_stamp[slots] = table.bound_stamp[slots] = self.clock
+        np.add.at(self.usages.references, usages, 1)
+        self.n_variables += int(sizes.sum())
         self._compact_columns()
 
     def set_term(self, slot: int, term: tuple[ConvexTerm, NDArray[np.float64]] | None) -> None:

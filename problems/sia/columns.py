@@ -40,6 +40,7 @@ class Choices:
     key: tuple[bool, bytes]
     columns: NDArray[np.int64]
     positions: NDArray[np.int64]
+    _found: dict[int, int] = field(default_factory=dict)
 
     @property
     def has_null(self) -> bool:
@@ -48,8 +49,16 @@ class Choices:
 
     def find(self, configuration: int) -> int:
         """Column of a configuration, -1 if it is not among them."""
-        at = int(np.searchsorted(self.columns, configuration))
-        return at if at < self.columns.size and self.columns[at] == configuration else -1
+        column = self._found.get(configuration)
+        if column is None:
+            column = self._found[configuration] = _place(self.columns, configuration)
+        return column
+
+
+def _place(columns: NDArray[np.int64], configuration: int) -> int:
+    """Where a configuration is among ascending ones, -1 if it is not there."""
+    at = int(np.searchsorted(columns, configuration))
+    return at if at < columns.size and columns[at] == configuration else -1
 
 
 class Runnable:
@@ -81,12 +90,12 @@ class Runnable:
             self._choices[key] = self._make(positions, has_null)
         return self._choices[key]
 
-    def only(self, configuration: int) -> Choices:
-        """One configuration, without a choice."""
-        if configuration not in self._choices:
-            position = np.searchsorted(self.columns, configuration)
-            self._choices[configuration] = self._make(np.array([position]), False)
-        return self._choices[configuration]
+    def only(self, configuration: int) -> Choices | None:
+        """One configuration, without a choice; None if it cannot run the application."""
+        choices = self._choices.get(configuration)
+        if choices is None and (position := _place(self.columns, configuration)) >= 0:
+            choices = self._choices[configuration] = self._make(np.array([position]), False)
+        return choices
 
     def _make(self, positions: NDArray[np.int64], has_null: bool) -> Choices:
         columns = self.columns[positions]
@@ -113,15 +122,6 @@ class CostRow:
             costs.flags.writeable = False
             self._blocks[choices] = costs
         return self._blocks[choices]
-
-    def cost(self, configuration: int) -> float:
-        """Cost of one configuration that can run the job."""
-        return float(self.costs[np.searchsorted(self.runnable.columns, configuration)])
-
-    def runs(self, configuration: int) -> bool:
-        """Whether a configuration can run the job."""
-        at = np.searchsorted(self.runnable.columns, configuration)
-        return bool(at < self.runnable.columns.size and self.runnable.columns[at] == configuration)
 
 
 class RowCache:
