@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from copter.kernels import inlined_kernel, kernel
 from copter.shims.choose_one_placing import SLACK
 from copter.store.store import EXACTLY
-from copter.store.view import cap_of, entries_of, paid_for
+from copter.store.view import cap_of, cost_of, entries_of, paid_for
 
 Array = Any
 
@@ -174,7 +174,7 @@ def _held(view, y, requests, chosen):  # type: ignore[no-untyped-def]
         if j >= 0:
             first, last = entries_of(view, view.usage[q], j, j + 1)
             held.column[k], held.begin[k], held.end[k] = j, first, last
-            held.cost[k] = view.scale[q] * view.cost[view.cost_start[q] + j]
+            held.cost[k] = cost_of(view, q, j)
             held.price[k] = held.cost[k] + paid_for(view, view.usage[q], j, y)
     return held
 
@@ -213,7 +213,7 @@ def _offers(view, y, requests, candidates, held, marginal, reach):  # type: igno
                 continue
             first, last = entries_of(view, view.usage[q], j, j + 1)
             offers.column[count], offers.begin[count], offers.end[count] = j, first, last
-            offers.cost[count] = view.scale[q] * view.cost[view.cost_start[q] + j]
+            offers.cost[count] = cost_of(view, q, j)
             offers.price[count] = offers.cost[count] + paid_for(view, view.usage[q], j, y)
             count += 1
     offers.first[requests.size] = count

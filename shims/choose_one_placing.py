@@ -13,7 +13,7 @@ import numpy as np
 
 from copter.kernels import inlined_kernel, kernel
 from copter.store.store import EXACTLY
-from copter.store.view import cap_of, entries_of, paid_for
+from copter.store.view import cap_of, cost_of, entries_of, paid_for
 
 Array = Any
 
@@ -168,7 +168,7 @@ def _take(view, q, j, left):  # type: ignore[no-untyped-def]
 def _place_cheapest(view, q, y, chosen, left):  # type: ignore[no-untyped-def]
     low = np.inf
     for j in range(view.n_columns[q]):
-        price = view.scale[q] * view.cost[view.cost_start[q] + j] + paid_for(view, view.usage[q], j, y)
+        price = cost_of(view, q, j) + paid_for(view, view.usage[q], j, y)
         if price < low and _fits(view, q, j, left):
             chosen[q], low = j, price
     if chosen[q] >= 0:
