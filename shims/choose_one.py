@@ -46,8 +46,7 @@ _WORTH_MAKING_ROOM = 2e-5
 _ROOM_FOR = 12
 _CANDIDATES = 40
 _EJECTIONS = 6
-_DUST = 1e-12
-"""Of what a typical request costs: gains below it are rounding errors."""
+_DUST = 1e-12  # of what a typical request costs: gains below it are rounding errors
 _SLACK = 1e-9
 """Of the largest column of a row: by so much rounding errors may exceed it."""
 
@@ -84,7 +83,7 @@ class ChooseOneShim:
         ----------
         program : ContinualProgram
         solution : Solution
-            Its answer as it is now.
+            Its answer as it is now; one that is integral already stays as it is.
 
         Returns
         -------
@@ -97,6 +96,9 @@ class ChooseOneShim:
             or it is not a multiple-choice packing problem: names the row or request that shows it.
         """
         begin = perf_counter()
+        check_roundable(program, solution)
+        if (proof := solution.integer) is not None and solution.x is not None:
+            return Rounded(solution.x.choices(), solution.objective, proof.gap, perf_counter() - begin)
         store = program.store
         table, rows = store.requests, store.rows
         self._check(program, solution)
@@ -140,7 +142,6 @@ class ChooseOneShim:
     @staticmethod
     def _check(program: ContinualProgram, solution: Solution) -> None:
         """Raise if the program has rows or requests that this shim cannot round, or was edited since."""
-        check_roundable(program, solution)
         store = program.store
         rows, table = store.rows, store.requests
         bad = rows.alive[: rows.size] & np.isfinite(rows.lower[: rows.size])

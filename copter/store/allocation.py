@@ -92,6 +92,23 @@ def row_activity(
     return activity
 
 
+def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: NDArray[np.float64]) -> SparseX:
+    """SparseX of values given request after request.
+
+    Parameters
+    ----------
+    slots, sizes : (k,) slots of the requests, in that order, and how many columns each has
+    flat : (sum(sizes),) ndarray
+    """
+    nonzero = np.flatnonzero(flat)
+    ends = np.cumsum(sizes)
+    block = np.searchsorted(ends, nonzero, side="right")
+    slot = slots[block]
+    column = nonzero - (ends - sizes)[block]
+    order = np.argsort(slot, kind="stable")
+    return SparseX(slot[order], column[order], flat[nonzero][order])
+
+
 @kernel
 def _activity(view: StoreView, slot, column, value, begin, end, n_rows):  # type: ignore[no-untyped-def]
     activity = np.zeros(n_rows)

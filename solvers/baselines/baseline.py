@@ -30,7 +30,6 @@ from copter.solution import (
     Start,
     Status,
     Timings,
-    dense_to_sparse,
     make_solution,
     without_allocation,
 )
@@ -38,7 +37,7 @@ from copter.solvers.base import ClockedSolver
 from copter.solvers.baselines.highs_rays import find_ray
 from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, churn_base
-from copter.store.allocation import NOTHING, SparseX
+from copter.store.allocation import NOTHING, SparseX, dense_to_sparse
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram

@@ -1,0 +1,203 @@
+"""What fixing left over as a mixed-integer program of its own, in units of what is still to be decided.
+
+The objective is not c'x but what an allocation loses to the bound d at prices y (:mod:`copter.proof.fixing`):
+
+    c'x - d = sum_j e_j (x_j - [e_j < 0] upper_j) + sum_r |y_r| s_r + sum_q (-m_q) t_q
+
+with e = p - m the excess of each column, s_r what is left of a row that has a price, and t_q what is left of
+a request's total if its sum row is "<=" and has one.  No large terms cancel in it: branch and bound works
+between 0 and the budget, U - d, which is scaled to a fixed number because its tolerances are absolute.  Rows
+are divided by a power of two near their smallest coefficient, so that whole numbers stay whole.
+
+Of allocations that cost the same the one nearest to the last round's is wanted.  Columns that are not in it
+cost a little more, all of them together less than what the proof leaves open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+
+from copter.store.allocation import SparseX
+from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore, slice_indices
+from copter.store.view import view_of
+
+if TYPE_CHECKING:
+    from copter.proof.fixing import Survivors
+    from copter.proof.pricing import Pricing
+
+BUDGET = 1e4
+"""The budget in units of the model; HiGHS' tolerances are 1e-6."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """A mixed-integer program in the form that :func:`copter.solvers.highs_model.pass_model` takes.
+
+    Attributes
+    ----------
+    c, lower, upper : (n,) ndarrays
+        First the columns that are left, then what is left of rows and of totals.
+    A : (m, n) csc_array
+    row_lower, row_upper : (m,) ndarrays
+    integrality : (n,) bool ndarray
+    slot, column : (k,) ndarrays
+        Of the columns that are left.
+    unit : float
+        What 1 of its objective is in units of the program's costs.
+    offset : float
+        Constant of the objective.
+    """
+
+    c: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    A: csc_array
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    integrality: NDArray[np.bool_]
+    slot: NDArray[np.int64]
+    column: NDArray[np.int64]
+    unit: float
+    offset: float
+
+    def allocation(self, x: NDArray[np.float64]) -> SparseX:
+        """Allocation of the program that a point is.
+
+        Parameters
+        ----------
+        x : (n,) ndarray
+
+        Returns
+        -------
+        SparseX
+        """
+        value = x[: self.slot.size]
+        return SparseX(self.slot, self.column, value).where(value > 0.0)
+
+    def point(self, x: SparseX) -> NDArray[np.float64] | None:
+        """Point that an allocation of the program is, None if it uses a column that is not left.
+
+        Parameters
+        ----------
+        x : SparseX
+
+        Returns
+        -------
+        (n,) ndarray or None
+        """
+        width = int(max(self.column.max(initial=0), x.column.max(initial=0))) + 1
+        keys, wanted = self.slot * width + self.column, x.slot * width + x.column
+        at = np.searchsorted(keys, wanted)
+        if at.size and (at.max() >= keys.size or (keys[at] != wanted).any()):
+            return None
+        point = np.zeros(self.c.size)
+        point[at] = x.value
+        k = self.slot.size
+        activity = self.A[:, :k] @ point[:k]
+        owner = self.A[:, k:].indices
+        point[k:] = np.maximum(0.0, (self.row_upper[owner] - activity[owner]) / self.A[:, k:].data)
+        return point
+
+
+def _entries(
+    store: ConstraintStore, slot: NDArray[np.int64], column: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Rows and coefficients of some columns, one column after the other, and how many each has."""
+    view = view_of(store)
+    usage = view.usage[slot]
+    at = view.pointer_start[usage] + column
+    counts = (view.pointer[at + 1] - view.pointer[at]).astype(np.int64)
+    flat = slice_indices(view.entry_start[usage] + view.pointer[at], counts)
+    rows = view.row[flat].astype(np.int64)
+    kept = store.rows.alive[rows]
+    if not kept.all():
+        counts = np.bincount(np.repeat(np.arange(slot.size), counts)[kept], minlength=slot.size)
+    return rows[kept], view.value[flat][kept], counts
+
+
+def rest_of(
+    store: ConstraintStore,
+    y: NDArray[np.float64],
+    pricing: Pricing,
+    left: Survivors,
+    mask: NDArray[np.bool_],
+    *,
+    near: NDArray[np.float64] | None = None,
+) -> Rest:
+    """The program of some of the columns that are left; all others are 0.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    y : (row slots,) ndarray
+    pricing : Pricing
+        A pass at y.
+    left : Survivors
+    mask : (k,) bool ndarray
+        Which of them.
+    near : (k,) ndarray, optional
+        A little that a unit of each costs more.
+
+    Returns
+    -------
+    Rest
+    """
+    slot, column, excess = left.slot[mask], left.column[mask], left.excess[mask]
+    unit = left.budget / BUDGET if 0.0 < left.budget < np.inf else 1.0
+    k = slot.size
+    rows, value, counts = _entries(store, slot, column)
+    live = np.flatnonzero(store.rows.alive[: y.size])
+    position = np.full(y.size, -1)
+    position[live] = np.arange(live.size)
+    least = np.full(live.size, np.inf)
+    np.minimum.at(least, position[rows], np.where(value == 0.0, np.inf, abs(value)))
+    scale = np.exp2(-np.round(np.log2(np.where(np.isfinite(least), least, 1.0))))
+    price = y[live] / scale
+    low, high = store.rows.lower[live] * scale, store.rows.upper[live] * scale
+    table = store.requests
+    summed = (table.relation[: table.size] != NO_TOTAL) & (table.n_columns[: table.size] > 0)
+    owners = np.flatnonzero(summed)
+    total, exact = table.total[owners], table.relation[owners] == EXACTLY
+    # what is left of rows that have a price, and of totals that have one
+    paid = np.flatnonzero(price)
+    short = np.flatnonzero((table.relation[owners] == AT_MOST) & (pricing.marginal[owners] < 0.0))
+    held = np.flatnonzero(summed[slot])
+    block = np.searchsorted(owners, slot[held])
+    m = live.size
+    extra = np.arange(k, k + paid.size + short.size)
+    values = (value * scale[position[rows]], np.ones(held.size), np.sign(price[paid]), np.ones(short.size))
+    matrix = csc_array(
+        (
+            np.concatenate(values),
+            (
+                np.concatenate((position[rows], m + block, paid, m + short)),
+                np.concatenate((np.repeat(np.arange(k), counts), held, extra)),
+            ),
+        ),
+        shape=(m + owners.size, k + extra.size),
+    )
+    room = np.where(price > 0, high, low)[paid]
+    more = np.zeros(k) if near is None else near[mask]
+    row_low, row_high = low.copy(), high.copy()
+    row_low[paid] = row_high[paid] = room
+    tight = exact.copy()
+    tight[short] = True
+    spare = np.concatenate(((high - low)[paid], total[short]))
+    return Rest(
+        c=np.concatenate((excess + more, abs(price[paid]), -pricing.marginal[owners[short]])) / unit,
+        lower=np.concatenate((left.lower[mask], np.zeros(spare.size))),
+        upper=np.concatenate((left.upper[mask], spare)),
+        A=matrix,
+        row_lower=np.concatenate((row_low, np.where(tight, total, -np.inf))),
+        row_upper=np.concatenate((row_high, total)),
+        integrality=np.concatenate((table.integral[slot], np.zeros(spare.size, np.bool_))),
+        slot=slot,
+        column=column,
+        unit=unit,
+        offset=left.offset / unit,
+    )
