@@ -34,6 +34,8 @@ class RoundRecord:
     n_variables, n_rows, nnz, iterations : int
     churn : float
     warm_started : bool
+    proven, columns_left, t_integer : float
+        What the proof of the integral allocation came to (:func:`copter.proof.integer.integer_figures`).
     missed : bool
         Whether the solver had no answer in time: every job kept what it had.
     changed, added, removed, integral, path_x, path_n : float
@@ -68,6 +70,9 @@ class RoundRecord:
     iterations: int
     churn: float
     warm_started: bool
+    proven: float
+    columns_left: float
+    t_integer: float
     missed: bool
     changed: float
     added: float

@@ -47,6 +47,9 @@ _ROUND = {
     "iterations": "inner iterations of the solver",
     "churn": "share of the nonzeros that changed against the last round",
     "warm_started": "whether the solver started from the last round",
+    "proven": "1 if no integral allocation is better, by a proof; nan without --exact",
+    "columns_left": "columns that the proof left to branch and bound",
+    "t_integer": "seconds of the solver after the relaxation",
     "missed": "whether the solver had no answer in time, so that every job kept what it had",
     "changed": "share of the variables of this and the last round's program whose value moved by 1e-3",
     "added": "share of the variables that are new",
@@ -142,6 +145,8 @@ class SiaRun(Run):
             ("integral gap, largest", f"{one['max_integral_gap']:.1e}"),
             ("run time", seconds(one["wall_seconds"])),
         ]
+        if one["rounds_proven"] is not None:
+            rows.insert(-1, ("rounds proven optimal", f"{one['rounds_proven']:.2%}"))
         print_figures(f"Sia on {self.replay.policy.cluster.gpus} GPUs", rows)
 
 
