@@ -191,12 +191,9 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         -------
         dict of request id to int
         """
-        x = self.sparse
-        order = np.argsort(x.value, kind="stable")
-        chosen = np.full(self._sizes.size, -1)
-        chosen[x.slot[order]] = x.column[order]
-        slots = list(self._slots.values())
-        return dict(zip(self._slots, chosen[slots].tolist(), strict=True))
+        order, chosen = np.argsort(self.sparse.value, kind="stable"), np.full(self._sizes.size, -1)
+        chosen[self.sparse.slot[order]] = self.sparse.column[order]
+        return dict(zip(self._slots, chosen[list(self._slots.values())].tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

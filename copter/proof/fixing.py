@@ -55,6 +55,8 @@ class Survivors(NamedTuple):
         What was asked for, with the margin for rounding errors.
     offset : float
         What sum_j (p_j - m_q) x_j lacks of the losses above: -sum_j min(p_j - m_q, 0) upper_j.
+    marginal : (request slots,) ndarray
+        m_q.
     """
 
     slot: NDArray[np.int64]
@@ -64,25 +66,13 @@ class Survivors(NamedTuple):
     upper: NDArray[np.float64]
     budget: float
     offset: float
-
-    def within(self, budget: float) -> NDArray[np.bool_]:
-        """Mask of the columns whose unit costs at most so much more than the best.
-
-        Parameters
-        ----------
-        budget : float
-
-        Returns
-        -------
-        (k,) bool ndarray
-        """
-        return self.excess <= budget
+    marginal: NDArray[np.float64]
 
 
 def survivors(
     store: ConstraintStore,
     y: NDArray[np.float64],
-    pricing: Pricing,
+    pricing: Pricing | None,
     budget: float,
     *,
     threads: int | None = None,
@@ -95,7 +85,7 @@ def survivors(
         Without convex terms.
     y : (row slots,) ndarray
         Prices, without those on infinite bounds.
-    pricing : Pricing
+    pricing : Pricing, optional
         A pass at y, whose columns are taken if they reach far enough.
     budget : float
         Not negative; infinite fixes nothing but what the bounds of the columns say.
@@ -107,6 +97,8 @@ def survivors(
     """
     view, table = view_of(store), store.requests
     whole = table.integral[: table.size]
+    if pricing is None:
+        pricing = price(store, y, slack=budget, threads=threads)
     budget += _ROUNDING * magnitude(store, y, pricing)
     loose = (view.n_columns > 0) & ~whole
     reach = np.inf if loose.any() else budget
@@ -135,8 +127,9 @@ def survivors(
         threads,
     )
     keep = upper > 0.0
-    parts = (part[keep] for part in (slot, column, excess, lower, upper))
-    return Survivors(*parts, budget, float(np.sum(full)))
+    offset = float(np.sum(full))
+    kept = (part[keep] for part in (excess, lower, upper))
+    return Survivors(slot[keep], column[keep], *kept, float(budget), offset, pricing.marginal)
 
 
 def magnitude(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing) -> float:

@@ -16,7 +16,7 @@ cost a little more, all of them together less than what the proof leaves open.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from copter.store.view import view_of
 
 if TYPE_CHECKING:
     from copter.proof.fixing import Survivors
-    from copter.proof.pricing import Pricing
 
 BUDGET = 1e4
 """The budget in units of the model; HiGHS' tolerances are 1e-6."""
@@ -120,13 +119,47 @@ def _entries(
     return rows[kept], view.value[flat][kept], counts
 
 
+class _Rows(NamedTuple):
+    """Resource rows of the columns that are left.
+
+    Attributes
+    ----------
+    row, value : (nnz,) ndarrays
+        Position and scaled coefficient of each entry, column after column.
+    counts : (k,) ndarray
+        Entries of each column.
+    lower, upper, price : (m,) ndarrays
+    """
+
+    row: NDArray[np.int64]
+    value: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    price: NDArray[np.float64]
+
+
+def _rows(
+    store: ConstraintStore, y: NDArray[np.float64], slot: NDArray[np.int64], column: NDArray[np.int64]
+) -> _Rows:
+    """Rows in units in which their smallest coefficient is about 1."""
+    row, value, counts = _entries(store, slot, column)
+    live = np.flatnonzero(store.rows.alive[: y.size])
+    position = np.full(y.size, -1)
+    position[live] = np.arange(live.size)
+    row = position[row]
+    least = np.full(live.size, np.inf)
+    np.minimum.at(least, row, np.where(value == 0.0, np.inf, abs(value)))
+    scale = np.exp2(-np.round(np.log2(np.where(np.isfinite(least), least, 1.0))))
+    lower, upper = store.rows.lower[live] * scale, store.rows.upper[live] * scale
+    return _Rows(row, value * scale[row], counts, lower, upper, y[live] / scale)
+
+
 def rest_of(
     store: ConstraintStore,
     y: NDArray[np.float64],
-    pricing: Pricing,
     left: Survivors,
     mask: NDArray[np.bool_],
-    *,
     near: NDArray[np.float64] | None = None,
 ) -> Rest:
     """The program of some of the columns that are left; all others are 0.
@@ -135,8 +168,6 @@ def rest_of(
     ----------
     store : ConstraintStore
     y : (row slots,) ndarray
-    pricing : Pricing
-        A pass at y.
     left : Survivors
     mask : (k,) bool ndarray
         Which of them.
@@ -147,54 +178,41 @@ def rest_of(
     -------
     Rest
     """
-    slot, column, excess = left.slot[mask], left.column[mask], left.excess[mask]
+    slot, column, excess, lower, upper = (part[mask] for part in left[:5])
+    table, k = store.requests, slot.size
     unit = left.budget / BUDGET if 0.0 < left.budget < np.inf else 1.0
-    k = slot.size
-    rows, value, counts = _entries(store, slot, column)
-    live = np.flatnonzero(store.rows.alive[: y.size])
-    position = np.full(y.size, -1)
-    position[live] = np.arange(live.size)
-    least = np.full(live.size, np.inf)
-    np.minimum.at(least, position[rows], np.where(value == 0.0, np.inf, abs(value)))
-    scale = np.exp2(-np.round(np.log2(np.where(np.isfinite(least), least, 1.0))))
-    price = y[live] / scale
-    low, high = store.rows.lower[live] * scale, store.rows.upper[live] * scale
-    table = store.requests
-    summed = (table.relation[: table.size] != NO_TOTAL) & (table.n_columns[: table.size] > 0)
+    rows = _rows(store, y, slot, column)
+    # requests that have one column left take it, and need no sum row
+    relation, total = table.relation[: table.size], table.total[: table.size]
+    alone = (np.bincount(slot, minlength=table.size) == 1)[slot] & (relation[slot] == EXACTLY)
+    alone &= upper == total[slot]
+    lower = np.where(alone, upper, lower)
+    summed = (relation != NO_TOTAL) & (table.n_columns[: table.size] > 0)
+    summed[slot[alone]] = False
     owners = np.flatnonzero(summed)
-    total, exact = table.total[owners], table.relation[owners] == EXACTLY
-    # what is left of rows that have a price, and of totals that have one
-    paid = np.flatnonzero(price)
-    short = np.flatnonzero((table.relation[owners] == AT_MOST) & (pricing.marginal[owners] < 0.0))
     held = np.flatnonzero(summed[slot])
-    block = np.searchsorted(owners, slot[held])
-    m = live.size
-    extra = np.arange(k, k + paid.size + short.size)
-    values = (value * scale[position[rows]], np.ones(held.size), np.sign(price[paid]), np.ones(short.size))
-    matrix = csc_array(
-        (
-            np.concatenate(values),
-            (
-                np.concatenate((position[rows], m + block, paid, m + short)),
-                np.concatenate((np.repeat(np.arange(k), counts), held, extra)),
-            ),
-        ),
-        shape=(m + owners.size, k + extra.size),
-    )
-    room = np.where(price > 0, high, low)[paid]
-    more = np.zeros(k) if near is None else near[mask]
-    row_low, row_high = low.copy(), high.copy()
-    row_low[paid] = row_high[paid] = room
-    tight = exact.copy()
+    # what is left of rows that have a price, and of totals that have one
+    paid = np.flatnonzero(rows.price)
+    short = np.flatnonzero((relation[owners] == AT_MOST) & (left.marginal[owners] < 0.0))
+    extra, m = np.arange(k, k + paid.size + short.size), rows.price.size
+    values = rows.value, np.ones(held.size), np.sign(rows.price[paid]), np.ones(short.size)
+    members = rows.row, m + np.searchsorted(owners, slot[held]), paid, m + short
+    columns = np.repeat(np.arange(k), rows.counts), held, extra
+    where = np.concatenate(members), np.concatenate(columns)
+    tight = relation[owners] == EXACTLY
     tight[short] = True
-    spare = np.concatenate(((high - low)[paid], total[short]))
+    row_lower = np.concatenate((rows.lower, np.where(tight, total[owners], -np.inf)))
+    row_upper = np.concatenate((rows.upper, total[owners]))
+    row_lower[paid] = row_upper[paid] = np.where(rows.price > 0, rows.upper, rows.lower)[paid]
+    spare = np.concatenate(((rows.upper - rows.lower)[paid], total[owners[short]]))
+    costs = excess if near is None else excess + near[mask]
     return Rest(
-        c=np.concatenate((excess + more, abs(price[paid]), -pricing.marginal[owners[short]])) / unit,
-        lower=np.concatenate((left.lower[mask], np.zeros(spare.size))),
-        upper=np.concatenate((left.upper[mask], spare)),
-        A=matrix,
-        row_lower=np.concatenate((row_low, np.where(tight, total, -np.inf))),
-        row_upper=np.concatenate((row_high, total)),
+        c=np.concatenate((costs, abs(rows.price[paid]), -left.marginal[owners[short]])) / unit,
+        lower=np.concatenate((lower, np.zeros(spare.size))),
+        upper=np.concatenate((upper, spare)),
+        A=csc_array((np.concatenate(values), where), shape=(m + owners.size, k + extra.size)),
+        row_lower=row_lower,
+        row_upper=row_upper,
         integrality=np.concatenate((table.integral[slot], np.zeros(spare.size, np.bool_))),
         slot=slot,
         column=column,

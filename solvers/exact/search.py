@@ -104,6 +104,7 @@ class Search:
         self.certificate: Certificate | None = None
         self.runs = self.nodes = 0
         self._excess = np.empty(0)
+        self.pricing = relaxed.pricing
         self._watch = Stopwatch()
 
     @property
@@ -171,8 +172,8 @@ class Search:
         """Take an allocation if it is feasible and better than the best so far."""
         if x is None:
             return False
-        relaxed = self.relaxed
-        proof = certify(self.store, x, relaxed.y, relaxed.pricing, threads=self.threads)
+        y = self.relaxed.y
+        proof = certify(self.store, x, y, self.pricing, threads=self.threads)
         if not proof.relative.primal <= _FEASIBLE or not proof.objective < self.cost:
             return False
         self.x, self.cost, self.certificate = x, proof.objective, proof
@@ -214,10 +215,9 @@ class Search:
 
     def _left(self, budget: float) -> Survivors:
         """Columns that an allocation within a budget can use."""
-        relaxed = self.relaxed
         if budget == math.inf or self.floor == -math.inf:
             budget = math.inf
-        left = survivors(self.store, relaxed.y, relaxed.pricing, budget, threads=self.threads)
+        left = survivors(self.store, self.relaxed.y, self.pricing, budget, threads=self.threads)
         self._excess = left.excess
         return left
 
@@ -226,7 +226,7 @@ class Search:
         near, most = self._nearness(left)
         if self.x is not None:
             mask = mask | _among(left, self.x)
-        rest = rest_of(self.store, self.relaxed.y, self.relaxed.pricing, left, mask, near=near)
+        rest = rest_of(self.store, self.relaxed.y, left, mask, near)
         start = None if self.x is None else rest.point(self.x)
         answer = branch_and_bound(rest, self.clock, start)
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes

@@ -40,7 +40,7 @@ def branch_and_bound(rest: Rest, clock: Clock, start: NDArray[np.float64] | None
     Interrupted
         HiGHS did not end in time, or the solve was cancelled.
     """
-    highs = engine(1, mip_rel_gap=0.0, mip_abs_gap=0.0)
+    highs = engine(1, mip_rel_gap=0.0, mip_abs_gap=0.0, presolve="off")  # it takes longer than the rest
     pass_model(highs, rest, rest.integrality.astype(np.int32), rest.offset)
     if start is not None:
         solution = highspy.HighsSolution()
