@@ -128,8 +128,16 @@ def survivors(
     )
     keep = upper > 0.0
     offset = float(np.sum(full))
-    kept = (part[keep] for part in (excess, lower, upper))
-    return Survivors(slot[keep], column[keep], *kept, float(budget), offset, pricing.marginal)
+    return Survivors(
+        slot=slot[keep],
+        column=column[keep],
+        excess=excess[keep],
+        lower=lower[keep],
+        upper=upper[keep],
+        budget=float(budget),
+        offset=offset,
+        marginal=pricing.marginal,
+    )
 
 
 def magnitude(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing) -> float:

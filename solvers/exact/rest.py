@@ -178,7 +178,8 @@ def rest_of(
     -------
     Rest
     """
-    slot, column, excess, lower, upper = (part[mask] for part in left[:5])
+    slot, column = left.slot[mask], left.column[mask]
+    excess, lower, upper = left.excess[mask], left.lower[mask], left.upper[mask]
     table, k = store.requests, slot.size
     unit = left.budget / BUDGET if 0.0 < left.budget < np.inf else 1.0
     rows = _rows(store, y, slot, column)
@@ -205,9 +206,10 @@ def rest_of(
     row_upper = np.concatenate((rows.upper, total[owners]))
     row_lower[paid] = row_upper[paid] = np.where(rows.price > 0, rows.upper, rows.lower)[paid]
     spare = np.concatenate(((rows.upper - rows.lower)[paid], total[owners[short]]))
-    costs = excess if near is None else excess + near[mask]
+    own = excess if near is None else excess + near[mask]
+    costs: NDArray[np.float64] = np.concatenate((own, abs(rows.price[paid]), -left.marginal[owners[short]]))
     return Rest(
-        c=np.concatenate((costs, abs(rows.price[paid]), -left.marginal[owners[short]])) / unit,
+        c=costs / unit,
         lower=np.concatenate((lower, np.zeros(spare.size))),
         upper=np.concatenate((upper, spare)),
         A=csc_array((np.concatenate(values), where), shape=(m + owners.size, k + extra.size)),

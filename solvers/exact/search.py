@@ -21,6 +21,7 @@ from copter.errors import CopterError
 from copter.proof.certificate import Certificate, certify
 from copter.proof.fixing import Survivors, survivors
 from copter.proof.integer import IntegerProof
+from copter.proof.units import size_of_gap
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
@@ -104,15 +105,11 @@ class Search:
         self.bound, self.cost = self.floor, math.inf
         self.x: SparseX | None = None
         self.certificate: Certificate | None = None
+        self.size = relaxed.size
         self.runs = self.nodes = 0
         self._excess = np.empty(0)
         self.pricing = relaxed.pricing
         self._watch = Stopwatch()
-
-    @property
-    def size(self) -> float:
-        """What the gap is relative to."""
-        return self.relaxed.size if self.certificate is None else self.certificate.size
 
     @property
     def gap(self) -> float:
@@ -181,6 +178,7 @@ class Search:
         if not proof.relative.primal <= _FEASIBLE or not proof.objective < self.cost:
             return False
         self.x, self.cost, self.certificate = x, proof.objective, proof
+        self.size = size_of_gap(self.store, proof.size, 0.0)  # also where the best costs nothing
         return True
 
     # ---- neighbourhoods --------------------------------------------------------------------------
