@@ -57,12 +57,20 @@ class PartialSteps:
     program : ContinualProgram
     budget : Budget
     tuning : ProximalTuning
+    flow : (row slots,) ndarray, optional
+        A x, about, of an answer that the first step will come near to; by default that of the answer before.
     """
 
-    def __init__(self, program: ContinualProgram, budget: Budget, tuning: ProximalTuning) -> None:
+    def __init__(
+        self,
+        program: ContinualProgram,
+        budget: Budget,
+        tuning: ProximalTuning,
+        flow: NDArray[np.float64] | None = None,
+    ) -> None:
         self.program, self.store, self.budget = program, program.store, budget
         self._all_tuning, self.tuning = tuning, tuning.partial
-        self._patience = self.tuning.patience
+        self._patience, self._flow = self.tuning.patience, flow
         self._last_y = np.zeros(self.store.rows.size)
         self._moves = np.zeros(self.store.requests.size, np.bool_)
         view, rows = view_of(self.store), self.store.rows.size
@@ -84,14 +92,17 @@ class PartialSteps:
         before = np.count_nonzero(moves)
         self._choose(now)
         self._patience *= self.tuning.more_patience
-        if not before < np.count_nonzero(moves) <= self.tuning.most * len(self.program):
+        if np.count_nonzero(moves) > self.tuning.most * len(self.program):
+            np.greater(store.requests.n_columns[: moves.size], 0, out=moves)
+        if np.count_nonzero(moves) == before:
             return None
         among, own = moves[pricing.slot], moves[x.slot]
         moved, kept = x.where(own), x.where(~own)
         slot, column = union(pricing.slot[among], pricing.column[among], moved.slot, moved.column)
         usage = row_activity(store, kept, threads=budget.threads)
         near = self.tuning.near
-        seen = (self._room(measures.activity, measures.weight) < near) | (y != 0) | self._needed
+        flow, self._flow = measures.activity if self._flow is None else self._flow, None
+        seen = (self._room(flow, measures.weight) < near) | (y != 0) | self._needed
         aim = Aim(self._all_tuning.goal_share * budget.tolerance, self.tuning.first_sigma)
         for _ in range(self.tuning.row_passes):
             working = gather(store, slot, column, Held(usage, seen), tuning=self._all_tuning.working_set)
