@@ -34,7 +34,7 @@ from copter.parallel import dot
 from copter.proof.pricing import Pricing, price
 from copter.solution import check_roundable
 from copter.store.store import EXACTLY, ConstraintStore, slice_indices
-from copter.store.view import cap_of, entries_of, view_of
+from copter.store.view import cap_of, coefficients_of, entries_of, view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -197,8 +197,9 @@ def _worthwhile(
 def _negative_row(entry_start, nnz, usages, alive, view):  # type: ignore[no-untyped-def]
     """A row that is alive and has a negative coefficient, -1 if there is none."""
     for usage in usages:
-        for k in range(entry_start[usage], entry_start[usage] + nnz[usage]):
-            if view.value[k] < 0.0 and alive[view.row[k]]:
+        shift, stride = coefficients_of(view, usage)
+        for k in range(np.uint64(entry_start[usage]), np.uint64(entry_start[usage] + nnz[usage])):
+            if view.coefficient[shift + stride * k] < 0.0 and alive[view.row[k]]:
                 return np.int64(view.row[k])
     return np.int64(-1)
 
@@ -234,8 +235,9 @@ def _add(view, q, j, sign, left):  # type: ignore[no-untyped-def]
     if j < 0:
         return
     first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
     for k in range(first, last):
-        left[view.row[k]] += sign * view.value[k]
+        left[view.row[k]] += sign * view.coefficient[shift + stride * k]
 
 
 @kernel
@@ -243,8 +245,10 @@ def _fits(view, q, j, left):  # type: ignore[no-untyped-def]
     if cap_of(view, q, j) < 1.0:
         return False
     first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
     for k in range(first, last):
-        if view.value[k] > left[view.row[k]] + _SLACK * abs(view.value[k]):
+        used = view.coefficient[shift + stride * k]
+        if used > left[view.row[k]] + _SLACK * abs(used):
             return False
     return True
 
@@ -261,8 +265,9 @@ def _cost_paid(view, q, j, y):  # type: ignore[no-untyped-def]
         return 0.0
     price = _cost_of(view, q, j)
     first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
     for k in range(first, last):
-        price += y[view.row[k]] * view.value[k]
+        price += y[view.row[k]] * view.coefficient[shift + stride * k]
     return price
 
 
@@ -403,9 +408,10 @@ def _shortest(left, slack):  # type: ignore[no-untyped-def]
 @kernel
 def _usage_of(view, q, j, row):  # type: ignore[no-untyped-def]
     first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
     for k in range(first, last):
         if view.row[k] == row:
-            return view.value[k]
+            return view.coefficient[shift + stride * k]
     return 0.0
 
 

@@ -32,7 +32,7 @@ from copter.kernels import kernel, loose_kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.tangents import term_bound
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, entries_of, fill_caps, paid_for, view_of
+from copter.store.view import StoreView, coefficients_of, entries_of, fill_caps, paid_for, view_of
 from copter.terms.batch import TermBatch
 
 _STRIP = 64
@@ -275,8 +275,9 @@ def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-de
     """-p_j relative to |c_j| + |a_j|'|y|."""
     size = abs(factor * view.cost[view.cost_start[q] + j])
     first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
     for k in range(first, last):
-        size += abs(y[np.uint32(view.row[k])] * view.value[k])
+        size += abs(y[np.uint32(view.row[k])] * view.coefficient[shift + stride * k])
     return -p / size
 
 

@@ -154,7 +154,10 @@ def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: ND
     counts = (pointer[at + 1] - pointer[at]).astype(np.int64)
     flat = slice_indices(usages.entry_start[which], nnz)
     row = position[store.entries.row[flat]]
-    value = store.entries.value[flat]
+    value, own = np.ones(row.size), usages.value_start[which] >= 0
+    if own.any():
+        stored = slice_indices(usages.value_start[which[own]], nnz[own])
+        value[np.repeat(own, nnz)] = store.coefficients.value[stored]
     gone = row < 0
     if gone.any():
         column = np.repeat(np.arange(counts.size), counts)

@@ -7,8 +7,9 @@ Three tables describe what is stored:
     a scale on its costs.  A free slot has ``n_columns == 0``.  A convex term and its image, which few have,
     are kept aside in ``terms``.
 ``usages``
-    the coupling columns A_q in compressed form (pointers, rows, values).  Requests that share a column
-    template point at the same usage, and so store nothing but their costs.
+    the coupling columns A_q in compressed form (pointers, rows, coefficients).  Requests that share a column
+    template point at the same usage, and so store nothing but their costs.  Where all coefficients are 1, as
+    those of paths over links, none is stored: an entry is its row, 4 bytes.
 ``rows``
     one resource each: ``lower <= sum_q A_q x_q <= upper``.
 
@@ -42,7 +43,9 @@ class Layout:
         self.costs = Pool(cost=np.float64)
         self.uppers = Pool(upper=np.float64)
         self.pointers = Pool(pointer=np.int32)
-        self.entries = Pool(row=np.int32, value=np.float64)
+        self.entries = Pool(row=np.int32)
+        self.coefficients = Pool(value=np.float64)
+        self.coefficients.value[self.coefficients.allocate(1)] = 1.0  # that of all who store none
         self.overrides = Pool(column=np.int32, original=np.float64, value=np.float64)
         self.rows = Table(
             lower=(np.float64, -np.inf),
@@ -56,6 +59,7 @@ class Layout:
             entry_start=(np.int64, 0),
             n_columns=(np.int64, 0),
             nnz=(np.int64, 0),
+            value_start=(np.int64, -1),
             references=(np.int64, 0),
             shared=(np.bool_, False),
         )
@@ -189,13 +193,27 @@ class Layout:
         (n,) ndarray
         """
         usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
-        at, start, nnz = (
-            int(getattr(self.usages, name)[usage]) for name in ("pointer_start", "entry_start", "nnz")
-        )
-        priced = y[self.entries.row[start : start + nnz]] * self.entries.value[start : start + nnz]
+        row, value = self.entries_of(usage)
+        at, priced = int(self.usages.pointer_start[usage]), y[row] * value
         running = np.concatenate(([0.0], np.cumsum(priced)))
         pointer = self.pointers.pointer[at : at + n + 1]
         return cost_factor * self.effective_costs(slot) + running[pointer[1:]] - running[pointer[:-1]]
+
+    def entries_of(self, usage: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Rows and coefficients of a usage's entries, column after column.
+
+        Parameters
+        ----------
+        usage : int
+
+        Returns
+        -------
+        (nnz,) ndarray, (nnz,) ndarray
+        """
+        fields = ("entry_start", "nnz", "value_start")
+        start, nnz, value = (int(getattr(self.usages, name)[usage]) for name in fields)
+        row: NDArray[np.int32] = self.entries.row[start : start + nnz]
+        return row, np.ones(nnz) if value < 0 else self.coefficients.value[value : value + nnz]
 
     def upper_bounds(self, slot: int) -> NDArray[np.float64]:
         """Copy of the upper bounds of a request's columns.

@@ -17,6 +17,7 @@ from copter.solvers.inner.scaling import levels, root_mean_square, scales, typic
 from copter.solvers.inner.tuning import SetTuning
 from copter.solvers.inner.working_set import WorkingSet
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.view import coefficients_of, entries_of, view_of
 
 _DUST = 1e-12
 """Values below this are the rounding errors of a step, where no bound or total says what is large."""
@@ -55,14 +56,7 @@ def lightest(store: ConstraintStore) -> tuple[NDArray[np.int64], NDArray[np.int6
     screened = table.n_columns[: table.size] > KEEP_ALL
     slot = np.flatnonzero(screened & (table.relation[: table.size] != NO_TOTAL))
     usage, inverse = np.unique(table.usage[slot], return_inverse=True)
-    column = _lightest(
-        usages.pointer_start[usage],
-        usages.entry_start[usage],
-        usages.n_columns[usage],
-        store.pointers.pointer,
-        store.entries.value,
-    )
-    return slot, column[inverse]
+    return slot, _lightest(view_of(store), usage, usages.n_columns[usage])[inverse]
 
 
 def typical_slack(
@@ -222,7 +216,7 @@ def _take(
     stands_for: NDArray[np.float64] | None,
 ) -> _Taken:
     """Read the columns, and their entries in the rows that are seen."""
-    table, usages = store.requests, store.usages
+    table = store.requests
     changes = np.flatnonzero(np.diff(slot, prepend=-1))
     first = np.append(changes, slot.size)
     slots = slot[changes]
@@ -231,16 +225,8 @@ def _take(
     total = table.total[slots]
     if stands_for is not None:
         upper, total = upper * stands_for[slot], total * stands_for[slots]
-    usage = table.usage[slot]
     seen = np.ones(store.rows.size, np.bool_) if held is None else held.rows
-    pointer, row, value = _take_entries(
-        store.pointers.pointer,
-        store.entries.row,
-        store.entries.value,
-        usages.pointer_start[usage] + column,
-        usages.entry_start[usage],
-        seen,
-    )
+    pointer, row, value = _take_entries(view_of(store), slot, column, seen)
     relation = table.relation[slots]
     decided = (relation == EXACTLY) & (table.n_columns[slots] == 1)
     return _Taken(slots, relation, total, first, block, cost, upper, pointer, row, value, decided)
@@ -294,21 +280,25 @@ def _row_bounds(
 
 
 @kernel
-def _take_entries(pointer, row, value, at, entry, seen):  # type: ignore[no-untyped-def]
-    """Entries, in rows that are seen, of the columns whose pointers are ``at``."""
-    first = np.empty(at.size + 1, np.int64)
+def _take_entries(view, slot, column, seen):  # type: ignore[no-untyped-def]
+    """Entries of columns in rows that are seen."""
+    first = np.empty(slot.size + 1, np.int64)
     first[0] = 0
-    for j in range(at.size):
+    for j in range(slot.size):
         count = 0
-        for k in range(entry[j] + pointer[at[j]], entry[j] + pointer[at[j] + 1]):
-            count += seen[np.uint32(row[k])]
+        begin, end = entries_of(view, view.usage[slot[j]], column[j], column[j] + 1)
+        for k in range(begin, end):
+            count += seen[np.uint32(view.row[k])]
         first[j + 1] = first[j] + count
     rows, values = np.empty(first[-1], np.uint32), np.empty(first[-1])
     n = 0
-    for j in range(at.size):
-        for k in range(entry[j] + pointer[at[j]], entry[j] + pointer[at[j] + 1]):
-            if seen[np.uint32(row[k])]:
-                rows[n], values[n] = row[k], value[k]
+    for j in range(slot.size):
+        usage = view.usage[slot[j]]
+        begin, end = entries_of(view, usage, column[j], column[j] + 1)
+        shift, stride = coefficients_of(view, usage)
+        for k in range(begin, end):
+            if seen[np.uint32(view.row[k])]:
+                rows[n], values[n] = view.row[k], view.coefficient[shift + stride * k]
                 n += 1
     return first, rows, values
 
@@ -321,15 +311,16 @@ def _scale_entries(pointer, row, value, row_scale, column_scale):  # type: ignor
 
 
 @kernel
-def _lightest(pointer_start, entry_start, n_columns, pointer, value):  # type: ignore[no-untyped-def]
+def _lightest(view, usages, n_columns):  # type: ignore[no-untyped-def]
     column = np.zeros(n_columns.size, np.int64)
     for u in range(n_columns.size):
         low = np.inf
+        shift, stride = coefficients_of(view, usages[u])
         for j in range(n_columns[u]):
             weight = 0.0
-            begin, end = pointer[pointer_start[u] + j], pointer[pointer_start[u] + j + 1]
-            for k in range(entry_start[u] + begin, entry_start[u] + end):
-                weight += abs(value[k])
+            begin, end = entries_of(view, usages[u], j, j + 1)
+            for k in range(begin, end):
+                weight += abs(view.coefficient[shift + stride * k])
             if weight < low:
                 low = weight
                 column[u] = j

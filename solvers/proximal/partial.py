@@ -29,7 +29,7 @@ from copter.solvers.inner.gather import Held, gather, union
 from copter.solvers.proximal.steps import Aim, run_steps
 from copter.store.allocation import SparseX, merged, row_activity
 from copter.store.store import EXACTLY, NO_TOTAL
-from copter.store.view import view_of
+from copter.store.view import coefficients_of, entries_of, view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -187,10 +187,10 @@ def _reach(view, rows, begin, end):  # type: ignore[no-untyped-def]
         n = view.n_columns[q]
         if n == 0 or view.relation[q] == NO_TOTAL:
             continue
-        usage = view.usage[q]
-        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
-        for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + n]):
-            reach[np.uint32(view.row[e])] += abs(view.value[e]) * view.total[q]
+        first, last = entries_of(view, view.usage[q], 0, n)
+        shift, stride = coefficients_of(view, view.usage[q])
+        for e in range(first, last):
+            reach[np.uint32(view.row[e])] += abs(view.coefficient[shift + stride * e]) * view.total[q]
     return reach
 
 
