@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError, NoAllocationError, NotOptimalError
+from copter.kernels import kernel
 from copter.proof.certificate import Certificate, Residuals, certify, right_signs
 from copter.proof.pricing import Pricing
 from copter.store.allocation import NOTHING, SparseX
@@ -419,17 +420,46 @@ def without_allocation(proof: Certificate) -> Certificate:
 
 
 def churn(last: SparseX | None, now: SparseX) -> float:
-    """Share of entries, nonzero in either allocation, that differ by more than 1e-3."""
+    """Share of entries, nonzero in either allocation, that differ by more than 1e-3.
+
+    Parameters
+    ----------
+    last : SparseX, optional
+        Its entries of requests that are gone have slot ``-1 - slot``; all others ascend.
+    now : SparseX
+    """
     if last is None:
         return 1.0 if now.slot.size else 0.0
-    width = int(max(last.column.max(initial=0), now.column.max(initial=0))) + 1
-    keys = np.concatenate((last.slot * width + last.column, now.slot * width + now.column))
-    values = np.concatenate((-last.value, now.value))
-    unique, inverse = np.unique(keys, return_inverse=True)
-    if not unique.size:
-        return 0.0
-    change = np.bincount(inverse, values, unique.size)
-    return float(np.count_nonzero(abs(change) > CHURN_THRESHOLD) / unique.size)
+    changed, entries = _changes(*last, *now, CHURN_THRESHOLD)
+    return changed / entries if entries else 0.0
+
+
+@kernel
+def _changes(slot, column, value, new_slot, new_column, new_value, threshold):  # type: ignore[no-untyped-def]
+    """Entries of two allocations that differ by more than a threshold, and all of them: a merge.
+
+    Slots of requests that are gone are negative, where they were among the others.
+    """
+    changed = entries = k = 0
+    for i in range(slot.size):
+        if slot[i] < 0:
+            changed += abs(value[i]) > threshold
+            entries += 1
+            continue
+        while k < new_slot.size and (
+            new_slot[k] < slot[i] or (new_slot[k] == slot[i] and new_column[k] < column[i])
+        ):
+            changed += abs(new_value[k]) > threshold
+            entries += 1
+            k += 1
+        both = k < new_slot.size and new_slot[k] == slot[i] and new_column[k] == column[i]
+        changed += abs(value[i] - (new_value[k] if both else 0.0)) > threshold
+        entries += 1
+        k += both
+    for rest in range(k, new_slot.size):
+        changed += abs(new_value[rest]) > threshold
+        entries += 1
+    return changed, entries
 
 
 def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: NDArray[np.float64]) -> SparseX:

@@ -22,11 +22,13 @@ rigorous up to rounding, as it always is for programs whose columns are all boun
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.kernels import kernel
 from copter.parallel import dot
 from copter.proof.measure import Measures, measure, row_excess
 from copter.proof.pricing import Pricing, price
@@ -132,15 +134,16 @@ def measured_certificate(
     -------
     Certificate, Measures
     """
-    signed = right_signs(store, y)
-    if pricing is None or not np.array_equal(signed, y):
-        pricing = price(store, signed, threads=threads)
     rows = store.rows
-    paid = np.where(signed > 0, rows.upper[: rows.size], np.where(signed < 0, rows.lower[: rows.size], 0.0))
+    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
+    signed, wrong = _right_signs(lower, upper, y)
+    if pricing is None or wrong:
+        pricing = price(store, signed, threads=threads)
     found = measure(store, x.slot, x.column, x.value, signed, pricing, threads)
     objective, size = found.objective, found.size
-    bound = pricing.request_bound - dot(signed, paid)
-    gap = float(np.sum(found.loss)) + dot(signed, paid - np.where(signed == 0, 0.0, found.activity))
+    paid, unused = _row_terms(lower, upper, signed, found.activity)
+    bound = pricing.request_bound - paid
+    gap = float(np.sum(found.loss)) + unused
     if store.terms:
         curved, sizes = TermBatch.of(store).objective(x)
         objective, size = objective + curved, size + sizes
@@ -152,14 +155,14 @@ def measured_certificate(
     if dual > 0.0:
         dual = _dual(store, signed, pricing, TRIFLE * size)
     over, relative_over = row_excess(store, found.activity, found.weight)
-    known = bool(np.isfinite(objective) and np.isfinite(bound) and np.isfinite(gap))
+    known = math.isfinite(objective) and math.isfinite(bound) and math.isfinite(gap)
     absolute = Residuals(
-        float(np.sqrt(dot(over, over) + found.squares)), pricing.violation, gap if known else np.inf
+        math.sqrt(dot(over, over) + found.squares), pricing.violation, gap if known else math.inf
     )
     relative = Residuals(
         max(float(relative_over.max(initial=0.0)), found.local),
         dual,
-        (gap / size if gap > 0.0 and size > 0.0 else np.inf if gap > 0.0 else 0.0) if known else np.inf,
+        (gap / size if gap > 0.0 and size > 0.0 else math.inf if gap > 0.0 else 0.0) if known else math.inf,
     )
     return Certificate(objective, bound, size, relative, absolute), found
 
@@ -188,5 +191,27 @@ def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.fl
     (row slots,) ndarray
     """
     rows = store.rows
-    free = np.where(y > 0, np.isinf(rows.upper[: y.size]), (y < 0) & np.isinf(rows.lower[: y.size]))
-    return np.where(free, 0.0, y)
+    signed: NDArray[np.float64] = _right_signs(rows.lower, rows.upper, y)[0]
+    return signed
+
+
+@kernel
+def _right_signs(lower, upper, y):  # type: ignore[no-untyped-def]
+    """See :func:`right_signs`; and whether there was a price of the wrong sign."""
+    signed, wrong = y.copy(), False
+    for i in range(y.size):
+        if (y[i] > 0.0 and np.isinf(upper[i])) or (y[i] < 0.0 and np.isinf(lower[i])):
+            signed[i], wrong = 0.0, True
+    return signed, wrong
+
+
+@kernel
+def _row_terms(lower, upper, y, activity):  # type: ignore[no-untyped-def]
+    """What is paid for the bounds of the rows, and for what of them is not used."""
+    paid, unused = 0.0, 0.0
+    for i in range(y.size):
+        if y[i] != 0.0:
+            bound = upper[i] if y[i] > 0.0 else lower[i]
+            paid += y[i] * bound
+            unused += y[i] * (bound - activity[i])
+    return paid, unused

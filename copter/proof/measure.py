@@ -83,9 +83,10 @@ def measure(
     """
     view = view_of(store)
     size = view.n_columns.size
-    first = np.concatenate(([0], np.cumsum(np.bincount(slot, minlength=size))))
+    first = _starts(slot, size)
     curved = np.zeros(size, np.bool_)
-    curved[store.terms.slots()] = True
+    if store.terms:
+        curved[store.terms.slots()] = True
     # requests with bounds of their own are looked at column by column, others nonzero by nonzero
     longest = int(view.n_columns.max(initial=0))
     bounds = chunk_bounds(view.n_columns)
@@ -140,17 +141,40 @@ def row_excess(
     """
     rows = store.rows
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
-    over = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
-    bound = abs(np.where(activity > upper, upper, lower))
-    relative = np.divide(over, np.maximum(bound, weight), out=np.zeros(over.size), where=over > 0)
+    over, relative, worst = _excess(lower, upper, activity, weight)
+    if worst <= _COMPARABLE:
+        return over, relative
+    bound, limits = abs(np.where(activity > upper, upper, lower)), row_limits(store)
     doubtful = relative > _COMPARABLE
-    if doubtful.any():
-        limits = row_limits(store)
-        doubtful &= bound <= _SMALL * float(np.median(limits[limits > 0])) if limits.any() else bound == 0
+    doubtful &= bound <= _SMALL * float(np.median(limits[limits > 0])) if limits.any() else bound == 0
     if doubtful.any():
         units = row_units(store, doubtful)
         relative[doubtful & (np.maximum(over, bound) <= _NOISE * units)] = 0.0
     return over, relative
+
+
+@kernel
+def _starts(slot, size):  # type: ignore[no-untyped-def]
+    """Where the nonzeros of each of so many request slots begin, and end."""
+    first = np.zeros(size + 1, np.int64)
+    for k in range(slot.size):
+        first[slot[k] + 1] += 1
+    for q in range(size):
+        first[q + 1] += first[q]
+    return first
+
+
+@kernel
+def _excess(lower, upper, activity, weight):  # type: ignore[no-untyped-def]
+    """What rows are over their bounds, absolute and relative to their sizes; the largest of the latter."""
+    over, relative, worst = np.zeros(activity.size), np.zeros(activity.size), 0.0
+    for i in range(activity.size):
+        above, below = activity[i] - upper[i], lower[i] - activity[i]
+        if above > 0.0 or below > 0.0:
+            over[i] = max(above, below)
+            relative[i] = over[i] / max(abs(upper[i] if above > 0.0 else lower[i]), weight[i])
+            worst = max(worst, relative[i])
+    return over, relative, worst
 
 
 @kernel

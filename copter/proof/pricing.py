@@ -141,8 +141,9 @@ def price(
         bound += part[0]
         violation += part[1]
         dual = max(dual, part[2])
-    slot = np.concatenate([part[3] for part in parts]) if collect else np.empty(0, np.int64)
-    column = np.concatenate([part[4] for part in parts]) if collect else np.empty(0, np.int64)
+    slot, column = (
+        parts[0][3:] if len(parts) == 1 else map(np.concatenate, zip(*[p[3:] for p in parts], strict=True))
+    )
     if terms is not None and collect:
         slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
         order = np.argsort(slot, kind="stable")
@@ -157,23 +158,26 @@ def _template_prices(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """A'y of every usage that several requests share; offset -1 where it must be computed on the fly."""
     usages = store.usages
-    shared = usages.references[: usages.size] > 1
-    n_columns = usages.n_columns[: usages.size]
-    length = np.where(shared, n_columns, 0)
-    offset = np.where(shared, np.cumsum(length) - length, -1)
-    prices = np.empty(int(length.sum()))
-    _usage_prices(view, y, offset, n_columns, prices)
-    return offset, prices
+    found: tuple[NDArray[np.int64], NDArray[np.float64]] = _usage_prices(
+        view, y, usages.references[: usages.size], usages.n_columns[: usages.size]
+    )
+    return found
 
 
 @kernel
-def _usage_prices(view, y, offset, n_columns, prices):  # type: ignore[no-untyped-def]
-    for usage in range(offset.size):
-        at = offset[usage]
-        if at < 0:
-            continue
-        for j in range(n_columns[usage]):
-            prices[at + j] = paid_for(view, usage, j, y)
+def _usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-def]
+    """See :func:`_template_prices`."""
+    offset, length = np.full(references.size, -1), 0
+    for usage in range(references.size):
+        if references[usage] > 1:
+            offset[usage] = length
+            length += n_columns[usage]
+    prices = np.empty(length)
+    for usage in range(references.size):
+        if offset[usage] >= 0:
+            for j in range(n_columns[usage]):
+                prices[offset[usage] + j] = paid_for(view, usage, j, y)
+    return offset, prices
 
 
 @loose_kernel

@@ -180,8 +180,19 @@ def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:
 def row_limits(store: ConstraintStore) -> NDArray[np.float64]:
     """The larger of the finite bounds of each row, (row slots,); 0 where there is none, or it is 0."""
     rows = store.rows
-    low, high = (abs(each[: rows.size]) for each in (rows.lower, rows.upper))
-    return np.maximum(np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0))
+    limits: NDArray[np.float64] = _limits(rows.lower[: rows.size], rows.upper[: rows.size])
+    return limits
+
+
+@kernel
+def _limits(lower, upper):  # type: ignore[no-untyped-def]
+    """See :func:`row_limits`."""
+    limits = np.zeros(lower.size)
+    for i in range(lower.size):
+        for bound in (lower[i], upper[i]):
+            if np.isfinite(bound):
+                limits[i] = max(limits[i], abs(bound))
+    return limits
 
 
 @kernel

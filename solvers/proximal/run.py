@@ -22,7 +22,7 @@ from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.sample import Sampled, sampled_prices
 from copter.solvers.proximal.screening import ColumnSet, Screening
 from copter.solvers.proximal.steps import Aim, StepsResult, run_steps
-from copter.store.allocation import NOTHING, SparseX
+from copter.store.allocation import NOTHING, SparseX, merged
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -93,12 +93,14 @@ def _with_starts(x: SparseX, starts: Starts, n_columns: NDArray[np.int64]) -> Sp
     fresh = [slot for slot in sorted(starts) if n_columns[slot]]
     if not fresh:
         return x
-    keep = ~np.isin(x.slot, fresh)
-    slot = np.concatenate([x.slot[keep], *(np.full(starts[s][0].size, s) for s in fresh)])
-    column = np.concatenate([x.column[keep], *(starts[s][0] for s in fresh)])
-    value = np.concatenate([x.value[keep], *(starts[s][1] for s in fresh)])
+    given = [starts[slot] for slot in fresh]
+    sizes = [columns.size for columns, _ in given]
+    slot = np.repeat(fresh, sizes)
+    column, value = (np.concatenate([start[k] for start in given]) for k in (0, 1))
+    replaced = np.zeros(n_columns.size, np.bool_)
+    replaced[fresh] = True
     order = np.lexsort((column, slot))
-    return SparseX(slot[order], column[order], value[order])
+    return merged(x.where(~replaced[x.slot]), SparseX(slot[order], column[order], value[order]))
 
 
 class Run:
@@ -249,9 +251,9 @@ class Run:
         tuning, size = self.tuning, now.certificate.size
         descend = self.solver.inner == "auto" and idle >= tuning.switch_rounds
         goal = tuning.goal_share * self.solver.tolerance
-        if not self.store.terms:  # columns that are left out ask for other prices anyway
-            goal = max(goal, tuning.gap_share * min(now.certificate.relative.gap, 1.0))
         whole = working.column.size == self.store.n_variables
+        if not (whole or self.store.terms):  # columns that are left out ask for other prices anyway
+            goal = max(goal, tuning.gap_share * min(now.certificate.relative.gap, 1.0))
         method: Method = "cd" if descend else self._method()
         aim = Aim(goal, first, sigma, size if whole else 0.0)
         return run_steps(self.program, working, method, self.budget, now.x, now.y, aim, tuning)
