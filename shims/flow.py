@@ -150,7 +150,7 @@ class FlowShim(_Repair):
         store = program.store
         passes = self._begin(program, store.live_requests())
         upper = np.where(store.rows.alive[: store.rows.size], store.rows.upper[: store.rows.size], np.inf)
-        flow, room = np.zeros(store.costs.used), store.requests.total[: store.requests.size].copy()
+        flow, room = np.zeros(passes.view.cost.size), store.requests.total[: store.requests.size].copy()
         before = passes.take(x, flow, room)
         worth = worth_of(y, upper, abs(before))
         load = passes.load(flow)
@@ -237,7 +237,7 @@ class UtilisationShim(_Repair):
             request = _request_at(program, int(requests[bad.argmax()]))
             raise CopterError(f"request {request!r} has no total with '==': this shim serves demands exactly")
         passes = self._begin(program, requests)
-        flow = np.zeros(store.costs.used)
+        flow = np.zeros(passes.view.cost.size)
         passes.take(solution.nonzeros, flow, store.requests.total[: store.requests.size].copy())
         served = passes.serve(flow, capacity <= 0, worth_of(solution.y, capacity, solution.size))
         load, used = passes.load(flow), capacity > 0

@@ -17,7 +17,7 @@ from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, ConstraintStore
-from copter.store.view import cap_of, coefficients_of, entries_of, paid_for, view_of
+from copter.store.view import cap_of, coefficients_of, entries_of, paid_for, view_of, with_own_costs
 
 _DUST = 1e-12
 _STEPS = 4096
@@ -42,7 +42,7 @@ class Passes:
     """
 
     def __init__(self, store: ConstraintStore, requests: NDArray[np.int64]) -> None:
-        self.view = view = view_of(store)
+        self.view = view = with_own_costs(view_of(store))
         self.requests, self.rows = requests, store.rows.size
         bounds = chunk_bounds(view.n_columns[requests])
         self._chunks = [requests[a:b] for a, b in pairwise(bounds.tolist())]

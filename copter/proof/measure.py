@@ -30,7 +30,7 @@ from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.pricing import Pricing
 from copter.proof.units import row_limits, row_units
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, cap_of, coefficients_of, entries_of, paid_for, view_of
+from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, paid_for, view_of
 
 _NOISE, _COMPARABLE, _SMALL = 1e-12, 1e-3, 1e-9
 """What a row may be over, as a share of the most that one of its columns can use; asked for rows that are
@@ -188,7 +188,7 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
         n = view.n_columns[q]
         if n == 0:
             continue
-        usage, start = view.usage[q], view.cost_start[q]
+        usage = view.usage[q]
         shift, stride = coefficients_of(view, usage)
         relation, total, level = view.relation[q], view.total[q], marginal[q]
         summed = relation != NO_TOTAL
@@ -196,7 +196,7 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
         lost, mass, taken = 0.0, 0.0, 0.0
         for k in range(first[q], first[q + 1]):
             j, xj = column[k], value[k]
-            c, paid = view.scale[q] * view.cost[start + j], 0.0
+            c, paid = cost_of(view, q, j), 0.0
             enter, leave = entries_of(view, usage, j, j + 1)
             for e in range(enter, leave):
                 r = np.uint32(view.row[e])
@@ -229,7 +229,7 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
                 lost += level * over
         if not (simple or curved[q]):
             for j in range(n):
-                p = view.scale[q] * view.cost[start + j] + paid_for(view, usage, j, y) - level
+                p = cost_of(view, q, j) + paid_for(view, usage, j, y) - level
                 if p < 0.0:
                     cap = cap_of(view, q, j)
                     lost += p * (dense[j] - cap if cap < np.inf else dense[j])

@@ -15,7 +15,8 @@ violation, judged against |c_j| + |a_j|'|y|, and left out of the bound.
 What a request costs in any case is no part of what is decided: with sum(x) == total and costs of one sign,
 total times the smallest of them.  The pass finds that forced price f_q on its way.
 
-Requests with a convex term are priced by :mod:`copter.proof.tangents`; all their columns are candidates.
+Requests that share a cost vector and a usage are priced together (:mod:`copter.proof.hulls`); requests with a
+convex term are priced by :mod:`copter.proof.tangents`; all their columns are candidates.
 
 Work is split into a fixed number of chunks of requests whatever the number of threads, and reduced in
 order: the same input gives bitwise the same output.
@@ -28,11 +29,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.extremes import greater, lesser
 from copter.kernels import kernel, loose_kernel
 from copter.parallel import chunk_bounds, run_chunks
+from copter.proof.hulls import by_slot, groups_of, longer, price_groups
 from copter.proof.tangents import term_bound
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, coefficients_of, entries_of, fill_caps, paid_for, view_of
+from copter.store.view import (
+    StoreView,
+    coefficients_of,
+    cost_of,
+    entries_of,
+    fill_caps,
+    fill_costs,
+    paid_for,
+    view_of,
+)
 from copter.terms.batch import TermBatch
 
 _STRIP = 64
@@ -108,13 +120,17 @@ def price(
     view = view_of(store)
     terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone
     curved, curved_dual = (0.0, 0.0) if terms is None else term_bound(terms, view, y)
-    if terms is not None:  # the pass below leaves them out
-        n_columns = view.n_columns.copy()
-        n_columns[terms.slot] = 0
-        view = view._replace(n_columns=n_columns)
+    if terms is not None:  # the passes below leave them out
+        view = view._replace(n_columns=without(view.n_columns, terms.slot))
     offset, shared = _template_prices(store, view, y)
     size = view.n_columns.size
     marginal, forced = np.zeros(size), np.zeros(size)
+    groups = groups_of(view, KEEP_ALL) if store.vectors.size and slack != np.inf else None
+    grouped, more = 0.0, [np.empty(0, np.int64)] * 2
+    if groups is not None:
+        found = marginal, forced
+        grouped, *more = price_groups(groups, view, (offset, shared), cost_factor, slack, threads, found)
+        view = view._replace(n_columns=without(view.n_columns, groups.member))
     bounds = chunk_bounds(view.n_columns)
     longest = int(view.n_columns.max(initial=0))
     collect, reach = slack is not None, slack or 0.0
@@ -136,21 +152,36 @@ def price(
         bounds.size - 1,
         threads,
     )
-    bound, violation, dual = curved, 0.0, 0.0
+    bound, violation, dual = curved + grouped, 0.0, 0.0
     for part in parts:
         bound += part[0]
         violation += part[1]
         dual = max(dual, part[2])
-    slot, column = (
-        parts[0][3:] if len(parts) == 1 else map(np.concatenate, zip(*[p[3:] for p in parts], strict=True))
-    )
+    slot, column = (np.concatenate([more[k], *(part[3 + k] for part in parts)]) for k in (0, 1))
     if terms is not None and collect:
         slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
-        order = np.argsort(slot, kind="stable")
-        slot, column = slot[order], column[order]
+    if terms is not None or groups is not None:
+        slot, column = by_slot(slot, column, size)
     used = np.nan if slack is None else slack
     root = float(np.sqrt(violation))
     return Pricing(bound, curved, root, dual, curved_dual, marginal, forced, slot, column, used, store.clock)
+
+
+def without(n_columns: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers of columns with none for some requests, which passes leave out then.
+
+    Parameters
+    ----------
+    n_columns : (request slots,) ndarray
+    slots : (k,) ndarray
+
+    Returns
+    -------
+    (request slots,) ndarray
+    """
+    left = n_columns.copy()
+    left[slots] = 0
+    return left
 
 
 def _template_prices(
@@ -181,35 +212,49 @@ def _usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-de
 
 
 @loose_kernel
-def _fill_shared(factor, cost, start, prices, at, n, p, strip):  # type: ignore[no-untyped-def]
-    """p = factor * cost + A'y of a shared usage, and the minimum of each strip of columns.
+def _strip_minima(factor, cost, prices, strip):  # type: ignore[no-untyped-def]
+    """The minimum of factor * cost + A'y of a shared usage, of each strip of columns and of all.
 
-    Returns the minimum of all p, and the least and the largest cost.
+    Returns that of all, and the least and the largest of factor * cost.  The sums themselves are not kept:
+    few strips are looked at again.
     """
+    n = cost.size
+    low, least, most = np.inf, np.inf, -np.inf
+    for s in range(n // _STRIP):
+        own, paid = cost[s * _STRIP : (s + 1) * _STRIP], prices[s * _STRIP : (s + 1) * _STRIP]
+        smallest = np.inf
+        for j in range(_STRIP):
+            c = np.float64(own[j])
+            smallest = lesser(factor * c + paid[j], smallest)
+            least, most = lesser(c, least), greater(c, most)
+        strip[s] = smallest
+        low = lesser(smallest, low)
+    if n % _STRIP:
+        smallest = np.inf
+        for j in range(n - n % _STRIP, n):
+            c = np.float64(cost[j])
+            smallest = lesser(factor * c + prices[j], smallest)
+            least, most = lesser(c, least), greater(c, most)
+        strip[n // _STRIP] = smallest
+        low = lesser(smallest, low)
+    return low, factor * least, factor * most
+
+
+@loose_kernel
+def _fill_shared(factor, cost, prices, p):  # type: ignore[no-untyped-def]
+    """p = factor * cost + A'y of columns of a shared usage."""
+    for j in range(cost.size):
+        p[j] = factor * cost[j] + prices[j]
+
+
+@kernel
+def _fill_private(view, y, factor, cost, start, usage, n, p, strip):  # type: ignore[no-untyped-def]
+    """As `_fill_shared` and `_strip_minima`, A'y summed from the usage's entries."""
     low, least, most = np.inf, np.inf, -np.inf
     for s in range((n + _STRIP - 1) // _STRIP):
         smallest = np.inf
         for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
             c = factor * cost[start + j]
-            v = c + prices[at + j]
-            p[j] = v
-            smallest = min(smallest, v)
-            least = min(least, c)
-            most = max(most, c)
-        strip[s] = smallest
-        low = min(low, smallest)
-    return low, least, most
-
-
-@kernel
-def _fill_private(view, y, factor, q, n, p, strip):  # type: ignore[no-untyped-def]
-    """As `_fill_shared`, A'y summed from the usage's entries."""
-    start, usage = view.cost_start[q], view.usage[q]
-    low, least, most = np.inf, np.inf, -np.inf
-    for s in range((n + _STRIP - 1) // _STRIP):
-        smallest = np.inf
-        for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
-            c = factor * view.cost[start + j]
             v = c + paid_for(view, usage, j, y)
             p[j] = v
             least, most = min(least, c), max(most, c)
@@ -267,17 +312,9 @@ def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _longer(array, used, need):  # type: ignore[no-untyped-def]
-    longer = np.empty(need, np.int64)
-    for k in range(used):
-        longer[k] = array[k]
-    return longer
-
-
-@kernel
 def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-def]
     """-p_j relative to |c_j| + |a_j|'|y|."""
-    size = abs(factor * view.cost[view.cost_start[q] + j])
+    size = abs(factor * cost_of(view, q, j))
     first, last = entries_of(view, view.usage[q], j, j + 1)
     shift, stride = coefficients_of(view, view.usage[q])
     for k in range(first, last):
@@ -289,7 +326,7 @@ def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-de
 def _price_chunk(  # type: ignore[no-untyped-def]
     view, y, offset, shared, cost_factor, first, last, longest, collect, slack, marginal, forced
 ):
-    p = np.empty(longest)
+    p, own = np.empty(longest), np.empty(longest)
     upper = np.empty(longest)
     strip = np.empty((longest + _STRIP - 1) // _STRIP)
     slots = np.empty(256 if collect else 0, np.int64)
@@ -300,13 +337,21 @@ def _price_chunk(  # type: ignore[no-untyped-def]
         n = view.n_columns[q]
         if n == 0:
             continue
-        factor = cost_factor * view.scale[q]
-        at = offset[view.usage[q]]
-        if at >= 0:
-            low, least, most = _fill_shared(factor, view.cost, view.cost_start[q], shared, at, n, p, strip)
+        factor, start, usage = cost_factor * view.scale[q], view.cost_start[q], view.usage[q]
+        relation, total, at = view.relation[q], view.total[q], offset[usage]
+        uncut = total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)
+        simple = relation != NO_TOTAL and uncut  # the best column can take all of the total
+        patched = view.vector[q] >= 0 and view.override_length[q] > 0
+        if patched:
+            fill_costs(view, q, cost_factor, own)
+            low, least, most = _fill_private(view, y, 1.0, own, 0, usage, n, p, strip)
+        elif at >= 0:
+            cost, paid = view.cost[start : start + n], shared[at : at + n]
+            low, least, most = _strip_minima(factor, cost, paid, strip)
+            if not simple:
+                _fill_shared(factor, cost, paid, p)
         else:
-            low, least, most = _fill_private(view, y, factor, q, n, p, strip)
-        relation, total = view.relation[q], view.total[q]
+            low, least, most = _fill_private(view, y, factor, view.cost, start, usage, n, p, strip)
         level = 0.0
         if relation == NO_TOTAL:
             fill_caps(view, q, upper)
@@ -315,10 +360,10 @@ def _price_chunk(  # type: ignore[no-untyped-def]
                     cap = upper[j]
                     if cap == np.inf:
                         violation += p[j] * p[j]
-                        dual = max(dual, _relative_violation(view, y, q, j, factor, p[j]))
+                        dual = max(dual, _relative_violation(view, y, q, j, cost_factor, p[j]))
                     elif cap > 0.0:
                         bound += p[j] * cap
-        elif total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total):
+        elif simple:
             level = low if relation == EXACTLY else min(0.0, low)
             bound += total * level
             if relation == EXACTLY:
@@ -328,19 +373,24 @@ def _price_chunk(  # type: ignore[no-untyped-def]
             value, level = _knapsack(p, upper, n, relation, total)
             bound += value
             if relation == EXACTLY:
-                start = view.cost_start[q]
-                forced[q] = _forced_price(view.cost[start : start + n], factor, upper, n, total)
+                if patched:
+                    forced[q] = _forced_price(own, 1.0, upper, n, total)
+                else:
+                    forced[q] = _forced_price(view.cost[start : start + n], factor, upper, n, total)
         marginal[q] = level
         if not collect:
             continue
         everything = relation == NO_TOTAL or n <= KEEP_ALL
         limit = np.inf if everything else level + slack
         if found + n > slots.size:
-            slots = _longer(slots, found, 2 * slots.size + n)
-            columns = _longer(columns, found, slots.size)
+            slots = longer(slots, found, 2 * slots.size + n)
+            columns = longer(columns, found, slots.size)
         for s in range((n + _STRIP - 1) // _STRIP):
             if strip[s] <= limit:
-                for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
+                a, b = s * _STRIP, min(n, (s + 1) * _STRIP)
+                if simple and at >= 0 and not patched:
+                    _fill_shared(factor, view.cost[start + a : start + b], shared[at + a : at + b], p[a:b])
+                for j in range(a, b):
                     if p[j] <= limit:
                         slots[found] = q
                         columns[found] = j

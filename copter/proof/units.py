@@ -15,7 +15,7 @@ from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.magnitudes import components, geometric_means, medians
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
-from copter.store.view import cap_of, coefficients_of, entries_of, view_of
+from copter.store.view import cap_of, coefficients_of, cost_of, entries_of, view_of
 
 _MEAN_PASSES, _SAMPLE = 12, 16
 LITTLE = 1e-3
@@ -225,7 +225,7 @@ def _least_stake(view, limit, enough, step):  # type: ignore[no-untyped-def]
         if view.relation[q] == AT_MOST:
             best = 0.0
         for j in range(view.n_columns[q]):
-            c, cap = view.scale[q] * view.cost[view.cost_start[q] + j], cap_of(view, q, j)
+            c, cap = cost_of(view, q, j), cap_of(view, q, j)
             if not cap > 0.0:
                 continue
             if not summed:

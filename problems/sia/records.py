@@ -32,7 +32,9 @@ class RoundRecord:
         Certified gap of the fractional answer, and of the allocation that came out.
     objective, bound, integral_objective : float
     n_variables, n_rows, nnz, iterations : int
-    churn : float
+    churn, integral_churn : float
+        Share of the fractional answer's nonzeros that moved, and of the jobs that were there in the round
+        before whose configuration changed.
     warm_started : bool
     missed : bool
         Whether the solver had no answer in time: every job kept what it had.
@@ -67,6 +69,7 @@ class RoundRecord:
     nnz: int
     iterations: int
     churn: float
+    integral_churn: float
     warm_started: bool
     missed: bool
     changed: float

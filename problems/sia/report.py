@@ -46,6 +46,7 @@ _ROUND = {
     "nnz": "nonzeros in the resource rows",
     "iterations": "inner iterations of the solver",
     "churn": "share of the nonzeros that changed against the last round",
+    "integral_churn": "share of the jobs there in the round before whose configuration changed",
     "warm_started": "whether the solver started from the last round",
     "missed": "whether the solver had no answer in time, so that every job kept what it had",
     "changed": "share of the variables of this and the last round's program whose value moved by 1e-3",
@@ -140,6 +141,7 @@ class SiaRun(Run):
             ("policy time, p50 / p99", f"{seconds(one['policy_p50_s'])} / {seconds(one['policy_p99_s'])}"),
             ("certified gap, largest", f"{one['max_gap']:.1e}"),
             ("integral gap, largest", f"{one['max_integral_gap']:.1e}"),
+            ("integral churn, mean", f"{one['integral_churn']:.1%}"),
             ("run time", seconds(one["wall_seconds"])),
         ]
         print_figures(f"Sia on {self.replay.policy.cluster.gpus} GPUs", rows)
