@@ -83,7 +83,7 @@ def test_dropped_rows_are_purged_from_usages_of_both_kinds():
 
 
 def packing(unit: float, seed: int) -> ContinualProgram:
-    """Demands over paths; every second takes one unit of its rows, the others two, in any unit of the rows."""
+    """Demands over paths; every second takes one unit of its rows, the others two, in any unit of rows."""
     rng, program = np.random.default_rng(seed), ContinualProgram()
     for row in range(30):
         program.add_resource(row, unit * float(rng.integers(3, 9)))
