@@ -84,8 +84,8 @@ class PartialSteps:
     def step(self, now: Answer) -> Moved | None:
         """One step from an answer; None if this leads no further.
 
-        That is if most requests would have to move, if none moves that did not before, or if a ray shows that
-        there is no optimum.
+        That is if none moves that did not before, if a ray shows that there is no optimum, or if most requests
+        have to move and nothing says which rows matter to them: if something does, all move.
         """
         x, y, pricing, measures = now.x, now.y, now.pricing, now.measures
         budget, store, moves = self.budget, self.store, self._moves
@@ -93,6 +93,8 @@ class PartialSteps:
         self._choose(now)
         self._patience *= self.tuning.more_patience
         if np.count_nonzero(moves) > self.tuning.most * len(self.program):
+            if self._flow is None and not x.slot.size:
+                return None  # nothing says which rows matter
             np.greater(store.requests.n_columns[: moves.size], 0, out=moves)
         if np.count_nonzero(moves) == before:
             return None
