@@ -30,7 +30,7 @@ from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.pricing import Pricing
 from copter.proof.units import row_limits, row_units
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, cap_of, cost_of, entries_of, paid_for, view_of
+from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, paid_for, view_of
 
 _NOISE, COMPARABLE, _SMALL = 1e-12, 1e-3, 1e-9
 """What a row may be over, as a share of the most that one of its columns can use; asked for rows that are
@@ -194,6 +194,7 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
         if n == 0:
             continue
         usage = view.usage[q]
+        shift, stride = coefficients_of(view, usage)
         relation, total, level = view.relation[q], view.total[q], marginal[q]
         summed = relation != NO_TOTAL
         simple = summed and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total))
@@ -204,9 +205,10 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
             enter, leave = entries_of(view, usage, j, j + 1)
             for e in range(enter, leave):
                 r = np.uint32(view.row[e])
-                paid += y[r] * view.value[e]
-                activity[r] += view.value[e] * xj
-                weight[r] += abs(view.value[e] * xj)
+                used = view.coefficient[shift + stride * e]
+                paid += y[r] * used
+                activity[r] += used * xj
+                weight[r] += abs(used * xj)
             objective += c * xj
             spent += (abs(c) - forced[q]) * abs(xj)
             mass += xj

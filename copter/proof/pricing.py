@@ -35,7 +35,7 @@ from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.hulls import by_slot, groups_of, longer, price_groups
 from copter.proof.tangents import term_bound
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
-from copter.store.view import cost_of, entries_of, fill_caps, fill_costs, paid_for, view_of
+from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, fill_costs, paid_for, view_of
 from copter.terms.batch import TermBatch
 
 _STRIP = 64
@@ -304,8 +304,9 @@ def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-de
     """-p_j relative to |c_j| + |a_j|'|y|."""
     size = abs(factor * cost_of(view, q, j))
     first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
     for k in range(first, last):
-        size += abs(y[np.uint32(view.row[k])] * view.value[k])
+        size += abs(y[np.uint32(view.row[k])] * view.coefficient[shift + stride * k])
     return -p / size
 
 

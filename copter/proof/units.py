@@ -15,7 +15,7 @@ from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.magnitudes import components, geometric_means, medians
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
-from copter.store.view import cap_of, cost_of, entries_of, view_of
+from copter.store.view import cap_of, coefficients_of, cost_of, entries_of, view_of
 
 _MEAN_PASSES, _SAMPLE = 12, 16
 LITTLE = 1e-3
@@ -205,9 +205,11 @@ def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
         return most
     widest = 0.0
     first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
     for e in range(first, last):
-        if view.value[e] != 0.0:
-            widest = max(widest, limit[np.uint32(view.row[e])] / abs(view.value[e]))
+        value = view.coefficient[shift + stride * e]
+        if value != 0.0:
+            widest = max(widest, limit[np.uint32(view.row[e])] / abs(value))
     return min(most, widest) if widest > 0.0 and most < np.inf else most
 
 
@@ -266,10 +268,11 @@ def _units_of(view, limit, wanted, begin, end):  # type: ignore[no-untyped-def]
             if most == np.inf:
                 continue
             first, last = entries_of(view, view.usage[q], j, j + 1)
+            shift, stride = coefficients_of(view, view.usage[q])
             for e in range(first, last):
                 r = np.uint32(view.row[e])
                 if wanted[r]:
-                    units[r] = max(units[r], abs(view.value[e]) * most)
+                    units[r] = max(units[r], abs(view.coefficient[shift + stride * e]) * most)
     return units
 
 
@@ -292,8 +295,9 @@ def _loose_columns(view):  # type: ignore[no-untyped-def]
             for j in range(view.n_columns[q]):
                 if cap_of(view, q, j) == np.inf:
                     first, last = entries_of(view, view.usage[q], j, j + 1)
+                    shift, stride = coefficients_of(view, view.usage[q])
                     for e in range(first, last):
-                        row[n], value[n] = np.uint32(view.row[e]), view.value[e]
+                        row[n], value[n] = np.uint32(view.row[e]), view.coefficient[shift + stride * e]
                         n += 1
                     slot[k], column[k] = q, j
                     k += 1

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.parallel import run_chunks
 from copter.store.store import ConstraintStore
-from copter.store.view import StoreView, entries_of, view_of
+from copter.store.view import StoreView, coefficients_of, entries_of, view_of
 
 _CHUNK = 50_000
 """Nonzeros whose usage is summed in one piece, about."""
@@ -105,7 +105,7 @@ def row_activity(
     """
     view = view_of(store)
     if absolute:
-        view = view._replace(value=abs(view.value))
+        view = view._replace(coefficient=abs(view.coefficient))
     value = abs(x.value) if absolute else x.value
     bounds = np.linspace(0, x.slot.size, 2 + x.slot.size // _CHUNK).astype(np.int64)
     n_rows = store.rows.size
@@ -141,7 +141,9 @@ def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: ND
 def _activity(view: StoreView, slot, column, value, begin, end, n_rows):  # type: ignore[no-untyped-def]
     activity = np.zeros(n_rows)
     for k in range(begin, end):
-        first, last = entries_of(view, view.usage[slot[k]], column[k], column[k] + 1)
+        usage = view.usage[slot[k]]
+        first, last = entries_of(view, usage, column[k], column[k] + 1)
+        shift, stride = coefficients_of(view, usage)
         for e in range(first, last):
-            activity[np.uint32(view.row[e])] += view.value[e] * value[k]
+            activity[np.uint32(view.row[e])] += view.coefficient[shift + stride * e] * value[k]
     return activity

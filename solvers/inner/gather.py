@@ -18,6 +18,7 @@ from copter.solvers.inner.scaling import levels, scales, units, weights, without
 from copter.solvers.inner.tuning import SetTuning
 from copter.solvers.inner.working_set import WorkingSet
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.view import coefficients_of, entries_of, view_of
 
 _DUST = 1e-12
 """Values below this are the rounding errors of a step, where no bound or total says what is large."""
@@ -71,16 +72,7 @@ def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def
 
 def lightest(store: ConstraintStore) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Of each screened request the column that uses least; with them a working set is rarely infeasible."""
-    table, usages = store.requests, store.usages
-    found: tuple[NDArray[np.int64], NDArray[np.int64]] = _lightest(
-        table.n_columns[: table.size],
-        table.relation,
-        table.usage,
-        usages.pointer_start,
-        usages.entry_start[: usages.size],
-        store.pointers.pointer,
-        store.entries.value,
-    )
+    found: tuple[NDArray[np.int64], NDArray[np.int64]] = _lightest(view_of(store))
     return found
 
 
@@ -257,23 +249,14 @@ def _take(
     stands_for: NDArray[np.float64] | None,
 ) -> _Taken:
     """Read the columns, and their entries in the rows that are seen."""
-    table, usages = store.requests, store.usages
+    table = store.requests
     slots, first, block = _blocks(slot)
     cost, upper = store.column_costs(slot, column), store.column_uppers(slot, column)
     total, relation = table.total[slots], table.relation[slots]
     if stands_for is not None:
         upper, total = upper * stands_for[slot], total * stands_for[slots]
-    pointer, row, value = _take_entries(
-        store.pointers.pointer,
-        store.entries.row,
-        store.entries.value,
-        usages.pointer_start,
-        usages.entry_start,
-        table.usage[slots],
-        block,
-        column,
-        np.ones(store.rows.size, np.bool_) if held is None else held.rows,
-    )
+    seen = np.ones(store.rows.size, np.bool_) if held is None else held.rows
+    pointer, row, value = _take_entries(view_of(store), slot, column, seen)
     decided = (relation == EXACTLY) & (table.n_columns[slots] == 1)
     single = (relation == NO_TOTAL)[block]
     return _Taken(slots, relation, total, first, block, cost, upper, pointer, row, value, decided, single)
@@ -321,22 +304,25 @@ def _blocks(slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _take_entries(pointer, row, value, pointer_start, entry_start, usage, block, column, seen):  # type: ignore[no-untyped-def]
-    """Entries of columns in rows that are seen; ``usage`` is that of each block."""
-    first = np.empty(column.size + 1, np.int64)
+def _take_entries(view, slot, column, seen):  # type: ignore[no-untyped-def]
+    """Entries of columns in rows that are seen."""
+    first = np.empty(slot.size + 1, np.int64)
     first[0] = 0
-    for j in range(column.size):
-        at, entry, count = pointer_start[usage[block[j]]] + column[j], entry_start[usage[block[j]]], 0
-        for k in range(entry + pointer[at], entry + pointer[at + 1]):
-            count += seen[np.uint32(row[k])]
+    for j in range(slot.size):
+        count = 0
+        begin, end = entries_of(view, view.usage[slot[j]], column[j], column[j] + 1)
+        for k in range(begin, end):
+            count += seen[np.uint32(view.row[k])]
         first[j + 1] = first[j] + count
     rows, values = np.empty(first[-1], np.uint32), np.empty(first[-1])
     n = 0
-    for j in range(column.size):
-        at, entry = pointer_start[usage[block[j]]] + column[j], entry_start[usage[block[j]]]
-        for k in range(entry + pointer[at], entry + pointer[at + 1]):
-            if seen[np.uint32(row[k])]:
-                rows[n], values[n] = row[k], value[k]
+    for j in range(slot.size):
+        usage = view.usage[slot[j]]
+        begin, end = entries_of(view, usage, column[j], column[j] + 1)
+        shift, stride = coefficients_of(view, usage)
+        for k in range(begin, end):
+            if seen[np.uint32(view.row[k])]:
+                rows[n], values[n] = view.row[k], view.coefficient[shift + stride * k]
                 n += 1
     return first, rows, values
 
@@ -349,20 +335,22 @@ def _scale_entries(pointer, row, value, row_scale, column_scale):  # type: ignor
 
 
 @kernel
-def _lightest(n_columns, relation, usages, pointer_start, entry_start, pointer, value):  # type: ignore[no-untyped-def]
+def _lightest(view):  # type: ignore[no-untyped-def]
     """See :func:`lightest`; the usage of many requests is looked at once."""
-    known = np.full(entry_start.size, -1)
+    n_columns = view.n_columns
+    known = np.full(view.entry_start.size, -1)
     slot, column, count = np.empty(n_columns.size, np.int64), np.empty(n_columns.size, np.int64), 0
     for q in range(n_columns.size):
-        if n_columns[q] <= KEEP_ALL or relation[q] == NO_TOTAL:
+        if n_columns[q] <= KEEP_ALL or view.relation[q] == NO_TOTAL:
             continue
-        u, low = usages[q], np.inf
+        u, low = view.usage[q], np.inf
         if known[u] < 0:
+            shift, stride = coefficients_of(view, u)
             for j in range(n_columns[q]):
                 weight = 0.0
-                begin, end = pointer[pointer_start[u] + j], pointer[pointer_start[u] + j + 1]
-                for k in range(entry_start[u] + begin, entry_start[u] + end):
-                    weight += abs(value[k])
+                begin, end = entries_of(view, u, j, j + 1)
+                for k in range(begin, end):
+                    weight += abs(view.coefficient[shift + stride * k])
                 if weight < low:
                     low = weight
                     known[u] = j
