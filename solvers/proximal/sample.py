@@ -16,7 +16,7 @@ from copter.solvers.inner.gather import Held, gather
 from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet
 from copter.solvers.proximal.steps import Aim, run_steps
-from copter.store.allocation import NOTHING, SparseX, row_activity
+from copter.store.allocation import SparseX, row_activity
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore, slice_indices
 
 if TYPE_CHECKING:
@@ -40,29 +40,39 @@ class Sampled(NamedTuple):
 
 
 def sampled_prices(
-    program: ContinualProgram, y: NDArray[np.float64], method: Method, budget: Budget, tuning: ProximalTuning
+    program: ContinualProgram,
+    x: SparseX,
+    y: NDArray[np.float64],
+    method: Method,
+    budget: Budget,
+    tuning: ProximalTuning,
 ) -> Sampled:
     """Prices of a sample of the requests, with all their columns; ``y`` itself where a sample is no use.
 
     Parameters
     ----------
     program : ContinualProgram
-    y : (row slots,) ndarray
-        Prices to begin with.
+    x, y : SparseX and (row slots,) ndarray
+        Allocation and prices to begin with.
     method : "cd" or "newton"
     budget : Budget
     tuning : ProximalTuning
     """
-    working = _sample(program, tuning)
-    if working is None:
+    drawn = _sample(program, tuning)
+    if drawn is None:
         return Sampled(y, None)
-    aim = Aim(tuning.sample.goal, tuning.steps.cold_sigma)
-    steps = run_steps(program, working, method, budget, NOTHING, y, aim, tuning)
+    working, stands_for = drawn
+    goal = tuning.sample.goal
+    aim = Aim(goal, tuning.steps.cold_sigma, loose=tuning.sample.loose * goal)
+    begin = x._replace(value=x.value * stands_for[x.slot])
+    steps = run_steps(program, working, method, budget, begin, y, aim, tuning)
     return Sampled(steps.y, row_activity(program.store, steps.x, threads=budget.threads))
 
 
-def _sample(program: ContinualProgram, tuning: ProximalTuning) -> WorkingSet | None:
-    """A sample as a working set; None if the program is small, or a sample could not know every price."""
+def _sample(
+    program: ContinualProgram, tuning: ProximalTuning
+) -> tuple[WorkingSet, NDArray[np.float64]] | None:
+    """A sample as a working set, and how many requests each stands for; None if the program is small, or a sample could not know every price."""
     store, sample, rows = program.store, tuning.sample, len(program.resource_slots)
     table = store.requests
     n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]
@@ -82,7 +92,8 @@ def _sample(program: ContinualProgram, tuning: ProximalTuning) -> WorkingSet | N
     stands_for[slots[taken]] = factor
     column = slice_indices(np.zeros_like(sizes), sizes)
     held = _held(store, np.flatnonzero(decided))
-    return gather(store, np.repeat(drawn, sizes), column, held, stands_for, tuning=tuning.working_set)
+    slot = np.repeat(drawn, sizes)
+    return gather(store, slot, column, held, stands_for, tuning=tuning.working_set), stands_for
 
 
 def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> Held | None:

@@ -63,6 +63,7 @@ class SampleTuning:
     small_share: float = 0.002
     largest_share: float = 0.25
     goal: float = 2e-3
+    loose: float = 0.2
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ class StepsTuning:
     closer: float = 0.1
     inexact: float = 0.1
     inexact_steps: int = 20
+    easily: int = 2
     sharper: float = 1e-3
     sharper_steps: int = 4
     merely_long: float = 0.1
@@ -143,9 +145,11 @@ class PartialTuning:
     columns_from: int = 200_000
     requests_from: int = 10_000
     rows_from: int = 50
-    patience: float = 5.0
-    more_patience: float = 8.0
-    least_need: float = 0.01
+    share: float = 0.2
+    more: float = 3.0
+    worthless: float = 0.03
+    loose: float = 0.6
+    sharper: float = 0.2
     near: float = 0.15
     ignored: float = 0.2
     most: float = 0.5
