@@ -124,8 +124,9 @@ class PartialSteps:
         far = not now.certificate.relative.gap <= self.tuning.worthless
         if far or np.count_nonzero(moves) > self.tuning.most * len(self.program):
             np.greater(self.store.requests.n_columns[: moves.size], 0, out=moves)
-        if np.count_nonzero(moves) > self._moved:
-            self._moved = np.count_nonzero(moves)
+        count = int(np.count_nonzero(moves))
+        if count > self._moved:
+            self._moved = count
             return True
         if not self._loose:
             return False

@@ -197,7 +197,9 @@ class Run:
         """Rounds in which only some of the requests move, until that is the end or leads no further."""
         partial = PartialSteps(self.program, self.budget, self.tuning, flow)
         if self.beginning.warm:  # changes that move prices far show in those of a sample, and cheaply
-            there = self._look(now.x, self._sampled(now.x, now.y).y)
+            worth = now.certificate.relative.gap <= self.tuning.partial.hopeless
+            start = (now.x, now.y) if worth else (NOTHING, np.zeros_like(now.y))
+            there = self._look(now.x, self._sampled(*start).y)
             log.debug(
                 "sample bound %.8g, before %.8g, objective %.8g",
                 there.certificate.bound,

@@ -72,7 +72,10 @@ def sampled_prices(
 def _sample(
     program: ContinualProgram, tuning: ProximalTuning
 ) -> tuple[WorkingSet, NDArray[np.float64]] | None:
-    """A sample as a working set, and how many requests each stands for; None if the program is small, or a sample could not know every price."""
+    """A sample as a working set, and how many requests each stands for.
+
+    None if the program is small, or a sample could not know every price.
+    """
     store, sample, rows = program.store, tuning.sample, len(program.resource_slots)
     table = store.requests
     n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]

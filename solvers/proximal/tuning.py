@@ -148,6 +148,7 @@ class PartialTuning:
     share: float = 0.2
     more: float = 3.0
     worthless: float = 0.03
+    hopeless: float = 0.5
     loose: float = 0.6
     sharper: float = 0.2
     near: float = 0.15
