@@ -32,7 +32,9 @@ class RoundRecord:
         Certified gap of the fractional answer, and of the allocation that came out.
     objective, bound, integral_objective : float
     n_variables, n_rows, nnz, iterations : int
-    churn : float
+    churn, integral_churn : float
+        Share of the fractional answer's nonzeros that moved, and of the jobs that were there in the round
+        before whose configuration changed.
     warm_started : bool
     proven, columns_left, t_integer : float
         What the proof of the integral allocation came to (:func:`copter.proof.integer.integer_figures`).
@@ -69,6 +71,7 @@ class RoundRecord:
     nnz: int
     iterations: int
     churn: float
+    integral_churn: float
     warm_started: bool
     proven: float
     columns_left: float

@@ -15,6 +15,7 @@ cost a little more, all of them together less than what the proof leaves open.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,8 +30,10 @@ from copter.store.view import view_of
 if TYPE_CHECKING:
     from copter.proof.fixing import Survivors
 
-BUDGET = 1e4
-"""The budget in units of the model; HiGHS' tolerances are 1e-6."""
+BUDGET, _MOST = 1e4, 1e8
+"""The budget in units of the model, and what it is at most where the resolution asks for more."""
+TOLERANCE = 1e-6
+"""Of branch and bound, in units of the model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,13 +113,22 @@ def _entries(
     view = view_of(store)
     usage = view.usage[slot]
     at = view.pointer_start[usage] + column
-    counts = (view.pointer[at + 1] - view.pointer[at]).astype(np.int64)
-    flat = slice_indices(view.entry_start[usage] + view.pointer[at], counts)
+    each = counts = (view.pointer[at + 1] - view.pointer[at]).astype(np.int64)
+    flat = slice_indices(view.entry_start[usage] + view.pointer[at], each)
     rows = view.row[flat].astype(np.int64)
     kept = store.rows.alive[rows]
     if not kept.all():
         counts = np.bincount(np.repeat(np.arange(slot.size), counts)[kept], minlength=slot.size)
-    return rows[kept], view.value[flat][kept], counts
+    start = np.repeat(view.value_start[usage], each)
+    value = np.ones(flat.size)  # of usages that store no coefficients
+    stored = start >= 0
+    value[stored] = view.coefficient[(start + flat - np.repeat(view.entry_start[usage], each))[stored]]
+    return rows[kept], value[kept], counts
+
+
+def _unit(budget: float, resolution: float) -> float:
+    """Unit of the objective, in which the tolerance is small beside budget and resolution."""
+    return max(min(budget / BUDGET, resolution / TOLERANCE), budget / _MOST) or 1.0
 
 
 class _Rows(NamedTuple):
@@ -161,6 +173,7 @@ def rest_of(
     left: Survivors,
     mask: NDArray[np.bool_],
     near: NDArray[np.float64] | None = None,
+    resolution: float = math.inf,
 ) -> Rest:
     """The program of some of the columns that are left; all others are 0.
 
@@ -173,6 +186,8 @@ def rest_of(
         Which of them.
     near : (k,) ndarray, optional
         A little that a unit of each costs more.
+    resolution : float
+        What must not be lost to a tolerance, in units of cost.
 
     Returns
     -------
@@ -181,7 +196,7 @@ def rest_of(
     slot, column = left.slot[mask], left.column[mask]
     excess, lower, upper = left.excess[mask], left.lower[mask], left.upper[mask]
     table, k = store.requests, slot.size
-    unit = left.budget / BUDGET if 0.0 < left.budget < np.inf else 1.0
+    unit = _unit(left.budget if left.budget < np.inf else float(abs(excess).max(initial=0.0)), resolution)
     rows = _rows(store, y, slot, column)
     # requests that have one column left take it, and need no sum row
     relation, total = table.relation[: table.size], table.total[: table.size]

@@ -44,7 +44,8 @@ _FEW = 1_500
 _FIRST, _WIDER = 1e-4, 16.0
 """First slack without any allocation, as a share of the objective, and the factor if there is none in it."""
 _TIES = 0.25
-"""Of the gap that is wanted: what an allocation may cost more for being near to the last one."""
+"""Of the gap that is wanted: what an allocation may cost more for being near to the last one; what branch and
+bound may lose to its tolerances."""
 _PART = 4.0
 """By which a slack is divided if its neighbourhood has more columns, and multiplied if it is infeasible."""
 
@@ -188,10 +189,8 @@ class Search:
         slack = _FIRST * self.relaxed.size if self.floor > -math.inf else math.inf
         while self.x is None:
             left = self._left(slack)
-            everything = left.slot.size >= self.program.n_variables or slack == math.inf
-            if everything or left.slot.size >= len(self.program):
-                self._branch(left, np.ones(left.slot.size, np.bool_), slack)
-            if everything:
+            self._branch(left, np.ones(left.slot.size, np.bool_), slack)
+            if slack == math.inf:
                 return self.x is not None
             slack = _WIDER * slack if slack < self.relaxed.size else math.inf
         return True
@@ -228,7 +227,7 @@ class Search:
         near, most = self._nearness(left)
         if self.x is not None:
             mask = mask | _among(left, self.x)
-        rest = rest_of(self.store, self.relaxed.y, left, mask, near)
+        rest = rest_of(self.store, self.relaxed.y, left, mask, near, _TIES * self.integer_gap * self.size)
         start = None if self.x is None else rest.point(self.x)
         answer = branch_and_bound(rest, self.clock, start)
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.solution import Status
 from copter.solvers.highs_model import check, engine, pass_model, run_until
 from copter.solvers.milp import MilpAnswer, read_answer
 
@@ -40,6 +42,10 @@ def branch_and_bound(rest: Rest, clock: Clock, start: NDArray[np.float64] | None
     Interrupted
         HiGHS did not end in time, or the solve was cancelled.
     """
+    if not rest.c.size:  # of an empty model HiGHS knows nothing
+        if (rest.row_lower <= 0.0).all() and (rest.row_upper >= 0.0).all():
+            return MilpAnswer(rest.c, Status.OPTIMAL, "nothing is left", rest.offset, 0.0, 0)
+        return MilpAnswer(None, Status.INFEASIBLE, "nothing is left", math.inf, math.inf, 0)
     highs = engine(1, mip_rel_gap=0.0, mip_abs_gap=0.0, presolve="off")  # it takes longer than the rest
     pass_model(highs, rest, rest.integrality.astype(np.int32), rest.offset)
     if start is not None:
@@ -48,6 +54,8 @@ def branch_and_bound(rest: Rest, clock: Clock, start: NDArray[np.float64] | None
         check(highs.setSolution(solution), "the best allocation so far")
     run_until(highs, clock, _RESERVE)
     found = read_answer(highs)
+    if found.status is Status.INFEASIBLE:
+        return replace(found, bound=math.inf)
     if found.x is None:
         return found
     x = np.clip(found.x, rest.lower, rest.upper)
