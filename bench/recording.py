@@ -8,15 +8,17 @@ is the program's and the solver's.  Reading one runs no code from the file.
 from __future__ import annotations
 
 import importlib
+import math
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Self
 
-from copter.bench.course import Course, Play, solve_round
+from copter.bench.course import Course, Figure, Play, solve_round
+from copter.bench.integral_churn import IntegralChurn
 from copter.bench.settings import Record
 from copter.durable.codec import CodecError, decode
 from copter.durable.deltas import Delta, WrittenProgram, apply_delta, known_delta
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 _MAGIC = b"\x89COPREC\n"
 _FRAME = struct.Struct("<QI")
 _END = _FRAME.pack(0, 0)
+INTEGRAL_CHURN = Figure("integral_churn", "integral churn", "mean", ".1%")
 
 
 class Recorder:
@@ -156,12 +159,13 @@ class Recorded(Course):
     rounds, warm_up : Path
         The recording, and a small one of the same kind that is run first, untimed.
     shim : str
-        ``module:name`` of a class without arguments whose ``round(program, solution)`` returns an object with
-        `objective`, `gap` and `seconds`.
+        ``module:name`` of a class without arguments whose ``round(program, solution)`` returns a
+        :class:`copter.shims.choose_one.Rounded`.
     cost_dtype : "float64" or "float32"
         Of the program that replays.
     """
 
+    figures: ClassVar[Sequence[Figure]] = (INTEGRAL_CHURN,)
     rounds: Path
     warm_up: Path
     shim: str
@@ -178,12 +182,14 @@ class Recorded(Course):
 
     def _records(self, solver: Solver, replayer: Replayer) -> Iterator[Record]:
         module, _, name = self.shim.partition(":")
-        shim = getattr(importlib.import_module(module), name)()
+        shim, churn = getattr(importlib.import_module(module), name)(), IntegralChurn()
+        choices = []
 
         def finish(solution: Solution) -> Record:
             if not solution.found:
                 return {}
             rounded = shim.round(replayer.program, solution)
+            choices.append(rounded.choice)
             return {"integral_objective": rounded.objective, "integral_gap": rounded.gap}
 
         for number, deltas in enumerate(read_rounds(self.rounds)):
@@ -192,4 +198,6 @@ class Recorded(Course):
                 begin = perf_counter()
                 replayer.apply(delta)
                 t_store += perf_counter() - begin
-            yield solve_round(number, replayer.program, solver, t_store, finish)
+            record = solve_round(number, replayer.program, solver, t_store, finish)
+            moved = churn.measure(replayer.program, choices.pop()) if choices else math.nan  # on no clock
+            yield record | {"integral_churn": moved}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.program.columns import Columns
 from copter.program.guard import Guard
+from copter.program.vectors import CostVectors
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -25,7 +25,7 @@ CostType: TypeAlias = Literal["float64", "float32"]
 COST_TYPES: tuple[CostType, ...] = ("float64", "float32")
 
 
-class Kept(Columns):
+class Kept(CostVectors):
     """What :class:`copter.program.program.ContinualProgram` is besides its edits: see docs/operations.md."""
 
     def __init__(self, *, cost_dtype: CostType = "float64") -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
+from copter.store.costs import SharedCosts
 from copter.store.edits import first_beyond
 from copter.store.slabs import contiguous, slice_indices
 
@@ -32,7 +33,7 @@ def check_new(
     store: ConstraintStore,
     ids: Sequence[Hashable],
     sizes: NDArray[np.int64],
-    costs: NDArray[np.float64],
+    costs: NDArray[np.float64] | SharedCosts,
     scales: NDArray[np.float64] | float,
     change: Change | None,
 ) -> None:
@@ -43,7 +44,7 @@ def check_new(
     store : ConstraintStore
     ids : (k,) sequence of hashable
     sizes : (k,) ndarray
-    costs : (sum(sizes),) ndarray
+    costs : (sum(sizes),) ndarray, or vectors
     scales : (k,) ndarray, or one for all
     change : Change, optional
         With their overrides.
@@ -55,9 +56,27 @@ def check_new(
     """
     if store.cost_dtype == np.float64:
         return
-    _check_costs(ids, sizes, costs)
+    if not isinstance(costs, SharedCosts):
+        _check_costs(ids, sizes, costs)
     if change is not None and change.overrides is not None:
         _check_overrides(ids, np.broadcast_to(scales, sizes.shape), change.overrides)
+
+
+def check_vector(store: ConstraintStore, costs: NDArray[np.float64]) -> None:
+    """Whether the store can hold the costs of a vector.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    costs : (n,) ndarray
+
+    Raises
+    ------
+    EditError
+        Names the column.
+    """
+    if store.cost_dtype != np.float64:
+        _check_costs(["cost vector"], np.array([costs.size]), costs)
 
 
 def check_change(
@@ -85,7 +104,8 @@ def check_change(
     """
     if store.cost_dtype == np.float64:
         return
-    for id, costs in zip(ids, change.costs or (), strict=False):
+    own = () if change.costs is None or isinstance(change.costs, SharedCosts) else change.costs
+    for id, costs in zip(ids, own, strict=False):
         _check_costs([id], np.array([costs.size]), costs)
     scales = store.requests.scale[slots] if change.scales is None else change.scales
     if change.overrides is not None:

@@ -33,6 +33,7 @@ from copter.program.changes import (
     change_of_one,
     check_replacement,
     costs_of_many,
+    widths_of,
 )
 from copter.program.forms import KEEP, flags_of, new_requests_of, uppers_of
 from copter.program.guard import exclusive
@@ -41,17 +42,11 @@ from copter.program.kept import Kept
 from copter.program.precision import check_change, check_new
 from copter.program.queries import Relation
 from copter.program.usage import Template, Usage
-from copter.program.validation import (
-    cost_vector,
-    flag,
-    scale_factor,
-    scales_of,
-    sum_row,
-    upper_bounds,
-)
+from copter.program.validation import flag, scale_factor, scales_of, sum_row, upper_bounds
+from copter.program.vectors import CostVector
 from copter.terms.convex import ConvexTerm
 
-__all__ = ["KEEP", "VERBS", "ContinualProgram", "EntriesLike", "Relation", "Template", "Usage"]
+__all__ = ["KEEP", "VERBS", "ContinualProgram", "CostVector", "EntriesLike", "Relation", "Template", "Usage"]
 
 EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mapping[int, float] | None]
 """Numbers for single columns of many requests: (counts, columns, values), or one mapping a request."""
@@ -81,7 +76,7 @@ class ContinualProgram(Kept):
     def add_request(
         self,
         id: Hashable,
-        costs: ArrayLike,
+        costs: ArrayLike | CostVector,
         usage: Usage,
         *,
         total: float | None = None,
@@ -98,8 +93,8 @@ class ContinualProgram(Kept):
         Parameters
         ----------
         id : hashable
-        costs : (n,) array_like
-            Finite cost of each column.
+        costs : (n,) array_like or CostVector
+            Finite cost of each column, or costs that requests share (:meth:`add_cost_vector`).
         usage : Template, mapping or sparse array
             Coefficients in the resource rows: ``{resource id: coefficients}`` with a scalar (all columns),
             an (n,) array, or a pair (column indices, values); or a matrix of shape (number of resources, n)
@@ -128,7 +123,7 @@ class ContinualProgram(Kept):
             total or upper bound: names the request, the field and the value.
         """
         self._requests.check_new([id], "add_request")
-        cost = cost_vector(id, "costs", costs)
+        cost = self._costs_of_one(id, costs)
         kind, amount = sum_row(id, total, relation)
         bound = upper_bounds(id, upper, cost.size)
         factor = scale_factor(id, scale)
@@ -154,7 +149,7 @@ class ContinualProgram(Kept):
     def add_requests(
         self,
         ids: Sequence[Hashable],
-        costs: ArrayLike | Sequence[ArrayLike],
+        costs: ArrayLike | Sequence[ArrayLike] | CostVector | Sequence[CostVector],
         sizes: ArrayLike | None,
         usage: Usage | Sequence[Usage],
         *,
@@ -176,9 +171,10 @@ class ContinualProgram(Kept):
         ----------
         ids : sequence of k hashables
         costs : (sum(sizes),) array_like, or sequence of k array_likes
-            Costs of all columns, flat, request after request; or one array a request.
+            Costs of all columns, flat, request after request; or one array a request; or one CostVector
+            for all, or one a request.
         sizes : (k,) array_like of int, optional
-            Number of columns of each request; None if the costs are one array a request.
+            Number of columns of each request; only flat costs need it.
         usage : Template, sparse array, or sequence of k usages
             One template for all; a matrix of shape (number of resources, sum(sizes)) whose rows are in
             the order of :attr:`resource_ids`; or one usage a request.
@@ -203,7 +199,8 @@ class ContinualProgram(Kept):
         label = "add_requests"
         ids = listed(ids)
         self._requests.check_new(ids, label)
-        new = new_requests_of(label, ids, (costs, sizes), totals, relation)
+        given_costs = self._costs_of_many(label, ids, costs, sizes)
+        new = new_requests_of(label, ids, (given_costs, sizes), totals, relation)
         bound = uppers_of(label, ids, upper, new.sizes)
         factors = 1.0 if scales is None else scales_of(label, ids, scales)
         whole = flags_of(label, ids, integral)
@@ -232,7 +229,7 @@ class ContinualProgram(Kept):
         self,
         id: Hashable,
         *,
-        costs: ArrayLike | None = None,
+        costs: ArrayLike | CostVector | None = None,
         scale: float | None = None,
         override: Mapping[int, float] | None = None,
         usage: Usage | None = None,
@@ -284,7 +281,7 @@ class ContinualProgram(Kept):
         }
         slot = self._requests.slot(id)
         slots, n = np.array([slot]), int(self.store.requests.n_columns[slot])
-        cost = None if costs is None else cost_vector(id, "costs", costs)
+        cost = None if costs is None else self._costs_of_one(id, costs)
         if usage is not None:
             if cost is None:
                 raise EditError(id, "usage", usage, "needs the costs of the new columns too")
@@ -301,7 +298,7 @@ class ContinualProgram(Kept):
         self,
         ids: Sequence[Hashable],
         *,
-        costs: ArrayLike | Sequence[ArrayLike] | None = None,
+        costs: ArrayLike | Sequence[ArrayLike] | CostVector | Sequence[CostVector] | None = None,
         sizes: ArrayLike | None = None,
         scales: float | ArrayLike | None = None,
         overrides: EntriesLike | None = None,
@@ -323,8 +320,8 @@ class ContinualProgram(Kept):
         ids : sequence of k hashables
             As a list, tuple or range they are remembered: the same ids next round are quick.
         costs : (sum of columns,) array_like, or sequence of k array_likes, optional
-            New costs, flat, request after request, or one array a request; without a new ``usage`` as many
-            as the request has columns.
+            New costs, flat, request after request, or one array a request, or vectors as in
+            :meth:`add_requests`; without a new ``usage`` as many as the request has columns.
         sizes : (k,) array_like of int, optional
             Number of new columns of each request, for flat costs with a new ``usage``.
         scales : float or (k,) array_like, optional
@@ -367,14 +364,14 @@ class ContinualProgram(Kept):
             check_replacement(self.store, ids, slots, given)
         fresh = None
         if costs is not None or sizes is not None:
-            fresh = costs_of_many(self.store, label, ids, slots, (costs, sizes), new=usage is not None)
+            columns = self._costs_of_many(label, ids, costs, sizes), sizes
+            fresh = costs_of_many(self.store, label, ids, slots, columns, new=usage is not None)
         change = change_of_many(self.store, label, ids, slots, fresh, given)
         if not ids:
             return
         check_change(self.store, ids, slots, change, replaced=usage is not None)
         if usage is not None and fresh is not None:
-            widths = np.array([own.size for own in fresh], np.int64)
-            change.usage = self._usage_slots(label, ids, usage, widths)
+            change.usage = self._usage_slots(label, ids, usage, widths_of(fresh))
         change.make(self.store, slots, self._starts)
 
     def remove_request(self, id: Hashable) -> None:
@@ -416,6 +413,8 @@ VERBS = (
     "drop_resource_rows",
     "add_template",
     "drop_template",
+    "add_cost_vector",
+    "drop_cost_vector",
     "add_request",
     "add_requests",
     "update_request",

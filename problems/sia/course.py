@@ -14,14 +14,15 @@ of the jobs leave and as many arrive, and nearly all costs move.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from copter.bench.course import Course, Play
-from copter.bench.recording import Recorded, Recorder, RecordingProgram
+from copter.bench.course import Course, Figure, Play
+from copter.bench.integral_churn import IntegralChurn
+from copter.bench.recording import INTEGRAL_CHURN, Recorded, Recorder, RecordingProgram
 from copter.problems.sia.generator import builtin_cluster
 from copter.problems.sia.steady import SteadyReplay, record_rounds
 from copter.program.kept import CostType
@@ -79,6 +80,7 @@ class ClosedSia(Course):
         Of the programs.
     """
 
+    figures: ClassVar[Sequence[Figure]] = (INTEGRAL_CHURN,)
     size: Size
     seed: int
     cost_dtype: CostType = "float64"
@@ -96,11 +98,14 @@ class ClosedSia(Course):
 
 
 def _records(replay: SteadyReplay, solver: Solver) -> Iterator[Record]:
-    program = replay.policy.program
+    program, churn = replay.policy.program, IntegralChurn()
     for played in islice(replay.simulator.run(), replay.rounds):
         decided = replay.scheduler.last
         assert decided is not None
-        yield {"solver": solver.name, "round": played.index, **_sizes(program), **_figures(decided)}
+        rounded = decided.rounded
+        moved = math.nan if rounded is None else churn.measure(program, rounded.choice)
+        record = {"solver": solver.name, "round": played.index, **_sizes(program), **_figures(decided)}
+        yield record | {"integral_churn": moved}
 
 
 def _sizes(program: ContinualProgram) -> Record:
