@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.shims.flow_passes import Passes, coefficients, column, worth_of
+from copter.shims.flow_passes import Passes, column, least_coefficient, worth_of
 from copter.solution import check_roundable
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, EXACTLY, ConstraintStore
@@ -77,7 +77,6 @@ class _Repair:
     def __init__(self) -> None:
         self._store: weakref.ref[ConstraintStore] | None = None
         self._seen = -1
-        self._unit = True
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_store": None}  # a copy looks at the coefficients of its program again
@@ -89,14 +88,13 @@ class _Repair:
         """
         store = program.store
         if self._store is None or self._store() is not store:
-            self._store, self._seen, self._unit = weakref.ref(store), -1, True
+            self._store, self._seen = weakref.ref(store), -1
         birth = store.requests.birth[: store.requests.size]
         fresh = requests[birth[requests] > self._seen]
-        lowest, unit = coefficients(store, fresh)
-        if lowest < 0:
+        if least_coefficient(store, fresh) < 0:
             raise CopterError("a column has a negative coefficient: this shim repairs packing programs only")
-        self._seen, self._unit = int(birth.max(initial=-1)), self._unit and unit
-        return Passes(store, requests, self._unit)
+        self._seen = int(birth.max(initial=-1))
+        return Passes(store, requests)
 
 
 class FlowShim(_Repair):

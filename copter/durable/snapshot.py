@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 MAGIC = b"\x89COPTER\n"
-_POOLS = ("costs", "uppers", "pointers", "entries", "overrides")
+_POOLS = ("costs", "uppers", "pointers", "entries", "coefficients", "overrides")
 _TABLES = ("rows", "usages", "vectors", "requests")
 
 

@@ -113,8 +113,11 @@ def _check_usages(store: ConstraintStore) -> None:
     _insist(_within(widths, 1, store.pointers.used) and _within(nnz, 0, entries.used), "sizes of usages")
     check_slices(store.pointers, usages.pointer_start[live], widths + 1, "pointers of usages")
     check_slices(entries, usages.entry_start[live], nnz, "entries of usages")
-    row, value = entries.row[: entries.used], entries.value[: entries.used]
-    pools = store.pointers.pointer, row, value
+    start = usages.value_start[live]
+    starts, lengths = np.append(start[start >= 0], 0), np.append(nnz[start >= 0], 1)
+    check_slices(store.coefficients, starts, lengths, "coefficients of usages")
+    _insist(store.coefficients.value[0] == 1.0, "the coefficient of those who store none")
+    pools = store.pointers.pointer, entries.row[: entries.used]
     fits = _columns_fit(
         *pools, usages.pointer_start[live], usages.entry_start[live], widths, nnz, store.rows.size
     )
@@ -173,7 +176,7 @@ def _check_terms(store: ConstraintStore) -> None:
 
 @kernel
 def _columns_fit(  # type: ignore[no-untyped-def]
-    pointers, rows, values, pointer_starts, entry_starts, widths, nnz, n_rows
+    pointers, rows, pointer_starts, entry_starts, widths, nnz, n_rows
 ):
     """Whether columns have ascending pointers from 0 to their number of entries, and rows that there are."""
     wrong = 0

@@ -200,10 +200,9 @@ class Queries(Resources):
         """
         store, slot = self.store, self._requests.slot(request)
         usage, n = int(store.requests.usage[slot]), int(store.requests.n_columns[slot])
-        at, entry = int(store.usages.pointer_start[usage]), int(store.usages.entry_start[usage])
-        nnz = int(store.usages.nnz[usage])
+        at = int(store.usages.pointer_start[usage])
         column = np.repeat(np.arange(n), np.diff(store.pointers.pointer[at : at + n + 1]))
-        row, value = (part[entry : entry + nnz] for part in (store.entries.row, store.entries.value))
+        row, value = store.entries_of(usage)
         id_of = dict(zip(self.resource_slots.tolist(), self.resource_ids, strict=True))
         own = [(id_of[slot], row == slot) for slot in np.unique(row).tolist() if slot in id_of]
         return {id: (column[used], value[used]) for id, used in own}

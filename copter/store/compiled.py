@@ -157,7 +157,7 @@ def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: ND
     counts = (pointer[at + 1] - pointer[at]).astype(np.int64)
     flat = slice_indices(usages.entry_start[which], nnz)
     row = position[store.entries.row[flat]]
-    value = store.entries.value[flat]
+    value = store.coefficients_of(which, np.zeros_like(nnz), nnz)
     gone = row < 0
     if gone.any():
         column = np.repeat(np.arange(counts.size), counts)

@@ -22,7 +22,7 @@ SCALE, UPPER, TOTAL = range(3)
 RELATION, INTEGRAL = range(2)
 """Rows of the blocks of ``ConstraintStore.requests``: whole, real, small."""
 
-POINTER_START, ENTRY_START, WIDTH, NNZ = range(4)
+POINTER_START, ENTRY_START, WIDTH, NNZ, VALUE_START = range(5)
 """Rows of the whole block of ``ConstraintStore.usages``."""
 
 NO_TOTAL, AT_MOST, EXACTLY = 0, 1, 2
@@ -231,6 +231,18 @@ def release_requests(
 
 
 @kernel
+def all_ones(sizes: Array, pointer: Array, value: Array, ones: Array) -> None:
+    """Whether all coefficients of each usage are 1, to ``ones``."""
+    at = index(0)
+    for k in range(sizes.size):
+        other = 0
+        for i in range(index(pointer[at]), index(pointer[at + index(sizes[k])])):
+            other += value[i] != 1.0
+        ones[k] = other == 0
+        at += index(sizes[k])
+
+
+@kernel
 def fill_usages(
     whole: Array,
     pointers: Array,
@@ -239,6 +251,7 @@ def fill_usages(
     slots: Array,
     pointer_starts: Array,
     entry_starts: Array,
+    value_starts: Array,
     sizes: Array,
     pointer: Array,
     row: Array,
@@ -248,21 +261,24 @@ def fill_usages(
     """New usages in blank slots from compressed columns.
 
     ``row`` names rows by their place in ``row_slots``, or, if that is empty, by their slots.  A usage has a
-    pointer more than it has columns; they count from the usage's first entry.
+    pointer more than it has columns; they count from the usage's first entry.  Where its coefficients start
+    at a negative place none is stored.
     """
     at = index(0)
     for k in range(slots.size):
         u, n, first = slots[k], index(sizes[k]), index(pointer[at])
         begin, entry, nnz = index(pointer_starts[k]), index(entry_starts[k]), index(pointer[at + n]) - first
         whole[POINTER_START, u], whole[ENTRY_START, u] = pointer_starts[k], entry_starts[k]
-        whole[WIDTH, u], whole[NNZ, u] = sizes[k], np.int64(nnz)
+        whole[WIDTH, u], whole[NNZ, u], whole[VALUE_START, u] = sizes[k], np.int64(nnz), value_starts[k]
         for j in range(n + index(1)):
             pointers[begin + j] = pointer[at + j] - pointer[at]
         for i in range(nnz):
             named = row[first + i]
             rows[entry + i] = row_slots[np.uint32(named)] if row_slots.size else named
-        for i in range(nnz):
-            values[entry + i] = value[first + i]
+        if value_starts[k] >= 0:
+            start = index(value_starts[k])
+            for i in range(nnz):
+                values[start + i] = value[first + i]
         at += n
 
 

@@ -7,8 +7,9 @@ Four tables describe what is stored:
     a scale on its costs.  A free slot has ``n_columns == 0``.  A convex term and its image, which few have,
     are kept aside in ``terms``.
 ``usages``
-    the coupling columns A_q in compressed form (pointers, rows, values).  Requests that share a column
-    template point at the same usage, and so store nothing but their costs.
+    the coupling columns A_q in compressed form (pointers, rows, coefficients).  Requests that share a column
+    template point at the same usage, and so store nothing but their costs.  Where all coefficients are 1, as
+    those of paths over links, none is stored: an entry is its row, 4 bytes.
 ``vectors``
     costs that requests share: these requests' costs lie where the vector's do.
 ``rows``
@@ -46,7 +47,9 @@ class Layout:
         self.costs = Pool(cost=cost_dtype)
         self.uppers = Pool(upper=np.float64)
         self.pointers = Pool(pointer=np.int32)
-        self.entries = Pool(row=np.int32, value=np.float64)
+        self.entries = Pool(row=np.int32)
+        self.coefficients = Pool(value=np.float64)
+        self.coefficients.value[self.coefficients.allocate(1)] = 1.0  # that of all who store none
         self.overrides = Pool(column=np.int32, original=np.float64, value=np.float64)
         self.rows = Table(
             lower=(np.float64, -np.inf),
@@ -60,6 +63,7 @@ class Layout:
             entry_start=(np.int64, 0),
             n_columns=(np.int64, 0),
             nnz=(np.int64, 0),
+            value_start=(np.int64, -1),
             references=(np.int64, 0),
             shared=(np.bool_, False),
         )
@@ -230,13 +234,47 @@ class Layout:
         (n,) ndarray
         """
         usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
-        at, start, nnz = (
-            int(getattr(self.usages, name)[usage]) for name in ("pointer_start", "entry_start", "nnz")
-        )
-        priced = y[self.entries.row[start : start + nnz]] * self.entries.value[start : start + nnz]
+        row, value = self.entries_of(usage)
+        at, priced = int(self.usages.pointer_start[usage]), y[row] * value
         running = np.concatenate(([0.0], np.cumsum(priced)))
         pointer = self.pointers.pointer[at : at + n + 1]
         return cost_factor * self.effective_costs(slot) + running[pointer[1:]] - running[pointer[:-1]]
+
+    def entries_of(self, usage: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Rows and coefficients of a usage's entries, column after column.
+
+        Parameters
+        ----------
+        usage : int
+
+        Returns
+        -------
+        (nnz,) ndarray, (nnz,) ndarray
+        """
+        fields = ("entry_start", "nnz", "value_start")
+        start, nnz, value = (int(getattr(self.usages, name)[usage]) for name in fields)
+        row: NDArray[np.int32] = self.entries.row[start : start + nnz]
+        return row, np.ones(nnz) if value < 0 else self.coefficients.value[value : value + nnz]
+
+    def coefficients_of(
+        self, usage: NDArray[np.int64], begin: NDArray[np.integer], counts: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Coefficients of runs of entries, each of one usage, flat.
+
+        Parameters
+        ----------
+        usage, begin, counts : (k,) arrays
+            Of each run: its usage, the place of its first entry there, how many entries it has.
+
+        Returns
+        -------
+        (sum of the counts,) ndarray
+        """
+        start = self.usages.value_start[usage]
+        place = slice_indices(np.where(start >= 0, start + begin, 0), counts)
+        place[np.repeat(start < 0, counts)] = 0  # where the 1 of all who store none lies
+        coefficients: NDArray[np.float64] = self.coefficients.value[place]
+        return coefficients
 
     def upper_bounds(self, slot: int) -> NDArray[np.float64]:
         """Copy of the upper bounds of a request's columns.

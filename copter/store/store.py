@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.store.costs import CostEdits, SharedCosts
-from copter.store.edits import AT_MOST, EXACTLY, NO_TOTAL, fill_requests, fill_usages, release_requests
+from copter.store.edits import (
+    AT_MOST,
+    EXACTLY,
+    NO_TOTAL,
+    all_ones,
+    fill_requests,
+    fill_usages,
+    release_requests,
+)
 from copter.store.slabs import contiguous, places, slice_indices
 
 if TYPE_CHECKING:
@@ -100,7 +108,7 @@ class ConstraintStore(CostEdits):
 
     def _purge_rows(self) -> None:
         """Take the entries of dropped rows out of every usage and make the row slots usable again."""
-        usages, entries = self.usages, self.entries
+        usages, entries, own = self.usages, self.entries, self.coefficients
         for slot in np.flatnonzero(usages.n_columns[: usages.size]).tolist():
             start, nnz, n = int(usages.entry_start[slot]), int(usages.nnz[slot]), int(usages.n_columns[slot])
             keep = self.rows.alive[entries.row[start : start + nnz]]
@@ -110,10 +118,11 @@ class ConstraintStore(CostEdits):
             at = int(usages.pointer_start[slot])
             pointer = self.pointers.pointer[at : at + n + 1]
             pointer[:] = np.concatenate(([0], np.cumsum(keep)))[pointer]
-            for name in entries.names:
-                array = getattr(entries, name)
-                array[start : start + kept] = array[start : start + nnz][keep]
-            entries.free(start + kept, nnz - kept)
+            value = int(usages.value_start[slot])
+            for pool, array, begin in ((entries, entries.row, start), (own, own.value, value)):
+                if begin >= 0:
+                    array[begin : begin + kept] = array[begin : begin + nnz][keep]
+                    pool.free(begin + kept, nnz - kept)
             usages.nnz[slot] = kept
         self.rows.free(np.array(self._dropped_rows, np.int64))
         self._dropped_rows = []
@@ -148,11 +157,14 @@ class ConstraintStore(CostEdits):
         slots = table.allocate(sizes.size)
         begin = self.pointers.allocate_all(sizes + 1)
         ends = sizes.cumsum()
-        entry = self.entries.allocate_all((pointer[ends] - pointer[ends - sizes]).astype(np.int64))
-        pools = self.pointers.pointer, self.entries.row, self.entries.value
+        nnz = (pointer[ends] - pointer[ends - sizes]).astype(np.int64)
+        row, value, ones = contiguous(row), contiguous(value), np.empty(sizes.size, np.bool_)
+        all_ones(sizes, pointer, value, ones)
+        starts = begin, self.entries.allocate_all(nnz), np.full(sizes.size, -1)
+        starts[2][~ones] = self.coefficients.allocate_all(nnz[~ones])
+        pools = self.pointers.pointer, self.entries.row, self.coefficients.value
         named = _AS_NAMED if row_slots is None else row_slots
-        row, value = contiguous(row), contiguous(value)
-        fill_usages(table.whole, *pools, slots, begin, entry, sizes, pointer, row, value, named)
+        fill_usages(table.whole, *pools, slots, *starts, sizes, pointer, row, value, named)
         if shared:
             table.shared[slots] = True
         return slots
@@ -163,10 +175,18 @@ class ConstraintStore(CostEdits):
         gone = np.array(slots, np.int64)
         self.pointers.free_all(table.pointer_start[gone].tolist(), (table.n_columns[gone] + 1).tolist())
         self.entries.free_all(table.entry_start[gone].tolist(), table.nnz[gone].tolist())
+        spelt = gone[table.value_start[gone] >= 0]
+        self.coefficients.free_all(table.value_start[spelt].tolist(), table.nnz[spelt].tolist())
         table.free(gone)
-        if not (self.entries.wasteful or self.pointers.wasteful):
+        if not (self.entries.wasteful or self.pointers.wasteful or self.coefficients.wasteful):
             return
         live = np.flatnonzero(table.n_columns[: table.size])
+        if self.coefficients.wasteful:
+            spelt = live[table.value_start[live] >= 0]
+            first = np.zeros(1, np.int64), np.ones(1, np.int64)  # the 1 of all who store none stays the first
+            kept = zip(first, (table.value_start[spelt], table.nnz[spelt]), strict=True)
+            starts, lengths = (np.concatenate(pair) for pair in kept)
+            table.value_start[spelt] = self.coefficients.compact(starts, lengths)[1:]
         if self.entries.wasteful:
             table.entry_start[live] = self.entries.compact(table.entry_start[live], table.nnz[live])
         if self.pointers.wasteful:

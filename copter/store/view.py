@@ -26,9 +26,10 @@ class StoreView(NamedTuple):
     usage: NDArray[np.int64]
     pointer_start: NDArray[np.int64]
     entry_start: NDArray[np.int64]
+    value_start: NDArray[np.int64]
     pointer: NDArray[np.int32]
     row: NDArray[np.int32]
-    value: NDArray[np.float64]
+    coefficient: NDArray[np.float64]
     vector: NDArray[np.int64]
     override_start: NDArray[np.int64]
     override_length: NDArray[np.int64]
@@ -52,9 +53,10 @@ def view_of(store: ConstraintStore) -> StoreView:
         requests.usage[: requests.size],
         usages.pointer_start[: usages.size],
         usages.entry_start[: usages.size],
+        usages.value_start[: usages.size],
         store.pointers.pointer,
         store.entries.row,
-        store.entries.value,
+        store.coefficients.value,
         requests.vector[: requests.size],
         requests.override_start[: requests.size],
         requests.override_length[: requests.size],
@@ -134,10 +136,26 @@ def entries_of(view: StoreView, usage, first, last):  # type: ignore[no-untyped-
 
 
 @inlined_kernel
+def coefficients_of(view: StoreView, usage):  # type: ignore[no-untyped-def]
+    """(shift, stride) such that ``view.coefficient[shift + stride * k]`` is the coefficient of entry k.
+
+    A usage that stores none has a stride of 0: what it reads for each entry is the 1 that all have in common.
+    """
+    start = view.value_start[usage]
+    shift = start - view.entry_start[usage] if start >= 0 else 0
+    return np.uint64(shift), np.uint64(1 if start >= 0 else 0)
+
+
+@inlined_kernel
 def paid_for(view: StoreView, usage, j, y):  # type: ignore[no-untyped-def]
     """What column j of a usage pays at prices y of the rows: (A'y)_j."""
     first, last = entries_of(view, usage, j, j + 1)
     paid = 0.0
-    for k in range(first, last):
-        paid += y[np.uint32(view.row[k])] * view.value[k]
+    if view.value_start[usage] < 0:
+        for k in range(first, last):
+            paid += y[np.uint32(view.row[k])]
+    else:
+        shift, _ = coefficients_of(view, usage)
+        for k in range(first, last):
+            paid += y[np.uint32(view.row[k])] * view.coefficient[shift + k]
     return paid

@@ -7,7 +7,7 @@ stands for others: its total is divided by that likelihood (:mod:`copter.solvers
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,22 @@ if TYPE_CHECKING:
     from copter.solvers.proximal.tuning import ProximalTuning
 
 
+class Sampled(NamedTuple):
+    """What a sample says of the whole.
+
+    Attributes
+    ----------
+    y : (row slots,) prices
+    flow : (row slots,) A x, about; None where there is no sample
+    """
+
+    y: NDArray[np.float64]
+    flow: NDArray[np.float64] | None
+
+
 def sampled_prices(
     program: ContinualProgram, y: NDArray[np.float64], method: Method, budget: Budget, tuning: ProximalTuning
-) -> NDArray[np.float64]:
+) -> Sampled:
     """Prices of a sample of the requests, with all their columns; ``y`` itself where a sample is no use.
 
     Parameters
@@ -42,9 +55,10 @@ def sampled_prices(
     """
     working = _sample(program, tuning)
     if working is None:
-        return y
+        return Sampled(y, None)
     aim = Aim(tuning.sample.goal, tuning.steps.cold_sigma)
-    return run_steps(program, working, method, budget, NOTHING, y, aim, tuning).y
+    steps = run_steps(program, working, method, budget, NOTHING, y, aim, tuning)
+    return Sampled(steps.y, row_activity(program.store, steps.x, threads=budget.threads))
 
 
 def _sample(program: ContinualProgram, tuning: ProximalTuning) -> WorkingSet | None:

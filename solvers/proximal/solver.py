@@ -247,7 +247,7 @@ class ProximalPoint(ClockedSolver):
         done = False
         try:
             run = Run(self, program, clock, starts, self._state)
-            with one_blas_thread():
+            with one_blas_thread(program.store.rows.size):
                 solution = run.solve()
             if run.best is not None:
                 before = None if self._state is None else self._state.last
