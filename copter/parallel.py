@@ -17,10 +17,15 @@ _CHUNKS = 32
 _CHUNK_WORK = 50_000
 
 
+def one_chunk(total: int) -> bool:
+    """Whether so much work is one chunk: a single kernel does all of it then."""
+    return total < _CHUNK_WORK
+
+
 def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:
     """Bounds of chunks of about equal weight; their number depends on the weights alone."""
     total = int(weights.sum())
-    if total < _CHUNK_WORK:
+    if one_chunk(total):
         return np.array([0, weights.size])
     running = np.cumsum(weights)
     chunks = min(_CHUNKS, 1 + total // _CHUNK_WORK)

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError, NoAllocationError, NotOptimalError
-from copter.kernels import kernel
 from copter.proof.certificate import Certificate, Residuals, certify, right_signs
 from copter.proof.pricing import Pricing
-from copter.store.allocation import NOTHING, SparseX
+from copter.store.allocation import NOTHING, SparseX, changes
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
+    from copter.proof.integer import IntegerProof
 
 CHURN_THRESHOLD = 1e-3
 """A column counts as changed if its value moved by more than this."""
@@ -184,6 +184,17 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         first, last = np.searchsorted(self.sparse.slot, [self._slots[request], self._slots[request] + 1])
         return self.sparse.column[first:last], self.sparse.value[first:last]
 
+    def choices(self) -> dict[Hashable, int]:
+        """The column that each request has most of, -1 for none: of an integral allocation, its choice.
+
+        Returns
+        -------
+        dict of request id to int
+        """
+        order, chosen = np.argsort(self.sparse.value, kind="stable"), np.full(self._sizes.size, -1)
+        chosen[self.sparse.slot[order]] = self.sparse.column[order]
+        return dict(zip(self._slots, chosen[list(self._slots.values())].tolist(), strict=True))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
@@ -230,6 +241,8 @@ class Solution:
     found : bool
         Whether there is an allocation, with the residuals that are stated; False also for the statuses
         infeasible and unbounded.
+    integer : IntegerProof, optional
+        Of a solver that looks for integral allocations; bound, gap and prices above are the relaxation's.
     """
 
     status: Status
@@ -252,6 +265,7 @@ class Solution:
     details: Mapping[str, float] = field(default_factory=dict)
     pricing: Pricing | None = None
     found: bool = True
+    integer: IntegerProof | None = None
 
     def __repr__(self) -> str:
         seconds = self.timings.edit + self.timings.solve
@@ -354,6 +368,7 @@ def make_solution(
     details: Mapping[str, float] | None = None,
     pricing: Pricing | None = None,
     threads: int | None = None,
+    integer: IntegerProof | None = None,
 ) -> Solution:
     """Solution of ``program`` from an allocation and prices by slot; everything else is recomputed.
 
@@ -362,7 +377,7 @@ def make_solution(
     program : ContinualProgram
     x : SparseX, or None if no allocation is known
     y : (row slots,) ndarray
-    status, reason, iterations, timings, warm, ray, details, pricing
+    status, reason, iterations, timings, warm, ray, details, pricing, integer
         As in :class:`Solution`; ``warm`` is how the solve began.
     last : SparseX, optional
         Last round's allocation, for the churn; without it the churn is 1 (all is new).
@@ -399,6 +414,7 @@ def make_solution(
         details=details or {},
         pricing=pricing,
         found=x is not None,
+        integer=integer,
     )
 
 
@@ -430,50 +446,5 @@ def churn(last: SparseX | None, now: SparseX) -> float:
     """
     if last is None:
         return 1.0 if now.slot.size else 0.0
-    changed, entries = _changes(*last, *now, CHURN_THRESHOLD)
+    changed, entries = changes(*last, *now, CHURN_THRESHOLD)
     return changed / entries if entries else 0.0
-
-
-@kernel
-def _changes(slot, column, value, new_slot, new_column, new_value, threshold):  # type: ignore[no-untyped-def]
-    """Entries of two allocations that differ by more than a threshold, and all of them: a merge.
-
-    Slots of requests that are gone are negative, where they were among the others.
-    """
-    changed = entries = k = 0
-    for i in range(slot.size):
-        if slot[i] < 0:
-            changed += abs(value[i]) > threshold
-            entries += 1
-            continue
-        while k < new_slot.size and (
-            new_slot[k] < slot[i] or (new_slot[k] == slot[i] and new_column[k] < column[i])
-        ):
-            changed += abs(new_value[k]) > threshold
-            entries += 1
-            k += 1
-        both = k < new_slot.size and new_slot[k] == slot[i] and new_column[k] == column[i]
-        changed += abs(value[i] - (new_value[k] if both else 0.0)) > threshold
-        entries += 1
-        k += both
-    for rest in range(k, new_slot.size):
-        changed += abs(new_value[rest]) > threshold
-        entries += 1
-    return changed, entries
-
-
-def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: NDArray[np.float64]) -> SparseX:
-    """SparseX of values given request after request.
-
-    Parameters
-    ----------
-    slots, sizes : (k,) slots of the requests, in that order, and how many columns each has
-    flat : (sum(sizes),) ndarray
-    """
-    nonzero = np.flatnonzero(flat)
-    ends = np.cumsum(sizes)
-    block = np.searchsorted(ends, nonzero, side="right")
-    slot = slots[block]
-    column = nonzero - (ends - sizes)[block]
-    order = np.argsort(slot, kind="stable")
-    return SparseX(slot[order], column[order], flat[nonzero][order])

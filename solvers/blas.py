@@ -20,20 +20,20 @@ _SMALL = 32
 
 
 @contextmanager
-def one_blas_thread(rows: int) -> Iterator[None]:
+def one_blas_thread(rows: int | None) -> Iterator[None]:
     """Keep BLAS at one thread; the limit is the process', so the last of several users lifts it.
 
     Parameters
     ----------
-    rows : int
-        Of the largest system.
+    rows : int or None
+        Of the largest system; None if that is not known.
 
     Returns
     -------
     context manager
     """
     global _users, _limit
-    if rows <= _SMALL:
+    if rows is not None and rows <= _SMALL:
         yield
         return
     with _change:

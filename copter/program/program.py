@@ -423,5 +423,5 @@ VERBS = (
     "remove_requests",
 )
 """Methods that change a program."""
-for _verb in (*VERBS, "save"):
+for _verb in (*VERBS, "save", "reserve"):
     setattr(ContinualProgram, _verb, exclusive(getattr(ContinualProgram, _verb)))

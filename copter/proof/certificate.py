@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.parallel import dot
-from copter.proof.measure import Measures, measure, row_excess
+from copter.proof.measure import COMPARABLE, Measures, measure, row_figures, unlike_noise
 from copter.proof.pricing import Pricing, price
 from copter.proof.tangents import term_bound
 from copter.proof.units import LooseColumns, size_of_gap
@@ -141,9 +140,11 @@ def measured_certificate(
         pricing = price(store, signed, threads=threads)
     found = measure(store, x.slot, x.column, x.value, signed, pricing, threads)
     objective, size = found.objective, found.size
-    paid, unused = _row_terms(lower, upper, signed, found.activity)
+    paid, unused, squares, worst = row_figures(lower, upper, signed, found.activity, found.weight)
+    if worst > COMPARABLE:
+        worst = unlike_noise(store, found.activity, found.weight)
     bound = pricing.request_bound - paid
-    gap = float(np.sum(found.loss)) + unused
+    gap = found.lost + unused
     if store.terms:
         curved, sizes = TermBatch.of(store).objective(x)
         objective, size = objective + curved, size + sizes
@@ -154,16 +155,12 @@ def measured_certificate(
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
         dual = _dual(store, signed, pricing, TRIFLE * size)
-    over, relative_over = row_excess(store, found.activity, found.weight)
     known = math.isfinite(objective) and math.isfinite(bound) and math.isfinite(gap)
-    absolute = Residuals(
-        math.sqrt(dot(over, over) + found.squares), pricing.violation, gap if known else math.inf
-    )
-    relative = Residuals(
-        max(float(relative_over.max(initial=0.0)), found.local),
-        dual,
-        (gap / size if gap > 0.0 and size > 0.0 else math.inf if gap > 0.0 else 0.0) if known else math.inf,
-    )
+    absolute = Residuals(math.sqrt(squares + found.squares), pricing.violation, gap if known else math.inf)
+    share = math.inf if gap > 0.0 or not known else 0.0
+    if known and gap > 0.0 and size > 0.0:
+        share = gap / size
+    relative = Residuals(max(worst, found.local), dual, share)
     return Certificate(objective, bound, size, relative, absolute), found
 
 
@@ -203,15 +200,3 @@ def _right_signs(lower, upper, y):  # type: ignore[no-untyped-def]
         if (y[i] > 0.0 and np.isinf(upper[i])) or (y[i] < 0.0 and np.isinf(lower[i])):
             signed[i], wrong = 0.0, True
     return signed, wrong
-
-
-@kernel
-def _row_terms(lower, upper, y, activity):  # type: ignore[no-untyped-def]
-    """What is paid for the bounds of the rows, and for what of them is not used."""
-    paid, unused = 0.0, 0.0
-    for i in range(y.size):
-        if y[i] != 0.0:
-            bound = upper[i] if y[i] > 0.0 else lower[i]
-            paid += y[i] * bound
-            unused += y[i] * (bound - activity[i])
-    return paid, unused

@@ -31,12 +31,11 @@ from numpy.typing import NDArray
 
 from copter.extremes import greater, lesser
 from copter.kernels import kernel, loose_kernel
-from copter.parallel import chunk_bounds, run_chunks
+from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.hulls import by_slot, groups_of, longer, price_groups
 from copter.proof.tangents import term_bound
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
 from copter.store.view import (
-    StoreView,
     coefficients_of,
     cost_of,
     entries_of,
@@ -122,42 +121,50 @@ def price(
     curved, curved_dual = (0.0, 0.0) if terms is None else term_bound(terms, view, y)
     if terms is not None:  # the passes below leave them out
         view = view._replace(n_columns=without(view.n_columns, terms.slot))
-    offset, shared = _template_prices(store, view, y)
-    size = view.n_columns.size
-    marginal, forced = np.zeros(size), np.zeros(size)
+    collect, reach = slack is not None, slack or 0.0
+    usages, size = store.usages, view.n_columns.size
+    known = usages.references[: usages.size], usages.n_columns[: usages.size]
     groups = groups_of(view, KEEP_ALL) if store.vectors.size and slack != np.inf else None
     grouped, more = 0.0, [np.empty(0, np.int64)] * 2
-    if groups is not None:
-        found = marginal, forced
-        grouped, *more = price_groups(groups, view, (offset, shared), cost_factor, slack, threads, found)
-        view = view._replace(n_columns=without(view.n_columns, groups.member))
-    bounds = chunk_bounds(view.n_columns)
-    longest = int(view.n_columns.max(initial=0))
-    collect, reach = slack is not None, slack or 0.0
-    parts = run_chunks(
-        lambda k: _price_chunk(
-            view,
-            y,
-            offset,
-            shared,
-            cost_factor,
-            bounds[k],
-            bounds[k + 1],
-            longest,
-            collect,
-            reach,
-            marginal,
-            forced,
-        ),
-        bounds.size - 1,
-        threads,
-    )
+    if groups is None and one_chunk(store.n_variables):
+        part, marginal, forced = _price_all(view, y, *known, cost_factor, collect, reach)
+        parts = [part]
+    else:
+        offset, shared = _usage_prices(view, y, *known)
+        marginal, forced = np.zeros(size), np.zeros(size)
+        if groups is not None:
+            found = marginal, forced
+            grouped, *more = price_groups(groups, view, (offset, shared), cost_factor, slack, threads, found)
+            view = view._replace(n_columns=without(view.n_columns, groups.member))
+        bounds, longest = chunk_bounds(view.n_columns), int(view.n_columns.max(initial=0))
+        parts = run_chunks(
+            lambda k: _price_chunk(
+                view,
+                y,
+                offset,
+                shared,
+                cost_factor,
+                bounds[k],
+                bounds[k + 1],
+                longest,
+                collect,
+                reach,
+                marginal,
+                forced,
+            ),
+            bounds.size - 1,
+            threads,
+        )
     bound, violation, dual = curved + grouped, 0.0, 0.0
     for part in parts:
         bound += part[0]
         violation += part[1]
         dual = max(dual, part[2])
-    slot, column = (np.concatenate([more[k], *(part[3 + k] for part in parts)]) for k in (0, 1))
+    slot, column = (
+        parts[0][3:]
+        if groups is None and len(parts) == 1
+        else (np.concatenate([more[k], *(part[3 + k] for part in parts)]) for k in (0, 1))
+    )
     if terms is not None and collect:
         slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
     if terms is not None or groups is not None:
@@ -184,20 +191,9 @@ def without(n_columns: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[n
     return left
 
 
-def _template_prices(
-    store: ConstraintStore, view: StoreView, y: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """A'y of every usage that several requests share; offset -1 where it must be computed on the fly."""
-    usages = store.usages
-    found: tuple[NDArray[np.int64], NDArray[np.float64]] = _usage_prices(
-        view, y, usages.references[: usages.size], usages.n_columns[: usages.size]
-    )
-    return found
-
-
 @kernel
 def _usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-def]
-    """See :func:`_template_prices`."""
+    """A'y of every usage that several requests share; offset -1 where it must be computed on the fly."""
     offset, length = np.full(references.size, -1), 0
     for usage in range(references.size):
         if references[usage] > 1:
@@ -396,3 +392,17 @@ def _price_chunk(  # type: ignore[no-untyped-def]
                         columns[found] = j
                         found += 1
     return bound, violation, dual, slots[:found], columns[:found]
+
+
+@kernel
+def _price_all(view, y, references, usage_columns, cost_factor, collect, slack):  # type: ignore[no-untyped-def]
+    """All requests as one chunk: (what a chunk returns, marginal, forced)."""
+    size, longest = view.n_columns.size, 0
+    for q in range(size):
+        longest = max(longest, view.n_columns[q])
+    offset, shared = _usage_prices(view, y, references, usage_columns)
+    marginal, forced = np.zeros(size), np.zeros(size)
+    part = _price_chunk(
+        view, y, offset, shared, cost_factor, 0, size, longest, collect, slack, marginal, forced
+    )
+    return part, marginal, forced

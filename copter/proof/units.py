@@ -41,14 +41,14 @@ def size_of_gap(store: ConstraintStore, size: float, gap: float) -> float:
     -------
     float
     """
-    view, limit = view_of(store), row_limits(store)
-    n, enough = view.n_columns.size, size / LITTLE
-    some = LITTLE * _least_stake(view, limit, enough, max(1, n // _SAMPLE))
+    view, rows = view_of(store), store.rows
+    limits, n, enough = (rows.lower[: rows.size], rows.upper[: rows.size]), view.n_columns.size, size / LITTLE
+    some = LITTLE * _least_stake(view, limits, enough, max(1, n // _SAMPLE))
     if some <= size or gap > some > 0.0 and some < np.inf:  # nothing to add, or the gap is large in any case
         return max(size, some)
     loose = LooseColumns.of(store)
     stakes = abs(store.column_costs(loose.slot, loose.column)) * loose.unit
-    least = min(_least_stake(view, limit, enough, 1), float(stakes[stakes > 0].min(initial=np.inf)))
+    least = min(_least_stake(view, limits, enough, 1), float(stakes[stakes > 0].min(initial=np.inf)))
     return max(size, LITTLE * least) if least < np.inf else size
 
 
@@ -215,9 +215,12 @@ def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _least_stake(view, limit, enough, step):  # type: ignore[no-untyped-def]
-    """Of every so many requests, until one has no more than is enough; infinite if none has a choice."""
-    least = np.inf
+def _least_stake(view, bounds, enough, step):  # type: ignore[no-untyped-def]
+    """Of every so many requests, until one has no more than is enough; infinite if none has a choice.
+
+    ``bounds`` are the lower and upper ones of the rows.
+    """
+    limit, least = _limits(*bounds), np.inf
     for q in range(0, view.n_columns.size, step):
         if least <= enough:
             break

@@ -58,6 +58,34 @@ def merged(first: SparseX, second: SparseX) -> SparseX:
     return SparseX(slot[order], column, value)
 
 
+@kernel
+def changes(slot, column, value, new_slot, new_column, new_value, threshold):  # type: ignore[no-untyped-def]
+    """Entries of two allocations that differ by more than a threshold, and all of them: a merge.
+
+    Slots of requests that are gone are negative, where they were among the others.
+    """
+    changed = entries = k = 0
+    for i in range(slot.size):
+        if slot[i] < 0:
+            changed += abs(value[i]) > threshold
+            entries += 1
+            continue
+        while k < new_slot.size and (
+            new_slot[k] < slot[i] or (new_slot[k] == slot[i] and new_column[k] < column[i])
+        ):
+            changed += abs(new_value[k]) > threshold
+            entries += 1
+            k += 1
+        both = k < new_slot.size and new_slot[k] == slot[i] and new_column[k] == column[i]
+        changed += abs(value[i] - (new_value[k] if both else 0.0)) > threshold
+        entries += 1
+        k += both
+    for rest in range(k, new_slot.size):
+        changed += abs(new_value[rest]) > threshold
+        entries += 1
+    return changed, entries
+
+
 def row_activity(
     store: ConstraintStore, x: SparseX, *, absolute: bool = False, threads: int | None = None
 ) -> NDArray[np.float64]:
@@ -90,6 +118,23 @@ def row_activity(
     for part in parts:
         activity += part
     return activity
+
+
+def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: NDArray[np.float64]) -> SparseX:
+    """SparseX of values given request after request.
+
+    Parameters
+    ----------
+    slots, sizes : (k,) slots of the requests, in that order, and how many columns each has
+    flat : (sum(sizes),) ndarray
+    """
+    nonzero = np.flatnonzero(flat)
+    ends = np.cumsum(sizes)
+    block = np.searchsorted(ends, nonzero, side="right")
+    slot = slots[block]
+    column = nonzero - (ends - sizes)[block]
+    order = np.argsort(slot, kind="stable")
+    return SparseX(slot[order], column[order], flat[nonzero][order])
 
 
 @kernel

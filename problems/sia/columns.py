@@ -19,7 +19,8 @@ from copter.problems.sia.objective import Objective, normalised
 from copter.problems.sia.sources import Source
 from copter.program.program import ContinualProgram, CostVector, Template
 
-Key, Handle = TypeVar("Key", bound=Hashable), TypeVar("Handle")
+Key = TypeVar("Key", bound=Hashable)
+Handle = TypeVar("Handle")
 
 CACHED_BYTES = 1 << 27
 """Rows are forgotten, oldest first, when they hold more than this."""

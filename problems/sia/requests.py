@@ -17,6 +17,8 @@ from copter.program.program import ContinualProgram
 
 Pick: TypeAlias = tuple[CostRow, Choices, int]
 """Costs and choices of a job, and its mode."""
+_PIECE = 1 << 21
+"""Columns that are added at once: the copies that a call makes of them are small beside a large program."""
 
 
 class Requests:
@@ -113,17 +115,23 @@ class Requests:
             row, choices, _ = picks[slot]
             self._choices[slot], self._costs[slot] = choices, row.block(choices)
             groups.setdefault(choices.key, []).append(slot)
+        if self.vectors is None:
+            self.program.reserve(sum(self._costs[group[0]].size * len(group) for group in groups.values()))
         for group in groups.values():
             templates = [self.templates.take(self._choices[slot], configurations) for slot in group]
-            self.program.add_requests(
-                [jobs[slot] for slot in group],
-                self._given(group, picks),
-                None,
-                templates[0],
-                totals=np.ones(len(group)),
-                relation="==",
-                integral=True,
-            )
+            own = self.vectors is None
+            piece = max(1, _PIECE // templates[0].n_columns) if own else len(group)
+            for some in (group[k : k + piece] for k in range(0, len(group), piece)):
+                costs = self._given(some, picks)
+                self.program.add_requests(
+                    [jobs[slot] for slot in some],
+                    np.concatenate(costs) if own else costs,
+                    np.full(len(some), templates[0].n_columns),
+                    templates[0],
+                    totals=np.ones(len(some)),
+                    relation="==",
+                    integral=True,
+                )
             slot_of = self.program.slot_of
             self.table.request[group] = [slot_of[jobs[slot]] for slot in group]
 

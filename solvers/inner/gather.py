@@ -265,10 +265,10 @@ def _take(
 def _units(taken: _Taken, rows: int, tuning: SetTuning) -> tuple[Floats, Floats, Floats]:
     """Shares and units of blocks, units of columns, by what each uses of its rows compared with others."""
     summed = (taken.relation != NO_TOTAL) & (taken.total > 0)
+    first, total, decided = taken.first, taken.total, taken.decided
     entries = taken.pointer, taken.row, taken.value
-    blocks = taken.first, taken.total, taken.decided, summed
-    weight = weights(*entries, *blocks, rows, tuning.mean_passes)
-    found: tuple[Floats, Floats, Floats] = units(weight, *blocks, tuning.least_unit)
+    weight = weights(*entries, first, total, decided, summed, rows, tuning.mean_passes)
+    found: tuple[Floats, Floats, Floats] = units(weight, first, total, decided, summed, tuning.least_unit)
     return found
 
 

@@ -179,8 +179,10 @@ class Run:
         return None
 
     def _by_parts(self, pricing: Pricing) -> bool:
-        """Whether there are so many columns or requests that at first only some requests move."""
+        """Whether there are so many columns or requests, and rows, that at first only some requests move."""
         tuning = self.tuning.partial
+        if len(self.program.resource_slots) < tuning.rows_from:
+            return False
         many = pricing.slot.size > tuning.columns_from or len(self.program) > tuning.requests_from
         return many and self.solver.inner != "cd" and not self.store.terms
 
