@@ -35,15 +35,7 @@ from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.hulls import by_slot, groups_of, longer, price_groups
 from copter.proof.tangents import term_bound
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
-from copter.store.view import (
-    coefficients_of,
-    cost_of,
-    entries_of,
-    fill_caps,
-    fill_costs,
-    paid_for,
-    view_of,
-)
+from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, fill_costs, paid_for, view_of
 from copter.terms.batch import TermBatch
 
 _STRIP = 64

@@ -84,8 +84,8 @@ class PartialSteps:
     def step(self, now: Answer) -> Moved | None:
         """One step from an answer; None if this leads no further.
 
-        That is if none moves that did not before, if a ray shows that there is no optimum, or if most have to
-        move and nothing says which rows matter to them: if something does, all move.
+        That is if none moves that did not before, if a ray shows that there is no optimum, or if most
+        requests have to move and nothing says which rows matter to them: if something does, all move.
         """
         x, y, pricing, measures = now.x, now.y, now.pricing, now.measures
         budget, store, moves = self.budget, self.store, self._moves
