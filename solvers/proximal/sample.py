@@ -58,21 +58,22 @@ def sampled_prices(
     budget : Budget
     tuning : ProximalTuning
     """
-    drawn = _sample(program, tuning)
-    if drawn is None:
+    sample = _sample(program, tuning)
+    if sample is None:
         return Sampled(y, None)
-    working, stands_for = drawn
+    working, held, stands_for = sample
     goal = tuning.sample.goal
     aim = Aim(goal, tuning.steps.cold_sigma, loose=tuning.sample.loose * goal)
     begin = x._replace(value=x.value * stands_for[x.slot])
     steps = run_steps(program, working, method, budget, begin, y, aim, tuning)
-    return Sampled(steps.y, row_activity(program.store, steps.x, threads=budget.threads))
+    flow = row_activity(program.store, steps.x, threads=budget.threads)
+    return Sampled(steps.y, flow if held is None else flow + held.usage)
 
 
 def _sample(
     program: ContinualProgram, tuning: ProximalTuning
-) -> tuple[WorkingSet, NDArray[np.float64]] | None:
-    """A sample as a working set, and how many requests each stands for.
+) -> tuple[WorkingSet, Held | None, NDArray[np.float64]] | None:
+    """A sample as a working set, what it leaves out, and how many requests each stands for.
 
     None if the program is small, or a sample could not know every price.
     """
@@ -96,7 +97,8 @@ def _sample(
     column = slice_indices(np.zeros_like(sizes), sizes)
     held = _held(store, np.flatnonzero(decided))
     slot = np.repeat(drawn, sizes)
-    return gather(store, slot, column, held, stands_for, tuning=tuning.working_set), stands_for
+    working = gather(store, slot, column, held, stands_for, tuning=tuning.working_set)
+    return working, held, stands_for
 
 
 def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> Held | None:
