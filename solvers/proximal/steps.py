@@ -115,6 +115,7 @@ class _Step(NamedTuple):
     ----------
     result : InnerResult
     gap, dual : relative gap and dual residual of the set there
+    rows : the part of the gap that rows have which are off
     move : (columns,) how x moved away from the centre
     length : norm of that
     """
@@ -122,6 +123,7 @@ class _Step(NamedTuple):
     result: InnerResult
     gap: float
     dual: float
+    rows: float
     move: NDArray[np.float64]
     length: float
 
@@ -233,7 +235,8 @@ class _Steps:
         size, loss, dual = inner.measured.gap(result.x, result.y)
         if not result.converged:
             loss = abs(loss + result.paid) + result.off
-        gap = abs(loss) / max(size, self.least, math.ulp(0.0))
+        size = max(size, self.least, math.ulp(0.0))
+        gap = abs(loss) / size
         move = result.x - self.centre
         length = math.sqrt(dot(move, move))
         self.reached = result.x
@@ -246,7 +249,7 @@ class _Steps:
             dual,
             length,
         )
-        return _Step(result, gap, dual, move, length)
+        return _Step(result, gap, dual, result.off / size, move, length)
 
     def _moved(self, step: _Step) -> bool:
         """Go on from a step that converged, with a longer one; whether there is no need to."""
@@ -273,7 +276,9 @@ class _Steps:
     def _inexact(self, step: _Step) -> bool:
         """Count a step that was good enough; whether that is all that is asked for."""
         self.inexact += 1
-        if step.result.iterations <= self.tuning.easily:
+        if 2.0 * step.rows > step.gap:  # rows that are off hold it up, not the length of the step
+            self.enough = max(self.tuning.stricter * self.enough, 1e-3 * self.tuning.inexact)
+        elif step.result.iterations <= self.tuning.easily:
             self.sigma = min(self.sigma * self.tuning.growth, self.tuning.most_sigma * self.inner.unit)
         worst = max(step.gap, step.dual)
         if worst <= self.aim.goal or self.inexact >= self.tuning.inexact_steps:

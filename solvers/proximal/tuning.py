@@ -109,6 +109,7 @@ class StepsTuning:
     inexact: float = 0.1
     inexact_steps: int = 20
     easily: int = 2
+    stricter: float = 0.5
     sharper: float = 1e-3
     sharper_steps: int = 4
     merely_long: float = 0.1
