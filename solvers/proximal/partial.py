@@ -4,16 +4,18 @@ At prices y the gap of an allocation x is a sum of losses, one a request and one
 
     c'x - d(y) = sum_q { p_q'x_q - min p_q'z over z in X_q } + sum_i y_i (u_i - A_i x)      (y_i < 0: l_i)
 
-A round after small changes starts with few losses, however many requests share the optimum.  So only those
-with a loss of their own move, and of the requests that use a row with a loss, or a violated one, as many as
-it takes to make up for it, and some more: a share `need_i` of them,
+Requests with a loss choose again: each gets the column that is best for it at y, which costs a pass and loses
+nothing; what is left are rows with too much or too little on them.  Who can make up for that are the requests
+that respond first when prices move, those with the least margins between their best choice and the next
+(:mod:`copter.solvers.proximal.choices`).  They move, together; all others are held, and their usage is taken
+off the rows.  Were others to move, prices would have to go as far as their margins before anything happened.
 
-    need_i = patience * | what row i lacks, or has too much | / | A_i | |x|.
+Rows that are far from their bounds are left out, unless they are all that bounds a column, and come in if the
+step would violate them.  The certificate is always that of the whole program, so a choice that was too narrow
+shows as a gap, and is widened; where prices are worth little to begin with, all move at once.
 
-Which ones is decided by a hash of their slot, so that the choice is the same for any number of threads.
-All others are held: their usage is taken off the rows.  Rows that are far from their bounds are left out
-too, unless they are all that bounds a column, and come in if the step would violate them.  The certificate
-is always that of the whole program, so a choice that was too narrow shows as a gap, and is widened.
+Where the program mends what it is given (``program.mend``), steps end before rows are met: most of their
+iterations would go into that, and a domain's repair does it in one pass.  What it returns is certified too.
 """
 
 from __future__ import annotations
@@ -80,8 +82,8 @@ class PartialSteps:
     def step(self, now: Answer) -> Moved | None:
         """One step from an answer; None if this leads no further.
 
-        That is if none moves that did not before, if a ray shows that there is no optimum, or if most
-        requests have to move and nothing says which rows matter to them: if something does, all move.
+        That is if there are no prices, if a ray shows that there is no optimum, or if none moves that did not
+        before and rows cannot be met more closely.
         """
         budget, store, moves = self.budget, self.store, self._moves
         if not now.y.any():
