@@ -4,8 +4,8 @@ At prices y the gap of an allocation x is a sum of losses, one a request and one
 
     c'x - d(y) = sum_q { p_q'x_q - min p_q'z over z in X_q } + sum_i y_i (u_i - A_i x)      (y_i < 0: l_i)
 
-Requests with a loss choose again: each gets the column that is best for it at y, which costs a pass and loses
-nothing; what is left are rows with too much or too little on them.  Who can make up for that are the requests
+Requests with a loss choose again: each gets the column that is best for it at y, which costs a pass and
+loses nothing; what is left are rows with too much or too little on them.  Who can make up for that are those
 that respond first when prices move, those with the least margins between their best choice and the next
 (:mod:`copter.solvers.proximal.choices`).  They move, together; all others are held, and their usage is taken
 off the rows.  Were others to move, prices would have to go as far as their margins before anything happened.

@@ -2,8 +2,8 @@
 
 Without prices a pass finds the columns that would be best if everything were free, and it takes many
 passes to get from them to those that matter.  A request is drawn as likely as its total is large, and then
-stands for others: its total is divided by that likelihood (:mod:`copter.solvers.inner.sampling`).  Where the last
-round's answer is worth something, its part of it, as many times, is where the sample begins.
+stands for others: its total is divided by that likelihood (:mod:`copter.solvers.inner.sampling`).
+Where the last round's answer is worth something, the sample begins from its part of that, as many times.
 """
 
 from __future__ import annotations
