@@ -200,7 +200,8 @@ class _Steps:
         self.prices = self.sound = prices
         """Prices to begin the next step with, and those of the last step that converged."""
         self.inexact = self.sharper = 0
-        self.enough = tuning.inexact if isinstance(inner.solver, SemismoothNewton) else 0.0
+        self.loose = aim.loose if isinstance(inner.solver, SemismoothNewton) else 0.0
+        self.enough = tuning.inexact if self.loose else 0.0
         self.ray: Ray | None = None
         self.violation: NDArray[np.float64] | None = None
 
@@ -283,7 +284,7 @@ class _Steps:
         worst = max(step.gap, step.dual)
         if worst <= self.aim.goal or self.inexact >= self.tuning.inexact_steps:
             self.enough = 0.0  # what is left is to meet the rows
-        return worst <= self.aim.loose
+        return worst <= self.loose
 
     def _good_enough(self, step: _Step) -> bool:
         """Whether a step that did not converge leaves rows off by much less than it moved."""

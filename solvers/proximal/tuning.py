@@ -86,8 +86,8 @@ class StepsTuning:
         (chosen), (+3%, 0%), (chosen)
     inexact, inexact_steps : a step that leaves rows off by at most this share of what it moved is good enough
         to go on from, so many times (0%, +12%), (chosen)
-    easily : an inexact step of at most so many iterations, whose rows do not hold up the gap, lengthens sigma.
-        Where that was not asked of rows, a sample of permuted Poisson demands took 280 iterations, now 99
+    easily : an inexact step of at most so many iterations, whose rows do not hold up the gap, lengthens
+        sigma.  Where rows were not asked, a sample of permuted Poisson demands took 280 iterations, now 99
     stricter : factor on ``inexact`` after a step of whose gap rows that are off make up more than half
         (chosen)
     sharper, sharper_steps : reduced costs of columns without bounds make a bound that is none; a few more
@@ -135,9 +135,8 @@ class PartialTuning:
         (commit 3abc297) (chosen), (0%, -13%)
     rows_from : with fewer rows all steps are whole ones: a change of any price concerns nearly all requests,
         and rounds of 180 million columns and 7 rows take 0.5 s instead of 3 s
-    share, more : of the requests that move at first, those with the least margins, and the factor on that
-        in the next step.  The nearest 20% hold the optimum of Poisson demands on full-mesh Kdl to within 3e-4,
-        after any change
+    share, more : of the requests that move at first, those with the least margins, and the factor on that in
+        the next step.  The nearest 20% hold the optimum of Poisson demands on full-mesh Kdl to within 3e-4
     worthless : gap of the start, once all that lose have chosen again, above which all move (chosen)
     hopeless : gap of the start above which the sample does not begin from it (chosen; 1e-2 to 0.1 after
         failing links, 0.8 after a permutation)
