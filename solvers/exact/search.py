@@ -42,8 +42,7 @@ _FEW = 1_500
 _FIRST, _WIDER = 1e-4, 16.0
 """First slack without any allocation, as a share of the objective, and the factor if there is none in it."""
 _TIES = 0.25
-"""Of the gap that is wanted: what an allocation may cost more for being near to the last one; what branch and
-bound may lose to its tolerances."""
+"""Of the gap that is wanted: what an allocation may cost more for being near to the last one."""
 _PART = 4.0
 """By which a slack is divided if its neighbourhood has more columns, and multiplied if it is infeasible."""
 
@@ -223,7 +222,7 @@ class Search:
         near, most = self._nearness(left)
         if self.x is not None:
             mask = mask | _among(left, self.x)
-        rest = rest_of(self.store, self.relaxed.y, left, mask, near, _TIES * self.integer_gap * self.size)
+        rest = rest_of(self.store, self.relaxed.y, left, mask, near)
         start = None if self.x is None else rest.point(self.x)
         answer = branch_and_bound(rest, self.clock, start)
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes
