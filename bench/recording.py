@@ -8,19 +8,22 @@ is the program's and the solver's.  Reading one runs no code from the file.
 from __future__ import annotations
 
 import importlib
+import math
 import struct
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Self
 
-from copter.bench.course import Course, Play, solve_round
+from copter.bench.course import Course, Figure, Play, solve_round
+from copter.bench.integral_churn import IntegralChurn
 from copter.bench.settings import Record
 from copter.durable.codec import CodecError, decode
 from copter.durable.deltas import Delta, WrittenProgram, apply_delta, known_delta
 from copter.errors import FileError
+from copter.program.kept import CostType
 from copter.program.program import ContinualProgram
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 _MAGIC = b"\x89COPREC\n"
 _FRAME = struct.Struct("<QI")
 _END = _FRAME.pack(0, 0)
+INTEGRAL_CHURN = Figure("integral_churn", "integral churn", "mean", ".1%")
 
 
 class Recorder:
@@ -129,13 +133,17 @@ class _Deltas:
 class Replayer:
     """Applies recorded deltas to a program of its own.
 
+    Parameters
+    ----------
+    cost_dtype : "float64" or "float32"
+
     Attributes
     ----------
     program : ContinualProgram
     """
 
-    def __init__(self) -> None:
-        self.program = ContinualProgram()
+    def __init__(self, cost_dtype: CostType = "float64") -> None:
+        self.program = ContinualProgram(cost_dtype=cost_dtype)
 
     def apply(self, delta: Delta) -> None:
         """Apply one delta."""
@@ -151,31 +159,37 @@ class Recorded(Course):
     rounds, warm_up : Path
         The recording, and a small one of the same kind that is run first, untimed.
     shim : str
-        ``module:name`` of a class without arguments whose ``round(program, solution)`` returns an object with
-        `objective`, `gap` and `seconds`.
+        ``module:name`` of a class without arguments whose ``round(program, solution)`` returns a
+        :class:`copter.shims.choose_one.Rounded`.
+    cost_dtype : "float64" or "float32"
+        Of the program that replays.
     """
 
+    figures: ClassVar[Sequence[Figure]] = (INTEGRAL_CHURN,)
     rounds: Path
     warm_up: Path
     shim: str
+    cost_dtype: CostType = "float64"
 
     def small(self) -> Recorded:
         """Return the recording to warm up with."""
-        return Recorded(self.warm_up, self.warm_up, self.shim)
+        return replace(self, rounds=self.warm_up)
 
     def play(self, settings: SolverSettings) -> Play:
         """Replay the recording through a solver."""
-        solver, replayer = settings.make(), Replayer()
+        solver, replayer = settings.make(), Replayer(self.cost_dtype)
         return Play(self._records(solver, replayer), solver.stopping(), replayer.program)
 
     def _records(self, solver: Solver, replayer: Replayer) -> Iterator[Record]:
         module, _, name = self.shim.partition(":")
-        shim = getattr(importlib.import_module(module), name)()
+        shim, churn = getattr(importlib.import_module(module), name)(), IntegralChurn()
+        choices = []
 
         def finish(solution: Solution) -> Record:
             if not solution.found:
                 return {}
             rounded = shim.round(replayer.program, solution)
+            choices.append(rounded.choice)
             return {"integral_objective": rounded.objective, "integral_gap": rounded.gap}
 
         for number, deltas in enumerate(read_rounds(self.rounds)):
@@ -184,4 +198,6 @@ class Recorded(Course):
                 begin = perf_counter()
                 replayer.apply(delta)
                 t_store += perf_counter() - begin
-            yield solve_round(number, replayer.program, solver, t_store, finish)
+            record = solve_round(number, replayer.program, solver, t_store, finish)
+            moved = churn.measure(replayer.program, choices.pop()) if choices else math.nan  # on no clock
+            yield record | {"integral_churn": moved}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from copter.errors import CopterError, NoAllocationError, NotOptimalError
 from copter.proof.certificate import Certificate, Residuals, certify, right_signs
 from copter.proof.pricing import Pricing
-from copter.store.allocation import NOTHING, SparseX
+from copter.store.allocation import NOTHING, SparseX, changes
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -436,14 +436,15 @@ def without_allocation(proof: Certificate) -> Certificate:
 
 
 def churn(last: SparseX | None, now: SparseX) -> float:
-    """Share of entries, nonzero in either allocation, that differ by more than 1e-3."""
+    """Share of entries, nonzero in either allocation, that differ by more than 1e-3.
+
+    Parameters
+    ----------
+    last : SparseX, optional
+        Its entries of requests that are gone have slot ``-1 - slot``; all others ascend.
+    now : SparseX
+    """
     if last is None:
         return 1.0 if now.slot.size else 0.0
-    width = int(max(last.column.max(initial=0), now.column.max(initial=0))) + 1
-    keys = np.concatenate((last.slot * width + last.column, now.slot * width + now.column))
-    values = np.concatenate((-last.value, now.value))
-    unique, inverse = np.unique(keys, return_inverse=True)
-    if not unique.size:
-        return 0.0
-    change = np.bincount(inverse, values, unique.size)
-    return float(np.count_nonzero(abs(change) > CHURN_THRESHOLD) / unique.size)
+    changed, entries = changes(*last, *now, CHURN_THRESHOLD)
+    return changed / entries if entries else 0.0

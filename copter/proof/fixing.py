@@ -30,7 +30,7 @@ from copter.kernels import kernel
 from copter.parallel import run_chunks
 from copter.proof.pricing import Pricing, price
 from copter.store.store import NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, cap_of, paid_for, view_of
+from copter.store.view import StoreView, cap_of, cost_of, paid_for, view_of
 
 _ROUNDING = 1e-12
 """Of all that a bound is made up of: more than the rounding errors of its terms and of their sums."""
@@ -168,7 +168,7 @@ def _bounds(  # type: ignore[no-untyped-def]
 ):
     for k in range(begin, end):
         q, j = slot[k], column[k]
-        more = view.scale[q] * view.cost[view.cost_start[q] + j] + paid_for(view, view.usage[q], j, y)
+        more = cost_of(view, q, j) + paid_for(view, view.usage[q], j, y)
         more -= marginal[q]
         excess[k] = more
         cap = cap_of(view, q, j)

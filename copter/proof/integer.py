@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -39,3 +40,25 @@ class IntegerProof:
     runs: int
     nodes: int
     seconds: float
+
+
+def integer_figures(proof: IntegerProof | None) -> dict[str, float]:
+    """What a proof came to, for the record of a round.
+
+    Parameters
+    ----------
+    proof : IntegerProof or None
+
+    Returns
+    -------
+    dict
+        ``proven``, 1 or 0; ``columns_left`` to branch and bound; ``t_integer``, seconds after the relaxation.
+        NaN if there was no search for a proof.
+    """
+    if proof is None:
+        return dict.fromkeys(("proven", "columns_left", "t_integer"), math.nan)
+    return {
+        "proven": float(proof.proven),
+        "columns_left": float(proof.columns_left),
+        "t_integer": proof.seconds,
+    }

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from copter.cli.command import BenchOptions, RunOptions, Solving, command
+from copter.cli.command import BenchOptions, Proving, RunOptions, command
 from copter.cli.console import errors, seconds
 from copter.cli.options import MipGap, SolverName, Tolerance, existing_file, positive
+from copter.problems.sia.names import Costs
+from copter.program.kept import CostType
 
 if TYPE_CHECKING:
     from copter.problems.cluster.scenario import Scenario
@@ -22,18 +24,23 @@ if TYPE_CHECKING:
 
 DEFAULT_GPUS = 512
 DEFAULT_HOURS = 24.0
-
+PROVING = ("copter", "copter-exact", "highs-milp")
+"""Solvers that can prove an allocation optimal; the first one with --exact is the second."""
 
 _RUN_EXAMPLES = """\b
 Examples:
   copter run sia --gpus 512 --jobs-per-day 960 --hours 6 --out runs/first
   copter run sia --workload workload-1.csv --profiles derived_npz --gpus 512 --json
   copter run sia --gpus 512 --solver highs-milp --mip-gap 1e-3 --deadline 10
+  copter run sia --gpus 512 --hours 6 --exact
 """
 _BENCH_EXAMPLES = """\b
 Examples:
   copter bench sia --gpus 1024 --jobs 200 --solvers copter,highs-hot
   copter bench sia --gpus 10000 --jobs 1800 --rounds 10 --json sia.json
+  copter bench sia --gpus 2048 --jobs 250 --exact --solvers copter,highs-milp
+  copter bench sia --gpus 200000 --jobs 37000 --solvers copter --costs shared
+  copter bench sia --gpus 200000 --jobs 37000 --solvers copter --float32
 """
 
 
@@ -64,7 +71,7 @@ def _knob(value: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SiaRunOptions(Solving, RunOptions):
+class SiaRunOptions(Proving, RunOptions):
     """Schedule a heterogeneous GPU cluster through a day of job arrivals with the Sia policy.
 
     Without --workload, jobs, profiles and arrivals come from a seeded generator.
@@ -128,6 +135,10 @@ class SiaRunOptions(Solving, RunOptions):
             raise typer.BadParameter(
                 "belongs to the generator: leave it out, or --workload", param_hint="--jobs-per-day"
             )
+        if self.exact and self.solver not in PROVING:
+            raise typer.BadParameter(
+                f"{self.solver} proves no allocation: leave it out, or --solver", param_hint="--exact"
+            )
 
     def scenario(self) -> Scenario:
         """Return what is replayed: the files named, or what the generator makes."""
@@ -169,11 +180,11 @@ def run_sia(options: SiaRunOptions) -> None:
         return f"{record.time / 3600.0:5.1f} h {share} solve {seconds(record.t_solve)} gap {record.gap:.0e}"
 
     with SiaRun(replay, options, options.folder("sia")) as run:
-        preparing(options.solver)
+        preparing(chosen.name)
         _warm_up(chosen.make())
         done = len(replay.jobs)
         follow(run.rounds(), "jobs", done, show, done=lambda: replay.completed, quiet=options.as_json)
-        conclude(run, solver=options.solver)
+        conclude(run, solver=chosen.name)
 
 
 def _say_size(wanted: int | None, there: int) -> None:
@@ -192,12 +203,28 @@ def _warm_up(solver: Solver) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SiaBenchOptions(BenchOptions):
-    """Replay recorded Sia rounds through each solver: 2% of the jobs leave a round, all costs move."""
+class SiaBenchOptions(Proving, BenchOptions):
+    """Sia rounds through each solver: 2% of the jobs leave a round, all costs move.
+
+    Rounds are recorded once and replayed through every solver.  With more than 100 million columns that do
+    not share their costs, or --no-record, every solver drives a cluster of its own instead: nothing is
+    written, and rounds after the first depend on its answers.
+    """
 
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster, of 7 types.")] = 1024
     jobs: Annotated[int, typer.Option(min=1, help="Jobs in the cluster at any time.")] = 200
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; the first one starts from nothing.")] = 5
+    record: Annotated[
+        bool | None,
+        typer.Option("--record/--no-record", help="Record the rounds first; by default if not too large."),
+    ] = None
+    costs: Annotated[
+        Costs,
+        typer.Option(help="Whether each job has costs of its own, or those of one kind share a vector."),
+    ] = "own"
+    float32: Annotated[
+        bool, typer.Option("--float32", help="Keep costs in 32 bits: half the memory, rounded costs.")
+    ] = False
     tolerance: Tolerance = 1e-4
     mip_gap: MipGap = 1e-3
 
@@ -209,17 +236,37 @@ def bench_sia(options: SiaBenchOptions) -> None:
     ----------
     options : SiaBenchOptions
     """
+    from copter.bench.proven import ProvenRounds
     from copter.cli.bench_report import bench
-    from copter.problems.sia.course import record_sia
+    from copter.problems.sia.course import ClosedSia, Size, record_sia, worth_recording
     from copter.problems.sia.generator import builtin_cluster
 
     _say_size(options.gpus, builtin_cluster(options.gpus).gpus)
     size = f"{options.jobs} jobs on {options.gpus} GPUs"
+    cost_dtype: CostType = "float32" if options.float32 else "float64"
+    title = f"Sia, {options.gpus} GPUs, {options.jobs} jobs"
+    small = options.costs == "shared" or worth_recording(options.gpus, options.jobs)
+    if not (small if options.record is None else options.record):
+        errors().print(f"{options.rounds} rounds of {size}, not recorded: each solver plays its own")
+        closed = ClosedSia(
+            Size(options.gpus, options.jobs, options.rounds, options.costs), options.seed, cost_dtype
+        )
+        bench(title, closed, options)
+        return
     with TemporaryDirectory(prefix="copter-bench-") as folder:
         begin = perf_counter()
         errors().print(f"recording {options.rounds} rounds of {size}")
         recorded = record_sia(
-            Path(folder), gpus=options.gpus, jobs=options.jobs, rounds=options.rounds, seed=options.seed
+            Path(folder),
+            gpus=options.gpus,
+            jobs=options.jobs,
+            rounds=options.rounds,
+            seed=options.seed,
+            costs=options.costs,
+            cost_dtype=cost_dtype,
         )
         errors().print(f"recorded in {seconds(perf_counter() - begin)}")
-        bench(f"Sia, {options.gpus} GPUs, {options.jobs} jobs", recorded, options)
+        course = recorded
+        if options.exact:
+            course = ProvenRounds(recorded.rounds, recorded.warm_up, recorded.shim, cost_dtype)
+        bench(title, course, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -76,6 +77,9 @@ class SiaRound:
         Events turned into edits of the program.
     certify_seconds : float
         What is on no clock: a baseline's answer read and certified.
+    churn : float
+        Integral churn: share of the jobs that were there in the round before whose configuration changed;
+        NaN if none were.
     """
 
     allocation: dict[Hashable, Configuration | None]
@@ -88,6 +92,7 @@ class SiaRound:
     shim_seconds: float
     store_seconds: float = 0.0
     certify_seconds: float = 0.0
+    churn: float = math.nan
 
 
 class Shim(Protocol):

@@ -30,6 +30,7 @@ FIELDS: dict[str, tuple[type, float]] = {
     "sent_penalty": (np.float64, np.nan),
     "column": (np.int64, NONE),  # of the current configuration in the request
     "column_cost": (np.float64, 0.0),
+    "request": (np.int64, NONE),  # slot in the program
 }
 
 
@@ -56,6 +57,7 @@ class JobTable:
     sent_penalty: NDArray[np.float64]
     column: NDArray[np.int64]
     column_cost: NDArray[np.float64]
+    request: NDArray[np.int64]
 
     def __init__(self) -> None:
         self.size = 0

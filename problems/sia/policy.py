@@ -23,7 +23,8 @@ Source: Sia, thesis sections 3.3.4 and 4.4.1.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -36,10 +37,12 @@ from copter.problems.sia.columns import Choices, RowCache
 from copter.problems.sia.interface import InfeasibleRoundError, Job, Shim, SiaError, SiaRound
 from copter.problems.sia.jobs import NONE, JobTable
 from copter.problems.sia.modes import FREE, PINNED, REQUIRED, limits, modes, stay
+from copter.problems.sia.names import COSTS, Costs
 from copter.problems.sia.objective import Objective
 from copter.problems.sia.requests import Pick, Requests
 from copter.problems.sia.sources import Sources
 from copter.program.program import ContinualProgram
+from copter.shims.choose_one import Choice, ChooseOneShim
 from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
@@ -62,6 +65,8 @@ class SiaPolicy:
         program.
     program : ContinualProgram, optional
         Program to edit, for example one that records; must be empty.
+    costs : "own" or "shared"
+        Whether each job's request has costs of its own, or jobs of one application and level share theirs.
     shim : Shim, optional
         By default :class:`copter.shims.choose_one.ChooseOneShim`.
 
@@ -85,20 +90,23 @@ class SiaPolicy:
         lam: float = 1.1,
         scale_up_limit: float | None = 2.0,
         program: ContinualProgram | None = None,
+        costs: Costs = "own",
         shim: Shim | None = None,
     ) -> None:
         if scale_up_limit is not None and not scale_up_limit >= 1:
             raise ValueError(f"scale_up_limit = {scale_up_limit}: must be at least 1, or None")
+        if costs not in COSTS:
+            raise ValueError(f"costs = {costs!r}: must be one of {', '.join(COSTS)}")
         self.cluster = cluster.copy()
         self.objective = Objective(p, lam)
         self.scale_up_limit = scale_up_limit
         self.program = ContinualProgram() if program is None else program
-        self._shim = shim
+        self._shim = ChooseOneShim() if shim is None else shim
         for name, gpus in self.cluster.capacity.items():
             self.program.add_resource(name, upper=gpus)
         self._rows = RowCache(self.cluster.configurations, self.objective)
         self._table = JobTable()
-        self._requests = Requests(self.program, self._table)
+        self._requests = Requests(self.program, self._table, shared=costs == "shared")
         self._sources = Sources()
         self._slots: dict[Hashable, int] = {}
         self._ids: dict[int, Hashable] = {}
@@ -118,12 +126,7 @@ class SiaPolicy:
     @property
     def allocation(self) -> dict[Hashable, Configuration | None]:
         """Current configuration of every job."""
-        configurations = self.cluster.configurations
-        current = self._table.current
-        return {
-            job: configurations[current[slot]] if current[slot] >= 0 else None
-            for job, slot in self._slots.items()
-        }
+        return dict(zip(self._slots, self._named(self._table.current[self._order()]), strict=True))
 
     def choices(self) -> dict[Hashable, Choices]:
         """What each job chose from in the last round.
@@ -268,6 +271,7 @@ class SiaPolicy:
         InfeasibleRoundError
             Jobs that must have GPUs do not fit.
         """
+        there = self._slots.keys() - {self._ids[slot] for slot in self._arrived}
         begin = perf_counter()
         self.apply(now)
         edited = perf_counter()
@@ -291,15 +295,12 @@ class SiaPolicy:
             shim_seconds,
             store,
             wall - model - solve,
+            sum(job in there for job in changes) / len(there) if there else math.nan,
         )
 
     @property
     def shim(self) -> Shim:
         """The shim in use."""
-        if self._shim is None:
-            from copter.shims.choose_one import ChooseOneShim
-
-            self._shim = ChooseOneShim()
         return self._shim
 
     def apply(self, now: float) -> None:
@@ -320,10 +321,8 @@ class SiaPolicy:
         row = table.source[slots] * _LEVELS + table.level[slots]
         changed = (row != table.sent_row[slots]) | (mode != table.sent_mode[slots])
         changed |= (limit != table.sent_limit[slots]) | (table.current[slots] != table.sent_current[slots])
-        picks = {  # all that can raise comes before the first edit; jobs that arrived are among the changed
-            int(slots[at]): self._pick(int(slots[at]), int(mode[at]), int(limit[at]))
-            for at in np.flatnonzero(changed).tolist()
-        }
+        # all that can raise comes before the first edit; jobs that arrived are among the changed
+        picks = self._pick(slots[changed], mode[changed], limit[changed])
         self._resize()
         if self._left:
             self.program.remove_requests(self._left)
@@ -337,9 +336,9 @@ class SiaPolicy:
         priced = changed | (table.column[slots] >= 0) | (table.penalty[slots] != table.sent_penalty[slots])
         self._requests.rescale(self._ids, slots[priced], self.objective, now)
         table.sent_penalty[slots] = table.penalty[slots]
-        self._requests.templates.sweep()
+        self._requests.sweep()
 
-    def assign(self, choice: dict[Hashable, int], now: float) -> dict[Hashable, Configuration | None]:
+    def assign(self, choice: Mapping[Hashable, int], now: float) -> dict[Hashable, Configuration | None]:
         """Take over the choice of a shim: the column of each request, negative for none.
 
         Returns
@@ -352,26 +351,36 @@ class SiaPolicy:
         InfeasibleRoundError
             A job that must have GPUs was given none; nothing was taken over.
         """
-        table, configurations = self._table, self.cluster.configurations
-        picks: list[tuple[Hashable, int, int]] = []
-        for job, slot in self._slots.items():
-            column = choice[job]
-            picked = NONE if column < 0 else int(self._requests.choices(slot).columns[column])
-            if picked == NONE and table.sent_mode[slot] != FREE:
-                raise InfeasibleRoundError(f"job {job!r} must have GPUs and was given none at {now:g} s")
-            if picked != table.current[slot]:
-                picks.append((job, slot, picked))
-        changes: dict[Hashable, Configuration | None] = {}
-        for job, slot, picked in picks:
-            table.current[slot] = picked
-            changes[job] = configurations[picked] if picked >= 0 else None
-            if picked >= 0:
-                table.restarts[slot] += table.started[slot]
-                table.started[slot] = True
-                table.restart_until[slot] = now + table.restart_seconds[slot]
-        return changes
+        table, slots = self._table, self._order()
+        if isinstance(choice, Choice):
+            column = choice.of(table.request[slots])
+        else:
+            column = np.fromiter((choice[job] for job in self._slots), np.int64, slots.size)
+        unmet = np.flatnonzero((column < 0) & (table.sent_mode[slots] != FREE))
+        if unmet.size:
+            job = self._ids[int(slots[unmet[0]])]
+            raise InfeasibleRoundError(f"job {job!r} must have GPUs and was given none at {now:g} s")
+        picked = self._requests.configurations(slots, column)
+        moved = picked != table.current[slots]
+        slots, picked = slots[moved], picked[moved]
+        table.current[slots] = picked
+        begun = slots[picked >= 0]
+        table.restarts[begun] += table.started[begun]
+        table.started[begun] = True
+        table.restart_until[begun] = now + table.restart_seconds[begun]
+        names = [self._ids[slot] for slot in slots.tolist()]
+        return dict(zip(names, self._named(picked), strict=True))
 
     # ---- inside ----------------------------------------------------------------------------------
+
+    def _order(self) -> NDArray[np.int64]:
+        """Slots of the jobs in the order in which they came."""
+        return np.fromiter(self._slots.values(), np.int64, len(self._slots))
+
+    def _named(self, configurations: NDArray[np.int64]) -> list[Configuration | None]:
+        """Configurations by their numbers, None for negative ones."""
+        known = self.cluster.configurations
+        return [known[k] if k >= 0 else None for k in configurations.tolist()]
 
     def _stay(self) -> dict[Hashable, Configuration | None]:
         """Jobs that lost their GPUs in a round without an answer."""
@@ -413,14 +422,22 @@ class SiaPolicy:
         table.level[slot] = min(table.level[slot], profile.n_levels - 1)
         table.restart_seconds[slot] = profile.restart_seconds
 
-    def _pick(self, slot: int, mode: int, limit: int) -> Pick:
-        """Costs and choices of a job, and its mode: what cannot run it any more pins nothing."""
-        source, level = int(self._table.source[slot]), int(self._table.level[slot])
-        row, current = self._rows.get(source, level, self._sources[source]), int(self._table.current[slot])
-        if mode == PINNED:
-            if row.runs(current):
-                return row, row.runnable.only(current), PINNED
-            mode = REQUIRED if self._table.reserved[slot] else FREE
-        if mode == REQUIRED and not row.costs.size:
-            raise InfeasibleRoundError(f"job {self._ids[slot]!r} is reserved, and nothing can run it")
-        return row, row.runnable.choices(limit, mode == FREE), mode
+    def _pick(
+        self, slots: NDArray[np.int64], modes: NDArray[np.int64], limits: NDArray[np.int64]
+    ) -> dict[int, Pick]:
+        """Costs, choices and mode of jobs by slot; what cannot run a job any more pins nothing."""
+        table, picks = self._table, {}
+        known = (table.source, table.level, table.current, table.reserved)
+        fields = [array.tolist() for array in (slots, *(field[slots] for field in known), modes, limits)]
+        for slot, source, level, current, reserved, mode, limit in zip(*fields, strict=True):
+            row = self._rows.get(source, level, self._sources[source])
+            if mode == PINNED:
+                only = row.runnable.only(current)
+                if only is not None:
+                    picks[slot] = row, only, PINNED
+                    continue
+                mode = REQUIRED if reserved else FREE
+            if mode == REQUIRED and not row.costs.size:
+                raise InfeasibleRoundError(f"job {self._ids[slot]!r} is reserved, and nothing can run it")
+            picks[slot] = row, row.runnable.choices(limit, mode == FREE), mode
+        return picks

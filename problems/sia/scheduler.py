@@ -198,5 +198,6 @@ def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
         "nonzeros": policy.program.nnz,
         "iterations": solution.iterations,
         "churn": solution.churn,
+        "integral_churn": decided.churn,
         "missed": rounded is None,
     }

@@ -111,12 +111,11 @@ def _entries(
     usage = view.usage[slot]
     at = view.pointer_start[usage] + column
     counts = (view.pointer[at + 1] - view.pointer[at]).astype(np.int64)
-    flat = slice_indices(view.entry_start[usage] + view.pointer[at], counts)
-    rows = view.row[flat].astype(np.int64)
-    kept = store.rows.alive[rows]
+    rows = view.row[slice_indices(view.entry_start[usage] + view.pointer[at], counts)].astype(np.int64)
+    value, kept = store.coefficients_of(usage, view.pointer[at], counts), store.rows.alive[rows]
     if not kept.all():
         counts = np.bincount(np.repeat(np.arange(slot.size), counts)[kept], minlength=slot.size)
-    return rows[kept], view.value[flat][kept], counts
+    return rows[kept], value[kept], counts
 
 
 class _Rows(NamedTuple):

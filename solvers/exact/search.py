@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from copter.solution import Solution
 
 log = logging.getLogger("copter")
+_ROUNDING = 1e-14
+"""Of the objective, that is no gap."""
 _FEASIBLE = 1e-9
 """Relative primal residual of an allocation that counts."""
 _FEW = 1_500
@@ -115,7 +117,9 @@ class Search:
         if self.certificate is None:
             return math.inf
         lost = self.cost - self.bound
-        return 0.0 if lost <= 0.0 else lost / self.size if self.size > 0.0 else math.inf
+        if lost <= _ROUNDING * abs(self.cost):  # where all costs are forced the size is 0
+            return 0.0
+        return lost / self.size if self.size > 0.0 else math.inf
 
     def run(self) -> Found:
         """Search until the gap is closed, nothing more can be done, or the clock is over.

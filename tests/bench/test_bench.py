@@ -45,7 +45,7 @@ RECORD |= {
     "churn",
     "iterations",
 }
-RECORD |= {"t_store", "t_certify"}
+RECORD |= {"t_store", "t_certify", "integral_churn"}
 ROUNDS = 3
 SMALL = Size(128, 12, 2)
 
