@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from copter.bench.settings import Measured, Record, SolverSettings
 from copter.program.program import ContinualProgram
+from copter.proof.integer import integer_figures
 from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def solve_round(
         "bound": solution.bound,
         "integral_objective": math.nan,
         "integral_gap": math.nan,
+        **integer_figures(solution.integer),
         "churn": solution.churn,
         "iterations": solution.iterations,
         "warm_started": solution.warm_started,
@@ -195,6 +197,7 @@ def method_round(
         "t_certify": 0.0,
         "status": COMPLETE,
         "missed": False,
+        **integer_figures(None),
         **dict.fromkeys((*nothing, "integral_objective", "integral_gap", "churn"), math.nan),
         "iterations": 0,
         "warm_started": False,

@@ -55,7 +55,7 @@ def _usages(program: ContinualProgram, choice: Choice) -> dict[Hashable, bytes]:
     begin, end = store.pointers.pointer[at], store.pointers.pointer[at + 1]
     counts = np.where(column >= 0, end - begin, 0).astype(np.int64)
     entries = slice_indices(store.usages.entry_start[usage] + begin, counts)
-    used = np.column_stack((store.entries.row[entries], store.entries.value[entries]))
+    used = np.column_stack((store.entries.row[entries], store.coefficients_of(usage, begin, counts)))
     ends = np.cumsum(counts)
     whole, width = used.tobytes(), used.itemsize * 2
     cuts = zip((width * (ends - counts)).tolist(), (width * ends).tolist(), strict=True)

@@ -91,12 +91,12 @@ def summarise(measured: Sequence[Measured], figures: Sequence[str] = (), left_ou
     dict
         Per solver: the first (cold) round apart, the spread of the rounds measured, how many of those are
         not optimal and how many were missed (the solver had no answer at all), and as ``over_copter`` its
-        median edit + solve over the whole of copter's median round (edit, solve, shim).  That is None
-        without copter, or if copter's own median is only a lower bound; ``over_copter_at_least`` says whether
-        it is itself one.
+        median edit + solve over the whole of copter's median round (edit, solve, shim); where copter was not
+        measured, over that of ``copter-exact``.  That is None without either, or if that median is only a
+        lower bound; ``over_copter_at_least`` says whether it is itself one.
     """
     summary = {one.solver: _of_solver(one, figures, left_out) for one in measured if one.records}
-    copter = summary.get("copter")
+    copter = summary.get("copter", summary.get("copter-exact"))
     usable = copter is not None and "median" not in copter["t_total"]["at_least"]
     whole = copter["t_total"]["median"] if copter is not None and usable else None
     for one in summary.values():

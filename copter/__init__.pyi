@@ -20,6 +20,7 @@ from copter.models.general_program import GeneralProgram as GeneralProgram
 from copter.models.mathopt import from_mathopt as from_mathopt
 from copter.models.mathopt import to_mathopt as to_mathopt
 from copter.program.program import ContinualProgram as ContinualProgram
+from copter.program.program import CostVector as CostVector
 from copter.program.program import Template as Template
 from copter.program.queries import RequestData as RequestData
 from copter.program.resources import ResourceData as ResourceData

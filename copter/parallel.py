@@ -17,10 +17,17 @@ _CHUNKS = 32
 _CHUNK_WORK = 50_000
 
 
+def one_chunk(total: int) -> bool:
+    """Whether so much work is one chunk: a single kernel does all of it then."""
+    return total < _CHUNK_WORK
+
+
 def chunk_bounds(weights: NDArray[np.int64]) -> NDArray[np.int64]:
     """Bounds of chunks of about equal weight; their number depends on the weights alone."""
+    total = int(weights.sum())
+    if one_chunk(total):
+        return np.array([0, weights.size])
     running = np.cumsum(weights)
-    total = int(running[-1]) if running.size else 0
     chunks = min(_CHUNKS, 1 + total // _CHUNK_WORK)
     targets = np.arange(1, chunks) * (total / chunks)
     return np.concatenate(([0], np.searchsorted(running, targets), [weights.size]))
@@ -58,6 +65,10 @@ def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> l
         What a task raises.
     """
     clock = current()
+    if count == 1:  # most programs are that small: what follows would take as long as the task
+        if clock is not None:
+            clock.check()
+        return [task(0)]
     workers = min(count, threads or available_threads())
     results: list[Any] = [None] * count
     ended = False

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from copter.errors import CopterError, NoAllocationError, NotOptimalError
 from copter.proof.certificate import Certificate, Residuals, certify, right_signs
 from copter.proof.pricing import Pricing
-from copter.store.allocation import NOTHING, SparseX
+from copter.store.allocation import NOTHING, SparseX, changes
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
+    from copter.proof.integer import IntegerProof
 
 CHURN_THRESHOLD = 1e-3
 """A column counts as changed if its value moved by more than this."""
@@ -183,6 +184,17 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         first, last = np.searchsorted(self.sparse.slot, [self._slots[request], self._slots[request] + 1])
         return self.sparse.column[first:last], self.sparse.value[first:last]
 
+    def choices(self) -> dict[Hashable, int]:
+        """The column that each request has most of, -1 for none: of an integral allocation, its choice.
+
+        Returns
+        -------
+        dict of request id to int
+        """
+        order, chosen = np.argsort(self.sparse.value, kind="stable"), np.full(self._sizes.size, -1)
+        chosen[self.sparse.slot[order]] = self.sparse.column[order]
+        return dict(zip(self._slots, chosen[list(self._slots.values())].tolist(), strict=True))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
@@ -229,6 +241,8 @@ class Solution:
     found : bool
         Whether there is an allocation, with the residuals that are stated; False also for the statuses
         infeasible and unbounded.
+    integer : IntegerProof, optional
+        Of a solver that looks for integral allocations; bound, gap and prices above are the relaxation's.
     """
 
     status: Status
@@ -251,6 +265,7 @@ class Solution:
     details: Mapping[str, float] = field(default_factory=dict)
     pricing: Pricing | None = None
     found: bool = True
+    integer: IntegerProof | None = None
 
     def __repr__(self) -> str:
         seconds = self.timings.edit + self.timings.solve
@@ -353,6 +368,7 @@ def make_solution(
     details: Mapping[str, float] | None = None,
     pricing: Pricing | None = None,
     threads: int | None = None,
+    integer: IntegerProof | None = None,
 ) -> Solution:
     """Solution of ``program`` from an allocation and prices by slot; everything else is recomputed.
 
@@ -361,7 +377,7 @@ def make_solution(
     program : ContinualProgram
     x : SparseX, or None if no allocation is known
     y : (row slots,) ndarray
-    status, reason, iterations, timings, warm, ray, details, pricing
+    status, reason, iterations, timings, warm, ray, details, pricing, integer
         As in :class:`Solution`; ``warm`` is how the solve began.
     last : SparseX, optional
         Last round's allocation, for the churn; without it the churn is 1 (all is new).
@@ -398,6 +414,7 @@ def make_solution(
         details=details or {},
         pricing=pricing,
         found=x is not None,
+        integer=integer,
     )
 
 
@@ -419,31 +436,15 @@ def without_allocation(proof: Certificate) -> Certificate:
 
 
 def churn(last: SparseX | None, now: SparseX) -> float:
-    """Share of entries, nonzero in either allocation, that differ by more than 1e-3."""
-    if last is None:
-        return 1.0 if now.slot.size else 0.0
-    width = int(max(last.column.max(initial=0), now.column.max(initial=0))) + 1
-    keys = np.concatenate((last.slot * width + last.column, now.slot * width + now.column))
-    values = np.concatenate((-last.value, now.value))
-    unique, inverse = np.unique(keys, return_inverse=True)
-    if not unique.size:
-        return 0.0
-    change = np.bincount(inverse, values, unique.size)
-    return float(np.count_nonzero(abs(change) > CHURN_THRESHOLD) / unique.size)
-
-
-def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: NDArray[np.float64]) -> SparseX:
-    """SparseX of values given request after request.
+    """Share of entries, nonzero in either allocation, that differ by more than 1e-3.
 
     Parameters
     ----------
-    slots, sizes : (k,) slots of the requests, in that order, and how many columns each has
-    flat : (sum(sizes),) ndarray
+    last : SparseX, optional
+        Its entries of requests that are gone have slot ``-1 - slot``; all others ascend.
+    now : SparseX
     """
-    nonzero = np.flatnonzero(flat)
-    ends = np.cumsum(sizes)
-    block = np.searchsorted(ends, nonzero, side="right")
-    slot = slots[block]
-    column = nonzero - (ends - sizes)[block]
-    order = np.argsort(slot, kind="stable")
-    return SparseX(slot[order], column[order], flat[nonzero][order])
+    if last is None:
+        return 1.0 if now.slot.size else 0.0
+    changed, entries = changes(*last, *now, CHURN_THRESHOLD)
+    return changed / entries if entries else 0.0

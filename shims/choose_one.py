@@ -119,7 +119,7 @@ class ChooseOneShim:
         ----------
         program : ContinualProgram
         solution : Solution
-            Its answer as it is now.
+            Its answer as it is now; one that is integral already stays as it is.
 
         Returns
         -------
@@ -134,6 +134,11 @@ class ChooseOneShim:
         begin = perf_counter()
         check_roundable(program, solution)
         store, x, y = program.store, solution.nonzeros, solution.y
+        if (proof := solution.integer) is not None and solution.x is not None:
+            given = np.full(store.requests.size, -1)
+            given[x.slot] = x.column
+            choice = Choice(program.slot_of, given)
+            return Rounded(choice, solution.objective, proof.gap, perf_counter() - begin)
         view, rows = view_of(store), store.rows
         _check(program, view)
         upper = rows.upper[: rows.size]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from copter.kernels import inlined_kernel, kernel
 from copter.shims.choose_one_placing import SLACK
 from copter.store.store import EXACTLY
-from copter.store.view import cap_of, entries_of, paid_for
+from copter.store.view import cap_of, coefficients_of, cost_of, entries_of, paid_for
 
 Array = Any
 
@@ -45,6 +45,8 @@ class Offers(NamedTuple):
         Place in the request; cost with its usage paid, and without.
     begin, end : (offers,) arrays
         Where its entries are.
+    shift, stride : (offers,) arrays
+        Where their coefficients are (:func:`copter.store.view.coefficients_of`).
     """
 
     first: NDArray[np.int64]
@@ -53,6 +55,8 @@ class Offers(NamedTuple):
     cost: NDArray[np.float64]
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
+    shift: NDArray[np.uint64]
+    stride: NDArray[np.uint64]
 
 
 class Held(NamedTuple):
@@ -60,7 +64,7 @@ class Held(NamedTuple):
 
     Attributes
     ----------
-    column, price, cost, begin, end : (n,) arrays
+    column, price, cost, begin, end, shift, stride : (n,) arrays
         As those of :class:`Offers`.
     strict : (n,) array
         Whether a request must have one.
@@ -71,6 +75,8 @@ class Held(NamedTuple):
     cost: NDArray[np.float64]
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
+    shift: NDArray[np.uint64]
+    stride: NDArray[np.uint64]
     strict: NDArray[np.bool_]
 
 
@@ -79,13 +85,14 @@ class Rows(NamedTuple):
 
     Attributes
     ----------
-    row, value : (entries,) arrays
+    row, coefficient : arrays
+        The store's.
     left, slack : (row slots,) arrays
         The latter is what rounding errors may take of it.
     """
 
     row: NDArray[np.int32]
-    value: NDArray[np.float64]
+    coefficient: NDArray[np.float64]
     left: NDArray[np.float64]
     slack: NDArray[np.float64]
 
@@ -134,7 +141,7 @@ def improve(
     dust = DUST * size / max(1, n)
     held = _held(view, y, requests, chosen)
     offers = _offers(view, y, requests, candidates, held, marginal, reach)
-    rows = Rows(view.row, view.value, left, slack)
+    rows = Rows(view.row, view.coefficient, left, slack)
     below, everyone = np.empty(n, np.int64), np.arange(n)
     count = 0
     for k in range(n):
@@ -160,8 +167,8 @@ def improve(
 
 @kernel
 def _nothing_held(n):  # type: ignore[no-untyped-def]
-    whole, strict = np.zeros((2, n), np.int64), np.zeros(n, np.bool_)
-    return Held(np.full(n, -1), np.zeros(n), np.zeros(n), whole[0], whole[1], strict)
+    whole, places, strict = np.zeros((2, n), np.int64), np.zeros((2, n), np.uint64), np.zeros(n, np.bool_)
+    return Held(np.full(n, -1), np.zeros(n), np.zeros(n), whole[0], whole[1], places[0], places[1], strict)
 
 
 @kernel
@@ -174,7 +181,8 @@ def _held(view, y, requests, chosen):  # type: ignore[no-untyped-def]
         if j >= 0:
             first, last = entries_of(view, view.usage[q], j, j + 1)
             held.column[k], held.begin[k], held.end[k] = j, first, last
-            held.cost[k] = view.scale[q] * view.cost[view.cost_start[q] + j]
+            held.shift[k], held.stride[k] = coefficients_of(view, view.usage[q])
+            held.cost[k] = cost_of(view, q, j)
             held.price[k] = held.cost[k] + paid_for(view, view.usage[q], j, y)
     return held
 
@@ -197,6 +205,8 @@ def _offers(view, y, requests, candidates, held, marginal, reach):  # type: igno
         np.empty(room),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
+        np.empty(room, np.uint64),
+        np.empty(room, np.uint64),
     )
     count = 0
     for k in range(requests.size):
@@ -213,7 +223,8 @@ def _offers(view, y, requests, candidates, held, marginal, reach):  # type: igno
                 continue
             first, last = entries_of(view, view.usage[q], j, j + 1)
             offers.column[count], offers.begin[count], offers.end[count] = j, first, last
-            offers.cost[count] = view.scale[q] * view.cost[view.cost_start[q] + j]
+            offers.shift[count], offers.stride[count] = coefficients_of(view, view.usage[q])
+            offers.cost[count] = cost_of(view, q, j)
             offers.price[count] = offers.cost[count] + paid_for(view, view.usage[q], j, y)
             count += 1
     offers.first[requests.size] = count
@@ -221,17 +232,20 @@ def _offers(view, y, requests, candidates, held, marginal, reach):  # type: igno
 
 
 @inlined_kernel
-def _use(rows, begin, end, sign):  # type: ignore[no-untyped-def]
-    """Take entries off what is left (sign -1), or give them back (+1)."""
-    for e in range(begin, end):
-        rows.left[rows.row[e]] += sign * rows.value[e]
+def _use(rows, table, k, sign):  # type: ignore[no-untyped-def]
+    """Take the entries of a column off what is left (sign -1), or give them back (+1)."""
+    shift, stride = table.shift[k], table.stride[k]
+    for e in range(table.begin[k], table.end[k]):
+        rows.left[rows.row[e]] += sign * rows.coefficient[shift + stride * np.uint64(e)]
 
 
 @inlined_kernel
-def _fits(rows, begin, end):  # type: ignore[no-untyped-def]
+def _fits(rows, table, k):  # type: ignore[no-untyped-def]
     fits = True
-    for e in range(begin, end):
-        if rows.value[e] > rows.left[rows.row[e]] + SLACK * abs(rows.value[e]):
+    shift, stride = table.shift[k], table.stride[k]
+    for e in range(table.begin[k], table.end[k]):
+        used = rows.coefficient[shift + stride * np.uint64(e)]
+        if used > rows.left[rows.row[e]] + SLACK * abs(used):
             fits = False
     return fits
 
@@ -239,14 +253,15 @@ def _fits(rows, begin, end):  # type: ignore[no-untyped-def]
 @kernel
 def _put(offers, held, rows, k, i):  # type: ignore[no-untyped-def]
     """Give request k what its i-th offer is, or nothing (-1), in place of what it has."""
-    _use(rows, held.begin[k], held.end[k], 1.0)
+    _use(rows, held, k, 1.0)
     if i < 0:
         held.column[k], held.price[k], held.cost[k] = -1, 0.0, 0.0
         held.begin[k] = held.end[k] = 0
         return
     held.column[k], held.price[k], held.cost[k] = offers.column[i], offers.price[i], offers.cost[i]
     held.begin[k], held.end[k] = offers.begin[i], offers.end[i]
-    _use(rows, held.begin[k], held.end[k], -1.0)
+    held.shift[k], held.stride[k] = offers.shift[i], offers.stride[i]
+    _use(rows, held, k, -1.0)
 
 
 @kernel
@@ -257,7 +272,7 @@ def _best_move(offers, held, rows, k, fill, dust):  # type: ignore[no-untyped-de
     price that the move uses up: who uses it best comes first, not who uses most.
     """
     now, cost = held.price[k], held.cost[k]
-    _use(rows, held.begin[k], held.end[k], 1.0)
+    _use(rows, held, k, 1.0)
     best, merit = -1, 0.0
     if not held.strict[k] and held.column[k] >= 0 and not fill:
         merit = max(now, 0.0)
@@ -268,9 +283,9 @@ def _best_move(offers, held, rows, k, fill, dust):  # type: ignore[no-untyped-de
             if saved <= dust:
                 continue
             gain = saved / max(saved - gain, 1e3 * dust, 1e-9 * saved)
-        if gain > merit and _fits(rows, offers.begin[i], offers.end[i]):
+        if gain > merit and _fits(rows, offers, i):
             best, merit = i, gain
-    _use(rows, held.begin[k], held.end[k], -1.0)
+    _use(rows, held, k, -1.0)
     return merit, best
 
 
@@ -373,9 +388,9 @@ def _make_room(offers, held, rows, k, dust):  # type: ignore[no-untyped-def]
             return
         for m in range(count - 1, -1, -1):
             other = moved[m]
-            _use(rows, held.begin[other], held.end[other], 1.0)
+            _use(rows, held, other, 1.0)
             _keep(before, m, held, other)
-            _use(rows, held.begin[other], held.end[other], -1.0)
+            _use(rows, held, other, -1.0)
 
 
 @kernel
@@ -383,6 +398,7 @@ def _keep(source, k, target, m):  # type: ignore[no-untyped-def]
     """Copy what the k-th holds to the m-th of another."""
     target.column[m], target.price[m], target.cost[m] = source.column[k], source.price[k], source.cost[k]
     target.begin[m], target.end[m] = source.begin[k], source.end[k]
+    target.shift[m], target.stride[m] = source.shift[k], source.stride[k]
 
 
 @kernel
@@ -397,11 +413,11 @@ def _shortest(rows):  # type: ignore[no-untyped-def]
 
 
 @inlined_kernel
-def _usage_of(rows, begin, end, row):  # type: ignore[no-untyped-def]
+def _usage_of(rows, table, k, row):  # type: ignore[no-untyped-def]
     usage = 0.0
-    for e in range(begin, end):
+    for e in range(table.begin[k], table.end[k]):
         if rows.row[e] == row:
-            usage = rows.value[e]
+            usage = rows.coefficient[table.shift[k] + table.stride[k] * np.uint64(e)]
     return usage
 
 
@@ -414,20 +430,20 @@ def _cheapest_release(offers, held, rows, keep, row, dust):  # type: ignore[no-u
     request, offer, paid, best = -1, -1, np.inf, np.inf
     missing = -rows.left[row]
     for k in range(held.column.size):
-        has = _usage_of(rows, held.begin[k], held.end[k], row)
+        has = _usage_of(rows, held, k, row)
         if k == keep or has <= 0.0:
             continue
-        _use(rows, held.begin[k], held.end[k], 1.0)
+        _use(rows, held, k, 1.0)
         for i in range(offers.first[k], offers.first[k + 1]):
-            freed = has - _usage_of(rows, offers.begin[i], offers.end[i], row)
+            freed = has - _usage_of(rows, offers, i, row)
             if freed <= 0.0:
                 continue
             price = max(offers.price[i] - held.price[k], 0.0)
             rate = (price + 1e3 * dust) / min(freed, missing)
             if rate < best:
                 returned, rows.left[row] = rows.left[row], np.inf
-                if _fits(rows, offers.begin[i], offers.end[i]):
+                if _fits(rows, offers, i):
                     request, offer, paid, best = k, i, price, rate
                 rows.left[row] = returned
-        _use(rows, held.begin[k], held.end[k], -1.0)
+        _use(rows, held, k, -1.0)
     return request, offer, paid

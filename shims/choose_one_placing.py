@@ -13,7 +13,7 @@ import numpy as np
 
 from copter.kernels import inlined_kernel, kernel
 from copter.store.store import EXACTLY
-from copter.store.view import cap_of, entries_of, paid_for
+from copter.store.view import cap_of, coefficients_of, cost_of, entries_of, paid_for
 
 Array = Any
 
@@ -53,8 +53,9 @@ def find_unsound(view: Any, lower: Array, alive: Array) -> Any:
             continue
         seen[usage] = True
         first, last = entries_of(view, usage, 0, n)
+        shift, stride = coefficients_of(view, usage)
         for k in range(first, last):
-            if view.value[k] < 0.0 and alive[view.row[k]]:
+            if view.coefficient[shift + stride * k] < 0.0 and alive[view.row[k]]:
                 return NEGATIVE, view.row[k]
     for q in range(view.n_columns.size):
         if view.n_columns[q] > 0 and view.total[q] != 1.0:
@@ -151,8 +152,10 @@ def _cannot_abstain(view):  # type: ignore[no-untyped-def]
 def _fits(view, q, j, left):  # type: ignore[no-untyped-def]
     fits = cap_of(view, q, j) >= 1.0
     first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
     for k in range(first, last):
-        if view.value[k] > left[view.row[k]] + SLACK * abs(view.value[k]):
+        used = view.coefficient[shift + stride * k]
+        if used > left[view.row[k]] + SLACK * abs(used):
             fits = False
     return fits
 
@@ -160,15 +163,16 @@ def _fits(view, q, j, left):  # type: ignore[no-untyped-def]
 @inlined_kernel
 def _take(view, q, j, left):  # type: ignore[no-untyped-def]
     first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
     for k in range(first, last):
-        left[view.row[k]] -= view.value[k]
+        left[view.row[k]] -= view.coefficient[shift + stride * k]
 
 
 @kernel
 def _place_cheapest(view, q, y, chosen, left):  # type: ignore[no-untyped-def]
     low = np.inf
     for j in range(view.n_columns[q]):
-        price = view.scale[q] * view.cost[view.cost_start[q] + j] + paid_for(view, view.usage[q], j, y)
+        price = cost_of(view, q, j) + paid_for(view, view.usage[q], j, y)
         if price < low and _fits(view, q, j, left):
             chosen[q], low = j, price
     if chosen[q] >= 0:

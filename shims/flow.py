@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.shims.flow_passes import Passes, coefficients, column, worth_of
+from copter.shims.flow_passes import Passes, column, least_coefficient, worth_of
 from copter.solution import check_roundable
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, EXACTLY, ConstraintStore
@@ -77,7 +77,6 @@ class _Repair:
     def __init__(self) -> None:
         self._store: weakref.ref[ConstraintStore] | None = None
         self._seen = -1
-        self._unit = True
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_store": None}  # a copy looks at the coefficients of its program again
@@ -89,14 +88,13 @@ class _Repair:
         """
         store = program.store
         if self._store is None or self._store() is not store:
-            self._store, self._seen, self._unit = weakref.ref(store), -1, True
+            self._store, self._seen = weakref.ref(store), -1
         birth = store.requests.birth[: store.requests.size]
         fresh = requests[birth[requests] > self._seen]
-        lowest, unit = coefficients(store, fresh)
-        if lowest < 0:
+        if least_coefficient(store, fresh) < 0:
             raise CopterError("a column has a negative coefficient: this shim repairs packing programs only")
-        self._seen, self._unit = int(birth.max(initial=-1)), self._unit and unit
-        return Passes(store, requests, self._unit)
+        self._seen = int(birth.max(initial=-1))
+        return Passes(store, requests)
 
 
 class FlowShim(_Repair):
@@ -152,7 +150,7 @@ class FlowShim(_Repair):
         store = program.store
         passes = self._begin(program, store.live_requests())
         upper = np.where(store.rows.alive[: store.rows.size], store.rows.upper[: store.rows.size], np.inf)
-        flow, room = np.zeros(store.costs.used), store.requests.total[: store.requests.size].copy()
+        flow, room = np.zeros(passes.view.cost.size), store.requests.total[: store.requests.size].copy()
         before = passes.take(x, flow, room)
         worth = worth_of(y, upper, abs(before))
         load = passes.load(flow)
@@ -239,7 +237,7 @@ class UtilisationShim(_Repair):
             request = _request_at(program, int(requests[bad.argmax()]))
             raise CopterError(f"request {request!r} has no total with '==': this shim serves demands exactly")
         passes = self._begin(program, requests)
-        flow = np.zeros(store.costs.used)
+        flow = np.zeros(passes.view.cost.size)
         passes.take(solution.nonzeros, flow, store.requests.total[: store.requests.size].copy())
         served = passes.serve(flow, capacity <= 0, worth_of(solution.y, capacity, solution.size))
         load, used = passes.load(flow), capacity > 0

@@ -1,7 +1,7 @@
 """Passes over the columns of a flow program: what uses which row, what may be cut, what may be filled.
 
 Kernels of :mod:`copter.shims.flow`.  A flow is an array over the store's pool of costs, one entry a column in
-the order of memory.  Where all coefficients are 1, passes read no more of an entry than its row: 4 bytes.
+the order of memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, ConstraintStore
-from copter.store.view import cap_of, entries_of, view_of
+from copter.store.view import cap_of, coefficients_of, entries_of, paid_for, view_of, with_own_costs
 
 _DUST = 1e-12
 _STEPS = 4096
@@ -39,13 +39,11 @@ class Passes:
     store : ConstraintStore
     requests : (k,) ndarray
         Their slots.
-    unit : bool
-        Whether all coefficients are 1, so that nothing needs to read them.
     """
 
-    def __init__(self, store: ConstraintStore, requests: NDArray[np.int64], unit: bool) -> None:
-        self.view = view = view_of(store)
-        self.requests, self.unit, self.rows = requests, unit, store.rows.size
+    def __init__(self, store: ConstraintStore, requests: NDArray[np.int64]) -> None:
+        self.view = view = with_own_costs(view_of(store))
+        self.requests, self.rows = requests, store.rows.size
         bounds = chunk_bounds(view.n_columns[requests])
         self._chunks = [requests[a:b] for a, b in pairwise(bounds.tolist())]
 
@@ -63,7 +61,7 @@ class Passes:
 
     def load(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
         """What columns use of each row slot; summed in one order whatever the number of threads."""
-        parts = self._run(lambda some: _load(self.view, some, flow, self.rows, self.unit))
+        parts = self._run(lambda some: _load(self.view, some, flow, self.rows))
         load: NDArray[np.float64] = np.sum(parts, axis=0)
         return load
 
@@ -83,12 +81,12 @@ class Passes:
         """
         over = load > upper
         if (load - upper)[over].sum() <= _SLIGHT * flow.sum():
-            _cut_as_met(self.view, self.requests, flow, room, load, upper, self.unit)
+            _cut_as_met(self.view, self.requests, flow, room, load, upper)
             return
-        found = self._run(lambda some: _through(self.view, some, flow, over, worth, self.unit))
+        found = self._run(lambda some: _through(self.view, some, flow, over, worth))
         slot, column, price = (np.concatenate(parts) for parts in zip(*found, strict=True))
         order = _order(-price)
-        _cut_in_order(self.view, slot[order], column[order], flow, room, load, upper, self.unit)
+        _cut_in_order(self.view, slot[order], column[order], flow, room, load, upper)
 
     def fill(
         self,
@@ -106,10 +104,10 @@ class Passes:
         """
         blocked = load >= upper - _DUST * np.where(np.isfinite(upper), upper, 0.0)
         slight = _SLIGHT * float(flow.sum()) / max(1, self.requests.size)
-        found = self._run(lambda some: _open(self.view, some, room, slight, worth, blocked, self.unit))
+        found = self._run(lambda some: _open(self.view, some, room, slight, worth, blocked))
         slot, column, price = (np.concatenate(parts) for parts in zip(*found, strict=True))
         order = _order(price)
-        _fill_in_order(self.view, slot[order], column[order], flow, room, load, upper, self.unit)
+        _fill_in_order(self.view, slot[order], column[order], flow, room, load, upper)
 
     def serve(self, flow: NDArray[np.float64], dead: NDArray[np.bool_], worth: NDArray[np.float64]) -> bool:
         """Scale flows to their requests' totals, without columns over dead rows; whether all could be.
@@ -118,7 +116,7 @@ class Passes:
         ----------
         flow, dead, worth : ndarray
         """
-        return bool(_serve(self.view, self.requests, flow, dead, worth, self.unit))
+        return bool(_serve(self.view, self.requests, flow, dead, worth))
 
     def served(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
         """Flow of each request, by slot."""
@@ -159,10 +157,16 @@ def _order(keys: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.argsort(steps.astype(np.int16), kind="stable")
 
 
-def coefficients(store: ConstraintStore, requests: NDArray[np.int64]) -> tuple[float, bool]:
-    """Smallest coefficient of some requests in rows that are alive, and whether all of them are 1."""
-    lowest, unit = _coefficients(view_of(store), requests, store.rows.alive)
-    return float(lowest), bool(unit)
+def least_coefficient(store: ConstraintStore, requests: NDArray[np.int64]) -> float:
+    """Smallest coefficient of some requests in rows that are alive; infinite where there is none.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    requests : (k,) ndarray
+        Their slots.
+    """
+    return float(_least_coefficient(view_of(store), requests, store.rows.alive))
 
 
 def column(store: ConstraintStore, slot: int, j: int) -> NDArray[np.float64]:
@@ -173,7 +177,7 @@ def column(store: ConstraintStore, slot: int, j: int) -> NDArray[np.float64]:
     store, slot, j : ConstraintStore, int and int
     """
     dense = np.zeros(store.rows.size)
-    _add_column(view_of(store), slot, j, 1.0, dense, False)
+    _add_column(view_of(store), slot, j, 1.0, dense)
     return dense
 
 
@@ -201,50 +205,46 @@ def _take(view, slot, column, value, flow, room):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _coefficients(view, requests, alive):  # type: ignore[no-untyped-def]
-    """(smallest coefficient of a row that is alive, whether all are 1)."""
-    lowest, unit = np.inf, True
+def _least_coefficient(view, requests, alive):  # type: ignore[no-untyped-def]
+    lowest = np.inf
     for q in requests:
-        first, last = entries_of(view, view.usage[q], 0, view.n_columns[q])
+        usage = view.usage[q]
+        if view.value_start[usage] < 0:  # all of them are 1
+            lowest = min(lowest, 1.0)
+            continue
+        first, last = entries_of(view, usage, 0, view.n_columns[q])
+        shift, _ = coefficients_of(view, usage)
         for k in range(first, last):
             if alive[view.row[k]]:
-                lowest = min(lowest, view.value[k])
-            unit &= view.value[k] == 1.0
-    return lowest, unit
+                lowest = min(lowest, view.coefficient[shift + k])
+    return lowest
 
 
 @kernel
-def _add_column(view, q, j, amount, load, unit):  # type: ignore[no-untyped-def]
+def _add_column(view, q, j, amount, load):  # type: ignore[no-untyped-def]
     """Add what an amount of column j of request q uses."""
     first, last = entries_of(view, view.usage[q], j, j + 1)
-    if unit:
-        for k in range(first, last):
-            load[np.uint32(view.row[k])] += amount
-    else:
-        for k in range(first, last):
-            load[np.uint32(view.row[k])] += amount * view.value[k]
+    shift, stride = coefficients_of(view, view.usage[q])
+    for k in range(first, last):
+        load[np.uint32(view.row[k])] += amount * view.coefficient[shift + stride * k]
 
 
 @kernel
-def _load(view, requests, flow, size, unit):  # type: ignore[no-untyped-def]
+def _load(view, requests, flow, size):  # type: ignore[no-untyped-def]
     """What columns with flow use of each row."""
     load = np.zeros(size)
     for q in requests:
         at = view.cost_start[q]
         for j in range(view.n_columns[q]):
             if flow[at + j] > 0.0:
-                _add_column(view, q, j, flow[at + j], load, unit)
+                _add_column(view, q, j, flow[at + j], load)
     return load
 
 
 @kernel
-def _price_of(view, q, j, worth, unit):  # type: ignore[no-untyped-def]
+def _price_of(view, q, j, worth):  # type: ignore[no-untyped-def]
     """Cost of a column with its rows paid."""
-    first, last = entries_of(view, view.usage[q], j, j + 1)
-    price = view.scale[q] * view.cost[view.cost_start[q] + j]
-    for k in range(first, last):
-        price += worth[np.uint32(view.row[k])] if unit else worth[np.uint32(view.row[k])] * view.value[k]
-    return price
+    return view.scale[q] * view.cost[view.cost_start[q] + j] + paid_for(view, view.usage[q], j, worth)
 
 
 @kernel
@@ -257,7 +257,7 @@ def _meets(view, q, j, marked):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _through(view, requests, flow, marked, worth, unit):  # type: ignore[no-untyped-def]
+def _through(view, requests, flow, marked, worth):  # type: ignore[no-untyped-def]
     """Columns with flow through marked rows, and their prices."""
     count, size = 0, 1024
     slot, column, price = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
@@ -269,20 +269,21 @@ def _through(view, requests, flow, marked, worth, unit):  # type: ignore[no-unty
                     size *= 2
                     slot, column, price = _longer(slot, size), _longer(column, size), _longer(price, size)
                 slot[count], column[count] = q, j
-                price[count] = _price_of(view, q, j, worth, unit)
+                price[count] = _price_of(view, q, j, worth)
                 count += 1
     return slot[:count], column[:count], price[:count]
 
 
 @kernel
-def _cut_column(view, q, j, flow, room, load, upper, unit):  # type: ignore[no-untyped-def]
+def _cut_column(view, q, j, flow, room, load, upper):  # type: ignore[no-untyped-def]
     """Cut a column by what its rows are over; returns how many of them no longer are."""
     first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
     cut, done = 0.0, 0
     for e in range(first, last):
-        row = np.uint32(view.row[e])
-        if load[row] > upper[row] and (unit or view.value[e] > 0.0):
-            cut = max(cut, (load[row] - upper[row]) / (1.0 if unit else view.value[e]))
+        row, used = np.uint32(view.row[e]), view.coefficient[shift + stride * e]
+        if load[row] > upper[row] and used > 0.0:
+            cut = max(cut, (load[row] - upper[row]) / used)
     where = view.cost_start[q] + j
     cut = min(cut, flow[where])
     if cut <= 0.0:
@@ -292,7 +293,7 @@ def _cut_column(view, q, j, flow, room, load, upper, unit):  # type: ignore[no-u
     for e in range(first, last):
         row = np.uint32(view.row[e])
         was = load[row] > upper[row]
-        load[row] -= cut if unit else cut * view.value[e]
+        load[row] -= cut * view.coefficient[shift + stride * e]
         if was and load[row] <= upper[row] + 1e-15 * abs(upper[row]):
             load[row] = min(load[row], upper[row])
             done += 1
@@ -300,17 +301,17 @@ def _cut_column(view, q, j, flow, room, load, upper, unit):  # type: ignore[no-u
 
 
 @kernel
-def _cut_in_order(view, slot, column, flow, room, load, upper, unit):  # type: ignore[no-untyped-def]
+def _cut_in_order(view, slot, column, flow, room, load, upper):  # type: ignore[no-untyped-def]
     """Cut columns until no row is over, or has no column with flow."""
     over = np.sum(load > upper)
     for k in range(slot.size):
         if over == 0:
             break
-        over -= _cut_column(view, slot[k], column[k], flow, room, load, upper, unit)
+        over -= _cut_column(view, slot[k], column[k], flow, room, load, upper)
 
 
 @kernel
-def _cut_as_met(view, requests, flow, room, load, upper, unit):  # type: ignore[no-untyped-def]
+def _cut_as_met(view, requests, flow, room, load, upper):  # type: ignore[no-untyped-def]
     """The same in the order of memory."""
     over = np.sum(load > upper)
     for q in requests:
@@ -318,11 +319,11 @@ def _cut_as_met(view, requests, flow, room, load, upper, unit):  # type: ignore[
             break
         for j in range(view.n_columns[q]):
             if flow[view.cost_start[q] + j] > 0.0:
-                over -= _cut_column(view, q, j, flow, room, load, upper, unit)
+                over -= _cut_column(view, q, j, flow, room, load, upper)
 
 
 @kernel
-def _open(view, requests, room, slight, worth, blocked, unit):  # type: ignore[no-untyped-def]
+def _open(view, requests, room, slight, worth, blocked):  # type: ignore[no-untyped-def]
     """Columns that would still save cost, of requests with room, through no blocked row; and their prices."""
     count, size = 0, 1024
     slot, column, price = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
@@ -334,12 +335,13 @@ def _open(view, requests, room, slight, worth, blocked, unit):  # type: ignore[n
             is_open = paid < 0.0
             if is_open:
                 first, last = entries_of(view, view.usage[q], j, j + 1)
+                shift, stride = coefficients_of(view, view.usage[q])
                 for k in range(first, last):
                     row = np.uint32(view.row[k])
                     if blocked[row]:
                         is_open = False
                         break
-                    paid += worth[row] if unit else worth[row] * view.value[k]
+                    paid += worth[row] * view.coefficient[shift + stride * k]
             if is_open:
                 if count == size:
                     size *= 2
@@ -357,25 +359,24 @@ def _longer(array, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill_in_order(view, slot, column, flow, room, load, upper, unit):  # type: ignore[no-untyped-def]
+def _fill_in_order(view, slot, column, flow, room, load, upper):  # type: ignore[no-untyped-def]
     for k in range(slot.size):
         q, j = slot[k], column[k]
         where = view.cost_start[q] + j
         cap = cap_of(view, q, j)
         step = min(room[q], cap - flow[where])
         first, last = entries_of(view, view.usage[q], j, j + 1)
+        shift, stride = coefficients_of(view, view.usage[q])
         for e in range(first, last):
             if step <= 0.0:
                 break
-            left = upper[np.uint32(view.row[e])] - load[np.uint32(view.row[e])]
-            if unit:
-                step = min(step, left)
-            elif view.value[e] > 0.0:
-                step = min(step, left / view.value[e])
+            row, used = np.uint32(view.row[e]), view.coefficient[shift + stride * e]
+            if used > 0.0:
+                step = min(step, (upper[row] - load[row]) / used)
         if step > 0.0:
             flow[where] += step
             room[q] -= step
-            _add_column(view, q, j, step, load, unit)
+            _add_column(view, q, j, step, load)
 
 
 @kernel
@@ -416,7 +417,7 @@ def _nonzeros(view, requests, flow):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _serve(view, requests, flow, dead, worth, unit):  # type: ignore[no-untyped-def]
+def _serve(view, requests, flow, dead, worth):  # type: ignore[no-untyped-def]
     """Scale each request's flow to its total, without columns over dead rows; False if one has no other.
 
     A request without any flow takes its cheapest column.
@@ -439,7 +440,7 @@ def _serve(view, requests, flow, dead, worth, unit):  # type: ignore[no-untyped-
         cheapest, low = -1, np.inf
         for j in range(n):
             if not _meets(view, q, j, dead):
-                price = _price_of(view, q, j, worth, unit)
+                price = _price_of(view, q, j, worth)
                 if price < low:
                     cheapest, low = j, price
         if cheapest < 0:

@@ -15,10 +15,27 @@ _users = 0
 _limit: Any = None
 
 
+_SMALL = 32
+"""Systems of up to so many rows take one thread in any case, and less time than a limit takes."""
+
+
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS at one thread; the limit is the process', so the last of several users lifts it."""
+def one_blas_thread(rows: int | None) -> Iterator[None]:
+    """Keep BLAS at one thread; the limit is the process', so the last of several users lifts it.
+
+    Parameters
+    ----------
+    rows : int or None
+        Of the largest system; None if that is not known.
+
+    Returns
+    -------
+    context manager
+    """
     global _users, _limit
+    if rows is not None and rows <= _SMALL:
+        yield
+        return
     with _change:
         if not _users:
             _limit = _controller().limit(limits=1)

@@ -21,9 +21,10 @@ from copter.solvers.native import run_apart
 if TYPE_CHECKING:
     from copter.clock import Clock
     from copter.models.general_lp import GeneralLP
+    from copter.solvers.exact.rest import Rest
     from copter.store.compiled import CompiledProgram
 
-    Rows: TypeAlias = CompiledProgram | GeneralLP
+    Rows: TypeAlias = CompiledProgram | GeneralLP | Rest
 
 _GRACE = 0.02
 """Seconds by which a run may miss its limit before it is given up."""

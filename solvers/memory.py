@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.kernels import kernel
 from copter.store.allocation import SparseX, merged
 
 if TYPE_CHECKING:
@@ -57,7 +58,12 @@ class LastX:
 
     def _pausing(self) -> LastX | None:
         """The part of this and what was paused before whose requests have a total of 0 now."""
-        total = self.program.store.requests.total
+        table = self.program.store.requests
+        if self.paused is None and not _some_pause(
+            self.x.slot, self.births, self.totals, table.birth, table.total
+        ):
+            return None
+        total = table.total
         parts = [part for part in (self, self.paused) if part is not None]
         keep = [part._same() & (total[part.x.slot] == 0.0) & (part.totals > 0.0) for part in parts]
         if not any(some.any() for some in keep):
@@ -134,15 +140,8 @@ class LastX:
         -------
         SparseX
         """
-        x, totals = self.x, self.totals
-        same = self._same()
-        if not same.all():
-            x, totals = SparseX(x.slot[same], x.column[same], x.value[same]), totals[same]
-        now = self.program.store.requests.total[x.slot]
-        changed = (now != totals) & (totals > 0) & np.isfinite(now) & np.isfinite(totals)
-        if changed.any():
-            ratio = np.divide(now, totals, out=np.ones_like(now), where=changed)
-            x = x._replace(value=x.value * ratio)
+        table = self.program.store.requests
+        x = SparseX(*_surviving(*self.x, self.births, self.totals, table.birth, table.total))
         if self.paused is not None:
             back = self.paused.surviving()
             x = merged(x, back.where((back.value > 0.0) & ~np.isin(back.slot, x.slot)))
@@ -156,6 +155,31 @@ class LastX:
         SparseX
         """
         return SparseX(np.where(self._same(), self.x.slot, -1 - self.x.slot), self.x.column, self.x.value)
+
+
+@kernel
+def _surviving(slot, column, value, births, totals, birth, total):  # type: ignore[no-untyped-def]
+    """Entries of requests whose birth is the same, in shares of their totals of now."""
+    slots, columns = np.empty(slot.size, np.int64), np.empty(slot.size, np.int64)
+    values, count = np.empty(slot.size), 0
+    for k in range(slot.size):
+        if birth[slot[k]] != births[k]:
+            continue
+        now, before = total[slot[k]], totals[k]
+        changed = now != before and before > 0.0 and np.isfinite(now) and np.isfinite(before)
+        slots[count], columns[count] = slot[k], column[k]
+        values[count] = value[k] * (now / before) if changed else value[k]
+        count += 1
+    return slots[:count], columns[:count], values[:count]
+
+
+@kernel
+def _some_pause(slot, births, totals, birth, total):  # type: ignore[no-untyped-def]
+    """Whether a request that is still the same had a total, and has one of 0 now."""
+    for k in range(slot.size):
+        if total[slot[k]] == 0.0 and totals[k] > 0.0 and birth[slot[k]] == births[k]:
+            return True
+    return False
 
 
 @dataclass(frozen=True)

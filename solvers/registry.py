@@ -148,6 +148,11 @@ _BUILT_IN = (
     ),
     SolverEntry("copter-cold", _PROXIMAL, "proximal point, cold every round", {"warm_start": False}),
     SolverEntry(
+        "copter-exact",
+        "copter.solvers.exact.solver:ExactSolver",
+        "proven integer optima: relaxation, fixing, branch and bound, warm",
+    ),
+    SolverEntry(
         "copter-rebuild",
         "copter.solvers.rebuild:Rebuild",
         "proximal point, warm, program rebuilt every round",

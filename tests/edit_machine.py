@@ -30,6 +30,15 @@ from copter import ContinualProgram, EditError, ProximalPoint
 from copter.store.compiled import compile_program
 
 
+class Shared(list):
+    """Costs that are a vector of the program; ``handle`` names it."""
+
+
+def as_given(value):
+    """What a verb is given for a value: the handle of costs that are shared."""
+    return getattr(value, "handle", value)
+
+
 class Edits(RuleBasedStateMachine):
     """Verbs on a ContinualProgram and on a PlainProgram; the solver keeps its state all along."""
 
@@ -40,6 +49,7 @@ class Edits(RuleBasedStateMachine):
         super().__init__()
         self.program, self.plain = ContinualProgram(), PlainProgram()
         self.templates: list = []  # (handle, n, usage)
+        self.vectors: list[Shared] = []
         self.names = iter(range(10**6))
         self.solver = ProximalPoint(tolerance=self.tolerance, **self.settings_of_solver)
 
@@ -62,6 +72,13 @@ class Edits(RuleBasedStateMachine):
 
     def vector(self, data, n, entries):
         return data.draw(st.lists(entries, min_size=n, max_size=n))
+
+    def costs(self, data, n):
+        """Costs of n columns, of a vector that is there or new ones."""
+        fitting = [vector for vector in self.vectors if len(vector) == n]
+        if fitting and data.draw(st.booleans()):
+            return data.draw(st.sampled_from(fitting))
+        return self.vector(data, n, costs)
 
     def usage(self, data, n):
         """Coefficients in the three forms that a program takes, and plainly."""
@@ -87,9 +104,9 @@ class Edits(RuleBasedStateMachine):
         if fixed is not None:
             handle, n, plain = fixed
             alive = {i: dict(e) for i, e in plain.items()}
-            return self.vector(data, n, costs), handle, alive
+            return self.costs(data, n), handle, alive
         n = data.draw(sizes)
-        return self.vector(data, n, costs), *self.usage(data, n)
+        return self.costs(data, n), *self.usage(data, n)
 
     def upper(self, data, n):
         return data.draw(st.one_of(uppers, st.lists(uppers, min_size=n, max_size=n)))
@@ -160,6 +177,48 @@ class Edits(RuleBasedStateMachine):
         self.program.drop_template(handle)
         self.refused(None, "usage", lambda: self.program.add_request("late", [0.0] * n, handle))
 
+    # ---- cost vectors --------------------------------------------------------------------------
+
+    @rule(data=st.data(), n=sizes)
+    def add_cost_vector(self, data, n):
+        widths = [n, *(len(r.costs) for r in self.plain.requests.values()), *(t[1] for t in self.templates)]
+        shared = Shared(self.vector(data, data.draw(st.sampled_from(widths)), costs))
+        shared.handle = self.program.add_cost_vector(shared)
+        self.vectors.append(shared)
+
+    @precondition(lambda self: self.vectors)
+    @rule(data=st.data())
+    def drop_cost_vector(self, data):
+        vector = self.vectors.pop(data.draw(st.integers(0, len(self.vectors) - 1)))
+        self.program.drop_cost_vector(vector.handle)
+        self.refused(None, "costs", lambda: self.program.add_request("late", vector.handle, {}))
+
+    @precondition(lambda self: self.vectors and self.plain.requests)
+    @rule(data=st.data(), override=st.booleans())
+    def share_costs(self, data, override):
+        vector = data.draw(st.sampled_from(self.vectors))
+        fitting = [id for id, r in self.plain.requests.items() if len(r.costs) == len(vector)]
+        ids, change = self.some(data, fitting, least=0), {}
+        if override:
+            change["overrides"] = [self.override(data, len(vector)) for _ in ids]
+        self.program.update_requests(ids, costs=vector.handle, **change)
+        for k, id in enumerate(ids):
+            self.plain.requests[id].costs = vector
+            if override:
+                self.plain.requests[id].override = change["overrides"][k]
+
+    @precondition(lambda self: self.vectors)
+    @rule(data=st.data(), count=st.integers(1, 3), relation=relations, total=counts)
+    def add_requests_that_share(self, data, count, relation, total):
+        ids = [f"q{next(self.names)}" for _ in range(count)]
+        chosen = [data.draw(st.sampled_from(self.vectors)) for _ in ids]
+        drawn = [self.usage(data, len(vector)) for vector in chosen]
+        own, handles = [self.override(data, len(vector)) for vector in chosen], [v.handle for v in chosen]
+        options = {"totals": total, "relation": relation, "overrides": own}
+        self.program.add_requests(ids, handles, None, [given for given, _ in drawn], **options)
+        for id, vector, (_, plain), override in zip(ids, chosen, drawn, own, strict=True):
+            self.plain.requests[id] = PlainRequest(vector, plain, total, relation, override=override)
+
     # ---- requests ------------------------------------------------------------------------------
 
     @rule(data=st.data(), total=totals, relation=relations, scale=scales, integral=st.booleans())
@@ -168,10 +227,12 @@ class Edits(RuleBasedStateMachine):
         cost, given, plain = self.columns(data)
         upper, override = self.upper(data, len(cost)), self.override(data, len(cost))
         if total is None and relation == "==":
-            self.refused(id, "relation", lambda: self.program.add_request(id, cost, given, relation=relation))
+            self.refused(
+                id, "relation", lambda: self.program.add_request(id, as_given(cost), given, relation=relation)
+            )
             relation = "<="
         options = {"total": total, "relation": relation, "upper": upper, "scale": scale, "integral": integral}
-        self.program.add_request(id, cost, given, override=override, **options)
+        self.program.add_request(id, as_given(cost), given, override=override, **options)
         self.plain.requests[id] = PlainRequest(cost, plain, override=override, **options)
 
     @rule(data=st.data(), form=st.sampled_from([csc_array, csr_array, coo_array]), relation=relations)
@@ -215,7 +276,7 @@ class Edits(RuleBasedStateMachine):
         fields = st.sampled_from(["costs", "scale", "override", "total", "relation", "upper", "integral"])
         for name in data.draw(st.lists(fields, unique=True)):
             value = {
-                "costs": lambda: self.vector(data, n, costs),
+                "costs": lambda: self.costs(data, n),
                 "scale": lambda: data.draw(scales),
                 "override": lambda: self.override(data, n),
                 "total": lambda: data.draw(totals),
@@ -224,13 +285,14 @@ class Edits(RuleBasedStateMachine):
                 "integral": lambda: data.draw(st.booleans()),
             }[name]()
             change[name] = value
+        given = {name: as_given(value) for name, value in change.items()}
         if change.get("total", request.total) is None and change.get("relation") == "==":
-            self.refused(id, "relation", lambda: self.program.update_request(id, **change))
-            del change["relation"]
+            self.refused(id, "relation", lambda: self.program.update_request(id, **given))
+            del change["relation"], given["relation"]
         for name, value in change.items():
             setattr(request, name, value)
         request.forget_relation()
-        self.program.update_request(id, **change)
+        self.program.update_request(id, **given)
 
     @precondition(lambda self: self.plain.requests)
     @rule(data=st.data(), with_start=st.booleans())
@@ -241,8 +303,10 @@ class Edits(RuleBasedStateMachine):
         upper = self.upper(data, len(cost))
         start = {0: 0.5} if with_start else None
         if isinstance(request.upper, list):
-            self.refused(id, "upper", lambda: self.program.update_request(id, costs=cost, usage=given))
-        self.program.update_request(id, costs=cost, usage=given, upper=upper, start=start)
+            self.refused(
+                id, "upper", lambda: self.program.update_request(id, costs=as_given(cost), usage=given)
+            )
+        self.program.update_request(id, costs=as_given(cost), usage=given, upper=upper, start=start)
         request.costs, request.usage, request.override, request.upper = cost, plain, {}, upper
 
     @precondition(lambda self: self.plain.requests)

@@ -9,14 +9,24 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, Field, asdict, dataclass, fields
+from dataclasses import MISSING, Field, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
 import typer
 from typer.models import ParameterInfo
 
-from copter.cli.options import Deadline, Isolate, JsonFlag, JsonPath, Seed, SolverNames, Threads, Tolerance
+from copter.cli.options import (
+    Deadline,
+    Exact,
+    Isolate,
+    JsonFlag,
+    JsonPath,
+    Seed,
+    SolverNames,
+    Threads,
+    Tolerance,
+)
 from copter.cli.solvers import Names
 
 if TYPE_CHECKING:
@@ -76,6 +86,32 @@ class Solving(Options):
         from copter.bench.settings import SolverSettings
 
         return SolverSettings(name, self.tolerance, self.deadline, self.threads, self.mip_gap)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proving(Solving):
+    """How solvers are run on a program of whole numbers."""
+
+    exact: Exact = False
+
+    def solver_name(self, name: str) -> str:
+        """Return the solver that is meant: with --exact, ``copter`` is ``copter-exact``.
+
+        Parameters
+        ----------
+        name : str
+        """
+        return "copter-exact" if self.exact and name == "copter" else name
+
+    def solver_settings(self, name: str) -> SolverSettings:
+        """Return the settings of a solver; with --exact, branch and bound ends at no gap.
+
+        Parameters
+        ----------
+        name : str
+        """
+        chosen = super().solver_settings(self.solver_name(name))
+        return replace(chosen, mip_gap=0.0) if self.exact else chosen
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,6 +95,13 @@ MipGap: TypeAlias = Annotated[
         "--mip-gap", callback=_tolerance, help="Relative gap at which highs-milp stops; for no other solver."
     ),
 ]
+Exact: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--exact",
+        help="Prove every round's allocation optimal: copter-exact where copter is named, and --mip-gap 0.",
+    ),
+]
 Traces: TypeAlias = Annotated[
     Path | None,
     typer.Option(

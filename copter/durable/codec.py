@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from copter.errors import CopterError
 from copter.program.usage import Template
+from copter.program.vectors import CostVector
 from copter.terms.convex import ConvexTerm, LogTerm
 
 DEEPEST = 24
@@ -136,8 +137,8 @@ def _put(value: Any, parts: list[bytes], depth: int) -> None:
         _put_sized(b"s", _utf8(str(value)), parts)
     elif isinstance(value, (bytes, bytearray)):
         _put_sized(b"b", bytes(value), parts)
-    elif isinstance(value, Template):
-        parts.append(b"m")
+    elif isinstance(value, (Template, CostVector)):
+        parts.append(b"m" if isinstance(value, Template) else b"v")
         for field in (value.slot, value.n_columns, value.birth, value.key):
             parts.append(_WHOLE.pack(field))
     elif isinstance(value, ConvexTerm):
@@ -372,8 +373,8 @@ class _Reader:
             raise CodecError("a range has no step")
         return range(start, stop, step)
 
-    def template(self) -> Template:
-        return Template(*(int(_WHOLE.unpack(self.take(8))[0]) for _ in range(4)))
+    def handle(self, kind: type[Template] | type[CostVector]) -> Template | CostVector:
+        return kind(*(int(_WHOLE.unpack(self.take(8))[0]) for _ in range(4)))
 
     def term(self, depth: int) -> ConvexTerm:
         name, image, parameters = (self.value(depth) for _ in range(3))
@@ -405,6 +406,7 @@ _READERS: dict[bytes, Any] = {
     b"a": lambda reader, depth: reader.array(),
     b"c": lambda reader, depth: reader.sparse(depth),
     b"r": lambda reader, depth: reader.range(depth),
-    b"m": lambda reader, depth: reader.template(),
+    b"m": lambda reader, depth: reader.handle(Template),
+    b"v": lambda reader, depth: reader.handle(CostVector),
     b"x": lambda reader, depth: reader.term(depth),
 }

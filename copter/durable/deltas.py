@@ -1,7 +1,7 @@
 """Edits as bytes: a program that writes down each edit it is given, and their application to another.
 
-A delta is a verb and its arguments (:mod:`copter.durable.codec`), the handle of a template that the verb
-made among them.  It is made before the verb runs, so that what cannot be written changes nothing, and handed
+A delta is a verb and its arguments (:mod:`copter.durable.codec`), the handle that the verb made among
+them.  It is made before the verb runs, so that what cannot be written changes nothing, and handed
 over after it, so that a rejected edit leaves nothing behind.
 """
 
@@ -15,14 +15,14 @@ from typing import Any
 from copter.durable.codec import CodecError, encode, id_value
 from copter.errors import EditError
 from copter.program.guard import exclusive
-from copter.program.program import KEEP, VERBS, ContinualProgram, Template
+from copter.program.program import KEEP, VERBS, ContinualProgram, CostVector, Template
 
 Delta = tuple[str, dict[str, Any]]
 
 TAKEN = "take_starts"
 """No edit, but it changes what the next solve begins from."""
 RETURNED = "returned"
-"""Argument that stands for what ``add_template`` returned."""
+"""Argument that stands for the handle that a verb returned."""
 _PLAIN = frozenset((str, int, bool, bytes, type(None)))
 
 
@@ -121,12 +121,13 @@ def apply_delta(program: ContinualProgram, delta: Delta) -> None:
     verb, arguments = delta
     if verb not in VERBS and verb != TAKEN:
         raise CodecError(f"there is no verb {verb!r}")
-    template = arguments.pop(RETURNED, None)
+    handle = arguments.pop(RETURNED, None)
     getattr(ContinualProgram, verb)(program, **arguments)
-    if isinstance(template, Template):
-        if template.slot not in program._templates:
-            raise CodecError("a template lies elsewhere")
-        program._templates[template.slot] = template
+    handles: dict[int, Any] = program._vectors if isinstance(handle, CostVector) else program._templates
+    if isinstance(handle, (Template, CostVector)):
+        if handle.slot not in handles:
+            raise CodecError("a template or a cost vector lies elsewhere")
+        handles[handle.slot] = handle
 
 
 def known_delta(value: Any) -> Delta:

@@ -18,7 +18,9 @@ from copter.durable.codec import CodecError, decode, encode, id_value, make_term
 from copter.durable.soundness import Unsound, check_program
 from copter.errors import EditError, FileError
 from copter.program.index import Index
+from copter.program.kept import COST_TYPES
 from copter.program.usage import Template
+from copter.program.vectors import CostVector
 from copter.store.slabs import Pool, Table
 from copter.store.term_table import Kind, TermTable
 from copter.terms.convex import ConvexTerm
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 MAGIC = b"\x89COPTER\n"
-_POOLS = ("costs", "uppers", "pointers", "entries", "overrides")
-_TABLES = ("rows", "usages", "requests")
+_POOLS = ("costs", "uppers", "pointers", "entries", "coefficients", "overrides")
+_TABLES = ("rows", "usages", "vectors", "requests")
 
 
 def save(program: ContinualProgram, path: str | PathLike[str], solver: Remembers | None = None) -> None:
@@ -102,7 +104,7 @@ def pack(program: ContinualProgram, blocks: Blocks) -> None:
         An id is of a type that cannot be written, or two classes of terms have the same name.
     """
     store = program.store
-    blocks.facts |= {"clock": store.clock, "n_variables": store.n_variables}
+    blocks.facts |= {"clock": store.clock, "n_variables": store.n_variables, "cost_dtype": program.cost_dtype}
     for index in (program._requests, program._resources):
         _pack_index(index, blocks)
     for name in _POOLS:
@@ -114,8 +116,9 @@ def pack(program: ContinualProgram, blocks: Blocks) -> None:
             blocks.put(f"{name}.{field}", getattr(table, field)[: table.size])
         blocks.put(f"{name}.free", np.array(table._free, np.int64))
     blocks.put("dropped", np.array(store._dropped_rows, np.int64))
-    templates = [(t.slot, t.n_columns, t.birth, t.key) for t in program._templates.values()]
-    blocks.put("templates", np.array(templates, np.int64))
+    for name, handles in (("templates", program._templates), ("handles of vectors", program._vectors)):
+        fields = [(each.slot, each.n_columns, each.birth, each.key) for each in handles.values()]
+        blocks.put(name, np.array(fields, np.int64))
     starts = program._starts.values()
     blocks.put("starts.slot", np.array(list(program._starts), np.int64))
     blocks.put("starts.count", np.array([columns.size for columns, _ in starts], np.int64))
@@ -143,6 +146,9 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
     """
     store = program.store
     store.clock, store.n_variables = blocks.fact("clock", int), blocks.fact("n_variables", int)
+    if blocks.facts.setdefault("cost_dtype", "float64") not in COST_TYPES:  # older files have none
+        raise blocks.wrong(f"has costs of the type {blocks.facts['cost_dtype']!r}")
+    store.costs = Pool(cost=np.dtype(blocks.fact("cost_dtype", str)))
     try:
         for name in _POOLS:
             _unpack_pool(name, getattr(store, name), blocks)
@@ -153,6 +159,8 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
             _unpack_index(index, blocks)
         for fields in blocks.take("templates", np.int64).reshape(-1, 4).tolist():
             program._templates[fields[0]] = Template(*fields)
+        for fields in blocks.take("handles of vectors", np.int64).reshape(-1, 4).tolist():
+            program._vectors[fields[0]] = CostVector(*fields)
         _unpack_starts(program, blocks)
         _unpack_terms(store.terms, blocks, term_classes(terms))
         check_program(program)

@@ -33,11 +33,17 @@ def _insist(holds: Any, what: str) -> None:
 def check_program(program: ContinualProgram) -> None:
     """Raise :class:`Unsound` unless everything in a program points at something that is there."""
     store = program.store
-    usages, requests, rows = store.usages, store.requests, store.rows
-    for table, name in ((usages, "usages"), (requests, "requests"), (rows, "rows")):
+    usages, requests, rows, vectors = store.usages, store.requests, store.rows, store.vectors
+    for table, name in (
+        (usages, "usages"),
+        (vectors, "vectors"),
+        (requests, "requests"),
+        (rows, "rows"),
+    ):
         _check_free(table, name)
     _check_usages(store)
     _check_requests(store)
+    _check_costs(store)
     for slots, live, name in (
         (program.request_slots, requests.n_columns[: requests.size] > 0, "requests"),
         (program.resource_slots, rows.alive[: rows.size], "resources"),
@@ -49,9 +55,13 @@ def check_program(program: ContinualProgram) -> None:
     _insist(np.unique(dropped).size == dropped.size, "dropped rows")
     _insist(not np.isin(dropped, rows._free).any(), "dropped rows")
     _check_terms(store)
-    for slot, template in program._templates.items():
-        there = slot == template.slot and 0 <= slot < usages.size and usages.shared[slot]
-        _insist(there and usages.n_columns[slot] == template.n_columns, "templates")
+    for table, handles, name in (
+        (usages, program._templates, "templates"),
+        (vectors, program._vectors, "handles of vectors"),
+    ):
+        for slot, handle in handles.items():
+            there = slot == handle.slot and 0 <= slot < table.size and table.shared[slot]
+            _insist(there and table.n_columns[slot] == handle.n_columns, name)
     for slot, (columns, values) in program._starts.items():
         _insist(0 <= slot < requests.size and columns.size == values.size, "starts")
         _insist(_within(columns, 0, int(requests.n_columns[slot]) - 1), "starts")
@@ -103,8 +113,11 @@ def _check_usages(store: ConstraintStore) -> None:
     _insist(_within(widths, 1, store.pointers.used) and _within(nnz, 0, entries.used), "sizes of usages")
     check_slices(store.pointers, usages.pointer_start[live], widths + 1, "pointers of usages")
     check_slices(entries, usages.entry_start[live], nnz, "entries of usages")
-    row, value = entries.row[: entries.used], entries.value[: entries.used]
-    pools = store.pointers.pointer, row, value
+    start = usages.value_start[live]
+    starts, lengths = np.append(start[start >= 0], 0), np.append(nnz[start >= 0], 1)
+    check_slices(store.coefficients, starts, lengths, "coefficients of usages")
+    _insist(store.coefficients.value[0] == 1.0, "the coefficient of those who store none")
+    pools = store.pointers.pointer, entries.row[: entries.used]
     fits = _columns_fit(
         *pools, usages.pointer_start[live], usages.entry_start[live], widths, nnz, store.rows.size
     )
@@ -117,7 +130,6 @@ def _check_requests(store: ConstraintStore) -> None:
     widths, usage = requests.n_columns[live], requests.usage[live]
     _insist(_within(widths, 1, store.costs.used), "sizes of requests")
     _insist(store.n_variables == int(widths.sum()), "number of columns")
-    check_slices(store.costs, requests.cost_start[live], widths, "costs")
     own = requests.upper_start[live] >= 0
     check_slices(store.uppers, requests.upper_start[live[own]], widths[own], "upper bounds")
     _insist(_within(usage, 0, usages.size - 1), "usages of requests")
@@ -130,6 +142,24 @@ def _check_requests(store: ConstraintStore) -> None:
     _insist(((column >= 0) & (column < np.repeat(widths, lengths))).all(), "columns of overrides")
     relation = requests.relation[live]
     _insist(_within(relation, 0, 2), "relations of requests")
+
+
+def _check_costs(store: ConstraintStore) -> None:
+    requests, vectors = store.requests, store.vectors
+    live, named = (np.flatnonzero(table.n_columns[: table.size]) for table in (requests, vectors))
+    of = requests.vector[live]
+    sharing = live[of >= 0]
+    _insist(_within(of, -1, vectors.size - 1), "vectors of requests")
+    _insist(_within(vectors.n_columns[named], 1, store.costs.used), "sizes of vectors")
+    for name in ("cost_start", "n_columns"):
+        of_vector = getattr(vectors, name)[of[of >= 0]]
+        _insist(np.array_equal(getattr(requests, name)[sharing], of_vector), "vectors of requests")
+    counts = np.bincount(of[of >= 0], minlength=vectors.size)
+    _insist(np.array_equal(counts, vectors.references[: vectors.size]), "references to vectors")
+    own = live[of < 0]
+    starts = np.concatenate((requests.cost_start[own], vectors.cost_start[named]))
+    widths = np.concatenate((requests.n_columns[own], vectors.n_columns[named]))
+    check_slices(store.costs, starts, widths, "costs")
 
 
 def _check_terms(store: ConstraintStore) -> None:
@@ -146,7 +176,7 @@ def _check_terms(store: ConstraintStore) -> None:
 
 @kernel
 def _columns_fit(  # type: ignore[no-untyped-def]
-    pointers, rows, values, pointer_starts, entry_starts, widths, nnz, n_rows
+    pointers, rows, pointer_starts, entry_starts, widths, nnz, n_rows
 ):
     """Whether columns have ascending pointers from 0 to their number of entries, and rows that there are."""
     wrong = 0

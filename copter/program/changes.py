@@ -36,6 +36,7 @@ from copter.program.validation import (
     upper_bounds,
     whole_numbers,
 )
+from copter.store.costs import SharedCosts
 from copter.store.edits import EXACTLY, NO_TOTAL
 from copter.store.store import ConstraintStore
 from copter.terms.convex import ConvexTerm
@@ -43,6 +44,7 @@ from copter.terms.convex import ConvexTerm
 Starts = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
 """Columns and values by request slot, from which the next warm start begins."""
 Parts = list[NDArray[np.float64]]
+Costs = Parts | SharedCosts
 
 
 class Change:
@@ -50,7 +52,7 @@ class Change:
 
     Attributes
     ----------
-    costs : an array for each request
+    costs : an array for each request, or vectors
     usage : slot of the new columns' usage, one for all or one each; then ``costs`` are those of new columns
     scales : (k,) array
     overrides : new overrides
@@ -62,7 +64,7 @@ class Change:
     parameters : kind of the terms, and new values of their parameters
     """
 
-    costs: Parts | None = None
+    costs: Costs | None = None
     usage: NDArray[np.int64] | int | None = None
     scales: NDArray[np.float64] | None = None
     overrides: Entries | None = None
@@ -109,7 +111,10 @@ class Change:
     def _set_columns(self, store: ConstraintStore, slots: NDArray[np.int64], starts: Starts) -> None:
         assert self.costs is not None
         if self.usage is None:
-            store.set_costs(slots.tolist(), self.costs)
+            if isinstance(self.costs, SharedCosts):
+                store.set_vectors(slots, self.costs.slots)
+            else:
+                store.set_costs(slots.tolist(), self.costs)
             return
         store.replace_columns(slots, np.broadcast_to(self.usage, slots.shape), self.costs)
         for slot in slots.tolist() if starts else ():
@@ -201,7 +206,7 @@ def change_of_one(
     store: ConstraintStore,
     id: Hashable,
     slot: int,
-    costs: NDArray[np.float64] | None,
+    costs: NDArray[np.float64] | SharedCosts | None,
     given: Mapping[str, Any],
 ) -> Change:
     """Changes of one request, checked: all but its usage.
@@ -210,7 +215,7 @@ def change_of_one(
     ----------
     store : ConstraintStore
     id, slot : hashable, int
-    costs : (n,) array, optional
+    costs : (n,) array or vector, optional
         New ones, checked.
     given : mapping
         Arguments of ``update_request`` by name.
@@ -230,7 +235,8 @@ def change_of_one(
         each = {name: [value] for name, value in term.items()}
         term, parameters = KEEP, parameters_of(id, [id], each, store.terms, np.array([slot]))
     change = additions_to_one(id, n, given["override"], given["start"], term)
-    change.costs, change.parameters = None if costs is None else [costs], parameters
+    change.costs = costs if costs is None or isinstance(costs, SharedCosts) else [costs]
+    change.parameters = parameters
     if given["total"] is not KEEP or given["relation"] is not None:
         change.rows = _changed_row(store, id, slot, given["total"], given["relation"])
     if given["upper"] is not None:
@@ -247,7 +253,7 @@ def change_of_many(
     label: str,
     ids: Sequence[Hashable],
     slots: NDArray[np.int64],
-    costs: Parts | None,
+    costs: Costs | None,
     given: Mapping[str, Any],
 ) -> Change:
     """Changes of many requests, checked: all but their usages.
@@ -258,7 +264,7 @@ def change_of_many(
     label : str
         Name of the verb.
     ids, slots : (k,) sequence and array
-    costs : list of k arrays, optional
+    costs : list of k arrays or k vectors, optional
         New ones, checked.
     given : mapping
         Arguments of ``update_requests`` by name.
@@ -281,7 +287,7 @@ def change_of_many(
     restated = terms is not KEEP and isinstance(terms, Mapping)
     change, widths = Change(), None
     if overrides is not None or given["starts"] is not None or upper is not None or terms is not KEEP:
-        widths = table.n_columns[slots] if costs is None else np.array([own.size for own in costs], np.int64)
+        widths = table.n_columns[slots] if costs is None else widths_of(costs)
         added = KEEP if restated else terms
         change = additions_to_many(label, ids, widths, overrides, given["starts"], added)
     change.costs = costs
@@ -308,7 +314,7 @@ def costs_of_many(
     columns: tuple[Any, Any],
     *,
     new: bool,
-) -> Parts | None:
+) -> Costs | None:
     """New costs of many requests, given as (costs, sizes), an array each; ``new``: of new columns.
 
     Parameters
@@ -319,13 +325,13 @@ def costs_of_many(
     ids : (k,) sequence of hashable
     slots : (k,) ndarray
     columns : (costs, sizes)
-        Costs flat or as k arrays, and how many each request has; None for what is not given.
+        Costs flat, as k arrays, or as vectors, and how many each request has; None for what is not given.
     new : bool
         Whether the columns are new; the old ones' number stays.
 
     Returns
     -------
-    list of k arrays, or None
+    list of k arrays, or vectors, or None
         None where no costs are given.
 
     Raises
@@ -338,6 +344,15 @@ def costs_of_many(
         if sizes is not None:
             raise EditError(label, "sizes", sizes, "are those of new costs: give these too")
         return None
+    if isinstance(costs, SharedCosts):
+        wrong = np.flatnonzero(costs.sizes != store.requests.n_columns[slots])
+        if not new and wrong.size:
+            where = int(wrong[0])
+            why = (
+                f"the request has {int(store.requests.n_columns[slots[where]])} columns; give a new usage too"
+            )
+            raise EditError(ids[where], "costs", int(costs.sizes[where]), why)
+        return costs
     if new:
         widths, flat = columns_of(label, ids, costs, sizes)
     else:
@@ -352,6 +367,13 @@ def costs_of_many(
             return parts_of(ids, label, costs, widths.tolist())
         flat = cost_vector(label, "costs", costs, int(widths.sum()), owner=(ids, widths))
     return np.split(flat, np.cumsum(widths)[:-1]) if ids else []
+
+
+def widths_of(costs: Costs) -> NDArray[np.int64]:
+    """How many columns the costs of each request are for."""
+    if isinstance(costs, SharedCosts):
+        return costs.sizes
+    return np.array([own.size for own in costs], np.int64)
 
 
 def check_replacement(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from copter.errors import EditError
 from copter.program.queries import Queries
 from copter.program.usage import Compressed, Template, Usage, from_mapping, from_matrix, joined
-from copter.program.validation import all_are, whole_number
+from copter.program.validation import all_are, number, whole_number
 
 
 class Columns(Queries):
@@ -55,6 +55,27 @@ class Columns(Queries):
         self.store.usages.shared[template.slot] = False
         if not self.store.usages.references[template.slot]:
             self.store.free_usages([template.slot])
+
+    def reserve(self, columns: int) -> None:
+        """Make room for the costs of so many columns that are to be added.
+
+        Adding them is then quicker, and takes no memory besides: a pool that grows is copied.  It changes
+        nothing else.
+
+        Parameters
+        ----------
+        columns : int
+            Not negative.
+
+        Raises
+        ------
+        EditError
+            It is no such number.
+        """
+        given = number("reserve", "columns", columns)
+        if not (given >= 0 and given == np.floor(given) and np.isfinite(given)):
+            raise EditError("reserve", "columns", columns, "must be a whole number, not negative")
+        self.store.costs.reserve(int(given))
 
     # ---- inside ----------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from copter.program.validation import (
     whole_numbers,
     within,
 )
+from copter.store.costs import SharedCosts
 from copter.store.edits import AT_MOST, EXACTLY, NO_TOTAL, first_outside
 from copter.terms.convex import ConvexTerm
 
@@ -77,7 +78,7 @@ class NewRequests(NamedTuple):
     """Checked columns and sum rows of new requests: sizes, flat costs, kinds of rows, totals."""
 
     sizes: NDArray[np.int64]
-    costs: NDArray[np.float64]
+    costs: NDArray[np.float64] | SharedCosts
     kinds: NDArray[np.int8] | int
     totals: NDArray[np.float64] | None
 
@@ -167,7 +168,7 @@ def new_requests_of(
     label : str
     ids : (k,) sequence of hashable
     columns : (costs, sizes)
-        As for :func:`columns_of`.
+        As for :func:`columns_of`, or shared vectors.
     totals, relation
         As for :func:`sum_rows_of`.
 
@@ -181,6 +182,8 @@ def new_requests_of(
         Names the request, the field and the value.
     """
     costs, sizes = columns
+    if isinstance(costs, SharedCosts):
+        return NewRequests(costs.sizes, costs, *sum_rows_of(label, ids, totals, relation))
     if isinstance(relation, str):
         sound = checked_requests(len(ids), sizes, costs, totals)
         if sound is not None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
-from copter.program.columns import Columns
+import numpy as np
+from numpy.typing import NDArray
+
 from copter.program.guard import Guard
+from copter.program.vectors import CostVectors
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -18,12 +21,23 @@ if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
 
 
-class Kept(Columns):
+CostType: TypeAlias = Literal["float64", "float32"]
+COST_TYPES: tuple[CostType, ...] = ("float64", "float32")
+
+
+class Kept(CostVectors):
     """What :class:`copter.program.program.ContinualProgram` is besides its edits: see docs/operations.md."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, cost_dtype: CostType = "float64") -> None:
+        if cost_dtype not in COST_TYPES:
+            raise ValueError(f"cost_dtype = {cost_dtype!r}: must be one of {', '.join(COST_TYPES)}")
+        super().__init__(np.dtype(cost_dtype))
         self.guard = Guard()
+
+    @property
+    def cost_dtype(self) -> CostType:
+        """What costs are kept as."""
+        return "float64" if self.store.cost_dtype == np.float64 else "float32"
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)  # half a copy would be edited along with the original
@@ -43,6 +57,26 @@ class Kept(Columns):
     def _content(self) -> tuple[type[Kept], dict[str, Any]]:
         """Class and attributes of a copy."""
         return type(self), vars(self)
+
+    def take_starts(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """Starts given since the last call, by request slot; for solvers that keep state.
+
+        Returns
+        -------
+        dict of request slot to (columns, values)
+        """
+        starts, self._starts = self._starts, {}
+        return starts
+
+    def return_starts(self, starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]) -> None:
+        """Give starts back that were taken for a solve which came to nothing; for solvers.
+
+        Parameters
+        ----------
+        starts : dict of request slot to (columns, values)
+            What :meth:`take_starts` returned.
+        """
+        self._starts = starts | self._starts
 
     def save(self, path: str | PathLike[str], solver: Remembers | None = None) -> None:
         """Write the program to a file, which is then whole and on disk; an older one is replaced.

@@ -23,7 +23,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from copter.errors import EditError
 from copter.program.changes import (
@@ -33,24 +33,20 @@ from copter.program.changes import (
     change_of_one,
     check_replacement,
     costs_of_many,
+    widths_of,
 )
 from copter.program.forms import KEEP, flags_of, new_requests_of, uppers_of
 from copter.program.guard import exclusive
 from copter.program.index import listed
 from copter.program.kept import Kept
+from copter.program.precision import check_change, check_new
 from copter.program.queries import Relation
 from copter.program.usage import Template, Usage
-from copter.program.validation import (
-    cost_vector,
-    flag,
-    scale_factor,
-    scales_of,
-    sum_row,
-    upper_bounds,
-)
+from copter.program.validation import flag, scale_factor, scales_of, sum_row, upper_bounds
+from copter.program.vectors import CostVector
 from copter.terms.convex import ConvexTerm
 
-__all__ = ["KEEP", "VERBS", "ContinualProgram", "EntriesLike", "Relation", "Template", "Usage"]
+__all__ = ["KEEP", "VERBS", "ContinualProgram", "CostVector", "EntriesLike", "Relation", "Template", "Usage"]
 
 EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mapping[int, float] | None]
 """Numbers for single columns of many requests: (counts, columns, values), or one mapping a request."""
@@ -58,6 +54,12 @@ EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mappi
 
 class ContinualProgram(Kept):
     """A linear program over named resources and requests, edited in place.
+
+    Parameters
+    ----------
+    cost_dtype : "float64" or "float32"
+        What costs are kept as.  With 32 bits the program is that with the rounded costs
+        (:mod:`copter.program.precision`) and takes half the memory.
 
     Examples
     --------
@@ -74,7 +76,7 @@ class ContinualProgram(Kept):
     def add_request(
         self,
         id: Hashable,
-        costs: ArrayLike,
+        costs: ArrayLike | CostVector,
         usage: Usage,
         *,
         total: float | None = None,
@@ -91,8 +93,8 @@ class ContinualProgram(Kept):
         Parameters
         ----------
         id : hashable
-        costs : (n,) array_like
-            Finite cost of each column.
+        costs : (n,) array_like or CostVector
+            Finite cost of each column, or costs that requests share (:meth:`add_cost_vector`).
         usage : Template, mapping or sparse array
             Coefficients in the resource rows: ``{resource id: coefficients}`` with a scalar (all columns),
             an (n,) array, or a pair (column indices, values); or a matrix of shape (number of resources, n)
@@ -121,7 +123,7 @@ class ContinualProgram(Kept):
             total or upper bound: names the request, the field and the value.
         """
         self._requests.check_new([id], "add_request")
-        cost = cost_vector(id, "costs", costs)
+        cost = self._costs_of_one(id, costs)
         kind, amount = sum_row(id, total, relation)
         bound = upper_bounds(id, upper, cost.size)
         factor = scale_factor(id, scale)
@@ -129,6 +131,7 @@ class ContinualProgram(Kept):
         if override or start is not None or term is not None:
             rest = additions_to_one(id, cost.size, override or None, start, KEEP if term is None else term)
         whole = flag(id, "integral", integral)
+        check_new(self.store, [id], np.array([cost.size]), cost, factor, rest)
         slots = self.store.add_requests(
             np.array([cost.size]),
             self._usage_slot(id, usage, cost.size),
@@ -146,7 +149,7 @@ class ContinualProgram(Kept):
     def add_requests(
         self,
         ids: Sequence[Hashable],
-        costs: ArrayLike | Sequence[ArrayLike],
+        costs: ArrayLike | Sequence[ArrayLike] | CostVector | Sequence[CostVector],
         sizes: ArrayLike | None,
         usage: Usage | Sequence[Usage],
         *,
@@ -168,9 +171,10 @@ class ContinualProgram(Kept):
         ----------
         ids : sequence of k hashables
         costs : (sum(sizes),) array_like, or sequence of k array_likes
-            Costs of all columns, flat, request after request; or one array a request.
+            Costs of all columns, flat, request after request; or one array a request; or one CostVector
+            for all, or one a request.
         sizes : (k,) array_like of int, optional
-            Number of columns of each request; None if the costs are one array a request.
+            Number of columns of each request; only flat costs need it.
         usage : Template, sparse array, or sequence of k usages
             One template for all; a matrix of shape (number of resources, sum(sizes)) whose rows are in
             the order of :attr:`resource_ids`; or one usage a request.
@@ -195,7 +199,8 @@ class ContinualProgram(Kept):
         label = "add_requests"
         ids = listed(ids)
         self._requests.check_new(ids, label)
-        new = new_requests_of(label, ids, (costs, sizes), totals, relation)
+        given_costs = self._costs_of_many(label, ids, costs, sizes)
+        new = new_requests_of(label, ids, (given_costs, sizes), totals, relation)
         bound = uppers_of(label, ids, upper, new.sizes)
         factors = 1.0 if scales is None else scales_of(label, ids, scales)
         whole = flags_of(label, ids, integral)
@@ -205,6 +210,7 @@ class ContinualProgram(Kept):
             rest = additions_to_many(label, ids, new.sizes, overrides, starts, given)
         if not ids:
             return
+        check_new(self.store, ids, new.sizes, new.costs, factors, rest)
         slots = self.store.add_requests(
             new.sizes,
             self._usage_slots(label, ids, usage, new.sizes),
@@ -223,7 +229,7 @@ class ContinualProgram(Kept):
         self,
         id: Hashable,
         *,
-        costs: ArrayLike | None = None,
+        costs: ArrayLike | CostVector | None = None,
         scale: float | None = None,
         override: Mapping[int, float] | None = None,
         usage: Usage | None = None,
@@ -275,7 +281,7 @@ class ContinualProgram(Kept):
         }
         slot = self._requests.slot(id)
         slots, n = np.array([slot]), int(self.store.requests.n_columns[slot])
-        cost = None if costs is None else cost_vector(id, "costs", costs)
+        cost = None if costs is None else self._costs_of_one(id, costs)
         if usage is not None:
             if cost is None:
                 raise EditError(id, "usage", usage, "needs the costs of the new columns too")
@@ -283,6 +289,7 @@ class ContinualProgram(Kept):
         elif cost is not None and cost.size != n:
             raise EditError(id, "costs", cost.size, f"the request has {n} columns; give a new usage too")
         change = change_of_one(self.store, id, slot, cost, given)
+        check_change(self.store, [id], slots, change, replaced=usage is not None)
         if usage is not None and cost is not None:
             change.usage = self._usage_slot(id, usage, cost.size)
         change.make(self.store, slots, self._starts)
@@ -291,7 +298,7 @@ class ContinualProgram(Kept):
         self,
         ids: Sequence[Hashable],
         *,
-        costs: ArrayLike | Sequence[ArrayLike] | None = None,
+        costs: ArrayLike | Sequence[ArrayLike] | CostVector | Sequence[CostVector] | None = None,
         sizes: ArrayLike | None = None,
         scales: float | ArrayLike | None = None,
         overrides: EntriesLike | None = None,
@@ -313,8 +320,8 @@ class ContinualProgram(Kept):
         ids : sequence of k hashables
             As a list, tuple or range they are remembered: the same ids next round are quick.
         costs : (sum of columns,) array_like, or sequence of k array_likes, optional
-            New costs, flat, request after request, or one array a request; without a new ``usage`` as many
-            as the request has columns.
+            New costs, flat, request after request, or one array a request, or vectors as in
+            :meth:`add_requests`; without a new ``usage`` as many as the request has columns.
         sizes : (k,) array_like of int, optional
             Number of new columns of each request, for flat costs with a new ``usage``.
         scales : float or (k,) array_like, optional
@@ -357,13 +364,14 @@ class ContinualProgram(Kept):
             check_replacement(self.store, ids, slots, given)
         fresh = None
         if costs is not None or sizes is not None:
-            fresh = costs_of_many(self.store, label, ids, slots, (costs, sizes), new=usage is not None)
+            columns = self._costs_of_many(label, ids, costs, sizes), sizes
+            fresh = costs_of_many(self.store, label, ids, slots, columns, new=usage is not None)
         change = change_of_many(self.store, label, ids, slots, fresh, given)
         if not ids:
             return
+        check_change(self.store, ids, slots, change, replaced=usage is not None)
         if usage is not None and fresh is not None:
-            widths = np.array([own.size for own in fresh], np.int64)
-            change.usage = self._usage_slots(label, ids, usage, widths)
+            change.usage = self._usage_slots(label, ids, usage, widths_of(fresh))
         change.make(self.store, slots, self._starts)
 
     def remove_request(self, id: Hashable) -> None:
@@ -393,26 +401,6 @@ class ContinualProgram(Kept):
                 self._starts.pop(slot, None)
         self.store.remove_requests(slots)
 
-    def take_starts(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Starts given since the last call, by request slot; for solvers that keep state.
-
-        Returns
-        -------
-        dict of request slot to (columns, values)
-        """
-        starts, self._starts = self._starts, {}
-        return starts
-
-    def return_starts(self, starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]) -> None:
-        """Give starts back that were taken for a solve which came to nothing; for solvers.
-
-        Parameters
-        ----------
-        starts : dict of request slot to (columns, values)
-            What :meth:`take_starts` returned.
-        """
-        self._starts = starts | self._starts
-
 
 VERBS = (
     "add_resource",
@@ -425,6 +413,8 @@ VERBS = (
     "drop_resource_rows",
     "add_template",
     "drop_template",
+    "add_cost_vector",
+    "drop_cost_vector",
     "add_request",
     "add_requests",
     "update_request",
@@ -433,5 +423,5 @@ VERBS = (
     "remove_requests",
 )
 """Methods that change a program."""
-for _verb in (*VERBS, "save"):
+for _verb in (*VERBS, "save", "reserve"):
     setattr(ContinualProgram, _verb, exclusive(getattr(ContinualProgram, _verb)))

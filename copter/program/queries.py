@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from copter.program.index import Index, listed
 from copter.program.resources import Resources
@@ -64,8 +64,8 @@ class RequestData:
 class Queries(Resources):
     """The reading half of :class:`copter.program.program.ContinualProgram`."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, cost_dtype: DTypeLike = np.float64) -> None:
+        super().__init__(cost_dtype)
         self._requests = Index("request")
         self._templates: dict[int, Template] = {}
         self._starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
@@ -85,6 +85,7 @@ class Queries(Resources):
             "sum row": self.n_rows - len(self._resources),
             "nonzero": self.nnz,
             "template": len(self._templates),
+            "cost vector": int(np.count_nonzero(self.store.vectors.shared[: self.store.vectors.size])),
             "convex term": len(self.store.terms),
             "integral request": integral,
         }
@@ -199,10 +200,9 @@ class Queries(Resources):
         """
         store, slot = self.store, self._requests.slot(request)
         usage, n = int(store.requests.usage[slot]), int(store.requests.n_columns[slot])
-        at, entry = int(store.usages.pointer_start[usage]), int(store.usages.entry_start[usage])
-        nnz = int(store.usages.nnz[usage])
+        at = int(store.usages.pointer_start[usage])
         column = np.repeat(np.arange(n), np.diff(store.pointers.pointer[at : at + n + 1]))
-        row, value = (part[entry : entry + nnz] for part in (store.entries.row, store.entries.value))
+        row, value = store.entries_of(usage)
         id_of = dict(zip(self.resource_slots.tolist(), self.resource_ids, strict=True))
         own = [(id_of[slot], row == slot) for slot in np.unique(row).tolist() if slot in id_of]
         return {id: (column[used], value[used]) for id, used in own}
@@ -329,10 +329,12 @@ class Queries(Resources):
         names = self.request_ids if ids is None else list(ids)
         slots = self.request_slots if ids is None else self._requests.slots(listed(names), "read_requests")
         sizes, counts = table.n_columns[slots], table.override_length[slots]
-        costs = store.costs.cost[slice_indices(table.cost_start[slots], sizes)]
+        costs = store.costs.cost[slice_indices(table.cost_start[slots], sizes)].astype(np.float64)
         own = slice_indices(table.override_start[slots], counts)
         columns = store.overrides.column[own].astype(np.int64)
-        costs[np.repeat(np.cumsum(sizes) - sizes, counts) + columns] = store.overrides.original[own]
+        folded = np.repeat(table.vector[slots] < 0, counts)  # the others lie aside
+        at = np.repeat(np.cumsum(sizes) - sizes, counts) + columns
+        costs[at[folded]] = store.overrides.original[own[folded]]
         used = usage_columns(store, slots, row_positions(store, self.resource_slots))
         pointer = np.concatenate(([0], np.cumsum(used.counts)))
         shape = (len(self._resources), int(sizes.sum()))

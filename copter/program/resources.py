@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from copter.errors import EditError
 from copter.program.index import Index, listed
@@ -36,8 +36,8 @@ class ResourceData:
 class Resources:
     """The rows of a program over its store; the subclass ContinualProgram adds the requests."""
 
-    def __init__(self) -> None:
-        self.store = ConstraintStore()
+    def __init__(self, cost_dtype: DTypeLike = np.float64) -> None:
+        self.store = ConstraintStore(cost_dtype)
         self._resources = Index("resource")
 
     @property

@@ -22,13 +22,14 @@ rigorous up to rounding, as it always is for programs whose columns are all boun
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.parallel import dot
-from copter.proof.measure import Measures, measure, row_excess
+from copter.kernels import kernel
+from copter.proof.measure import COMPARABLE, Measures, measure, row_figures, unlike_noise
 from copter.proof.pricing import Pricing, price
 from copter.proof.tangents import term_bound
 from copter.proof.units import LooseColumns, size_of_gap
@@ -132,15 +133,18 @@ def measured_certificate(
     -------
     Certificate, Measures
     """
-    signed = right_signs(store, y)
-    if pricing is None or not np.array_equal(signed, y):
-        pricing = price(store, signed, threads=threads)
     rows = store.rows
-    paid = np.where(signed > 0, rows.upper[: rows.size], np.where(signed < 0, rows.lower[: rows.size], 0.0))
+    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
+    signed, wrong = _right_signs(lower, upper, y)
+    if pricing is None or wrong:
+        pricing = price(store, signed, threads=threads)
     found = measure(store, x.slot, x.column, x.value, signed, pricing, threads)
     objective, size = found.objective, found.size
-    bound = pricing.request_bound - dot(signed, paid)
-    gap = float(np.sum(found.loss)) + dot(signed, paid - np.where(signed == 0, 0.0, found.activity))
+    paid, unused, squares, worst = row_figures(lower, upper, signed, found.activity, found.weight)
+    if worst > COMPARABLE:
+        worst = unlike_noise(store, found.activity, found.weight)
+    bound = pricing.request_bound - paid
+    gap = found.lost + unused
     if store.terms:
         curved, sizes = TermBatch.of(store).objective(x)
         objective, size = objective + curved, size + sizes
@@ -151,16 +155,12 @@ def measured_certificate(
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
         dual = _dual(store, signed, pricing, TRIFLE * size)
-    over, relative_over = row_excess(store, found.activity, found.weight)
-    known = bool(np.isfinite(objective) and np.isfinite(bound) and np.isfinite(gap))
-    absolute = Residuals(
-        float(np.sqrt(dot(over, over) + found.squares)), pricing.violation, gap if known else np.inf
-    )
-    relative = Residuals(
-        max(float(relative_over.max(initial=0.0)), found.local),
-        dual,
-        (gap / size if gap > 0.0 and size > 0.0 else np.inf if gap > 0.0 else 0.0) if known else np.inf,
-    )
+    known = math.isfinite(objective) and math.isfinite(bound) and math.isfinite(gap)
+    absolute = Residuals(math.sqrt(squares + found.squares), pricing.violation, gap if known else math.inf)
+    share = math.inf if gap > 0.0 or not known else 0.0
+    if known and gap > 0.0 and size > 0.0:
+        share = gap / size
+    relative = Residuals(max(worst, found.local), dual, share)
     return Certificate(objective, bound, size, relative, absolute), found
 
 
@@ -188,5 +188,15 @@ def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.fl
     (row slots,) ndarray
     """
     rows = store.rows
-    free = np.where(y > 0, np.isinf(rows.upper[: y.size]), (y < 0) & np.isinf(rows.lower[: y.size]))
-    return np.where(free, 0.0, y)
+    signed: NDArray[np.float64] = _right_signs(rows.lower, rows.upper, y)[0]
+    return signed
+
+
+@kernel
+def _right_signs(lower, upper, y):  # type: ignore[no-untyped-def]
+    """See :func:`right_signs`; and whether there was a price of the wrong sign."""
+    signed, wrong = y.copy(), False
+    for i in range(y.size):
+        if (y[i] > 0.0 and np.isinf(upper[i])) or (y[i] < 0.0 and np.isinf(lower[i])):
+            signed[i], wrong = 0.0, True
+    return signed, wrong

@@ -26,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.parallel import chunk_bounds, run_chunks
+from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.pricing import Pricing
 from copter.proof.units import row_limits, row_units
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, cap_of, entries_of, paid_for, view_of
+from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, paid_for, view_of
 
-_NOISE, _COMPARABLE, _SMALL = 1e-12, 1e-3, 1e-9
+_NOISE, COMPARABLE, _SMALL = 1e-12, 1e-3, 1e-9
 """What a row may be over, as a share of the most that one of its columns can use; asked for rows that are
 over by at least so much of their own size, and whose bounds are at most so small beside those of others."""
 
@@ -46,6 +46,7 @@ class Measures(NamedTuple):
     size : what it is judged against, convex terms not counted
     curved : p'x of requests with convex terms, whose losses are not in ``loss``
     loss : (request slots,) losses of the requests
+    lost : sum of them
     activity, weight : (row slots,) A x and |A| |x|
     local : largest violation of a box or a sum row, relative to its size
     squares : sum of their squares, absolute
@@ -55,6 +56,7 @@ class Measures(NamedTuple):
     size: float
     curved: float
     loss: NDArray[np.float64]
+    lost: float
     activity: NDArray[np.float64]
     weight: NDArray[np.float64]
     local: float
@@ -83,47 +85,32 @@ def measure(
     """
     view = view_of(store)
     size = view.n_columns.size
-    first = np.concatenate(([0], np.cumsum(np.bincount(slot, minlength=size))))
     curved = np.zeros(size, np.bool_)
-    curved[store.terms.slots()] = True
+    if store.terms:
+        curved[store.terms.slots()] = True
+    prices, entries = (y, pricing.marginal, pricing.forced), (column, value)
     # requests with bounds of their own are looked at column by column, others nonzero by nonzero
-    longest = int(view.n_columns.max(initial=0))
-    bounds = chunk_bounds(view.n_columns)
-    loss = np.zeros(size)
-    parts = run_chunks(
-        lambda k: _measure_chunk(
-            view,
-            y,
-            pricing.marginal,
-            pricing.forced,
-            curved,
-            first,
-            column,
-            value,
-            bounds[k],
-            bounds[k + 1],
-            longest,
-            loss,
-        ),
-        bounds.size - 1,
-        threads,
-    )
-    activity, weight = np.zeros(y.size), np.zeros(y.size)
-    figures = np.zeros(4)
-    local = 0.0
-    for part in parts:
-        figures += part[0]
-        local = max(local, part[1])
-        activity += part[2]
-        weight += part[3]
-    objective, spent, along, squares = figures.tolist()
-    return Measures(objective, max(0.0, spent), along, loss, activity, weight, local, squares)
+    if one_chunk(store.n_variables):
+        figures, loss, activity, weight = _measure_all(view, *prices, curved, slot, *entries)
+    else:
+        first, longest = _starts(slot, size), int(view.n_columns.max(initial=0))
+        bounds, loss = chunk_bounds(view.n_columns), np.zeros(size)
+        parts = run_chunks(
+            lambda k: _measure_chunk(
+                view, *prices, curved, first, *entries, bounds[k], bounds[k + 1], longest, loss
+            ),
+            bounds.size - 1,
+            threads,
+        )
+        figures = tuple(sum(part[0][k] for part in parts) for k in range(5))
+        figures += (max(part[0][5] for part in parts),)
+        activity, weight = (np.sum([part[k] for part in parts], axis=0) for k in (1, 2))
+    objective, spent, along, squares, lost, local = figures
+    return Measures(objective, max(0.0, spent), along, loss, lost, activity, weight, local, squares)
 
 
-def row_excess(
-    store: ConstraintStore, activity: NDArray[np.float64], weight: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What each row is over its bounds: absolute, and relative to the row's own size; (row slots,) each.
+def unlike_noise(store: ConstraintStore, activity: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
+    """The largest excess of a row over its bounds, relative to the row's own size.
 
     Where bound and excess are both next to nothing, rounding errors of the columns would count: what is below
     1e-12 of what a single column of the row can use is no excess.
@@ -136,21 +123,63 @@ def row_excess(
 
     Returns
     -------
-    (row slots,) ndarray, (row slots,) ndarray
+    float
     """
     rows = store.rows
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
     over = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
-    bound = abs(np.where(activity > upper, upper, lower))
+    bound, limits = abs(np.where(activity > upper, upper, lower)), row_limits(store)
     relative = np.divide(over, np.maximum(bound, weight), out=np.zeros(over.size), where=over > 0)
-    doubtful = relative > _COMPARABLE
-    if doubtful.any():
-        limits = row_limits(store)
-        doubtful &= bound <= _SMALL * float(np.median(limits[limits > 0])) if limits.any() else bound == 0
+    doubtful = relative > COMPARABLE
+    doubtful &= bound <= _SMALL * float(np.median(limits[limits > 0])) if limits.any() else bound == 0
     if doubtful.any():
         units = row_units(store, doubtful)
         relative[doubtful & (np.maximum(over, bound) <= _NOISE * units)] = 0.0
-    return over, relative
+    return float(relative.max(initial=0.0))
+
+
+@kernel
+def row_figures(lower, upper, y, activity, weight):  # type: ignore[no-untyped-def]
+    """What prices pay for the bounds of rows, and for what of these is not used, and what rows are over.
+
+    The latter as the sum of squares, absolute, and the largest, relative to the row's own size.
+    """
+    paid, unused, squares, worst = 0.0, 0.0, 0.0, 0.0
+    for i in range(y.size):
+        if y[i] != 0.0:
+            bound = upper[i] if y[i] > 0.0 else lower[i]
+            paid += y[i] * bound
+            unused += y[i] * (bound - activity[i])
+        over = max(activity[i] - upper[i], lower[i] - activity[i])
+        if over > 0.0:
+            squares += over * over
+            size = max(abs(upper[i] if activity[i] > upper[i] else lower[i]), weight[i])
+            worst = max(worst, over / size)
+    return paid, unused, squares, worst
+
+
+@kernel
+def _starts(slot, size):  # type: ignore[no-untyped-def]
+    """Where the nonzeros of each of so many request slots begin, and end."""
+    first = np.zeros(size + 1, np.int64)
+    for k in range(slot.size):
+        first[slot[k] + 1] += 1
+    for q in range(size):
+        first[q + 1] += first[q]
+    return first
+
+
+@kernel
+def _measure_all(view: StoreView, y, marginal, forced, curved, slot, column, value):  # type: ignore[no-untyped-def]
+    """All requests as one chunk: (figures, losses, activity, weight)."""
+    size, longest = view.n_columns.size, 0
+    for q in range(size):
+        longest = max(longest, view.n_columns[q])
+    first, loss = _starts(slot, size), np.zeros(size)
+    figures, activity, weight = _measure_chunk(
+        view, y, marginal, forced, curved, first, column, value, 0, size, longest, loss
+    )
+    return figures, loss, activity, weight
 
 
 @kernel
@@ -159,25 +188,27 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
 ):
     activity, weight = np.zeros(y.size), np.zeros(y.size)
     dense = np.zeros(longest)
-    objective, spent, along, squares, local = 0.0, 0.0, 0.0, 0.0, 0.0
+    objective, spent, along, squares, lost_by_all, local = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for q in range(begin, end):
         n = view.n_columns[q]
         if n == 0:
             continue
-        usage, start = view.usage[q], view.cost_start[q]
+        usage = view.usage[q]
+        shift, stride = coefficients_of(view, usage)
         relation, total, level = view.relation[q], view.total[q], marginal[q]
         summed = relation != NO_TOTAL
         simple = summed and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total))
         lost, mass, taken = 0.0, 0.0, 0.0
         for k in range(first[q], first[q + 1]):
             j, xj = column[k], value[k]
-            c, paid = view.scale[q] * view.cost[start + j], 0.0
+            c, paid = cost_of(view, q, j), 0.0
             enter, leave = entries_of(view, usage, j, j + 1)
             for e in range(enter, leave):
                 r = np.uint32(view.row[e])
-                paid += y[r] * view.value[e]
-                activity[r] += view.value[e] * xj
-                weight[r] += abs(view.value[e] * xj)
+                used = view.coefficient[shift + stride * e]
+                paid += y[r] * used
+                activity[r] += used * xj
+                weight[r] += abs(used * xj)
             objective += c * xj
             spent += (abs(c) - forced[q]) * abs(xj)
             mass += xj
@@ -203,7 +234,7 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
                 lost += level * over
         if not (simple or curved[q]):
             for j in range(n):
-                p = view.scale[q] * view.cost[start + j] + paid_for(view, usage, j, y) - level
+                p = cost_of(view, q, j) + paid_for(view, usage, j, y) - level
                 if p < 0.0:
                     cap = cap_of(view, q, j)
                     lost += p * (dense[j] - cap if cap < np.inf else dense[j])
@@ -211,4 +242,5 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
                     lost += p * dense[j]
                 dense[j] = 0.0
         loss[q] = lost
-    return np.array([objective, spent, along, squares]), local, activity, weight
+        lost_by_all += lost
+    return (objective, spent, along, squares, lost_by_all, local), activity, weight

@@ -15,7 +15,8 @@ violation, judged against |c_j| + |a_j|'|y|, and left out of the bound.
 What a request costs in any case is no part of what is decided: with sum(x) == total and costs of one sign,
 total times the smallest of them.  The pass finds that forced price f_q on its way.
 
-Requests with a convex term are priced by :mod:`copter.proof.tangents`; all their columns are candidates.
+Requests that share a cost vector and a usage are priced together (:mod:`copter.proof.hulls`); requests with a
+convex term are priced by :mod:`copter.proof.tangents`; all their columns are candidates.
 
 Work is split into a fixed number of chunks of requests whatever the number of threads, and reduced in
 order: the same input gives bitwise the same output.
@@ -28,11 +29,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.extremes import greater, lesser
 from copter.kernels import kernel, loose_kernel
-from copter.parallel import chunk_bounds, run_chunks
+from copter.parallel import chunk_bounds, one_chunk, run_chunks
+from copter.proof.hulls import by_slot, groups_of, longer, price_groups
 from copter.proof.tangents import term_bound
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, entries_of, fill_caps, paid_for, view_of
+from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, fill_costs, paid_for, view_of
 from copter.terms.batch import TermBatch
 
 _STRIP = 64
@@ -108,104 +111,138 @@ def price(
     view = view_of(store)
     terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone
     curved, curved_dual = (0.0, 0.0) if terms is None else term_bound(terms, view, y)
-    if terms is not None:  # the pass below leaves them out
-        n_columns = view.n_columns.copy()
-        n_columns[terms.slot] = 0
-        view = view._replace(n_columns=n_columns)
-    offset, shared = _template_prices(store, view, y)
-    size = view.n_columns.size
-    marginal, forced = np.zeros(size), np.zeros(size)
-    bounds = chunk_bounds(view.n_columns)
-    longest = int(view.n_columns.max(initial=0))
+    if terms is not None:  # the passes below leave them out
+        view = view._replace(n_columns=without(view.n_columns, terms.slot))
     collect, reach = slack is not None, slack or 0.0
-    parts = run_chunks(
-        lambda k: _price_chunk(
-            view,
-            y,
-            offset,
-            shared,
-            cost_factor,
-            bounds[k],
-            bounds[k + 1],
-            longest,
-            collect,
-            reach,
-            marginal,
-            forced,
-        ),
-        bounds.size - 1,
-        threads,
-    )
-    bound, violation, dual = curved, 0.0, 0.0
+    usages, size = store.usages, view.n_columns.size
+    known = usages.references[: usages.size], usages.n_columns[: usages.size]
+    groups = groups_of(view, KEEP_ALL) if store.vectors.size and slack != np.inf else None
+    grouped, more = 0.0, [np.empty(0, np.int64)] * 2
+    if groups is None and one_chunk(store.n_variables):
+        part, marginal, forced = _price_all(view, y, *known, cost_factor, collect, reach)
+        parts = [part]
+    else:
+        offset, shared = _usage_prices(view, y, *known)
+        marginal, forced = np.zeros(size), np.zeros(size)
+        if groups is not None:
+            found = marginal, forced
+            grouped, *more = price_groups(groups, view, (offset, shared), cost_factor, slack, threads, found)
+            view = view._replace(n_columns=without(view.n_columns, groups.member))
+        bounds, longest = chunk_bounds(view.n_columns), int(view.n_columns.max(initial=0))
+        parts = run_chunks(
+            lambda k: _price_chunk(
+                view,
+                y,
+                offset,
+                shared,
+                cost_factor,
+                bounds[k],
+                bounds[k + 1],
+                longest,
+                collect,
+                reach,
+                marginal,
+                forced,
+            ),
+            bounds.size - 1,
+            threads,
+        )
+    bound, violation, dual = curved + grouped, 0.0, 0.0
     for part in parts:
         bound += part[0]
         violation += part[1]
         dual = max(dual, part[2])
-    slot = np.concatenate([part[3] for part in parts]) if collect else np.empty(0, np.int64)
-    column = np.concatenate([part[4] for part in parts]) if collect else np.empty(0, np.int64)
+    slot, column = (
+        parts[0][3:]
+        if groups is None and len(parts) == 1
+        else (np.concatenate([more[k], *(part[3 + k] for part in parts)]) for k in (0, 1))
+    )
     if terms is not None and collect:
         slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
-        order = np.argsort(slot, kind="stable")
-        slot, column = slot[order], column[order]
+    if terms is not None or groups is not None:
+        slot, column = by_slot(slot, column, size)
     used = np.nan if slack is None else slack
     root = float(np.sqrt(violation))
     return Pricing(bound, curved, root, dual, curved_dual, marginal, forced, slot, column, used, store.clock)
 
 
-def _template_prices(
-    store: ConstraintStore, view: StoreView, y: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """A'y of every usage that several requests share; offset -1 where it must be computed on the fly."""
-    usages = store.usages
-    shared = usages.references[: usages.size] > 1
-    n_columns = usages.n_columns[: usages.size]
-    length = np.where(shared, n_columns, 0)
-    offset = np.where(shared, np.cumsum(length) - length, -1)
-    prices = np.empty(int(length.sum()))
-    _usage_prices(view, y, offset, n_columns, prices)
-    return offset, prices
+def without(n_columns: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers of columns with none for some requests, which passes leave out then.
+
+    Parameters
+    ----------
+    n_columns : (request slots,) ndarray
+    slots : (k,) ndarray
+
+    Returns
+    -------
+    (request slots,) ndarray
+    """
+    left = n_columns.copy()
+    left[slots] = 0
+    return left
 
 
 @kernel
-def _usage_prices(view, y, offset, n_columns, prices):  # type: ignore[no-untyped-def]
-    for usage in range(offset.size):
-        at = offset[usage]
-        if at < 0:
-            continue
-        for j in range(n_columns[usage]):
-            prices[at + j] = paid_for(view, usage, j, y)
+def _usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-def]
+    """A'y of every usage that several requests share; offset -1 where it must be computed on the fly."""
+    offset, length = np.full(references.size, -1), 0
+    for usage in range(references.size):
+        if references[usage] > 1:
+            offset[usage] = length
+            length += n_columns[usage]
+    prices = np.empty(length)
+    for usage in range(references.size):
+        if offset[usage] >= 0:
+            for j in range(n_columns[usage]):
+                prices[offset[usage] + j] = paid_for(view, usage, j, y)
+    return offset, prices
 
 
 @loose_kernel
-def _fill_shared(factor, cost, start, prices, at, n, p, strip):  # type: ignore[no-untyped-def]
-    """p = factor * cost + A'y of a shared usage, and the minimum of each strip of columns.
+def _strip_minima(factor, cost, prices, strip):  # type: ignore[no-untyped-def]
+    """The minimum of factor * cost + A'y of a shared usage, of each strip of columns and of all.
 
-    Returns the minimum of all p, and the least and the largest cost.
+    Returns that of all, and the least and the largest of factor * cost.  The sums themselves are not kept:
+    few strips are looked at again.
     """
+    n = cost.size
+    low, least, most = np.inf, np.inf, -np.inf
+    for s in range(n // _STRIP):
+        own, paid = cost[s * _STRIP : (s + 1) * _STRIP], prices[s * _STRIP : (s + 1) * _STRIP]
+        smallest = np.inf
+        for j in range(_STRIP):
+            c = np.float64(own[j])
+            smallest = lesser(factor * c + paid[j], smallest)
+            least, most = lesser(c, least), greater(c, most)
+        strip[s] = smallest
+        low = lesser(smallest, low)
+    if n % _STRIP:
+        smallest = np.inf
+        for j in range(n - n % _STRIP, n):
+            c = np.float64(cost[j])
+            smallest = lesser(factor * c + prices[j], smallest)
+            least, most = lesser(c, least), greater(c, most)
+        strip[n // _STRIP] = smallest
+        low = lesser(smallest, low)
+    return low, factor * least, factor * most
+
+
+@loose_kernel
+def _fill_shared(factor, cost, prices, p):  # type: ignore[no-untyped-def]
+    """p = factor * cost + A'y of columns of a shared usage."""
+    for j in range(cost.size):
+        p[j] = factor * cost[j] + prices[j]
+
+
+@kernel
+def _fill_private(view, y, factor, cost, start, usage, n, p, strip):  # type: ignore[no-untyped-def]
+    """As `_fill_shared` and `_strip_minima`, A'y summed from the usage's entries."""
     low, least, most = np.inf, np.inf, -np.inf
     for s in range((n + _STRIP - 1) // _STRIP):
         smallest = np.inf
         for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
             c = factor * cost[start + j]
-            v = c + prices[at + j]
-            p[j] = v
-            smallest = min(smallest, v)
-            least = min(least, c)
-            most = max(most, c)
-        strip[s] = smallest
-        low = min(low, smallest)
-    return low, least, most
-
-
-@kernel
-def _fill_private(view, y, factor, q, n, p, strip):  # type: ignore[no-untyped-def]
-    """As `_fill_shared`, A'y summed from the usage's entries."""
-    start, usage = view.cost_start[q], view.usage[q]
-    low, least, most = np.inf, np.inf, -np.inf
-    for s in range((n + _STRIP - 1) // _STRIP):
-        smallest = np.inf
-        for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
-            c = factor * view.cost[start + j]
             v = c + paid_for(view, usage, j, y)
             p[j] = v
             least, most = min(least, c), max(most, c)
@@ -263,20 +300,13 @@ def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def
 
 
 @kernel
-def _longer(array, used, need):  # type: ignore[no-untyped-def]
-    longer = np.empty(need, np.int64)
-    for k in range(used):
-        longer[k] = array[k]
-    return longer
-
-
-@kernel
 def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-def]
     """-p_j relative to |c_j| + |a_j|'|y|."""
-    size = abs(factor * view.cost[view.cost_start[q] + j])
+    size = abs(factor * cost_of(view, q, j))
     first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
     for k in range(first, last):
-        size += abs(y[np.uint32(view.row[k])] * view.value[k])
+        size += abs(y[np.uint32(view.row[k])] * view.coefficient[shift + stride * k])
     return -p / size
 
 
@@ -284,7 +314,7 @@ def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-de
 def _price_chunk(  # type: ignore[no-untyped-def]
     view, y, offset, shared, cost_factor, first, last, longest, collect, slack, marginal, forced
 ):
-    p = np.empty(longest)
+    p, own = np.empty(longest), np.empty(longest)
     upper = np.empty(longest)
     strip = np.empty((longest + _STRIP - 1) // _STRIP)
     slots = np.empty(256 if collect else 0, np.int64)
@@ -295,13 +325,21 @@ def _price_chunk(  # type: ignore[no-untyped-def]
         n = view.n_columns[q]
         if n == 0:
             continue
-        factor = cost_factor * view.scale[q]
-        at = offset[view.usage[q]]
-        if at >= 0:
-            low, least, most = _fill_shared(factor, view.cost, view.cost_start[q], shared, at, n, p, strip)
+        factor, start, usage = cost_factor * view.scale[q], view.cost_start[q], view.usage[q]
+        relation, total, at = view.relation[q], view.total[q], offset[usage]
+        uncut = total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)
+        simple = relation != NO_TOTAL and uncut  # the best column can take all of the total
+        patched = view.vector[q] >= 0 and view.override_length[q] > 0
+        if patched:
+            fill_costs(view, q, cost_factor, own)
+            low, least, most = _fill_private(view, y, 1.0, own, 0, usage, n, p, strip)
+        elif at >= 0:
+            cost, paid = view.cost[start : start + n], shared[at : at + n]
+            low, least, most = _strip_minima(factor, cost, paid, strip)
+            if not simple:
+                _fill_shared(factor, cost, paid, p)
         else:
-            low, least, most = _fill_private(view, y, factor, q, n, p, strip)
-        relation, total = view.relation[q], view.total[q]
+            low, least, most = _fill_private(view, y, factor, view.cost, start, usage, n, p, strip)
         level = 0.0
         if relation == NO_TOTAL:
             fill_caps(view, q, upper)
@@ -310,10 +348,10 @@ def _price_chunk(  # type: ignore[no-untyped-def]
                     cap = upper[j]
                     if cap == np.inf:
                         violation += p[j] * p[j]
-                        dual = max(dual, _relative_violation(view, y, q, j, factor, p[j]))
+                        dual = max(dual, _relative_violation(view, y, q, j, cost_factor, p[j]))
                     elif cap > 0.0:
                         bound += p[j] * cap
-        elif total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total):
+        elif simple:
             level = low if relation == EXACTLY else min(0.0, low)
             bound += total * level
             if relation == EXACTLY:
@@ -323,21 +361,40 @@ def _price_chunk(  # type: ignore[no-untyped-def]
             value, level = _knapsack(p, upper, n, relation, total)
             bound += value
             if relation == EXACTLY:
-                start = view.cost_start[q]
-                forced[q] = _forced_price(view.cost[start : start + n], factor, upper, n, total)
+                if patched:
+                    forced[q] = _forced_price(own, 1.0, upper, n, total)
+                else:
+                    forced[q] = _forced_price(view.cost[start : start + n], factor, upper, n, total)
         marginal[q] = level
         if not collect:
             continue
         everything = relation == NO_TOTAL or n <= KEEP_ALL
         limit = np.inf if everything else level + slack
         if found + n > slots.size:
-            slots = _longer(slots, found, 2 * slots.size + n)
-            columns = _longer(columns, found, slots.size)
+            slots = longer(slots, found, 2 * slots.size + n)
+            columns = longer(columns, found, slots.size)
         for s in range((n + _STRIP - 1) // _STRIP):
             if strip[s] <= limit:
-                for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
+                a, b = s * _STRIP, min(n, (s + 1) * _STRIP)
+                if simple and at >= 0 and not patched:
+                    _fill_shared(factor, view.cost[start + a : start + b], shared[at + a : at + b], p[a:b])
+                for j in range(a, b):
                     if p[j] <= limit:
                         slots[found] = q
                         columns[found] = j
                         found += 1
     return bound, violation, dual, slots[:found], columns[:found]
+
+
+@kernel
+def _price_all(view, y, references, usage_columns, cost_factor, collect, slack):  # type: ignore[no-untyped-def]
+    """All requests as one chunk: (what a chunk returns, marginal, forced)."""
+    size, longest = view.n_columns.size, 0
+    for q in range(size):
+        longest = max(longest, view.n_columns[q])
+    offset, shared = _usage_prices(view, y, references, usage_columns)
+    marginal, forced = np.zeros(size), np.zeros(size)
+    part = _price_chunk(
+        view, y, offset, shared, cost_factor, 0, size, longest, collect, slack, marginal, forced
+    )
+    return part, marginal, forced

@@ -17,18 +17,14 @@ the terms that it is the sum of.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from copter.arrays import Floats
 from copter.kernels import kernel
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
+from copter.store.view import StoreView, coefficients_of, cost_of
 from copter.terms.batch import TermBatch
 from copter.terms.phi import slope, touching, value
-
-if TYPE_CHECKING:
-    from copter.store.view import StoreView
 
 _HULL_STEPS = 80
 _CLOSE = 1e-14
@@ -91,11 +87,13 @@ def _prices(view: StoreView, slot, first, y):  # type: ignore[no-untyped-def]
         q = slot[b]
         usage = view.usage[q]
         pointer, entry = view.pointer_start[usage], view.entry_start[usage]
+        shift, stride = coefficients_of(view, usage)
         for j in range(view.n_columns[q]):
-            cost, along, whole = view.scale[q] * view.cost[view.cost_start[q] + j], 0.0, 0.0
+            cost, along, whole = cost_of(view, q, j), 0.0, 0.0
             for k in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
-                along += y[np.uint32(view.row[k])] * view.value[k]
-                whole += abs(y[np.uint32(view.row[k])] * view.value[k])
+                paid = y[np.uint32(view.row[k])] * view.coefficient[shift + stride * np.uint64(k)]
+                along += paid
+                whole += abs(paid)
             p[first[b] + j], size[first[b] + j] = cost + along, abs(cost) + whole
     return p, size
 

@@ -15,7 +15,7 @@ from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.magnitudes import components, geometric_means, medians
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
-from copter.store.view import cap_of, entries_of, view_of
+from copter.store.view import cap_of, coefficients_of, cost_of, entries_of, view_of
 
 _MEAN_PASSES, _SAMPLE = 12, 16
 LITTLE = 1e-3
@@ -41,14 +41,14 @@ def size_of_gap(store: ConstraintStore, size: float, gap: float) -> float:
     -------
     float
     """
-    view, limit = view_of(store), row_limits(store)
-    n, enough = view.n_columns.size, size / LITTLE
-    some = LITTLE * _least_stake(view, limit, enough, max(1, n // _SAMPLE))
+    view, rows = view_of(store), store.rows
+    limits, n, enough = (rows.lower[: rows.size], rows.upper[: rows.size]), view.n_columns.size, size / LITTLE
+    some = LITTLE * _least_stake(view, limits, enough, max(1, n // _SAMPLE))
     if some <= size or gap > some > 0.0 and some < np.inf:  # nothing to add, or the gap is large in any case
         return max(size, some)
     loose = LooseColumns.of(store)
     stakes = abs(store.column_costs(loose.slot, loose.column)) * loose.unit
-    least = min(_least_stake(view, limit, enough, 1), float(stakes[stakes > 0].min(initial=np.inf)))
+    least = min(_least_stake(view, limits, enough, 1), float(stakes[stakes > 0].min(initial=np.inf)))
     return max(size, LITTLE * least) if least < np.inf else size
 
 
@@ -180,8 +180,19 @@ def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:
 def row_limits(store: ConstraintStore) -> NDArray[np.float64]:
     """The larger of the finite bounds of each row, (row slots,); 0 where there is none, or it is 0."""
     rows = store.rows
-    low, high = (abs(each[: rows.size]) for each in (rows.lower, rows.upper))
-    return np.maximum(np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0))
+    limits: NDArray[np.float64] = _limits(rows.lower[: rows.size], rows.upper[: rows.size])
+    return limits
+
+
+@kernel
+def _limits(lower, upper):  # type: ignore[no-untyped-def]
+    """See :func:`row_limits`."""
+    limits = np.zeros(lower.size)
+    for i in range(lower.size):
+        for bound in (lower[i], upper[i]):
+            if np.isfinite(bound):
+                limits[i] = max(limits[i], abs(bound))
+    return limits
 
 
 @kernel
@@ -194,16 +205,21 @@ def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
         return most
     widest = 0.0
     first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
     for e in range(first, last):
-        if view.value[e] != 0.0:
-            widest = max(widest, limit[np.uint32(view.row[e])] / abs(view.value[e]))
+        value = view.coefficient[shift + stride * e]
+        if value != 0.0:
+            widest = max(widest, limit[np.uint32(view.row[e])] / abs(value))
     return min(most, widest) if widest > 0.0 and most < np.inf else most
 
 
 @kernel
-def _least_stake(view, limit, enough, step):  # type: ignore[no-untyped-def]
-    """Of every so many requests, until one has no more than is enough; infinite if none has a choice."""
-    least = np.inf
+def _least_stake(view, bounds, enough, step):  # type: ignore[no-untyped-def]
+    """Of every so many requests, until one has no more than is enough; infinite if none has a choice.
+
+    ``bounds`` are the lower and upper ones of the rows.
+    """
+    limit, least = _limits(*bounds), np.inf
     for q in range(0, view.n_columns.size, step):
         if least <= enough:
             break
@@ -212,7 +228,7 @@ def _least_stake(view, limit, enough, step):  # type: ignore[no-untyped-def]
         if view.relation[q] == AT_MOST:
             best = 0.0
         for j in range(view.n_columns[q]):
-            c, cap = view.scale[q] * view.cost[view.cost_start[q] + j], cap_of(view, q, j)
+            c, cap = cost_of(view, q, j), cap_of(view, q, j)
             if not cap > 0.0:
                 continue
             if not summed:
@@ -252,10 +268,11 @@ def _units_of(view, limit, wanted, begin, end):  # type: ignore[no-untyped-def]
             if most == np.inf:
                 continue
             first, last = entries_of(view, view.usage[q], j, j + 1)
+            shift, stride = coefficients_of(view, view.usage[q])
             for e in range(first, last):
                 r = np.uint32(view.row[e])
                 if wanted[r]:
-                    units[r] = max(units[r], abs(view.value[e]) * most)
+                    units[r] = max(units[r], abs(view.coefficient[shift + stride * e]) * most)
     return units
 
 
@@ -278,8 +295,9 @@ def _loose_columns(view):  # type: ignore[no-untyped-def]
             for j in range(view.n_columns[q]):
                 if cap_of(view, q, j) == np.inf:
                     first, last = entries_of(view, view.usage[q], j, j + 1)
+                    shift, stride = coefficients_of(view, view.usage[q])
                     for e in range(first, last):
-                        row[n], value[n] = np.uint32(view.row[e]), view.value[e]
+                        row[n], value[n] = np.uint32(view.row[e]), view.coefficient[shift + stride * e]
                         n += 1
                     slot[k], column[k] = q, j
                     k += 1

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.parallel import run_chunks
 from copter.store.store import ConstraintStore
-from copter.store.view import StoreView, entries_of, view_of
+from copter.store.view import StoreView, coefficients_of, entries_of, view_of
 
 _CHUNK = 50_000
 """Nonzeros whose usage is summed in one piece, about."""
@@ -58,6 +58,34 @@ def merged(first: SparseX, second: SparseX) -> SparseX:
     return SparseX(slot[order], column, value)
 
 
+@kernel
+def changes(slot, column, value, new_slot, new_column, new_value, threshold):  # type: ignore[no-untyped-def]
+    """Entries of two allocations that differ by more than a threshold, and all of them: a merge.
+
+    Slots of requests that are gone are negative, where they were among the others.
+    """
+    changed = entries = k = 0
+    for i in range(slot.size):
+        if slot[i] < 0:
+            changed += abs(value[i]) > threshold
+            entries += 1
+            continue
+        while k < new_slot.size and (
+            new_slot[k] < slot[i] or (new_slot[k] == slot[i] and new_column[k] < column[i])
+        ):
+            changed += abs(new_value[k]) > threshold
+            entries += 1
+            k += 1
+        both = k < new_slot.size and new_slot[k] == slot[i] and new_column[k] == column[i]
+        changed += abs(value[i] - (new_value[k] if both else 0.0)) > threshold
+        entries += 1
+        k += both
+    for rest in range(k, new_slot.size):
+        changed += abs(new_value[rest]) > threshold
+        entries += 1
+    return changed, entries
+
+
 def row_activity(
     store: ConstraintStore, x: SparseX, *, absolute: bool = False, threads: int | None = None
 ) -> NDArray[np.float64]:
@@ -77,7 +105,7 @@ def row_activity(
     """
     view = view_of(store)
     if absolute:
-        view = view._replace(value=abs(view.value))
+        view = view._replace(coefficient=abs(view.coefficient))
     value = abs(x.value) if absolute else x.value
     bounds = np.linspace(0, x.slot.size, 2 + x.slot.size // _CHUNK).astype(np.int64)
     n_rows = store.rows.size
@@ -92,11 +120,30 @@ def row_activity(
     return activity
 
 
+def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: NDArray[np.float64]) -> SparseX:
+    """SparseX of values given request after request.
+
+    Parameters
+    ----------
+    slots, sizes : (k,) slots of the requests, in that order, and how many columns each has
+    flat : (sum(sizes),) ndarray
+    """
+    nonzero = np.flatnonzero(flat)
+    ends = np.cumsum(sizes)
+    block = np.searchsorted(ends, nonzero, side="right")
+    slot = slots[block]
+    column = nonzero - (ends - sizes)[block]
+    order = np.argsort(slot, kind="stable")
+    return SparseX(slot[order], column[order], flat[nonzero][order])
+
+
 @kernel
 def _activity(view: StoreView, slot, column, value, begin, end, n_rows):  # type: ignore[no-untyped-def]
     activity = np.zeros(n_rows)
     for k in range(begin, end):
-        first, last = entries_of(view, view.usage[slot[k]], column[k], column[k] + 1)
+        usage = view.usage[slot[k]]
+        first, last = entries_of(view, usage, column[k], column[k] + 1)
+        shift, stride = coefficients_of(view, usage)
         for e in range(first, last):
-            activity[np.uint32(view.row[e])] += view.value[e] * value[k]
+            activity[np.uint32(view.row[e])] += view.coefficient[shift + stride * e] * value[k]
     return activity

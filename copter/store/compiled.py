@@ -86,8 +86,11 @@ def effective_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray
     """
     table = store.requests
     sizes = table.n_columns[slots]
-    costs: NDArray[np.float64] = store.costs.cost[slice_indices(table.cost_start[slots], sizes)]
-    costs *= np.repeat(table.scale[slots], sizes)
+    costs: NDArray[np.float64] = np.repeat(table.scale[slots], sizes)
+    costs *= store.costs.cost[slice_indices(table.cost_start[slots], sizes)]
+    if store.vectors.size:
+        place, column, value = store.aside(slots)
+        costs[(np.cumsum(sizes) - sizes)[place] + column] = value
     return costs
 
 
@@ -154,7 +157,7 @@ def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: ND
     counts = (pointer[at + 1] - pointer[at]).astype(np.int64)
     flat = slice_indices(usages.entry_start[which], nnz)
     row = position[store.entries.row[flat]]
-    value = store.entries.value[flat]
+    value = store.coefficients_of(which, np.zeros_like(nnz), nnz)
     gone = row < 0
     if gone.any():
         column = np.repeat(np.arange(counts.size), counts)

@@ -17,12 +17,12 @@ import numpy as np
 from copter.kernels import kernel
 
 COST_START, N_COLUMNS, USAGE, UPPER_START, OVERRIDE_START, OVERRIDE_LENGTH = range(6)
-BIRTH, COST_STAMP, BOUND_STAMP = range(6, 9)
+BIRTH, COST_STAMP, BOUND_STAMP, VECTOR = range(6, 10)
 SCALE, UPPER, TOTAL = range(3)
 RELATION, INTEGRAL = range(2)
 """Rows of the blocks of ``ConstraintStore.requests``: whole, real, small."""
 
-POINTER_START, ENTRY_START, WIDTH, NNZ = range(4)
+POINTER_START, ENTRY_START, WIDTH, NNZ, VALUE_START = range(5)
 """Rows of the whole block of ``ConstraintStore.usages``."""
 
 NO_TOTAL, AT_MOST, EXACTLY = 0, 1, 2
@@ -55,6 +55,16 @@ def sound_requests(sizes: Array, costs: Array, totals: Array, largest: float) ->
     for k in range(totals.size):
         wrong += not ((totals[k] >= 0.0) & (totals[k] < np.inf))
     return wrong == 0 and n == costs.size
+
+
+@kernel
+def first_beyond(values: Array, least: float, most: float) -> int:
+    """The first of values that is not 0 and not from ``least`` to ``most`` in size; -1: none."""
+    for i in range(values.size):
+        size = abs(values[i])
+        if not (size <= most) or 0.0 < size < least:
+            return i
+    return -1
 
 
 @kernel
@@ -164,7 +174,10 @@ def fill_requests(
     totals: Array,
     clock: int,
 ) -> None:
-    """New requests in blank slots, with one usage for all or, if that is negative, one each."""
+    """New requests in blank slots, with one usage for all or, if that is negative, one each.
+
+    Without ``costs`` theirs lie at ``starts`` already.
+    """
     at = index(0)
     for k in range(slots.size):
         q, start, n = slots[k], index(starts[k]), index(sizes[k])
@@ -174,9 +187,10 @@ def fill_requests(
         whole[BIRTH, q] = whole[COST_STAMP, q] = whole[BOUND_STAMP, q] = clock
         if relation != NO_TOTAL:
             small[RELATION, q], real[TOTAL, q] = relation, totals[k]
-        for j in range(n):
-            pool[start + j] = costs[at + j]
-        at += n
+        if costs.size:
+            for j in range(n):
+                pool[start + j] = costs[at + j]
+            at += n
 
 
 @kernel
@@ -192,9 +206,9 @@ def release_requests(
 ) -> None:
     """Take columns, upper bounds and overrides from requests, or ``blank`` their slots altogether.
 
-    What each leaves behind is written to ``left``, shape (6, k): start and number of the costs, start of the
+    What each leaves behind is written to ``left``, shape (7, k): start and number of the costs, start of the
     upper bounds (negative: none), start and length of the override, the usage if nothing points at it any
-    more (else negative).
+    more (else negative), the vector that the costs are of (negative: its own).
     """
     for k in range(slots.size):
         q = slots[k]
@@ -203,8 +217,10 @@ def release_requests(
         left[0, k], left[1, k], left[2, k] = whole[COST_START, q], whole[N_COLUMNS, q], whole[UPPER_START, q]
         left[3, k], left[4, k] = whole[OVERRIDE_START, q], whole[OVERRIDE_LENGTH, q]
         left[5, k] = usage if references[usage] == 0 and not shared[usage] else -1
+        left[6, k] = whole[VECTOR, q]
         if not blank:
             whole[UPPER_START, q], whole[OVERRIDE_START, q], whole[OVERRIDE_LENGTH, q] = -1, 0, 0
+            whole[VECTOR, q] = -1
             continue
         for field in range(whole.shape[0]):
             whole[field, q] = whole[field, whole.shape[1] - 1]
@@ -212,6 +228,18 @@ def release_requests(
             real[field, q] = real[field, real.shape[1] - 1]
         for field in range(small.shape[0]):
             small[field, q] = small[field, small.shape[1] - 1]
+
+
+@kernel
+def all_ones(sizes: Array, pointer: Array, value: Array, ones: Array) -> None:
+    """Whether all coefficients of each usage are 1, to ``ones``."""
+    at = index(0)
+    for k in range(sizes.size):
+        other = 0
+        for i in range(index(pointer[at]), index(pointer[at + index(sizes[k])])):
+            other += value[i] != 1.0
+        ones[k] = other == 0
+        at += index(sizes[k])
 
 
 @kernel
@@ -223,6 +251,7 @@ def fill_usages(
     slots: Array,
     pointer_starts: Array,
     entry_starts: Array,
+    value_starts: Array,
     sizes: Array,
     pointer: Array,
     row: Array,
@@ -232,21 +261,24 @@ def fill_usages(
     """New usages in blank slots from compressed columns.
 
     ``row`` names rows by their place in ``row_slots``, or, if that is empty, by their slots.  A usage has a
-    pointer more than it has columns; they count from the usage's first entry.
+    pointer more than it has columns; they count from the usage's first entry.  Where its coefficients start
+    at a negative place none is stored.
     """
     at = index(0)
     for k in range(slots.size):
         u, n, first = slots[k], index(sizes[k]), index(pointer[at])
         begin, entry, nnz = index(pointer_starts[k]), index(entry_starts[k]), index(pointer[at + n]) - first
         whole[POINTER_START, u], whole[ENTRY_START, u] = pointer_starts[k], entry_starts[k]
-        whole[WIDTH, u], whole[NNZ, u] = sizes[k], np.int64(nnz)
+        whole[WIDTH, u], whole[NNZ, u], whole[VALUE_START, u] = sizes[k], np.int64(nnz), value_starts[k]
         for j in range(n + index(1)):
             pointers[begin + j] = pointer[at + j] - pointer[at]
         for i in range(nnz):
             named = row[first + i]
             rows[entry + i] = row_slots[np.uint32(named)] if row_slots.size else named
-        for i in range(nnz):
-            values[entry + i] = value[first + i]
+        if value_starts[k] >= 0:
+            start = index(value_starts[k])
+            for i in range(nnz):
+                values[start + i] = value[first + i]
         at += n
 
 
@@ -268,6 +300,7 @@ def write_overrides(
 ) -> bool:
     """Write overrides, flat, and, if given, scales; False, and nothing done, if an override's slice is too
     short or too long for it.  ``restore``: the costs below the old overrides have not been put back yet.
+    What is written over a vector that others share, is not written to the pool.
     """
     for k in range(slots.size):
         if whole[OVERRIDE_LENGTH, slots[k]] != lengths[k]:
@@ -279,13 +312,15 @@ def write_overrides(
             scale[q] = scales[k]
         start, begin = whole[COST_START, q], whole[OVERRIDE_START, q]
         end = begin + lengths[k]
-        if restore:
+        own = whole[VECTOR, q] < 0
+        if restore and own:
             for i in range(begin, end):
                 pool[start + column[i]] = original[i]
         for i in range(begin, end):
             j = start + columns[at]
             column[i], value[i], original[i] = columns[at], values[at], pool[j]
-            pool[j] = values[at] / scale[q]
+            if own:
+                pool[j] = values[at] / scale[q]
             at += 1
         whole[COST_STAMP, q] = clock
     return True
@@ -307,6 +342,19 @@ def write_scales(
         q = slots[k]
         scale[q] = scales[k]
         start, begin = whole[COST_START, q], whole[OVERRIDE_START, q]
-        for i in range(begin, begin + whole[OVERRIDE_LENGTH, q]):
-            pool[start + column[i]] = value[i] / scales[k]
+        if whole[VECTOR, q] < 0:
+            for i in range(begin, begin + whole[OVERRIDE_LENGTH, q]):
+                pool[start + column[i]] = value[i] / scales[k]
         whole[COST_STAMP, q] = clock
+
+
+@kernel
+def lay_over(whole: Array, column: Array, value: Array, slots: Array, columns: Array, costs: Array) -> None:
+    """Overrides of shared vectors in the costs of single columns, each named by its slot and its place."""
+    for k in range(slots.size):
+        q = slots[k]
+        if whole[VECTOR, q] >= 0:
+            begin = whole[OVERRIDE_START, q]
+            for i in range(begin, begin + whole[OVERRIDE_LENGTH, q]):
+                if column[i] == columns[k]:
+                    costs[k] = value[i]

@@ -1,20 +1,25 @@
 """Layout of the program in memory: tables and pools, and how single requests and columns are read from them.
 
-Three tables describe what is stored:
+Four tables describe what is stored:
 
 ``requests``
     one block of columns each: where its costs lie, which usage it has, its sum row, its upper bounds,
     a scale on its costs.  A free slot has ``n_columns == 0``.  A convex term and its image, which few have,
     are kept aside in ``terms``.
 ``usages``
-    the coupling columns A_q in compressed form (pointers, rows, values).  Requests that share a column
-    template point at the same usage, and so store nothing but their costs.
+    the coupling columns A_q in compressed form (pointers, rows, coefficients).  Requests that share a column
+    template point at the same usage, and so store nothing but their costs.  Where all coefficients are 1, as
+    those of paths over links, none is stored: an entry is its row, 4 bytes.
+``vectors``
+    costs that requests share: these requests' costs lie where the vector's do.
 ``rows``
     one resource each: ``lower <= sum_q A_q x_q <= upper``.
 
 Effective cost of column j of request q: ``scale[q] * cost[start[q] + j]``.  An override of single columns
 is folded into the pool (the pool then holds value / scale), the original is kept aside, so that moving all
-costs of a request but a few takes O(few) time and kernels need not know.
+costs of a request but a few takes O(few) time and kernels need not know.  Where the costs are a shared
+vector's (``vector[q] >= 0``) the pool is not the request's to write to: the override stays aside, and who
+reads costs lays it over them (:func:`copter.store.view.cost_of`).
 
 Stamps, taken from one clock, tell a solver that keeps state what changed since it last looked.
 
@@ -26,23 +31,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from copter.store.edits import NO_TOTAL
-from copter.store.slabs import Pool, Table
+from copter.store.edits import NO_TOTAL, lay_over
+from copter.store.slabs import Pool, Table, slice_indices
 from copter.store.term_table import TermTable
 
 
 class Layout:
     """Rows, usages and requests on slabs; see the module's head."""
 
-    def __init__(self) -> None:
+    def __init__(self, cost_dtype: DTypeLike = np.float64) -> None:
         self.clock = 0
         self.n_variables = 0
-        self.costs = Pool(cost=np.float64)
+        self.costs = Pool(cost=cost_dtype)
         self.uppers = Pool(upper=np.float64)
         self.pointers = Pool(pointer=np.int32)
-        self.entries = Pool(row=np.int32, value=np.float64)
+        self.entries = Pool(row=np.int32)
+        self.coefficients = Pool(value=np.float64)
+        self.coefficients.value[self.coefficients.allocate(1)] = 1.0  # that of all who store none
         self.overrides = Pool(column=np.int32, original=np.float64, value=np.float64)
         self.rows = Table(
             lower=(np.float64, -np.inf),
@@ -56,6 +63,13 @@ class Layout:
             entry_start=(np.int64, 0),
             n_columns=(np.int64, 0),
             nnz=(np.int64, 0),
+            value_start=(np.int64, -1),
+            references=(np.int64, 0),
+            shared=(np.bool_, False),
+        )
+        self.vectors = Table(
+            cost_start=(np.int64, 0),
+            n_columns=(np.int64, 0),
             references=(np.int64, 0),
             shared=(np.bool_, False),
         )
@@ -74,6 +88,7 @@ class Layout:
             birth=(np.int64, -1),
             cost_stamp=(np.int64, -1),
             bound_stamp=(np.int64, -1),
+            vector=(np.int64, -1),
         )
         self.terms = TermTable()
         self.packed_terms: Any = None
@@ -81,6 +96,12 @@ class Layout:
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"packed_terms": None}  # packed again when they are asked for
+
+    @property
+    def cost_dtype(self) -> np.dtype[Any]:
+        """What the pool keeps costs as, float64 or float32; all that is computed from them has 64 bits."""
+        dtype: np.dtype[Any] = self.costs.cost.dtype
+        return dtype
 
     def tick(self) -> int:
         """Next stamp of the clock."""
@@ -116,9 +137,10 @@ class Layout:
         (n,) ndarray
         """
         start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
-        costs: NDArray[np.float64] = self.costs.cost[start : start + n].copy()
-        at, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
-        costs[self.overrides.column[at : at + length]] = self.overrides.original[at : at + length]
+        costs: NDArray[np.float64] = self.costs.cost[start : start + n].astype(np.float64)
+        if self.requests.vector[slot] < 0:
+            at, length = int(self.requests.override_start[slot]), int(self.requests.override_length[slot])
+            costs[self.overrides.column[at : at + length]] = self.overrides.original[at : at + length]
         return costs
 
     def column_costs(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -133,9 +155,31 @@ class Layout:
         (k,) ndarray
         """
         table = self.requests
-        costs: NDArray[np.float64] = self.costs.cost[table.cost_start[slot] + column]
-        costs *= table.scale[slot]
+        costs: NDArray[np.float64] = table.scale[slot] * self.costs.cost[table.cost_start[slot] + column]
+        if self.vectors.size:
+            lay_over(table.whole, self.overrides.column, self.overrides.value, slot, column, costs)
         return costs
+
+    def aside(
+        self, slots: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Overrides of those of some requests whose costs are shared, as they are no part of the pool.
+
+        Parameters
+        ----------
+        slots : (k,) array
+
+        Returns
+        -------
+        place : (m,) ndarray
+            Of the request among the slots.
+        column, value : (m,) ndarrays
+        """
+        table = self.requests
+        lengths = np.where(table.vector[slots] >= 0, table.override_length[slots], 0)
+        flat = slice_indices(table.override_start[slots], lengths)
+        place = np.repeat(np.arange(slots.size), lengths)
+        return place, self.overrides.column[flat].astype(np.int64), self.overrides.value[flat]
 
     def column_uppers(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
         """Upper bounds of single columns, each named by its request's slot and its place there.
@@ -168,8 +212,9 @@ class Layout:
         """
         start, n = int(self.requests.cost_start[slot]), int(self.requests.n_columns[slot])
         costs: NDArray[np.float64] = self.requests.scale[slot] * self.costs.cost[start : start + n]
-        columns, values = self.get_override(slot)
-        costs[columns] = values
+        if self.cost_dtype == np.float64 or self.requests.vector[slot] >= 0:
+            columns, values = self.get_override(slot)  # else the program has it as it is rounded
+            costs[columns] = values
         return costs
 
     def priced_columns(
@@ -189,13 +234,47 @@ class Layout:
         (n,) ndarray
         """
         usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
-        at, start, nnz = (
-            int(getattr(self.usages, name)[usage]) for name in ("pointer_start", "entry_start", "nnz")
-        )
-        priced = y[self.entries.row[start : start + nnz]] * self.entries.value[start : start + nnz]
+        row, value = self.entries_of(usage)
+        at, priced = int(self.usages.pointer_start[usage]), y[row] * value
         running = np.concatenate(([0.0], np.cumsum(priced)))
         pointer = self.pointers.pointer[at : at + n + 1]
         return cost_factor * self.effective_costs(slot) + running[pointer[1:]] - running[pointer[:-1]]
+
+    def entries_of(self, usage: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Rows and coefficients of a usage's entries, column after column.
+
+        Parameters
+        ----------
+        usage : int
+
+        Returns
+        -------
+        (nnz,) ndarray, (nnz,) ndarray
+        """
+        fields = ("entry_start", "nnz", "value_start")
+        start, nnz, value = (int(getattr(self.usages, name)[usage]) for name in fields)
+        row: NDArray[np.int32] = self.entries.row[start : start + nnz]
+        return row, np.ones(nnz) if value < 0 else self.coefficients.value[value : value + nnz]
+
+    def coefficients_of(
+        self, usage: NDArray[np.int64], begin: NDArray[np.integer], counts: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Coefficients of runs of entries, each of one usage, flat.
+
+        Parameters
+        ----------
+        usage, begin, counts : (k,) arrays
+            Of each run: its usage, the place of its first entry there, how many entries it has.
+
+        Returns
+        -------
+        (sum of the counts,) ndarray
+        """
+        start = self.usages.value_start[usage]
+        place = slice_indices(np.where(start >= 0, start + begin, 0), counts)
+        place[np.repeat(start < 0, counts)] = 0  # where the 1 of all who store none lies
+        coefficients: NDArray[np.float64] = self.coefficients.value[place]
+        return coefficients
 
     def upper_bounds(self, slot: int) -> NDArray[np.float64]:
         """Copy of the upper bounds of a request's columns.

@@ -70,6 +70,17 @@ class Pool:
         self.used = need
         return start
 
+    def reserve(self, more: int) -> None:
+        """Room for so many entries more, and some: they are added piece by piece without a copy of the pool.
+
+        Memory past the entries in use is not touched until they are written.
+        """
+        need = self.used + more
+        for name in self.names:
+            array = getattr(self, name)
+            if need > array.size:
+                setattr(self, name, _grown(array, self.used, need + need // 8))
+
     def allocate_all(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
         """Starts of many slices, freed ones of the same length first."""
         if lengths.size <= _FEW:

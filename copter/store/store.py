@@ -18,23 +18,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.store.costs import CostEdits, SharedCosts
 from copter.store.edits import (
     AT_MOST,
     EXACTLY,
     NO_TOTAL,
+    all_ones,
     fill_requests,
     fill_usages,
     release_requests,
-    write_overrides,
-    write_scales,
 )
-from copter.store.layout import Layout
 from copter.store.slabs import contiguous, places, slice_indices
 
 if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
 
-__all__ = ["AT_MOST", "EXACTLY", "LACKING", "NO_TOTAL", "ConstraintStore", "slice_indices"]
+__all__ = ["AT_MOST", "EXACTLY", "LACKING", "NO_TOTAL", "ConstraintStore", "SharedCosts", "slice_indices"]
 
 LACKING = 1e-9
 """Upper bounds that fall short of a total by at most this share of it meet it: input is rounded, too."""
@@ -46,7 +45,7 @@ _NONE_GIVEN = np.empty(0)
 """Stands for numbers that are not given."""
 
 
-class ConstraintStore(Layout):
+class ConstraintStore(CostEdits):
     """Rows, usages and requests on slabs, and their edits; :mod:`copter.store.layout` describes them."""
 
     # ---- rows ----------------------------------------------------------------------------------
@@ -109,7 +108,7 @@ class ConstraintStore(Layout):
 
     def _purge_rows(self) -> None:
         """Take the entries of dropped rows out of every usage and make the row slots usable again."""
-        usages, entries = self.usages, self.entries
+        usages, entries, own = self.usages, self.entries, self.coefficients
         for slot in np.flatnonzero(usages.n_columns[: usages.size]).tolist():
             start, nnz, n = int(usages.entry_start[slot]), int(usages.nnz[slot]), int(usages.n_columns[slot])
             keep = self.rows.alive[entries.row[start : start + nnz]]
@@ -119,10 +118,11 @@ class ConstraintStore(Layout):
             at = int(usages.pointer_start[slot])
             pointer = self.pointers.pointer[at : at + n + 1]
             pointer[:] = np.concatenate(([0], np.cumsum(keep)))[pointer]
-            for name in entries.names:
-                array = getattr(entries, name)
-                array[start : start + kept] = array[start : start + nnz][keep]
-            entries.free(start + kept, nnz - kept)
+            value = int(usages.value_start[slot])
+            for pool, array, begin in ((entries, entries.row, start), (own, own.value, value)):
+                if begin >= 0:
+                    array[begin : begin + kept] = array[begin : begin + nnz][keep]
+                    pool.free(begin + kept, nnz - kept)
             usages.nnz[slot] = kept
         self.rows.free(np.array(self._dropped_rows, np.int64))
         self._dropped_rows = []
@@ -157,11 +157,14 @@ class ConstraintStore(Layout):
         slots = table.allocate(sizes.size)
         begin = self.pointers.allocate_all(sizes + 1)
         ends = sizes.cumsum()
-        entry = self.entries.allocate_all((pointer[ends] - pointer[ends - sizes]).astype(np.int64))
-        pools = self.pointers.pointer, self.entries.row, self.entries.value
+        nnz = (pointer[ends] - pointer[ends - sizes]).astype(np.int64)
+        row, value, ones = contiguous(row), contiguous(value), np.empty(sizes.size, np.bool_)
+        all_ones(sizes, pointer, value, ones)
+        starts = begin, self.entries.allocate_all(nnz), np.full(sizes.size, -1)
+        starts[2][~ones] = self.coefficients.allocate_all(nnz[~ones])
+        pools = self.pointers.pointer, self.entries.row, self.coefficients.value
         named = _AS_NAMED if row_slots is None else row_slots
-        row, value = contiguous(row), contiguous(value)
-        fill_usages(table.whole, *pools, slots, begin, entry, sizes, pointer, row, value, named)
+        fill_usages(table.whole, *pools, slots, *starts, sizes, pointer, row, value, named)
         if shared:
             table.shared[slots] = True
         return slots
@@ -172,10 +175,18 @@ class ConstraintStore(Layout):
         gone = np.array(slots, np.int64)
         self.pointers.free_all(table.pointer_start[gone].tolist(), (table.n_columns[gone] + 1).tolist())
         self.entries.free_all(table.entry_start[gone].tolist(), table.nnz[gone].tolist())
+        spelt = gone[table.value_start[gone] >= 0]
+        self.coefficients.free_all(table.value_start[spelt].tolist(), table.nnz[spelt].tolist())
         table.free(gone)
-        if not (self.entries.wasteful or self.pointers.wasteful):
+        if not (self.entries.wasteful or self.pointers.wasteful or self.coefficients.wasteful):
             return
         live = np.flatnonzero(table.n_columns[: table.size])
+        if self.coefficients.wasteful:
+            spelt = live[table.value_start[live] >= 0]
+            first = np.zeros(1, np.int64), np.ones(1, np.int64)  # the 1 of all who store none stays the first
+            kept = zip(first, (table.value_start[spelt], table.nnz[spelt]), strict=True)
+            starts, lengths = (np.concatenate(pair) for pair in kept)
+            table.value_start[spelt] = self.coefficients.compact(starts, lengths)[1:]
         if self.entries.wasteful:
             table.entry_start[live] = self.entries.compact(table.entry_start[live], table.nnz[live])
         if self.pointers.wasteful:
@@ -188,7 +199,7 @@ class ConstraintStore(Layout):
         self,
         sizes: NDArray[np.int64],
         usages: NDArray[np.int64] | int,
-        costs: NDArray[np.float64],
+        costs: NDArray[np.float64] | SharedCosts,
         *,
         relation: NDArray[np.int8] | int = NO_TOTAL,
         totals: NDArray[np.float64] | None = None,
@@ -202,7 +213,7 @@ class ConstraintStore(Layout):
         ----------
         sizes : (k,) columns of each
         usages : (k,) slots, or one for all
-        costs : (sum(sizes),) flat
+        costs : (sum(sizes),) flat, or vectors
         relation : (k,) kinds of sum rows, or one for all
         totals : (k,) of the sum rows; None if nobody has one
         scales, integral : (k,), or one for all
@@ -215,7 +226,11 @@ class ConstraintStore(Layout):
         table = self.requests
         one_kind, mixed = (NO_TOTAL, relation) if isinstance(relation, np.ndarray) else (relation, None)
         one, each = (-1, usages) if isinstance(usages, np.ndarray) else (usages, sizes)
-        slots, starts = table.allocate(sizes.size), self.costs.allocate_all(sizes)
+        slots = table.allocate(sizes.size)
+        if isinstance(costs, SharedCosts):
+            vectors, flat, starts = costs.slots, _NONE_GIVEN, self.vectors.cost_start[costs.slots]
+        else:
+            vectors, flat, starts = None, contiguous(costs), self.costs.allocate_all(sizes)
         self.clock += 1
         fill_requests(
             table.whole,
@@ -226,7 +241,7 @@ class ConstraintStore(Layout):
             slots,
             starts,
             sizes,
-            contiguous(costs),
+            flat,
             one,
             each,
             one_kind,
@@ -234,6 +249,9 @@ class ConstraintStore(Layout):
             self.clock,
         )
         # What is left out here is what a blank slot says.
+        if vectors is not None:
+            table.vector[slots] = vectors
+            np.add.at(self.vectors.references, vectors, 1)
         if mixed is not None:
             table.relation[slots], table.total[slots] = mixed, totals
         if isinstance(integral, np.ndarray) or integral:
@@ -259,22 +277,30 @@ class ConstraintStore(Layout):
         self._compact_columns()
 
     def replace_columns(
-        self, slots: NDArray[np.int64], usages: NDArray[np.int64], costs: list[NDArray[np.float64]]
+        self,
+        slots: NDArray[np.int64],
+        usages: NDArray[np.int64],
+        costs: list[NDArray[np.float64]] | SharedCosts,
     ) -> None:
         """Give requests other columns; their scales, sum rows and scalar bounds stay.
 
         Parameters
         ----------
         slots, usages : (k,) arrays
-        costs : list of k (n_q,) arrays
+        costs : list of k (n_q,) arrays, or vectors
         """
         self._release_columns(slots, blank=False)
         table = self.requests
         self.clock += 1
-        sizes = np.array([own.size for own in costs], np.int64)
-        starts = self.costs.allocate_all(sizes)
-        for start, own in zip(starts.tolist(), costs, strict=True):
-            self.costs.cost[start : start + own.size] = own
+        if isinstance(costs, SharedCosts):
+            sizes, starts = costs.sizes, self.vectors.cost_start[costs.slots]
+            table.vector[slots] = costs.slots
+            np.add.at(self.vectors.references, costs.slots, 1)
+        else:
+            sizes = np.array([own.size for own in costs], np.int64)
+            starts = self.costs.allocate_all(sizes)
+            for start, own in zip(starts.tolist(), costs, strict=True):
+                self.costs.cost[start : start + own.size] = own
         table.cost_start[slots], table.n_columns[slots], table.usage[slots] = starts, sizes, usages
         table.birth[slots] = table.cost_stamp[slots] = table.bound_stamp[slots] = self.clock
         np.add.at(self.usages.references, usages, 1)
@@ -305,76 +331,6 @@ class ConstraintStore(Layout):
         self.clock += 1
         self.requests.cost_stamp[slots] = self.clock
         self.terms.restate(slots, kind, parameters)
-
-    def set_costs(self, slots: list[int], costs: list[NDArray[np.float64]]) -> None:
-        """New costs for all columns of some requests; their overrides keep their values."""
-        self.clock += 1
-        table, kept = self.requests, self.overrides
-        for slot, fresh in zip(slots, costs, strict=True):
-            start = int(table.cost_start[slot])
-            pool = self.costs.cost[start : start + fresh.size]
-            pool[:] = fresh
-            length = int(table.override_length[slot])
-            if length:
-                part = slice(int(table.override_start[slot]), int(table.override_start[slot]) + length)
-                columns = kept.column[part]
-                kept.original[part] = fresh[columns]
-                pool[columns] = kept.value[part] / table.scale[slot]
-            table.cost_stamp[slot] = self.clock
-
-    def set_scales(self, slots: NDArray[np.int64], scales: NDArray[np.float64]) -> None:
-        """New scale for many requests; their overrides keep their values."""
-        self.clock += 1
-        table, kept = self.requests, self.overrides
-        pools = self.costs.cost, kept.column, kept.value
-        write_scales(table.whole, table.scale, *pools, slots, contiguous(scales), self.clock)
-
-    def set_overrides(
-        self,
-        slots: NDArray[np.int64],
-        lengths: NDArray[np.int64],
-        columns: NDArray[np.int64],
-        values: NDArray[np.float64],
-        scales: NDArray[np.float64] | None = None,
-    ) -> None:
-        """Replace the overrides of many requests and, if given, their scales.
-
-        Parameters
-        ----------
-        slots, lengths : (k,) arrays
-        columns, values : (sum(lengths),) arrays
-        scales : (k,) array, optional
-        """
-        self.clock += 1
-        new = contiguous(columns), contiguous(values), _NONE_GIVEN if scales is None else contiguous(scales)
-        if not self._write_overrides(slots, lengths, new, restore=True):
-            self._resize_overrides(slots, lengths)
-            self._write_overrides(slots, lengths, new, restore=False)
-
-    def _write_overrides(
-        self,
-        slots: NDArray[np.int64],
-        lengths: NDArray[np.int64],
-        new: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]],
-        *,
-        restore: bool,
-    ) -> bool:
-        table, kept, cost = self.requests, self.overrides, self.costs.cost
-        pools = cost, kept.column, kept.original, kept.value
-        return write_overrides(table.whole, table.scale, *pools, slots, lengths, *new, self.clock, restore)
-
-    def _resize_overrides(self, slots: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
-        """Take the overrides off, and give those that get another length room for it."""
-        table, kept = self.requests, self.overrides
-        old = table.override_length[slots]
-        if np.count_nonzero(old):
-            flat = slice_indices(table.override_start[slots], old)
-            self.costs.cost[table.cost_start[slots].repeat(old) + kept.column[flat]] = kept.original[flat]
-        other = np.flatnonzero(old != lengths)
-        own = slots[other]
-        kept.free_all(table.override_start[own].tolist(), old[other].tolist())
-        table.override_start[own] = kept.allocate_all(lengths[other])
-        table.override_length[own] = lengths[other]
 
     def set_totals(self, slots: NDArray[np.int64], totals: NDArray[np.float64]) -> None:
         """New totals for many requests that have a sum row."""
@@ -416,12 +372,17 @@ class ConstraintStore(Layout):
 
     def _release_columns(self, slots: NDArray[np.int64], *, blank: bool) -> None:
         table, usages = self.requests, self.usages
-        left = np.empty((6, slots.size), np.int64)
+        left = np.empty((7, slots.size), np.int64)
         blocks = table.whole, table.real, table.small
         release_requests(*blocks, usages.references, usages.shared, slots, left, blank)
-        starts, sizes, uppers, override_starts, override_lengths, unused = left.tolist()
-        self.costs.free_all(starts, sizes)
+        starts, sizes, uppers, override_starts, override_lengths, unused, vectors = left.tolist()
         self.n_variables -= sum(sizes)
+        if max(vectors) < 0:
+            self.costs.free_all(starts, sizes)
+        else:
+            own = left[6] < 0
+            self.costs.free_all(left[0, own].tolist(), left[1, own].tolist())
+            self._release_vectors(left[6, ~own])
         if any(override_lengths):
             self.overrides.free_all(override_starts, override_lengths)
         if max(uppers) >= 0:
@@ -438,9 +399,7 @@ class ConstraintStore(Layout):
 
     def _compact_columns(self) -> None:
         table = self.requests
-        if self.costs.wasteful:
-            live = self.live_requests()
-            table.cost_start[live] = self.costs.compact(table.cost_start[live], table.n_columns[live])
+        self._compact_costs()
         if self.uppers.wasteful:
             live = np.flatnonzero(table.upper_start[: table.size] >= 0)
             table.upper_start[live] = self.uppers.compact(table.upper_start[live], table.n_columns[live])

@@ -14,7 +14,7 @@ from copter.store.store import ConstraintStore
 class StoreView(NamedTuple):
     """The store's arrays as kernels read them; no copies."""
 
-    cost: NDArray[np.float64]
+    cost: NDArray[np.float64] | NDArray[np.float32]
     cost_start: NDArray[np.int64]
     n_columns: NDArray[np.int64]
     scale: NDArray[np.float64]
@@ -26,9 +26,15 @@ class StoreView(NamedTuple):
     usage: NDArray[np.int64]
     pointer_start: NDArray[np.int64]
     entry_start: NDArray[np.int64]
+    value_start: NDArray[np.int64]
     pointer: NDArray[np.int32]
     row: NDArray[np.int32]
-    value: NDArray[np.float64]
+    coefficient: NDArray[np.float64]
+    vector: NDArray[np.int64]
+    override_start: NDArray[np.int64]
+    override_length: NDArray[np.int64]
+    override_column: NDArray[np.int32]
+    override_value: NDArray[np.float64]
 
 
 def view_of(store: ConstraintStore) -> StoreView:
@@ -47,16 +53,68 @@ def view_of(store: ConstraintStore) -> StoreView:
         requests.usage[: requests.size],
         usages.pointer_start[: usages.size],
         usages.entry_start[: usages.size],
+        usages.value_start[: usages.size],
         store.pointers.pointer,
         store.entries.row,
-        store.entries.value,
+        store.coefficients.value,
+        requests.vector[: requests.size],
+        requests.override_start[: requests.size],
+        requests.override_length[: requests.size],
+        store.overrides.column,
+        store.overrides.value,
     )
+
+
+def with_own_costs(view: StoreView) -> StoreView:
+    """A view in which every request has a place of its own among the costs, for who keeps a number a column.
+
+    It is the view itself where no vector is shared; else all costs are copied.
+
+    Parameters
+    ----------
+    view : StoreView
+
+    Returns
+    -------
+    StoreView
+    """
+    if not (view.vector >= 0).any():
+        return view
+    ends = view.n_columns.cumsum()
+    costs = np.empty(int(ends[-1]))
+    starts = ends - view.n_columns
+    for q in np.flatnonzero(view.n_columns).tolist():
+        fill_costs(view, q, 1.0, costs[starts[q] : ends[q]])
+    scale = np.ones(view.scale.size)
+    return view._replace(cost=costs, cost_start=starts, scale=scale, vector=np.full(scale.size, -1))
 
 
 @inlined_kernel
 def cap_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
     """Upper bound of column j of request q."""
     return view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
+
+
+@inlined_kernel
+def cost_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
+    """Effective cost of column j of request q."""
+    cost = view.scale[q] * view.cost[view.cost_start[q] + j]
+    if view.vector[q] >= 0:
+        for i in range(view.override_start[q], view.override_start[q] + view.override_length[q]):
+            if view.override_column[i] == j:
+                cost = view.override_value[i]
+    return cost
+
+
+@kernel
+def fill_costs(view: StoreView, q, factor, costs):  # type: ignore[no-untyped-def]
+    """Write factor times the effective costs of all columns of request q to the head of an array."""
+    start, scale = view.cost_start[q], factor * view.scale[q]
+    for j in range(view.n_columns[q]):
+        costs[j] = scale * view.cost[start + j]
+    if view.vector[q] >= 0:
+        for i in range(view.override_start[q], view.override_start[q] + view.override_length[q]):
+            costs[view.override_column[i]] = factor * view.override_value[i]
 
 
 @kernel
@@ -78,10 +136,26 @@ def entries_of(view: StoreView, usage, first, last):  # type: ignore[no-untyped-
 
 
 @inlined_kernel
+def coefficients_of(view: StoreView, usage):  # type: ignore[no-untyped-def]
+    """(shift, stride) such that ``view.coefficient[shift + stride * k]`` is the coefficient of entry k.
+
+    A usage that stores none has a stride of 0: what it reads for each entry is the 1 that all have in common.
+    """
+    start = view.value_start[usage]
+    shift = start - view.entry_start[usage] if start >= 0 else 0
+    return np.uint64(shift), np.uint64(1 if start >= 0 else 0)
+
+
+@inlined_kernel
 def paid_for(view: StoreView, usage, j, y):  # type: ignore[no-untyped-def]
     """What column j of a usage pays at prices y of the rows: (A'y)_j."""
     first, last = entries_of(view, usage, j, j + 1)
     paid = 0.0
-    for k in range(first, last):
-        paid += y[np.uint32(view.row[k])] * view.value[k]
+    if view.value_start[usage] < 0:
+        for k in range(first, last):
+            paid += y[np.uint32(view.row[k])]
+    else:
+        shift, _ = coefficients_of(view, usage)
+        for k in range(first, last):
+            paid += y[np.uint32(view.row[k])] * view.coefficient[shift + k]
     return paid

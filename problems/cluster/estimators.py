@@ -254,7 +254,7 @@ class NoProf:
 
     def _fit(self, known: _Known, types: Iterable[str]) -> bool:
         types = tuple(types)
-        with one_blas_thread():
+        with one_blas_thread(None):
             for type in types:
                 known.fitted[type] = known.reports[type].fit()
         return bool(types)

@@ -51,6 +51,7 @@ class Balancing(Course):
         Figure("balanced", "balanced", "mean", ".1%"),
         Figure("memory", "memory", "max", ".0%"),
         Figure("replicas", "replicas", "mean", ".0f"),
+        Figure("proven", "proven", "mean", ".0%"),
     )
 
     @property
@@ -77,13 +78,15 @@ class Balancing(Course):
         return Play(rounds(scenario, settings, parts), stopping)
 
 
-def _figures(balancer: LoadBalancer, done: BalancingRound) -> Record:
+def _figures(done: BalancingRound) -> Record:
     return {
         "integral_objective": done.cost,
         "integral_gap": done.gap,
+        "integral_bound": done.bound,
+        "proven": done.proven,
         "movements": done.movements,
         "imbalance": done.imbalance,
-        "balanced": done.imbalance <= 2.0 * balancer.tolerance + 1e-9,
+        "balanced": done.balanced,
         "memory": done.memory,
         "replicas": done.replicas,
     }
@@ -92,8 +95,8 @@ def _figures(balancer: LoadBalancer, done: BalancingRound) -> Record:
 def _solved(scenario: Scenario, balancer: LoadBalancer, solver: Solver) -> Iterator[Record]:
     def finish(solution: Solution) -> Record:
         if solution.found:
-            return _figures(balancer, balancer.place(solution))
-        stays = _figures(balancer, balancer.take(balancer.placement()))  # a missed round
+            return _figures(balancer.place(solution))
+        stays = _figures(balancer.take(balancer.placement()))  # a missed round
         return stays | {"integral_objective": math.nan, "integral_gap": math.nan}
 
     for number, loads in enumerate(scenario.loads()):
@@ -113,7 +116,7 @@ def _heuristic(scenario: Scenario, settings: SolverSettings, parts: int) -> Iter
         placement = greedy(balancer.fleet(), balancer.placement())
         seconds = perf_counter() - begin
         done = balancer.take(placement)
-        yield method_round(settings.name, number, t_solve=seconds, **_figures(balancer, done))
+        yield method_round(settings.name, number, t_solve=seconds, **_figures(done))
 
 
 def _exact(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator[Record]:
@@ -140,7 +143,7 @@ def _exact(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator
             "iterations": exact.found.nodes,
         }
         took = {"t_edit": exact.effort.build_seconds, "t_solve": exact.effort.seconds}
-        fields = own | _figures(balancer, done)
+        fields = own | _figures(done)
         yield method_round(settings.name, number, **took, **fields)
 
 
@@ -156,7 +159,7 @@ def _pop(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator[R
         done = balancer.take(found.placement)
         build = sum(answer.effort.build_seconds for answer in found.answers)
         seconds = [answer.effort.seconds for answer in found.answers]
-        fields = _figures(balancer, done) | {
+        fields = _figures(done) | {
             "n_variables": sum(answer.effort.columns for answer in found.answers),
             "t_longest_part": max(seconds),
             "status": "deadline" if found.unanswered else "complete",

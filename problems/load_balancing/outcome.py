@@ -11,6 +11,9 @@ from copter.errors import CopterError
 from copter.problems.load_balancing.spread import Fleet, Placement
 from copter.solution import Solution
 
+CLOSED = 1e-9
+"""Gap at which a placement counts as one of least cost."""
+
 
 class LoadBalancingError(CopterError, ValueError):
     """An event or a placement that cannot be; the message names the shard or the server."""
@@ -31,6 +34,8 @@ class BalancingRound:
         Sum of the sizes of those.
     imbalance : float
         Largest load of a server over the smallest, minus 1.
+    balanced : bool
+        Whether that is at most twice the tolerance.
     memory : float
         Largest share of its memory that a server uses.
     replicas : int
@@ -49,6 +54,7 @@ class BalancingRound:
     movements: int
     cost: float
     imbalance: float
+    balanced: bool
     memory: float
     replicas: int
     bound: float = math.nan
@@ -57,6 +63,11 @@ class BalancingRound:
     t_edit: float = 0.0
     t_solve: float = 0.0
     t_shim: float = 0.0
+
+    @property
+    def proven(self) -> bool:
+        """Whether it is balanced and no such placement costs less: the gap is closed."""
+        return self.balanced and self.gap <= CLOSED
 
 
 def imbalance(fleet: Fleet, placement: Placement) -> float:

@@ -9,8 +9,8 @@ load, a replica needs as much memory as its shard is large, and a new one is a m
    have others, which take over the load in proportion (the thesis' shim).
 3. New replicas are added across the border of what load can get to, those first that can carry most, and in
    the end each of them that the others can stand in for is dropped again.
-4. If that makes more than the lower bound of a maximum flow
-   (:func:`copter.problems.load_balancing.spread_moves.lacking`), a second attempt starts from the replicas
+4. If that makes more than the lower bound in whole replicas
+   (:mod:`copter.problems.load_balancing.bound`), a second attempt starts from the replicas
    to which the linear program gives load.  An answer, the more so one from inside the optimal face, has many
    that carry little, so each goes if its load can flow along the others: those of cold shards for their size
    first, for a hot shard's can carry more in rounds to come. What is left is chosen beforehand in another
@@ -33,11 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
+from copter.problems.load_balancing.bound import needed
 from copter.problems.load_balancing.replicas import DUST, Replicas, Search, balance, empty, fill, scratch
 from copter.problems.load_balancing.spread_moves import (
     extend,
     keep_memory,
-    lacking,
     new_replicas,
     prune,
     revive,
@@ -163,23 +163,19 @@ class SpreadShim:
         n = fleet.memory.size
         loads = fleet.loads / (fleet.mean or 1.0)
         pool, search = _pool(fleet, loads, last.keys(n), last.keys(n), last.share * loads[last.shard])
-        bare = pool.copies == 0
-        if (pool.room < -pool.slack).any() or bare.any():
-            return Carried(_placement(pool, loads), False, float(fleet.sizes[bare].sum()))
-        if fleet.mean == 0:
+        there = not ((pool.room < -pool.slack).any() or (pool.copies == 0).any())
+        if fleet.mean == 0 and there:
             return Carried(_placement(pool, loads), True, 0.0)
         lower, upper = fleet.inner_band
-        enough = balance(pool, search, lower, upper) <= DUST * n
+        enough = there and balance(pool, search, lower, upper) <= DUST * n
         if not enough:
             lower, upper = fleet.band
-            enough = balance(pool, search, lower, upper) <= DUST * n
-        needed = 0.0
+            enough = balance(pool, search, lower, upper) <= DUST * n and there
         if enough:
             _keep(fleet, pool, search)
-        else:
-            pool.reserve[:] = 0.0
-            needed = lacking(pool, search, lower, upper) * float(fleet.sizes[loads > DUST].min())
-        return Carried(_placement(pool, loads), enough, needed)
+            return Carried(_placement(pool, loads), True, 0.0)
+        pool.reserve[:] = 0.0
+        return Carried(_placement(pool, loads), False, needed(pool, search, loads, lower, upper))
 
     def round(
         self,

@@ -5,8 +5,8 @@ Kernels on the pool of :mod:`copter.problems.load_balancing.replicas`.
 After a maximum flow, a server that is still too full has a *closure*: the servers that its load can get to,
 all of them full.  Replicas there are no way out, so what it lacks is a new replica, outside, of a shard with
 load inside.  In the same way the closure of a server that has too little needs a new replica inside of a
-shard with load outside.  So closures say where new replicas can be of use, and disjoint ones that each of
-them needs one of its own, which bounds the number of movements from below.
+shard with load outside.  So closures say where new replicas can be of use, and from below how many
+it takes (:mod:`copter.problems.load_balancing.bound`).
 """
 
 from __future__ import annotations
@@ -134,30 +134,6 @@ def keep_memory(pool: Replicas, loads, order):  # type: ignore[no-untyped-def]
 def outside(pool: Replicas, i, lower, upper):  # type: ignore[no-untyped-def]
     """Load by which a server is outside the band."""
     return max(pool.load_on[i] - upper, lower - pool.load_on[i], 0.0)
-
-
-@kernel
-def lacking(pool: Replicas, search: Search, lower, upper):  # type: ignore[no-untyped-def]
-    """Return how many new replicas it takes at least, after a maximum flow: disjoint closures, out or in."""
-    n = pool.load_on.size
-    most = 0
-    for side in range(2):
-        taken, count = np.zeros(n, np.bool_), 0
-        for i in range(n):
-            over = pool.load_on[i] - upper if side == 0 else lower - pool.load_on[i]
-            if over <= DUST * pool.used[0] or taken[i]:  # closures stop at replicas with less than DUST
-                continue
-            if explore(pool, search, i, upper if side == 0 else lower, side == 0) >= 0:
-                continue
-            apart = True
-            for k in range(n):
-                apart = apart and not (taken[k] and search.server_seen[k] == search.stamp[0])
-            if apart:
-                count += 1
-                for k in range(n):
-                    taken[k] = taken[k] or search.server_seen[k] == search.stamp[0]
-        most = max(most, count)
-    return most
 
 
 @kernel

@@ -383,12 +383,14 @@ class ShardState:
         new = ~np.isin(placement.keys(n), before.keys(n))
         cost = float(fleet.sizes[placement.shard[new]].sum())
         floor = max(self.fleet().unit_size, cost)
+        ratio = imbalance(fleet, placement)
         done = BalancingRound(
             number=self.number,
             placement=placement,
             movements=int(new.sum()),
             cost=cost,
-            imbalance=imbalance(fleet, placement),
+            imbalance=ratio,
+            balanced=ratio <= 2.0 * self._tolerance + 1e-9,
             memory=float((used[fleet.memory > 0] / fleet.memory[fleet.memory > 0]).max(initial=0.0)),
             replicas=len(placement),
             bound=bound,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from copter.cli.command import BenchOptions, RunOptions, Solving, command
+from copter.cli.command import BenchOptions, Proving, RunOptions, command
 from copter.cli.console import errors, seconds
 from copter.cli.options import MipGap, SolverName, Tolerance, existing_file, positive
 
@@ -22,18 +22,21 @@ if TYPE_CHECKING:
 
 DEFAULT_GPUS = 512
 DEFAULT_HOURS = 24.0
-
+PROVING = ("copter", "copter-exact", "highs-milp")
+"""Solvers that can prove an allocation optimal; the first one with --exact is the second."""
 
 _RUN_EXAMPLES = """\b
 Examples:
   copter run sia --gpus 512 --jobs-per-day 960 --hours 6 --out runs/first
   copter run sia --workload workload-1.csv --profiles derived_npz --gpus 512 --json
   copter run sia --gpus 512 --solver highs-milp --mip-gap 1e-3 --deadline 10
+  copter run sia --gpus 512 --hours 6 --exact
 """
 _BENCH_EXAMPLES = """\b
 Examples:
   copter bench sia --gpus 1024 --jobs 200 --solvers copter,highs-hot
   copter bench sia --gpus 10000 --jobs 1800 --rounds 10 --json sia.json
+  copter bench sia --gpus 2048 --jobs 250 --exact --solvers copter,highs-milp
 """
 
 
@@ -64,7 +67,7 @@ def _knob(value: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SiaRunOptions(Solving, RunOptions):
+class SiaRunOptions(Proving, RunOptions):
     """Schedule a heterogeneous GPU cluster through a day of job arrivals with the Sia policy.
 
     Without --workload, jobs, profiles and arrivals come from a seeded generator.
@@ -128,6 +131,10 @@ class SiaRunOptions(Solving, RunOptions):
             raise typer.BadParameter(
                 "belongs to the generator: leave it out, or --workload", param_hint="--jobs-per-day"
             )
+        if self.exact and self.solver not in PROVING:
+            raise typer.BadParameter(
+                f"{self.solver} proves no allocation: leave it out, or --solver", param_hint="--exact"
+            )
 
     def scenario(self) -> Scenario:
         """Return what is replayed: the files named, or what the generator makes."""
@@ -169,11 +176,11 @@ def run_sia(options: SiaRunOptions) -> None:
         return f"{record.time / 3600.0:5.1f} h {share} solve {seconds(record.t_solve)} gap {record.gap:.0e}"
 
     with SiaRun(replay, options, options.folder("sia")) as run:
-        preparing(options.solver)
+        preparing(chosen.name)
         _warm_up(chosen.make())
         done = len(replay.jobs)
         follow(run.rounds(), "jobs", done, show, done=lambda: replay.completed, quiet=options.as_json)
-        conclude(run, solver=options.solver)
+        conclude(run, solver=chosen.name)
 
 
 def _say_size(wanted: int | None, there: int) -> None:
@@ -192,7 +199,7 @@ def _warm_up(solver: Solver) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SiaBenchOptions(BenchOptions):
+class SiaBenchOptions(Proving, BenchOptions):
     """Replay recorded Sia rounds through each solver: 2% of the jobs leave a round, all costs move."""
 
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster, of 7 types.")] = 1024
@@ -209,6 +216,7 @@ def bench_sia(options: SiaBenchOptions) -> None:
     ----------
     options : SiaBenchOptions
     """
+    from copter.bench.proven import ProvenRounds
     from copter.cli.bench_report import bench
     from copter.problems.sia.course import record_sia
     from copter.problems.sia.generator import builtin_cluster
@@ -222,4 +230,5 @@ def bench_sia(options: SiaBenchOptions) -> None:
             Path(folder), gpus=options.gpus, jobs=options.jobs, rounds=options.rounds, seed=options.seed
         )
         errors().print(f"recorded in {seconds(perf_counter() - begin)}")
-        bench(f"Sia, {options.gpus} GPUs, {options.jobs} jobs", recorded, options)
+        course = ProvenRounds(recorded.rounds, recorded.warm_up, recorded.shim) if options.exact else recorded
+        bench(f"Sia, {options.gpus} GPUs, {options.jobs} jobs", course, options)

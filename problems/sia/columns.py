@@ -7,9 +7,9 @@ columns.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from copter.problems.cluster.cluster import Configurations
 from copter.problems.sia.objective import Objective, normalised
 from copter.problems.sia.sources import Source
-from copter.program.program import ContinualProgram, Template
+from copter.program.program import ContinualProgram, CostVector, Template
+
+Key = TypeVar("Key", bound=Hashable)
+Handle = TypeVar("Handle")
 
 CACHED_BYTES = 1 << 27
 """Rows are forgotten, oldest first, when they hold more than this."""
@@ -171,40 +174,64 @@ class RowCache:
         return CostRow(runnable, costs, self.objective.lam)
 
 
-class TemplateCache:
-    """Column templates of a program by :attr:`Choices.key`.
+class _Handles(Generic[Key, Handle]):
+    """Handles of what requests of a program share, by what they stand for.
 
-    Templates without users are dropped when there are many: jobs come back to the same few choices.
+    Those without users are dropped when there are many: jobs come back to the same few.
     """
 
-    def __init__(self, program: ContinualProgram) -> None:
-        self.program = program
-        self._templates: dict[tuple[bool, bytes], Template] = {}
-        self._users: dict[tuple[bool, bytes], int] = {}
+    def __init__(self, drop: Callable[[Handle], None]) -> None:
+        self._drop = drop
+        self._handles: dict[Key, Handle] = {}
+        self._users: dict[Key, int] = {}
 
     def __len__(self) -> int:
-        return len(self._templates)
+        return len(self._handles)
+
+    def _take(self, key: Key, make: Callable[[], Handle]) -> Handle:
+        if key not in self._handles:
+            self._handles[key] = make()
+            self._users[key] = 0
+        self._users[key] += 1
+        return self._handles[key]
+
+    def release(self, key: Key) -> None:
+        """Count one user less."""
+        self._users[key] -= 1
+
+    def sweep(self, keep: int = 256) -> None:
+        """Drop the handles that have no user, if there are more than ``keep``."""
+        unused = [key for key, users in self._users.items() if not users]
+        for key in unused if len(unused) > keep else ():
+            self._drop(self._handles.pop(key))
+            del self._users[key]
+
+
+class TemplateCache(_Handles[tuple[bool, bytes], Template]):
+    """Column templates of a program by :attr:`Choices.key`."""
+
+    def __init__(self, program: ContinualProgram) -> None:
+        super().__init__(program.drop_template)
+        self.program = program
 
     def take(self, choices: Choices, configurations: Configurations) -> Template:
         """Template of some choices, counting one user more."""
-        key = choices.key
-        if key not in self._templates:
-            usage = _usage(choices, configurations)
-            self._templates[key] = self.program.add_template(usage, choices.columns.size)
-            self._users[key] = 0
-        self._users[key] += 1
-        return self._templates[key]
+        size = choices.columns.size
+        return self._take(
+            choices.key, lambda: self.program.add_template(_usage(choices, configurations), size)
+        )
 
-    def release(self, choices: Choices) -> None:
-        """Count one user less."""
-        self._users[choices.key] -= 1
 
-    def sweep(self, keep: int = 256) -> None:
-        """Drop the templates that have no user, if there are more than ``keep``."""
-        unused = [key for key, users in self._users.items() if not users]
-        for key in unused if len(unused) > keep else ():
-            self.program.drop_template(self._templates.pop(key))
-            del self._users[key]
+class VectorCache(_Handles[tuple[CostRow, Choices], CostVector]):
+    """Cost vectors of a program by row of costs and choices."""
+
+    def __init__(self, program: ContinualProgram) -> None:
+        super().__init__(program.drop_cost_vector)
+        self.program = program
+
+    def take(self, row: CostRow, choices: Choices) -> CostVector:
+        """Vector of the costs of some choices, counting one user more."""
+        return self._take((row, choices), lambda: self.program.add_cost_vector(row.block(choices)))
 
 
 def _usage(choices: Choices, configurations: Configurations) -> dict[Hashable, Any]:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 _LEVELS = 1 << 32
+Costs: TypeAlias = Literal["own", "shared"]
+COSTS: tuple[Costs, ...] = ("own", "shared")
 
 
 class SiaPolicy:
@@ -64,6 +66,8 @@ class SiaPolicy:
         program.
     program : ContinualProgram, optional
         Program to edit, for example one that records; must be empty.
+    costs : "own" or "shared"
+        Whether each job's request has costs of its own, or jobs of one application and level share theirs.
     shim : Shim, optional
         By default :class:`copter.shims.choose_one.ChooseOneShim`.
 
@@ -87,10 +91,13 @@ class SiaPolicy:
         lam: float = 1.1,
         scale_up_limit: float | None = 2.0,
         program: ContinualProgram | None = None,
+        costs: Costs = "own",
         shim: Shim | None = None,
     ) -> None:
         if scale_up_limit is not None and not scale_up_limit >= 1:
             raise ValueError(f"scale_up_limit = {scale_up_limit}: must be at least 1, or None")
+        if costs not in COSTS:
+            raise ValueError(f"costs = {costs!r}: must be one of {', '.join(COSTS)}")
         self.cluster = cluster.copy()
         self.objective = Objective(p, lam)
         self.scale_up_limit = scale_up_limit
@@ -100,7 +107,7 @@ class SiaPolicy:
             self.program.add_resource(name, upper=gpus)
         self._rows = RowCache(self.cluster.configurations, self.objective)
         self._table = JobTable()
-        self._requests = Requests(self.program, self._table)
+        self._requests = Requests(self.program, self._table, shared=costs == "shared")
         self._sources = Sources()
         self._slots: dict[Hashable, int] = {}
         self._ids: dict[int, Hashable] = {}
@@ -330,7 +337,7 @@ class SiaPolicy:
         priced = changed | (table.column[slots] >= 0) | (table.penalty[slots] != table.sent_penalty[slots])
         self._requests.rescale(self._ids, slots[priced], self.objective, now)
         table.sent_penalty[slots] = table.penalty[slots]
-        self._requests.templates.sweep()
+        self._requests.sweep()
 
     def assign(self, choice: Mapping[Hashable, int], now: float) -> dict[Hashable, Configuration | None]:
         """Take over the choice of a shim: the column of each request, negative for none.

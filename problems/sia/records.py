@@ -36,6 +36,8 @@ class RoundRecord:
         Share of the fractional answer's nonzeros that moved, and of the jobs that were there in the round
         before whose configuration changed.
     warm_started : bool
+    proven, columns_left, t_integer : float
+        What the proof of the integral allocation came to (:func:`copter.proof.integer.integer_figures`).
     missed : bool
         Whether the solver had no answer in time: every job kept what it had.
     changed, added, removed, integral, path_x, path_n : float
@@ -71,6 +73,9 @@ class RoundRecord:
     churn: float
     integral_churn: float
     warm_started: bool
+    proven: float
+    columns_left: float
+    t_integer: float
     missed: bool
     changed: float
     added: float

@@ -25,6 +25,7 @@ from copter.problems.sia.evolution import Evolution
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.records import RoundRecord
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
+from copter.proof.integer import integer_figures
 
 if TYPE_CHECKING:
     from copter.solvers.base import Solver
@@ -139,9 +140,14 @@ class Replay:
             churn=solution.churn,
             integral_churn=decided.churn,
             warm_started=solution.warm_started,
+            **integer_figures(solution.integer),
             missed=rounded is None,
             **self._evolution.measure(solution),
         )
+
+    def _proven(self) -> list[float]:
+        """Of each round with a proof, or a search for one, whether it was found."""
+        return [record.proven for record in self.records if not math.isnan(record.proven)]
 
     # ---- results ---------------------------------------------------------------------------------
 
@@ -159,7 +165,7 @@ class Replay:
         """
         return self.simulator.job_results()
 
-    def summary(self) -> dict[str, float | int]:
+    def summary(self) -> dict[str, float | int | None]:
         """Figures of the whole run so far; NaN where nothing completed or no round was simulated.
 
         The makespan is the time from the first submission to the last completion.  Restarts do not count
@@ -167,6 +173,8 @@ class Replay:
         the last.  ``max_gap`` is the largest certified gap of a fractional answer, ``max_integral_gap`` of
         an allocation; rounds without an answer, in which jobs kept what they had, are counted apart.
         ``integral_churn`` is the mean over the rounds that had jobs of the round before.
+        ``rounds_proven`` is the share of the rounds whose allocation is proven optimal, None if no proof was
+        asked for.
 
         Returns
         -------
@@ -199,5 +207,6 @@ class Replay:
             "max_gap": max((record.gap for record in answered), default=nan),
             "max_integral_gap": max((record.integral_gap for record in answered), default=nan),
             "integral_churn": float(moved.mean()) if moved.size else nan,
+            "rounds_proven": float(np.mean(proven)) if (proven := self._proven()) else None,
             "max_queue": max((record.queue for record in self.records), default=0),
         }

@@ -48,6 +48,9 @@ _ROUND = {
     "churn": "share of the nonzeros that changed against the last round",
     "integral_churn": "share of the jobs there in the round before whose configuration changed",
     "warm_started": "whether the solver started from the last round",
+    "proven": "1 if no integral allocation is better, by a proof; nan without --exact",
+    "columns_left": "columns that the proof left to branch and bound",
+    "t_integer": "seconds of the solver after the relaxation",
     "missed": "whether the solver had no answer in time, so that every job kept what it had",
     "changed": "share of the variables of this and the last round's program whose value moved by 1e-3",
     "added": "share of the variables that are new",
@@ -144,6 +147,8 @@ class SiaRun(Run):
             ("integral churn, mean", f"{one['integral_churn']:.1%}"),
             ("run time", seconds(one["wall_seconds"])),
         ]
+        if one["rounds_proven"] is not None:
+            rows.insert(-1, ("rounds proven optimal", f"{one['rounds_proven']:.2%}"))
         print_figures(f"Sia on {self.replay.policy.cluster.gpus} GPUs", rows)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Configurations
-from copter.problems.sia.columns import Choices, CostRow, TemplateCache
+from copter.problems.sia.columns import Choices, CostRow, TemplateCache, VectorCache
 from copter.problems.sia.jobs import NONE, JobTable
 from copter.problems.sia.modes import FREE, PINNED
 from copter.problems.sia.objective import Objective, restart_factor
@@ -17,6 +17,8 @@ from copter.program.program import ContinualProgram
 
 Pick: TypeAlias = tuple[CostRow, Choices, int]
 """Costs and choices of a job, and its mode."""
+_PIECE = 1 << 21
+"""Columns that are added at once: the copies that a call makes of them are small beside a large program."""
 
 
 class Requests:
@@ -26,11 +28,15 @@ class Requests:
     ----------
     program : ContinualProgram
     table : JobTable
+    shared : bool
+        Whether jobs of one application and level share a cost vector.
     """
 
-    def __init__(self, program: ContinualProgram, table: JobTable) -> None:
+    def __init__(self, program: ContinualProgram, table: JobTable, shared: bool = False) -> None:
         self.program, self.table = program, table
         self.templates = TemplateCache(program)
+        self.vectors = VectorCache(program) if shared else None
+        self._vector_keys: dict[int, tuple[CostRow, Choices]] = {}
         self._choices: dict[int, Choices] = {}
         self._costs: dict[int, NDArray[np.float64]] = {}
 
@@ -62,8 +68,29 @@ class Requests:
 
     def drop(self, slot: int) -> None:
         """Forget a job whose request is to be removed."""
-        self.templates.release(self._choices.pop(slot))
+        self.templates.release(self._choices.pop(slot).key)
         del self._costs[slot]
+        if self.vectors is not None:
+            self.vectors.release(self._vector_keys.pop(slot))
+
+    def sweep(self) -> None:
+        """Drop what no job shares any more, if there is much of it."""
+        self.templates.sweep()
+        if self.vectors is not None:
+            self.vectors.sweep()
+
+    def _given(self, slots: Iterable[int], picks: Mapping[int, Pick]) -> list[Any]:
+        """Costs of some jobs as the program takes them: arrays, or vectors, which are taken here."""
+        if self.vectors is None:
+            return [self._costs[slot] for slot in slots]
+        handles = []
+        for slot in slots:
+            row, choices, _ = picks[slot]
+            handles.append(self.vectors.take(row, choices))
+            if slot in self._vector_keys:
+                self.vectors.release(self._vector_keys[slot])
+            self._vector_keys[slot] = row, choices
+        return handles
 
     def add(
         self,
@@ -88,17 +115,23 @@ class Requests:
             row, choices, _ = picks[slot]
             self._choices[slot], self._costs[slot] = choices, row.block(choices)
             groups.setdefault(choices.key, []).append(slot)
+        if self.vectors is None:
+            self.program.reserve(sum(self._costs[group[0]].size * len(group) for group in groups.values()))
         for group in groups.values():
             templates = [self.templates.take(self._choices[slot], configurations) for slot in group]
-            self.program.add_requests(
-                [jobs[slot] for slot in group],
-                np.concatenate([self._costs[slot] for slot in group]),
-                np.full(len(group), templates[0].n_columns),
-                templates[0],
-                totals=np.ones(len(group)),
-                relation="==",
-                integral=True,
-            )
+            own = self.vectors is None
+            piece = max(1, _PIECE // templates[0].n_columns) if own else len(group)
+            for some in (group[k : k + piece] for k in range(0, len(group), piece)):
+                costs = self._given(some, picks)
+                self.program.add_requests(
+                    [jobs[slot] for slot in some],
+                    np.concatenate(costs) if own else costs,
+                    np.full(len(some), templates[0].n_columns),
+                    templates[0],
+                    totals=np.ones(len(some)),
+                    relation="==",
+                    integral=True,
+                )
             slot_of = self.program.slot_of
             self.table.request[group] = [slot_of[jobs[slot]] for slot in group]
 
@@ -117,7 +150,7 @@ class Requests:
         """
         table, slots = self.table, np.fromiter(picks, np.int64, len(picks))
         held, column, price = table.current[slots].tolist(), [], []
-        recosted: dict[int, NDArray[np.float64]] = {}
+        recosted: list[int] = []
         replaced: dict[int, tuple[Choices, int]] = {}
         for (slot, (row, choices, mode)), current in zip(picks.items(), held, strict=True):
             costs, old, last = row.block(choices), self._choices[slot], self._costs[slot]
@@ -127,19 +160,21 @@ class Requests:
             if choices.key != old.key:
                 replaced[slot] = old, 0 if mode == PINNED else max(at, 0)
             elif costs is not last and not np.array_equal(costs, last):
-                recosted[slot] = costs
+                recosted.append(slot)
             self._choices[slot], self._costs[slot] = choices, costs
         table.sent_mode[slots] = [mode for _, _, mode in picks.values()]
         table.column[slots], table.column_cost[slots] = column, price
         if replaced:
-            self._replace(jobs, replaced, configurations)
+            self._replace(jobs, replaced, picks, configurations)
         if recosted:
-            self.program.update_requests([jobs[slot] for slot in recosted], costs=list(recosted.values()))
+            names = [jobs[slot] for slot in recosted]
+            self.program.update_requests(names, costs=self._given(recosted, picks))
 
     def _replace(
         self,
         jobs: Mapping[int, Hashable],
         replaced: Mapping[int, tuple[Choices, int]],
+        picks: Mapping[int, Pick],
         configurations: Configurations,
     ) -> None:
         """Give the program other columns of some jobs: the old choices of each, and where it is to start."""
@@ -147,12 +182,12 @@ class Requests:
         starts = np.array([start for _, start in replaced.values()], np.int64)
         self.program.update_requests(
             [jobs[slot] for slot in replaced],
-            costs=[self._costs[slot] for slot in replaced],
+            costs=self._given(replaced, picks),
             usage=templates,
             starts=(np.ones_like(starts), starts, np.ones(starts.size)),
         )
         for old, _ in replaced.values():
-            self.templates.release(old)
+            self.templates.release(old.key)
 
     def rescale(
         self, jobs: Mapping[int, Hashable], slots: NDArray[np.int64], objective: Objective, now: float

@@ -23,7 +23,7 @@ from copter.problems.cluster.policy import Allocation, ClusterState
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.simulator import Simulator
 from copter.problems.sia.generator import builtin_cluster, builtin_profiles, draw_jobs
-from copter.problems.sia.policy import SiaPolicy
+from copter.problems.sia.policy import Costs, SiaPolicy
 from copter.problems.sia.records import RoundRecord
 from copter.problems.sia.replay import Replay
 from copter.problems.sia.scheduler import Sia
@@ -102,6 +102,8 @@ class SteadyReplay(Replay):
         By default none: every job chooses from all configurations, as in the thesis' program.
     program : ContinualProgram, optional
         Program to edit, for example one that records.
+    costs : "own" or "shared"
+        See :class:`~copter.problems.sia.policy.SiaPolicy`.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class SteadyReplay(Replay):
         seed: int = 0,
         scale_up_limit: float | None = None,
         program: ContinualProgram | None = None,
+        costs: Costs = "own",
     ) -> None:
         if jobs < 1 or rounds < 1 or not 0 <= churn <= 1:
             raise ValueError(
@@ -127,7 +130,7 @@ class SteadyReplay(Replay):
         times = np.full(supply, OLDEST_SECONDS)
         times[:jobs] = np.sort(rng.uniform(0.0, OLDEST_SECONDS, jobs))
         scenario = Scenario(builtin_cluster(gpus), draw_jobs(times, rng), builtin_profiles(WORK_SCALE))
-        policy = SiaPolicy(scenario.cluster, scale_up_limit=scale_up_limit, program=program)
+        policy = SiaPolicy(scenario.cluster, scale_up_limit=scale_up_limit, program=program, costs=costs)
         super().__init__(scenario, solver, policy=policy)
 
     def _simulator(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
 from copter.proof.certificate import Certificate, certify
+from copter.proof.integer import IntegerProof
 from copter.solution import (
     UNKNOWN,
     ColdStart,
@@ -30,7 +31,6 @@ from copter.solution import (
     Start,
     Status,
     Timings,
-    dense_to_sparse,
     make_solution,
     without_allocation,
 )
@@ -38,7 +38,7 @@ from copter.solvers.base import ClockedSolver
 from copter.solvers.baselines.highs_rays import find_ray
 from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, churn_base
-from copter.store.allocation import NOTHING, SparseX
+from copter.store.allocation import NOTHING, SparseX, dense_to_sparse
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -194,6 +194,10 @@ class Baseline(ClockedSolver):
         """Whether an optimum of the solver is one within the wanted tolerance."""
         return certificate.within(self.tolerance)
 
+    def _proof(self, program: ContinualProgram, outcome: Outcome, proof: Certificate) -> IntegerProof | None:
+        """What is known of an integral answer beside all others; None of a solver of relaxations."""
+        return None
+
     def _read(self, program: ContinualProgram, layout: Layout, outcome: Outcome) -> _Read:
         """Certify what the solver found."""
         y = np.zeros(program.store.rows.size)
@@ -244,6 +248,7 @@ class Baseline(ClockedSolver):
             ray=ray,
             certificate=proof,
             details=details,
+            integer=self._proof(program, outcome, proof),
         )
         self._last = LastX.of(program, x) if x is not None else None
         return solution

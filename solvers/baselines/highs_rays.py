@@ -14,8 +14,9 @@ import numpy as np
 
 from copter.clock import Interrupted, check_for
 from copter.proof.rays import farkas_ray, primal_ray
-from copter.solution import Ray, Status, dense_to_sparse
+from copter.solution import Ray, Status
 from copter.solvers.highs_model import engine, pass_model, run_until, status_of
+from copter.store.allocation import dense_to_sparse
 from copter.store.compiled import compile_program
 
 if TYPE_CHECKING:

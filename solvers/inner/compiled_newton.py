@@ -128,7 +128,8 @@ class CompiledNewton:
         -------
         InnerResult
         """
-        tilted = self.working._replace(cost=self.working.cost.copy())
+        cost = self.working.cost
+        tilted = cost if self.terms is None else cost.copy()
         steps, first = 0, 0.0
         while True:
             most = min(self._steps, limit - steps)
@@ -159,8 +160,8 @@ class CompiledNewton:
 
 
 @kernel
-def _evaluate(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-untyped-def]
-    """psi at prices y: (value, gradient, x, free, tight, slopes, a'x)."""
+def _tilt(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-untyped-def]
+    """Costs at the slopes that terms have at prices y, into ``tilted``: (what terms cost, slopes, a'x)."""
     phi, block, first, image, upper, relation, total, scale = terms
     v = term_centres(w, block, first, y, centre, sigma)
     s, t = pull.copy(), np.empty(pull.size)
@@ -169,14 +170,19 @@ def _evaluate(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-unty
     for b in range(block.size):
         shift = w.first[block[b]] - first[b]
         for j in range(first[b], first[b + 1]):
-            tilted.cost[j + shift] = w.cost[j + shift] - s[b] * image[j]
+            tilted[j + shift] = w.cost[j + shift] - s[b] * image[j]
         more += s[b] * t[b] + value(phi, b, t[b])
+    return more, s, t
+
+
+@kernel
+def _evaluate(w, tilted, terms, pull, y, centre, sigma, spread):  # type: ignore[no-untyped-def]
+    """psi at prices y: (value, gradient, x, free, tight, slopes, a'x); ``spread``: |centre|^2 / (2 sigma)."""
+    more, s, t = (0.0, pull, pull) if pull.size == 0 else _tilt(w, tilted, terms, pull, y, centre, sigma)
     x = np.empty(w.column.size)
     free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
-    height, gradient = project_blocks(tilted, y, centre, sigma, 0, w.slot.size, x, free, tight)
-    height += more
-    for j in range(centre.size):
-        height += 0.5 * centre[j] * centre[j] / sigma
+    height, gradient = project_blocks(w, tilted, y, centre, sigma, 0, w.slot.size, x, free, tight)
+    height += more + spread
     for i in range(y.size):
         low, high = w.lower_row[i], w.upper_row[i]
         if y[i] != 0.0:
@@ -234,17 +240,17 @@ def _crossing(w, y, gradient, diagonal):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active):  # type: ignore[no-untyped-def]
+def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active, every, once):  # type: ignore[no-untyped-def]
     """Newton step by a factorisation."""
     step, index = np.zeros(y.size), np.full(y.size, -1)
     for a in range(active.size):
         index[active[a]] = a
-    every = np.arange(tight.size)
-    hessian = dense_hessian(w, free, tight, index, active.size, every, np.ones(every.size))
+    hessian = dense_hessian(w, free, tight, index, active.size, every, once)
     for a in range(active.size):
         for c in range(active.size):
             hessian[a, c] *= sigma
-    rank_one_hessian(w, terms[1], terms[2], v, rho, index, hessian)
+    if rho.size:
+        rank_one_hessian(w, terms[1], terms[2], v, rho, index, hessian)
     largest, diagonal = 0.0, np.full(y.size, np.inf)
     for a in range(active.size):
         largest = max(largest, hessian[a, a])
@@ -278,10 +284,9 @@ def _times(w, terms, free, tight, v, rho, sigma, d):  # type: ignore[no-untyped-
 
 
 @kernel
-def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems):  # type: ignore[no-untyped-def]
+def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
     """Newton step by conjugate gradients."""
-    every = np.arange(tight.size)
-    linear = sigma * hessian_diagonal(w, free, tight, every, np.ones(every.size))
+    linear = sigma * hessian_diagonal(w, free, tight, every, once)
     own = rank_one_diagonal(w, terms[1], terms[2], v, rho)
     diagonal = np.maximum(linear - own, 1e-12 * linear) + damping
     cross = _crossing(w, y, gradient, diagonal)
@@ -309,13 +314,15 @@ def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping
 
 
 @kernel
-def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems):  # type: ignore[no-untyped-def]
+def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
     """Newton step; prices that would cross their kink go right to it, the others know of that."""
-    v, rho = _rank_one(w, terms, free, tight, t, sigma)
+    v, rho = (t, t) if t.size == 0 else _rank_one(w, terms, free, tight, t, sigma)
     active = np.flatnonzero((gradient != 0.0) | (y != 0.0))
     if active.size <= systems.dense_rows:
-        return _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active)
-    return _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems)
+        return _dense_direction(
+            w, terms, y, gradient, free, tight, v, rho, sigma, damping, active, every, once
+        )
+    return _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once)
 
 
 @kernel
@@ -339,10 +346,9 @@ def _solve(  # type: ignore[no-untyped-def]
 
     Returns (x, y, -slopes, damping, steps, how far rows were off at first and are now, norm of the gradient).
     """
-    height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma)
-    spread = 0.0
-    for j in range(centre.size):
-        spread += 0.5 * centre[j] * centre[j] / sigma
+    every, once = np.arange(w.slot.size), np.ones(w.slot.size)
+    spread = 0.5 * np.sum(centre * centre) / sigma
+    height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma, spread)
     first = left = worst_row(w, gradient, x, sizes, closeness)
     steepness = np.sum(gradient * gradient)
     for iteration in range(limit):
@@ -353,7 +359,9 @@ def _solve(  # type: ignore[no-untyped-def]
             return x, y, s, damping, iteration, first, left, np.sqrt(steepness)
         found = False
         for _ in range(line.retries):
-            step = _direction(w, terms, y, gradient, free, tight, t, sigma, damping * sigma, systems)
+            step = _direction(
+                w, terms, y, gradient, free, tight, t, sigma, damping * sigma, systems, every, once
+            )
             slope = np.sum(gradient * step)
             noise = 1e-14 * (1.0 + abs(height) + spread)
             length, low, high = 1.0, 0.0, np.inf
@@ -361,7 +369,7 @@ def _solve(  # type: ignore[no-untyped-def]
             for _ in range(line.steps):
                 new = _moved(w, y, step, length)
                 n_height, n_gradient, n_x, n_free, n_tight, n_s, n_t = _evaluate(
-                    w, tilted, terms, s, new, centre, sigma
+                    w, tilted, terms, s, new, centre, sigma, spread
                 )
                 risen = n_height - height
                 enough = risen >= line.armijo * np.sum(gradient * (new - y)) - noise

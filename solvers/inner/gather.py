@@ -11,12 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.arrays import Floats
 from copter.kernels import kernel
 from copter.proof.pricing import KEEP_ALL
-from copter.solvers.inner.scaling import levels, root_mean_square, scales, typical, weights, without_forced
+from copter.solvers.inner.scaling import levels, scales, units, weights, without_forced
 from copter.solvers.inner.tuning import SetTuning
 from copter.solvers.inner.working_set import WorkingSet
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.view import coefficients_of, entries_of, view_of
 
 _DUST = 1e-12
 """Values below this are the rounding errors of a step, where no bound or total says what is large."""
@@ -42,27 +44,36 @@ def union(
     """
     if not more_slot.size:
         return slot, column
-    width = int(max(column.max(initial=0), more_column.max(initial=0))) + 1
-    keys = np.concatenate((slot * width + column, more_slot * width + more_column))
-    keys.sort(kind="stable")  # merges the two ascending runs
-    keys = keys[np.diff(keys, prepend=-1) > 0]
-    return keys // width, keys % width
+    both: tuple[NDArray[np.int64], NDArray[np.int64]] = _union(slot, column, more_slot, more_column)
+    return both
+
+
+@kernel
+def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def]
+    """See :func:`union`: a merge."""
+    n, m = slot.size, more_slot.size
+    slots, columns = np.empty(n + m, np.int64), np.empty(n + m, np.int64)
+    i = j = count = 0
+    while i < n or j < m:
+        first = j == m or (
+            i < n and (slot[i] < more_slot[j] or (slot[i] == more_slot[j] and column[i] <= more_column[j]))
+        )
+        if first:
+            slots[count], columns[count] = slot[i], column[i]
+        else:
+            slots[count], columns[count] = more_slot[j], more_column[j]
+        while i < n and slot[i] == slots[count] and column[i] == columns[count]:
+            i += 1
+        while j < m and more_slot[j] == slots[count] and more_column[j] == columns[count]:
+            j += 1
+        count += 1
+    return slots[:count], columns[:count]
 
 
 def lightest(store: ConstraintStore) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Of each screened request the column that uses least; with them a working set is rarely infeasible."""
-    table, usages = store.requests, store.usages
-    screened = table.n_columns[: table.size] > KEEP_ALL
-    slot = np.flatnonzero(screened & (table.relation[: table.size] != NO_TOTAL))
-    usage, inverse = np.unique(table.usage[slot], return_inverse=True)
-    column = _lightest(
-        usages.pointer_start[usage],
-        usages.entry_start[usage],
-        usages.n_columns[usage],
-        store.pointers.pointer,
-        store.entries.value,
-    )
-    return slot, column[inverse]
+    found: tuple[NDArray[np.int64], NDArray[np.int64]] = _lightest(view_of(store))
+    return found
 
 
 def typical_slack(
@@ -135,22 +146,22 @@ def gather(
     """
     tuning = tuning or SetTuning()
     taken = _take(store, slot, column, held, stands_for)
-    single = (taken.relation == NO_TOTAL)[taken.block]
     cost = without_forced(taken.first, taken.relation, taken.cost, taken.upper)
-    units = _units(taken, store.rows.size, tuning)
+    share, of_block, of_column = _units(taken, store.rows.size, tuning)
     entries = taken.row, taken.value, taken.pointer
-    row_scale, column_scale = scales(*entries, single, units.column, store.rows.size, tuning.ruiz_passes)
+    single = taken.single
+    row_scale, column_scale = scales(*entries, single, of_column, store.rows.size, tuning.ruiz_passes)
     lower_row, upper_row = _row_bounds(store, taken, held)
     dust = 0.0
     if single.any():
         row_scale, column_scale, dust = _levelled(taken, row_scale, column_scale, lower_row, upper_row)
     _scale_entries(taken.pointer, taken.row, taken.value, row_scale, column_scale)
     cost *= column_scale
-    cost_scale = _cost_unit(taken, cost, units.share)
+    cost_scale = _cost_unit(taken.first, taken.relation, taken.pointer, cost, share)
     return WorkingSet(
         taken.slot,
         taken.relation,
-        taken.total / units.block,
+        taken.total / of_block,
         taken.first,
         taken.block,
         column,
@@ -168,11 +179,26 @@ def gather(
     )
 
 
-def _cost_unit(taken: _Taken, cost: NDArray[np.float64], share: NDArray[np.float64]) -> float:
-    """What a typical cost is, of those that rows or a sum row have a part in."""
-    single = (taken.relation == NO_TOTAL)[taken.block]
-    used = ~single | (np.diff(taken.pointer) > 0)  # the others are decided by their costs alone
-    return root_mean_square((cost / share[taken.block])[used]) or root_mean_square(cost) or 1.0
+@kernel
+def _cost_unit(first, relation, pointer, cost, share):  # type: ignore[no-untyped-def]
+    """What a typical cost is, of those that rows or a sum row have a part in: the others decide alone.
+
+    The root of the mean square of those that are not 0; of all of them if these are; 1 without any.
+    """
+    square = of_all = 0.0
+    count = count_all = 0
+    for b in range(relation.size):
+        for j in range(first[b], first[b + 1]):
+            if cost[j] == 0.0:
+                continue
+            of_all += cost[j] * cost[j]
+            count_all += 1
+            if relation[b] != NO_TOTAL or pointer[j + 1] > pointer[j]:
+                square += (cost[j] / share[b]) ** 2
+                count += 1
+    if square > 0.0:
+        return np.sqrt(square / count)
+    return np.sqrt(of_all / count_all) if of_all > 0.0 else 1.0
 
 
 def _levelled(
@@ -183,7 +209,7 @@ def _levelled(
     upper_row: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Scales with what is typical of what is connected as the unit, and what is dust if nothing is."""
-    single, upper = (taken.relation == NO_TOTAL)[taken.block], taken.upper / column_scale
+    single, upper = taken.single, taken.upper / column_scale
     tied = ~single & ~taken.decided[taken.block]
     # what leaves no choice is as good as part of the bounds
     kept = np.where(taken.decided, taken.total, 0.0)[taken.block]
@@ -198,7 +224,7 @@ def _levelled(
 class _Taken(NamedTuple):
     """Columns as they stand in the store, by blocks as in :class:`WorkingSet`.
 
-    ``decided`` blocks are those whose sum row leaves no choice.
+    The sum row of ``decided`` blocks leaves no choice; ``single`` columns have none.
     """
 
     slot: NDArray[np.int64]
@@ -212,6 +238,7 @@ class _Taken(NamedTuple):
     row: NDArray[np.uint32]
     value: NDArray[np.float64]
     decided: NDArray[np.bool_]
+    single: NDArray[np.bool_]
 
 
 def _take(
@@ -222,58 +249,27 @@ def _take(
     stands_for: NDArray[np.float64] | None,
 ) -> _Taken:
     """Read the columns, and their entries in the rows that are seen."""
-    table, usages = store.requests, store.usages
-    changes = np.flatnonzero(np.diff(slot, prepend=-1))
-    first = np.append(changes, slot.size)
-    slots = slot[changes]
-    block = np.repeat(np.arange(slots.size), np.diff(first))
+    table = store.requests
+    slots, first, block = _blocks(slot)
     cost, upper = store.column_costs(slot, column), store.column_uppers(slot, column)
-    total = table.total[slots]
+    total, relation = table.total[slots], table.relation[slots]
     if stands_for is not None:
         upper, total = upper * stands_for[slot], total * stands_for[slots]
-    usage = table.usage[slot]
     seen = np.ones(store.rows.size, np.bool_) if held is None else held.rows
-    pointer, row, value = _take_entries(
-        store.pointers.pointer,
-        store.entries.row,
-        store.entries.value,
-        usages.pointer_start[usage] + column,
-        usages.entry_start[usage],
-        seen,
-    )
-    relation = table.relation[slots]
+    pointer, row, value = _take_entries(view_of(store), slot, column, seen)
     decided = (relation == EXACTLY) & (table.n_columns[slots] == 1)
-    return _Taken(slots, relation, total, first, block, cost, upper, pointer, row, value, decided)
+    single = (relation == NO_TOTAL)[block]
+    return _Taken(slots, relation, total, first, block, cost, upper, pointer, row, value, decided, single)
 
 
-class _Units(NamedTuple):
-    """Units of blocks and columns, and the share of its total that is a block's unit's inverse."""
-
-    share: NDArray[np.float64]
-    block: NDArray[np.float64]
-    column: NDArray[np.float64]
-
-
-def _units(taken: _Taken, rows: int, tuning: SetTuning) -> _Units:
-    """Units by what each request, or column without a sum row, uses of its rows compared with others."""
+def _units(taken: _Taken, rows: int, tuning: SetTuning) -> tuple[Floats, Floats, Floats]:
+    """Shares and units of blocks, units of columns, by what each uses of its rows compared with others."""
     summed = (taken.relation != NO_TOTAL) & (taken.total > 0)
-    by_column = weights(
-        taken.pointer,
-        taken.row,
-        taken.value,
-        taken.first,
-        taken.total,
-        taken.decided,
-        summed,
-        rows,
-        tuning.mean_passes,
-    )
-    weight = by_column[taken.first[:-1]]
-    usual = typical(weight[summed & ~taken.decided])
-    share = np.where(summed, np.maximum(np.sqrt(weight / usual), tuning.least_unit), 1.0)
-    unit = np.where(summed, taken.total / share, 1.0)
-    column = np.where(summed[taken.block], unit[taken.block], usual / by_column)
-    return _Units(share, unit, column)
+    first, total, decided = taken.first, taken.total, taken.decided
+    entries = taken.pointer, taken.row, taken.value
+    weight = weights(*entries, first, total, decided, summed, rows, tuning.mean_passes)
+    found: tuple[Floats, Floats, Floats] = units(weight, first, total, decided, summed, tuning.least_unit)
+    return found
 
 
 def _row_bounds(
@@ -294,21 +290,39 @@ def _row_bounds(
 
 
 @kernel
-def _take_entries(pointer, row, value, at, entry, seen):  # type: ignore[no-untyped-def]
-    """Entries, in rows that are seen, of the columns whose pointers are ``at``."""
-    first = np.empty(at.size + 1, np.int64)
+def _blocks(slot):  # type: ignore[no-untyped-def]
+    """Slots without repetition, where the columns of each begin, and the block of each column."""
+    slots, first = np.empty(slot.size, np.int64), np.empty(slot.size + 1, np.int64)
+    block, blocks = np.empty(slot.size, np.int64), 0
+    for j in range(slot.size):
+        if j == 0 or slot[j] != slot[j - 1]:
+            slots[blocks], first[blocks] = slot[j], j
+            blocks += 1
+        block[j] = blocks - 1
+    first[blocks] = slot.size
+    return slots[:blocks], first[: blocks + 1], block
+
+
+@kernel
+def _take_entries(view, slot, column, seen):  # type: ignore[no-untyped-def]
+    """Entries of columns in rows that are seen."""
+    first = np.empty(slot.size + 1, np.int64)
     first[0] = 0
-    for j in range(at.size):
+    for j in range(slot.size):
         count = 0
-        for k in range(entry[j] + pointer[at[j]], entry[j] + pointer[at[j] + 1]):
-            count += seen[np.uint32(row[k])]
+        begin, end = entries_of(view, view.usage[slot[j]], column[j], column[j] + 1)
+        for k in range(begin, end):
+            count += seen[np.uint32(view.row[k])]
         first[j + 1] = first[j] + count
     rows, values = np.empty(first[-1], np.uint32), np.empty(first[-1])
     n = 0
-    for j in range(at.size):
-        for k in range(entry[j] + pointer[at[j]], entry[j] + pointer[at[j] + 1]):
-            if seen[np.uint32(row[k])]:
-                rows[n], values[n] = row[k], value[k]
+    for j in range(slot.size):
+        usage = view.usage[slot[j]]
+        begin, end = entries_of(view, usage, column[j], column[j] + 1)
+        shift, stride = coefficients_of(view, usage)
+        for k in range(begin, end):
+            if seen[np.uint32(view.row[k])]:
+                rows[n], values[n] = view.row[k], view.coefficient[shift + stride * k]
                 n += 1
     return first, rows, values
 
@@ -321,16 +335,25 @@ def _scale_entries(pointer, row, value, row_scale, column_scale):  # type: ignor
 
 
 @kernel
-def _lightest(pointer_start, entry_start, n_columns, pointer, value):  # type: ignore[no-untyped-def]
-    column = np.zeros(n_columns.size, np.int64)
-    for u in range(n_columns.size):
-        low = np.inf
-        for j in range(n_columns[u]):
-            weight = 0.0
-            begin, end = pointer[pointer_start[u] + j], pointer[pointer_start[u] + j + 1]
-            for k in range(entry_start[u] + begin, entry_start[u] + end):
-                weight += abs(value[k])
-            if weight < low:
-                low = weight
-                column[u] = j
-    return column
+def _lightest(view):  # type: ignore[no-untyped-def]
+    """See :func:`lightest`; the usage of many requests is looked at once."""
+    n_columns = view.n_columns
+    known = np.full(view.entry_start.size, -1)
+    slot, column, count = np.empty(n_columns.size, np.int64), np.empty(n_columns.size, np.int64), 0
+    for q in range(n_columns.size):
+        if n_columns[q] <= KEEP_ALL or view.relation[q] == NO_TOTAL:
+            continue
+        u, low = view.usage[q], np.inf
+        if known[u] < 0:
+            shift, stride = coefficients_of(view, u)
+            for j in range(n_columns[q]):
+                weight = 0.0
+                begin, end = entries_of(view, u, j, j + 1)
+                for k in range(begin, end):
+                    weight += abs(view.coefficient[shift + stride * k])
+                if weight < low:
+                    low = weight
+                    known[u] = j
+        slot[count], column[count] = q, known[u]
+        count += 1
+    return slot[:count], column[:count]

@@ -113,7 +113,7 @@ class SemismoothNewton:
         x = np.empty(w.column.size)
         free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
         parts = run_chunks(
-            lambda k: project_blocks(w, y, centre, sigma, bounds[k], bounds[k + 1], x, free, tight),
+            lambda k: project_blocks(w, w.cost, y, centre, sigma, bounds[k], bounds[k + 1], x, free, tight),
             bounds.size - 1,
             self.threads,
         )

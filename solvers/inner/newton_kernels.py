@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.kernels import kernel
+from copter.kernels import inlined_kernel, kernel
 from copter.store.store import AT_MOST, EXACTLY
 
 
@@ -55,8 +55,8 @@ def multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def project_blocks(w, y, centre, sigma, first, last, x, free, tight):  # type: ignore[no-untyped-def]
-    """x = Proj(centre - sigma p) for blocks [first, last); their part of psi and of A x.
+def project_blocks(w, cost, y, centre, sigma, first, last, x, free, tight):  # type: ignore[no-untyped-def]
+    """x = Proj(centre - sigma p), p = cost + A'y, for blocks [first, last); their part of psi and of A x.
 
     p'x + |x - z|^2 / (2 sigma) = (x'x / 2 - x'v + z'z / 2) / sigma with v = z - sigma p: the last term is
     the caller's, so that only the support of x counts here.
@@ -67,7 +67,7 @@ def project_blocks(w, y, centre, sigma, first, last, x, free, tight):  # type: i
         begin, end = w.first[b], w.first[b + 1]
         top, second, best = -np.inf, -np.inf, begin
         for j in range(begin, end):
-            p = w.cost[j]
+            p = cost[j]
             for k in range(w.pointer[j], w.pointer[j + 1]):
                 p += y[w.row[k]] * w.value[k]
             v = centre[j] - sigma * p
@@ -114,7 +114,7 @@ def project_blocks(w, y, centre, sigma, first, last, x, free, tight):  # type: i
     return value / sigma, activity
 
 
-@kernel
+@inlined_kernel
 def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
     """Free columns of a block; 0 if they have no curvature, as a lone one under a tight sum row."""
     count = 0

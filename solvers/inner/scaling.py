@@ -48,24 +48,61 @@ def weights(
         Rows.
     passes : int
     """
-    sizes = np.diff(first)
-    block = np.repeat(np.arange(sizes.size), sizes)
-    begins = ~summed[block]
-    begins[first[:-1]] = True
-    group = np.cumsum(begins) - 1
-    starts = np.append(np.flatnonzero(begins), block.size)
-    scaled = value * np.repeat(np.where(summed, total, 1.0)[block], np.diff(pointer))
-    _, own = geometric_means(pointer, row, scaled, starts, ~decided[block[starts[:-1]]], m, passes)
+    group, starts, counted, scaled = _groups(pointer, value, first, total, decided, summed)
+    _, own = geometric_means(pointer, row, scaled, starts, counted, m, passes)
     return np.asarray(np.exp(own)[group], np.float64)
 
 
-def typical(weights: NDArray[np.float64]) -> float:
-    """Mean of weights, each weighted by itself; 1 where there are none."""
-    most = float(weights.max(initial=0.0))
-    if not most:
-        return 1.0
-    shares = weights / most
-    return most * dot(shares, shares) / float(shares.sum())
+@kernel
+def _groups(pointer, value, first, total, decided, summed):  # type: ignore[no-untyped-def]
+    """Columns with a weight of their own, or one together: (group of each, starts, which count, values)."""
+    group, scaled = np.empty(first[-1], np.int64), np.empty(value.size)
+    starts, counted, groups = np.empty(first[-1] + 1, np.int64), np.empty(first[-1], np.bool_), 0
+    for b in range(summed.size):
+        times = total[b] if summed[b] else 1.0
+        for j in range(first[b], first[b + 1]):
+            if j == first[b] or not summed[b]:
+                starts[groups], counted[groups] = j, not decided[b]
+                groups += 1
+            group[j] = groups - 1
+            for k in range(pointer[j], pointer[j + 1]):
+                scaled[k] = value[k] * times
+    starts[groups] = first[-1]
+    return group, starts[: groups + 1], counted[:groups], scaled
+
+
+class Units(NamedTuple):
+    """Units of blocks and columns, and the share of its total that is a block's unit's inverse."""
+
+    share: NDArray[np.float64]
+    block: NDArray[np.float64]
+    column: NDArray[np.float64]
+
+
+@kernel
+def units(weight, first, total, decided, summed, least):  # type: ignore[no-untyped-def]
+    """(share, unit of blocks, unit of columns) by the weights of the columns; a share is at least ``least``.
+
+    The usual weight is the mean of those of blocks with a choice, each weighted by itself; 1 without any.
+    """
+    most = once = twice = 0.0
+    for b in range(summed.size):
+        if summed[b] and not decided[b]:
+            most = max(most, weight[first[b]])
+    if most > 0.0:
+        for b in range(summed.size):
+            if summed[b] and not decided[b]:
+                once += weight[first[b]] / most
+                twice += (weight[first[b]] / most) ** 2
+    usual = most * twice / once if most > 0.0 else 1.0
+    share, unit, column = np.ones(summed.size), np.ones(summed.size), np.empty(weight.size)
+    for b in range(summed.size):
+        if summed[b]:
+            share[b] = max(np.sqrt(weight[first[b]] / usual), least)
+            unit[b] = total[b] / share[b]
+        for j in range(first[b], first[b + 1]):
+            column[j] = unit[b] if summed[b] else usual / weight[j]
+    return share, unit, column
 
 
 class Levels(NamedTuple):
@@ -172,10 +209,10 @@ def scales(
         Row and column factors.
     """
     row_scale, column_scale = np.ones(m), unit.copy()
-    size = abs(value) * np.repeat(unit, np.diff(pointer))
-    if single.any() and size.size:
+    if single.any() and value.size:
+        size = abs(value) * np.repeat(unit, np.diff(pointer))
         _even_out(pointer, row, size, single, row_scale, column_scale, passes)
-    row_scale *= _inverse_root(np.asarray(np.bincount(row, size * size, m), np.float64))
+    _unit_norms(pointer, row, value, row_scale, column_scale)
     return row_scale, column_scale
 
 
@@ -204,9 +241,16 @@ def _even_out(pointer, row, size, single, row_scale, column_scale, passes):  # t
                 size[k] *= factor * largest[row[k]]
 
 
-def _inverse_root(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 / sqrt, and 1 where the value is 0."""
-    return 1.0 / np.sqrt(np.where(values > 0, values, 1.0))
+@kernel
+def _unit_norms(pointer, row, value, row_scale, column_scale):  # type: ignore[no-untyped-def]
+    """Bring scaled rows to unit norm."""
+    square = np.zeros(row_scale.size)
+    for j in range(column_scale.size):
+        for k in range(pointer[j], pointer[j + 1]):
+            square[row[k]] += (row_scale[row[k]] * value[k] * column_scale[j]) ** 2
+    for r in range(square.size):
+        if square[r] > 0.0:
+            row_scale[r] /= np.sqrt(square[r])
 
 
 def root_mean_square(values: NDArray[np.float64]) -> float:

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.parallel import dot
 from copter.proof.certificate import TRIFLE
 from copter.store.allocation import SparseX
 from copter.store.store import EXACTLY, NO_TOTAL
 
 _ROUNDING = 1e-14
 """Rows may be off by this share of the norm of x: some hundred roundings of double precision."""
+_NO_BLOCKS = np.empty(0, np.bool_)
 _RUNAWAY = 1e10
 """Prices of more than this many largest costs are on the way to infinity: double precision ends there."""
 
@@ -44,13 +44,7 @@ class RowTest:
 
     def __init__(self, working: WorkingSet) -> None:
         self.working = working
-        low, high = (
-            np.where(np.isfinite(bound), abs(bound), np.inf)
-            for bound in (working.lower_row, working.upper_row)
-        )
-        size = np.minimum(low, high)
-        size = np.where(np.isfinite(size), size, 0.0)
-        self.sizes = size, (size == 0) | _mixed(working)
+        self.sizes: tuple[NDArray[np.float64], NDArray[np.bool_]] = _row_sizes(working)
         """Sizes by bounds, and which rows may have more flow through them, for kernels."""
 
     def worst(self, off: NDArray[np.float64], x: NDArray[np.float64], closeness: float) -> float:
@@ -164,9 +158,9 @@ class WorkingSet(NamedTuple):
         -------
         float, float, float
         """
-        size = dot(abs(self.cost), x)
-        bound, dual = self.bound(x, y, np.zeros(self.slot.size, np.bool_), size)
-        return size, dot(self.cost, x) - bound, dual
+        size, objective = _spent(self.cost, x)
+        bound, dual = self.bound(x, y, _NO_BLOCKS, size)
+        return size, objective - bound, dual
 
     def bound(
         self, x: NDArray[np.float64], y: NDArray[np.float64], without: NDArray[np.bool_], size: float
@@ -180,7 +174,7 @@ class WorkingSet(NamedTuple):
         x : (columns,) ndarray
         y : (rows,) ndarray
             Scaled prices.
-        without : (blocks,) truth values
+        without : (blocks,) truth values, or none of them
         size : float
             In the set's unit of cost.
 
@@ -188,9 +182,8 @@ class WorkingSet(NamedTuple):
         -------
         float, float
         """
-        paid = np.where(y > 0, self.upper_row, np.where(y < 0, self.lower_row, 0.0))
-        bound, dual = _request_bound(self, x, y, without, TRIFLE * size)
-        return float(bound) - dot(y, paid), float(dual)
+        bound, dual = _bound(self, x, y, without, TRIFLE * size)
+        return float(bound), float(dual)
 
 
 def runaway_price(w: WorkingSet) -> float:
@@ -215,6 +208,26 @@ def _lookup(blocks, first, column, x_slot, x_column, x_value):  # type: ignore[n
 
 
 @kernel
+def _spent(cost, x):  # type: ignore[no-untyped-def]
+    """|c|'x and c'x"""
+    size, objective = 0.0, 0.0
+    for j in range(x.size):
+        size += abs(cost[j]) * x[j]
+        objective += cost[j] * x[j]
+    return size, objective
+
+
+@kernel
+def _bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
+    """What the requests pay at least, less what is paid for the bounds of rows; and the dual residual."""
+    bound, dual = _request_bound(w, x, y, without, little)
+    for i in range(y.size):
+        if y[i] != 0.0:
+            bound -= y[i] * (w.upper_row[i] if y[i] > 0.0 else w.lower_row[i])
+    return bound, dual
+
+
+@kernel
 def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
     """sum_q min p_q'x over X_q; a capped sum row by the multiplier that x suggests, a lower bound too.
 
@@ -222,7 +235,7 @@ def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
     """
     bound, dual = 0.0, 0.0
     for b in range(w.slot.size):
-        if without[b]:
+        if without.size and without[b]:
             continue
         low, capped = np.inf, False
         level, mass = -np.inf, 0.0
@@ -270,13 +283,24 @@ def row_weight(w, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _mixed(w):  # type: ignore[no-untyped-def]
-    """Whether a row has coefficients of both signs, so that more may flow through it than its bound says."""
+def _row_sizes(w):  # type: ignore[no-untyped-def]
+    """Sizes of rows by their bounds, and where more may flow through them than these say.
+
+    That is where a row has coefficients of both signs, or no bound but 0.
+    """
     positive, negative = np.zeros(w.lower_row.size, np.bool_), np.zeros(w.lower_row.size, np.bool_)
     for k in range(w.value.size):
         positive[w.row[k]] |= w.value[k] > 0.0
         negative[w.row[k]] |= w.value[k] < 0.0
-    return positive & negative
+    size, heavy = np.zeros(w.lower_row.size), np.zeros(w.lower_row.size, np.bool_)
+    for i in range(size.size):
+        least = np.inf
+        for bound in (w.lower_row[i], w.upper_row[i]):
+            if np.isfinite(bound):
+                least = min(least, abs(bound))
+        size[i] = least if least < np.inf else 0.0
+        heavy[i] = size[i] == 0.0 or (positive[i] and negative[i])
+    return size, heavy
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,8 +58,8 @@ class Answer:
     def worth(self) -> float:
         """The worst relative residual, each counted as 1 at most, by which answers are compared."""
         relative = self.certificate.relative
-        parts = np.array([relative.primal, relative.dual, relative.gap])
-        return float(np.where(np.isnan(parts), np.inf, np.minimum(parts, 1.0)).max())
+        parts = (relative.primal, relative.dual, relative.gap)
+        return max(math.inf if math.isnan(part) else min(part, 1.0) for part in parts)
 
     def better_than(self, other: Answer) -> bool:
         """Whether its worst residual is smaller, or as large and the others are."""

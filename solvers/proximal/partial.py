@@ -29,7 +29,7 @@ from copter.solvers.inner.gather import Held, gather, union
 from copter.solvers.proximal.steps import Aim, run_steps
 from copter.store.allocation import SparseX, merged, row_activity
 from copter.store.store import EXACTLY, NO_TOTAL
-from copter.store.view import view_of
+from copter.store.view import coefficients_of, entries_of, view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -57,12 +57,20 @@ class PartialSteps:
     program : ContinualProgram
     budget : Budget
     tuning : ProximalTuning
+    flow : (row slots,) ndarray, optional
+        A x, about, of an answer that the first step will come near to; by default that of the answer before.
     """
 
-    def __init__(self, program: ContinualProgram, budget: Budget, tuning: ProximalTuning) -> None:
+    def __init__(
+        self,
+        program: ContinualProgram,
+        budget: Budget,
+        tuning: ProximalTuning,
+        flow: NDArray[np.float64] | None = None,
+    ) -> None:
         self.program, self.store, self.budget = program, program.store, budget
         self._all_tuning, self.tuning = tuning, tuning.partial
-        self._patience = self.tuning.patience
+        self._patience, self._flow = self.tuning.patience, flow
         self._last_y = np.zeros(self.store.rows.size)
         self._moves = np.zeros(self.store.requests.size, np.bool_)
         view, rows = view_of(self.store), self.store.rows.size
@@ -76,22 +84,27 @@ class PartialSteps:
     def step(self, now: Answer) -> Moved | None:
         """One step from an answer; None if this leads no further.
 
-        That is if most requests would have to move, if none moves that did not before, or if a ray shows that
-        there is no optimum.
+        That is if none moves that did not before, if a ray shows that there is no optimum, or if most
+        requests have to move and nothing says which rows matter to them: if something does, all move.
         """
         x, y, pricing, measures = now.x, now.y, now.pricing, now.measures
         budget, store, moves = self.budget, self.store, self._moves
         before = np.count_nonzero(moves)
         self._choose(now)
         self._patience *= self.tuning.more_patience
-        if not before < np.count_nonzero(moves) <= self.tuning.most * len(self.program):
+        if np.count_nonzero(moves) > self.tuning.most * len(self.program):
+            if self._flow is None and not x.slot.size:
+                return None  # nothing says which rows matter
+            np.greater(store.requests.n_columns[: moves.size], 0, out=moves)
+        if np.count_nonzero(moves) == before:
             return None
         among, own = moves[pricing.slot], moves[x.slot]
         moved, kept = x.where(own), x.where(~own)
         slot, column = union(pricing.slot[among], pricing.column[among], moved.slot, moved.column)
         usage = row_activity(store, kept, threads=budget.threads)
         near = self.tuning.near
-        seen = (self._room(measures.activity, measures.weight) < near) | (y != 0) | self._needed
+        flow, self._flow = measures.activity if self._flow is None else self._flow, None
+        seen = (self._room(flow, measures.weight) < near) | (y != 0) | self._needed
         aim = Aim(self._all_tuning.goal_share * budget.tolerance, self.tuning.first_sigma)
         for _ in range(self.tuning.row_passes):
             working = gather(store, slot, column, Held(usage, seen), tuning=self._all_tuning.working_set)
@@ -176,10 +189,10 @@ def _reach(view, rows, begin, end):  # type: ignore[no-untyped-def]
         n = view.n_columns[q]
         if n == 0 or view.relation[q] == NO_TOTAL:
             continue
-        usage = view.usage[q]
-        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
-        for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + n]):
-            reach[np.uint32(view.row[e])] += abs(view.value[e]) * view.total[q]
+        first, last = entries_of(view, view.usage[q], 0, n)
+        shift, stride = coefficients_of(view, view.usage[q])
+        for e in range(first, last):
+            reach[np.uint32(view.row[e])] += abs(view.coefficient[shift + stride * e]) * view.total[q]
     return reach
 
 

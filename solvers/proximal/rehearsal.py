@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from copter.program.kept import CostType
 from copter.program.program import ContinualProgram
 
 _REQUESTS, _WIDE = 12, 200
 
 
-def small_programs() -> Iterator[ContinualProgram]:
+def small_programs(cost_dtype: CostType = "float64") -> Iterator[ContinualProgram]:
     """Yield a program with all kinds of requests, one with many rows, and one without a solution."""
-    program = _mixed(rows=3)
+    program = _mixed(3, cost_dtype)
     yield program
-    yield _mixed(rows=_WIDE)
+    yield _mixed(_WIDE, cost_dtype)
     program.set_capacity(0, upper=-0.5)
     yield program
 
 
-def _mixed(rows: int) -> ContinualProgram:
-    program = ContinualProgram()
+def _mixed(rows: int, cost_dtype: CostType) -> ContinualProgram:
+    program = ContinualProgram(cost_dtype=cost_dtype)
     for row in range(rows):
         program.add_resource(row, 3.0 + row % 2, lower=-1.0)
     shared = program.add_template({row: [1.0, 0.0, 2.0] for row in range(2)}, 3)

@@ -19,10 +19,10 @@ from copter.solvers.proximal.answer import Answer
 from copter.solvers.proximal.budget import Budget
 from copter.solvers.proximal.finish import HandOver
 from copter.solvers.proximal.partial import PartialSteps
-from copter.solvers.proximal.sample import sampled_prices
+from copter.solvers.proximal.sample import Sampled, sampled_prices
 from copter.solvers.proximal.screening import ColumnSet, Screening
 from copter.solvers.proximal.steps import Aim, StepsResult, run_steps
-from copter.store.allocation import NOTHING, SparseX
+from copter.store.allocation import NOTHING, SparseX, merged
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -93,12 +93,14 @@ def _with_starts(x: SparseX, starts: Starts, n_columns: NDArray[np.int64]) -> Sp
     fresh = [slot for slot in sorted(starts) if n_columns[slot]]
     if not fresh:
         return x
-    keep = ~np.isin(x.slot, fresh)
-    slot = np.concatenate([x.slot[keep], *(np.full(starts[s][0].size, s) for s in fresh)])
-    column = np.concatenate([x.column[keep], *(starts[s][0] for s in fresh)])
-    value = np.concatenate([x.value[keep], *(starts[s][1] for s in fresh)])
+    given = [starts[slot] for slot in fresh]
+    sizes = [columns.size for columns, _ in given]
+    slot = np.repeat(fresh, sizes)
+    column, value = (np.concatenate([start[k] for start in given]) for k in (0, 1))
+    replaced = np.zeros(n_columns.size, np.bool_)
+    replaced[fresh] = True
     order = np.lexsort((column, slot))
-    return SparseX(slot[order], column[order], value[order])
+    return merged(x.where(~replaced[x.slot]), SparseX(slot[order], column[order], value[order]))
 
 
 class Run:
@@ -157,13 +159,13 @@ class Run:
     def _rounds(self) -> Solution:
         """First prices and a first pass; steps on some requests where there are many; then on columns."""
         begin = self.beginning
-        y = begin.y if begin.y.any() or self.store.terms else self._sampled(begin.y)
-        known = begin.warm or y is not begin.y
+        sampled = Sampled(begin.y, None) if begin.y.any() or self.store.terms else self._sampled(begin.y)
+        y, known = sampled.y, begin.warm or sampled.y is not begin.y
         first = self.tuning.steps.warm_sigma if known else self.tuning.steps.cold_sigma
         now = self._look(begin.centre, y)
         done = self._done_at_once(now)
         if done is None and self._by_parts(now.pricing):
-            now, done = self._partial_rounds(now)
+            now, done = self._partial_rounds(now, sampled.flow)
         return self._column_rounds(now, first) if done is None else done
 
     def _done_at_once(self, now: Answer) -> Solution | None:
@@ -177,16 +179,20 @@ class Run:
         return None
 
     def _by_parts(self, pricing: Pricing) -> bool:
-        """Whether there are so many columns or requests that at first only some requests move."""
+        """Whether there are so many columns or requests, and rows, that at first only some requests move."""
         tuning = self.tuning.partial
+        if len(self.program.resource_slots) < tuning.rows_from:
+            return False
         many = pricing.slot.size > tuning.columns_from or len(self.program) > tuning.requests_from
         return many and self.solver.inner != "cd" and not self.store.terms
 
-    def _partial_rounds(self, now: Answer) -> tuple[Answer, Solution | None]:
+    def _partial_rounds(
+        self, now: Answer, flow: NDArray[np.float64] | None
+    ) -> tuple[Answer, Solution | None]:
         """Rounds in which only some of the requests move, until that is the end or leads no further."""
-        partial = PartialSteps(self.program, self.budget, self.tuning)
+        partial = PartialSteps(self.program, self.budget, self.tuning, flow)
         if self.beginning.warm:  # changes that move prices far show in those of a sample, and cheaply
-            there = self._look(now.x, self._sampled(now.y))
+            there = self._look(now.x, self._sampled(now.y).y)
             log.debug(
                 "sample bound %.8g, before %.8g, objective %.8g",
                 there.certificate.bound,
@@ -247,9 +253,9 @@ class Run:
         tuning, size = self.tuning, now.certificate.size
         descend = self.solver.inner == "auto" and idle >= tuning.switch_rounds
         goal = tuning.goal_share * self.solver.tolerance
-        if not self.store.terms:  # columns that are left out ask for other prices anyway
-            goal = max(goal, tuning.gap_share * min(now.certificate.relative.gap, 1.0))
         whole = working.column.size == self.store.n_variables
+        if not (whole or self.store.terms):  # columns that are left out ask for other prices anyway
+            goal = max(goal, tuning.gap_share * min(now.certificate.relative.gap, 1.0))
         method: Method = "cd" if descend else self._method()
         aim = Aim(goal, first, sigma, size if whole else 0.0)
         return run_steps(self.program, working, method, self.budget, now.x, now.y, aim, tuning)
@@ -258,7 +264,7 @@ class Run:
         """The inner solver to begin with."""
         return "cd" if self.solver.inner == "cd" else "newton"
 
-    def _sampled(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _sampled(self, y: NDArray[np.float64]) -> Sampled:
         return sampled_prices(self.program, y, self._method(), self.budget, self.tuning)
 
     def _look(self, x: SparseX, y: NDArray[np.float64], columns: int = 0) -> Answer:

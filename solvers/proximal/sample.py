@@ -7,17 +7,17 @@ stands for others: its total is divided by that likelihood (:mod:`copter.solvers
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.solvers.inner.gather import gather
+from copter.solvers.inner.gather import Held, gather
 from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet
 from copter.solvers.proximal.steps import Aim, run_steps
-from copter.store.allocation import NOTHING
-from copter.store.store import NO_TOTAL, slice_indices
+from copter.store.allocation import NOTHING, SparseX, row_activity
+from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore, slice_indices
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -26,9 +26,22 @@ if TYPE_CHECKING:
     from copter.solvers.proximal.tuning import ProximalTuning
 
 
+class Sampled(NamedTuple):
+    """What a sample says of the whole.
+
+    Attributes
+    ----------
+    y : (row slots,) prices
+    flow : (row slots,) A x, about; None where there is no sample
+    """
+
+    y: NDArray[np.float64]
+    flow: NDArray[np.float64] | None
+
+
 def sampled_prices(
     program: ContinualProgram, y: NDArray[np.float64], method: Method, budget: Budget, tuning: ProximalTuning
-) -> NDArray[np.float64]:
+) -> Sampled:
     """Prices of a sample of the requests, with all their columns; ``y`` itself where a sample is no use.
 
     Parameters
@@ -42,20 +55,24 @@ def sampled_prices(
     """
     working = _sample(program, tuning)
     if working is None:
-        return y
+        return Sampled(y, None)
     aim = Aim(tuning.sample.goal, tuning.steps.cold_sigma)
-    return run_steps(program, working, method, budget, NOTHING, y, aim, tuning).y
+    steps = run_steps(program, working, method, budget, NOTHING, y, aim, tuning)
+    return Sampled(steps.y, row_activity(program.store, steps.x, threads=budget.threads))
 
 
 def _sample(program: ContinualProgram, tuning: ProximalTuning) -> WorkingSet | None:
     """A sample as a working set; None if the program is small, or a sample could not know every price."""
     store, sample, rows = program.store, tuning.sample, len(program.resource_slots)
     table = store.requests
-    n_columns, summed = table.n_columns[: table.size], table.relation[: table.size] != NO_TOTAL
-    slots, single = np.flatnonzero(summed & (n_columns > 0)), np.flatnonzero(~summed & (n_columns > 0))
+    n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]
+    summed, decided = relation != NO_TOTAL, (relation == EXACTLY) & (n_columns == 1)
+    slots, single = np.flatnonzero(summed & (n_columns > decided)), np.flatnonzero(~summed & (n_columns > 0))
     columns = max(sample.columns, sample.columns_a_row * rows)
     wanted = slots.size * columns // max(1, int(n_columns[slots].sum()))
     least, most = max(sample.least_requests, rows), sample.largest_share * slots.size
+    if wanted < least <= sample.small_share * slots.size:  # wide requests: more columns, still few of all
+        wanted = least
     if not least <= wanted <= most or int(n_columns[single].sum()) > columns:
         return None
     taken, factor = Sampler(table.total[slots], wanted).draw()
@@ -64,4 +81,13 @@ def _sample(program: ContinualProgram, tuning: ProximalTuning) -> WorkingSet | N
     stands_for = np.ones(table.size)
     stands_for[slots[taken]] = factor
     column = slice_indices(np.zeros_like(sizes), sizes)
-    return gather(store, np.repeat(drawn, sizes), column, stands_for=stands_for, tuning=tuning.working_set)
+    held = _held(store, np.flatnonzero(decided))
+    return gather(store, np.repeat(drawn, sizes), column, held, stands_for, tuning=tuning.working_set)
+
+
+def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> Held | None:
+    """What requests without a choice use, each for itself: one of them must not stand for others."""
+    if not decided.size:
+        return None
+    x = SparseX(decided, np.zeros_like(decided), store.requests.total[decided])
+    return Held(row_activity(store, x), store.rows.alive[: store.rows.size])

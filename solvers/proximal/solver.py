@@ -152,13 +152,14 @@ class ProximalPoint(ClockedSolver):
         Parameters
         ----------
         program : ContinualProgram, optional
-            Given one, only coordinate descent, which a later round may first fall back on, solves it.
+            Given one, only coordinate descent, which a later round may first fall back on, solves it.  One
+            with 32-bit costs, for which kernels are others, is given before its first round.
         """
-        if program is None:
-            for each in small_programs():
+        if program is None or program.cost_dtype != "float64":
+            for each in small_programs() if program is None else small_programs(program.cost_dtype):
                 for inner in INNER if self.inner == "auto" else (self.inner,):
                     ProximalPoint(self.name, inner=inner, tolerance=1e-3, iteration_limit=200).solve(each)
-        elif self.inner == "auto":
+        if program is not None and self.inner == "auto":
             for _ in range(2):
                 descent = ProximalPoint(self.name, inner="cd", hand_over=False, tolerance=self.tolerance)
                 descent.solve(program, deadline=_REHEARSAL)
@@ -246,7 +247,7 @@ class ProximalPoint(ClockedSolver):
         done = False
         try:
             run = Run(self, program, clock, starts, self._state)
-            with one_blas_thread():
+            with one_blas_thread(program.store.rows.size):
                 solution = run.solve()
             if run.best is not None:
                 before = None if self._state is None else self._state.last

@@ -242,7 +242,7 @@ def test_a_later_version_is_named(path, content):
     later = bytearray(content)
     later[8:12] = struct.pack("<I", 9)
     assert refused(path, rewritten(bytes(later), lambda header: header)) == (
-        "is of version 9 of the format; this copter reads 1"
+        "is of version 9 of the format; this copter reads 2"
     )
 
 
@@ -306,9 +306,20 @@ def test_every_attribute_is_in_the_file_or_found_again():
     """What is new here must be saved by copter/durable/snapshot.py, or be one that can be forgotten."""
     program, solver = rich(), ProximalPoint()
     solver.solve(program)
-    saved = {"store", "_resources", "_requests", "_templates", "_starts"}
+    saved = {"store", "_resources", "_requests", "_templates", "_vectors", "_starts"}
     assert set(vars(program)) == saved | {"guard"}  # nobody uses a program that is loaded
-    tables = {"rows", "usages", "requests", "costs", "uppers", "pointers", "entries", "overrides", "terms"}
+    tables = {
+        "rows",
+        "usages",
+        "vectors",
+        "requests",
+        "costs",
+        "uppers",
+        "pointers",
+        "entries",
+        "overrides",
+        "terms",
+    }
     assert set(vars(program.store)) == tables | {"clock", "n_variables", "_dropped_rows", "packed_terms"}
     assert set(vars(solver._state)) == {"answer", "last", "y", "slack"}
     assert set(vars(solver._state.last)) == {"program", "x", "births", "totals", "paused"}

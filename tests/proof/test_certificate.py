@@ -11,8 +11,8 @@ from strategies import KINDS, PlainProgram, PlainRequest, random_plain
 
 from copter import ContinualProgram, ProximalPoint, Status
 from copter.proof.certificate import certify
-from copter.solution import CHURN_THRESHOLD, Solution, churn, dense_to_sparse
-from copter.store.allocation import SparseX, row_activity
+from copter.solution import CHURN_THRESHOLD, Solution, churn
+from copter.store.allocation import SparseX, dense_to_sparse, row_activity
 
 NOTHING = SparseX(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 

@@ -10,7 +10,7 @@ from copter.solvers import SOLVERS, Feature, make_solver
 from copter.solvers.base import Solver, takes_start
 from copter.solvers.wrapper import Wrapper
 
-WARM = ("copter", "copter-cd", "copter-newton", "copter-rebuild", "highs-hot", "pdlp")
+WARM = ("copter", "copter-cd", "copter-newton", "copter-exact", "copter-rebuild", "highs-hot", "pdlp")
 
 
 def small(**options):

@@ -114,7 +114,7 @@ def test_cancel_from_another_thread(program, name):
 
 
 def test_a_cancelled_solve_goes_on_from_its_best_answer():
-    program = wide(500, 20)
+    program = wide(1_500, 20)  # screened, so that there are more passes than two
     solver = make_solver("copter", tolerance=1e-9)
     passes = []
     solver.callback = lambda iterations, certificate: (

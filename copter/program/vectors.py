@@ -1,0 +1,134 @@
+"""Costs that many requests share: vectors that the program keeps, and requests that point at them.
+
+Requests of one kind often have the same costs up to a factor: jobs of one model, say, whose restarts differ.
+They share a vector as they share a column template; each has its own scale on it and its own overrides.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from copter.errors import EditError
+from copter.program.columns import Columns
+from copter.program.precision import check_vector
+from copter.program.validation import cost_vector, whole_numbers
+from copter.store.costs import SharedCosts
+
+
+@dataclass(frozen=True)
+class CostVector:
+    """Handle of costs that many requests share; made by ``ContinualProgram.add_cost_vector``.
+
+    It is good for the program that made it and for copies of that, saved ones too; ``key``, drawn at random,
+    tells it from another program's.
+    """
+
+    slot: int
+    n_columns: int
+    birth: int = field(default=-1, repr=False)
+    key: int = field(default=0, repr=False)
+
+
+class CostVectors(Columns):
+    """The cost vectors of a program."""
+
+    def __init__(self, cost_dtype: DTypeLike = np.float64) -> None:
+        super().__init__(cost_dtype)
+        self._vectors: dict[int, CostVector] = {}
+
+    def add_cost_vector(self, costs: ArrayLike) -> CostVector:
+        """Costs that many requests will share, given as their ``costs``.
+
+        A request's scale and overrides stay its own.  A pass over the program looks at the columns of a
+        vector once for all requests that share it and a column template: one more costs next to nothing.
+
+        Parameters
+        ----------
+        costs : (n,) array_like
+            Finite cost of each column.
+
+        Returns
+        -------
+        CostVector
+
+        Raises
+        ------
+        EditError
+            No vector, a NaN or an infinite cost.
+        """
+        checked = cost_vector("cost vector", "costs", costs)
+        check_vector(self.store, checked)
+        slot = self.store.add_vector(checked)
+        self._vectors[slot] = CostVector(slot, checked.size, self.store.tick(), secrets.randbits(62))
+        return self._vectors[slot]
+
+    def drop_cost_vector(self, vector: CostVector) -> None:
+        """Forget a cost vector; requests that share it keep their costs.
+
+        Parameters
+        ----------
+        vector : CostVector
+        """
+        self._check_vector("cost vector", vector)
+        del self._vectors[vector.slot]
+        self.store.drop_vector(vector.slot)
+
+    @property
+    def cost_vectors(self) -> list[CostVector]:
+        """Handles of all cost vectors, in the order in which they were added."""
+        return list(self._vectors.values())
+
+    def cost_vector(self, request: Hashable) -> CostVector | None:
+        """Vector that a request's costs are of, None if they are its own or the vector was dropped.
+
+        Parameters
+        ----------
+        request : hashable
+
+        Returns
+        -------
+        CostVector or None
+        """
+        return self._vectors.get(int(self.store.requests.vector[self._requests.slot(request)]))
+
+    # ---- inside ----------------------------------------------------------------------------------
+
+    def _check_vector(self, subject: Hashable, vector: Any) -> None:
+        if not isinstance(vector, CostVector) or self._vectors.get(vector.slot) != vector:
+            raise EditError(subject, "costs", vector, "no such cost vector in this program (any more)")
+
+    def _costs_of_one(self, id: Hashable, costs: Any) -> NDArray[np.float64] | SharedCosts:
+        """Costs of one request's columns: an array, or the vector that was given."""
+        if not isinstance(costs, CostVector):
+            return cost_vector(id, "costs", costs)
+        self._check_vector(id, costs)
+        return SharedCosts(np.array([costs.slot]), np.array([costs.n_columns]))
+
+    def _costs_of_many(self, label: str, ids: Sequence[Hashable], costs: Any, sizes: Any) -> Any:
+        """What was given as costs of many requests, vectors resolved: one for all, or one each."""
+        one = isinstance(costs, CostVector)
+        if not one and not (isinstance(costs, (list, tuple)) and any(type(c) is CostVector for c in costs)):
+            return costs
+        if one:
+            self._check_vector(label, costs)
+        elif len(costs) != len(ids):
+            raise EditError(label, "costs", len(costs), f"needs one for each of {len(ids)} requests")
+        else:
+            for id, own in zip(ids, costs, strict=True):
+                self._check_vector(id, own)
+        each = [costs] * len(ids) if one else costs
+        slots = np.array([own.slot for own in each], np.int64)
+        shared = SharedCosts(slots, np.array([own.n_columns for own in each], np.int64))
+        if sizes is not None:
+            wrong = whole_numbers(label, "sizes", sizes, len(ids)) != shared.sizes
+            if wrong.any():
+                where = int(wrong.argmax())
+                why = f"its cost vector has {int(shared.sizes[where])} columns"
+                raise EditError(ids[where], "sizes", int(np.asarray(sizes)[where]), why)
+        return shared

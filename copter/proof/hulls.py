@@ -1,0 +1,378 @@
+"""A pass over requests that share costs and usage: the columns are looked at once for all of them.
+
+At prices y, with w = A'y, a request of a group with the cost vector c and the scale r has the column prices
+r c_j + w_j.  Over r these are lines, and their minimum f(r) is concave: its pieces are the lower hull of the
+points (c_j, w_j).  A request needs the columns whose line is within the slack of f at its own r, and few
+columns are that for any r of a group.
+
+So the requests of a group are sorted by r and halved again and again.  On a range [a, b] of scales f lies
+below the lines of its minimisers at a and at b, so below their smaller one, h, which has one kink, at r*.  A
+column can be within the slack somewhere in the range only if it is at a, at b or at r*: its line minus h is
+convex, and linear but for the kink.  What fails is left out for the whole range, and not looked at again in
+its halves.  With the range the gap between f and h shrinks; where few columns are left, every request looks
+at them all.  So a pass costs about vectors times columns, and requests times some dozens.
+
+A request's overridden columns are taken out and looked at one by one.  If the minimum itself was one of
+those, and its override costs more, columns may be missing: the request then looks at all, as it would with
+costs of its own.  Prices and candidates are, bit by bit, those of the pass over each request's own columns
+(:mod:`copter.proof.pricing`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.extremes import greater, lesser
+from copter.kernels import kernel, loose_kernel
+from copter.parallel import chunk_bounds, dot, run_chunks
+from copter.store.store import EXACTLY, NO_TOTAL
+from copter.store.view import StoreView
+
+_SHORT, _FEW = 48, 2
+"""Ranges with so few columns, or so few requests, are not halved."""
+_EXTREMES = 8
+"""Smallest and largest costs of a vector that are at hand; a request with as many overrides looks at all."""
+_ROUNDING = 1e-13
+"""Of the prices of a group: what rounding may do to a comparison of lines."""
+_EACH = 100
+"""What a request of a group weighs beside a column when work is split."""
+
+
+class Groups(NamedTuple):
+    """Requests that share costs and usage, group after group, ascending by scale in each.
+
+    Attributes
+    ----------
+    member : (m,) slots of the requests
+    first : (groups + 1,) where a group's members begin
+    """
+
+    member: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+
+def groups_of(view: StoreView, more_than: int) -> Groups | None:
+    """Groups of several requests with more than so many columns, whose best column may have all of the total.
+
+    Parameters
+    ----------
+    view : StoreView
+    more_than : int
+
+    Returns
+    -------
+    Groups or None
+        None where there is no group.
+    """
+    free = (view.total == 0.0) | ((view.upper_start < 0) & (view.upper >= view.total))
+    plain = (view.vector >= 0) & (view.n_columns > more_than) & (view.relation != NO_TOTAL) & free
+    slots = np.flatnonzero(plain)
+    vector, usage = view.vector[slots], view.usage[slots]
+    order = np.lexsort((view.scale[slots], usage, vector))
+    slots, vector, usage = slots[order], vector[order], usage[order]
+    fresh = np.flatnonzero((np.diff(vector, prepend=-1) != 0) | (np.diff(usage, prepend=-1) != 0))
+    count = np.diff(fresh, append=slots.size)
+    slots, count = slots[np.repeat(count > 1, count)], count[count > 1]
+    return Groups(slots, np.concatenate(([0], np.cumsum(count)))) if count.size else None
+
+
+def price_groups(
+    groups: Groups,
+    view: StoreView,
+    paid: tuple[NDArray[np.int64], NDArray[np.float64]],
+    cost_factor: float,
+    slack: float | None,
+    threads: int | None,
+    found: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> tuple[float, NDArray[np.int64], NDArray[np.int64]]:
+    """Price the requests of groups.
+
+    Parameters
+    ----------
+    groups : Groups
+    view : StoreView
+    paid : (usages,) and (columns,) ndarrays
+        Where the prices A'y of each usage begin in the second; of those of the groups they are there.
+    cost_factor : float
+    slack : float, optional
+        As for :func:`copter.proof.pricing.price`.
+    threads : int, optional
+    found : two (request slots,) ndarrays
+        Marginal and forced prices, filled in for the members.
+
+    Returns
+    -------
+    float
+        The members' part of the bound.
+    slot, column : (k,) ndarrays
+        Candidates, ascending by column within each slot, which come in any order.
+    """
+    offset, prices = paid
+    marginal, forced = found
+    leader = groups.member[groups.first[:-1]]
+    bounds = chunk_bounds(view.n_columns[leader] + _EACH * np.diff(groups.first))
+    collect, reach = slack is not None, slack or 0.0
+    parts = run_chunks(
+        lambda k: _price_groups(
+            view,
+            groups.member,
+            groups.first[bounds[k] : bounds[k + 1] + 1],
+            offset,
+            prices,
+            cost_factor,
+            collect,
+            reach,
+            marginal,
+            forced,
+        ),
+        bounds.size - 1,
+        threads,
+    )
+    member = np.sort(groups.member)
+    slot, column = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    return dot(view.total[member], marginal[member]), slot, column
+
+
+def by_slot(
+    slot: NDArray[np.int64], column: NDArray[np.int64], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Columns in ascending order of their slots, of which there are so many, and as they come within each.
+
+    Parameters
+    ----------
+    slot, column : (k,) arrays
+    size : int
+
+    Returns
+    -------
+    slot, column : (k,) ndarrays
+    """
+    count = np.bincount(slot, minlength=size)
+    placed = np.empty_like(column)
+    _place(slot, column, np.cumsum(count) - count, placed)
+    return np.repeat(np.arange(size), count), placed
+
+
+@kernel
+def _place(slot, column, next_place, placed):  # type: ignore[no-untyped-def]
+    for k in range(slot.size):
+        placed[next_place[slot[k]]] = column[k]
+        next_place[slot[k]] += 1
+
+
+@kernel
+def longer(array, used, need):  # type: ignore[no-untyped-def]
+    """An array with room for more, the same at its head."""
+    copy = np.empty(need, array.dtype)
+    for k in range(used):
+        copy[k] = array[k]
+    return copy
+
+
+@kernel
+def _price_groups(  # type: ignore[no-untyped-def]
+    view, member, first, offset, prices, cost_factor, collect, slack, marginal, forced
+):
+    slots = np.empty(256 if collect else 0, np.int64)
+    columns = np.empty(256 if collect else 0, np.int64)
+    kept = np.empty(256, np.int32)
+    low, high = np.empty(_EXTREMES, np.int64), np.empty(_EXTREMES, np.int64)
+    stack = np.empty((128, 4), np.int64)
+    found = 0
+    for g in range(first.size - 1):
+        q = member[first[g]]
+        n, start, at = view.n_columns[q], view.cost_start[q], offset[view.usage[q]]
+        cost, paid = view.cost[start : start + n], prices[at : at + n]
+        _extremes(cost, low, high)
+        if kept.size < 2 * n:
+            kept = np.empty(2 * n, np.int32)
+        stack[0] = first[g], first[g + 1], -1, n  # members, and the list that is to be filtered
+        depth = 1
+        while depth > 0:
+            depth -= 1
+            begin, end, head, tail = stack[depth]
+            a, b = cost_factor * view.scale[member[begin]], cost_factor * view.scale[member[end - 1]]
+            top = tail if head >= 0 else 0
+            if kept.size < top + tail - max(head, 0):
+                kept = longer(kept, top, 2 * kept.size + tail)
+            count = _filter(cost, paid, a, b, slack, kept, head, tail, top)
+            if count > _SHORT and end - begin > _FEW and a < b and depth + 2 < stack.shape[0]:
+                half = (begin + end) // 2
+                stack[depth] = half, end, top, top + count
+                stack[depth + 1] = begin, half, top, top + count
+                depth += 2
+                continue
+            for k in range(begin, end):
+                q = member[k]
+                near = kept[top : top + count]
+                if found + n > slots.size and collect:
+                    slots = longer(slots, found, 2 * slots.size + n)
+                    columns = longer(columns, found, slots.size)
+                more = _price_one(
+                    view, q, cost, paid, cost_factor, near, slack, collect, columns[found:], marginal
+                )
+                if more < 0:  # its best column costs more than the vector says
+                    more = _price_one(
+                        view, q, cost, paid, cost_factor, near[:0], slack, collect, columns[found:], marginal
+                    )
+                slots[found : found + more] = q
+                found += more
+                if view.relation[q] == EXACTLY:
+                    forced[q] = _forced(view, q, cost, cost_factor, low, high)
+    return slots[:found], columns[:found]
+
+
+@loose_kernel
+def _least_at_ends(cost, paid, a, b):  # type: ignore[no-untyped-def]
+    """Least a c + w and b c + w of all columns, and the largest |c| and |w|."""
+    at_a, at_b, size_c, size_w = np.inf, np.inf, 0.0, 0.0
+    for j in range(cost.size):
+        c, w = np.float64(cost[j]), paid[j]
+        at_a, at_b = lesser(a * c + w, at_a), lesser(b * c + w, at_b)
+        size_c, size_w = greater(abs(c), size_c), greater(abs(w), size_w)
+    return at_a, at_b, size_c, size_w
+
+
+@kernel
+def _filter(cost, paid, a, b, slack, kept, head, tail, top):  # type: ignore[no-untyped-def]
+    """Columns of kept[head:tail], of all if head < 0, that may be within the slack somewhere in [a, b].
+
+    They are written to ``kept`` from ``top`` on; returns how many they are.
+    """
+    whole = head < 0
+    first, last = (0, cost.size) if whole else (head, tail)
+    if whole:
+        at_a, at_b, size_c, size_w = _least_at_ends(cost, paid, a, b)
+    else:
+        at_a, at_b, size_c, size_w = np.inf, np.inf, 0.0, 0.0
+        for i in range(first, last):
+            c, w = cost[kept[i]], paid[kept[i]]
+            at_a, at_b = min(at_a, a * c + w), min(at_b, b * c + w)
+            size_c, size_w = max(size_c, abs(c)), max(size_w, abs(w))
+    lowest, at_low, highest, at_high = np.inf, 0.0, -np.inf, 0.0
+    for i in range(first, last):  # of the minimisers at a the flattest, at b the steepest
+        j = i if whole else np.int64(kept[i])
+        c, w = cost[j], paid[j]
+        if a * c + w == at_a and c < lowest:
+            lowest, at_low = c, w
+        if b * c + w == at_b and c > highest:
+            highest, at_high = c, w
+    kink = (at_high - at_low) / (lowest - highest) if lowest > highest else a
+    kink = min(max(kink, a), b)
+    rounding = _ROUNDING * (max(abs(a), abs(b)) * size_c + size_w)
+    at_kink = max(kink * lowest + at_low, kink * highest + at_high) if lowest > highest else at_a
+    limit_a, limit_b, limit = at_a + slack + rounding, at_b + slack + rounding, at_kink + slack + rounding
+    count = 0
+    for i in range(first, last):
+        j = i if whole else np.int64(kept[i])
+        c, w = cost[j], paid[j]
+        if (a * c + w <= limit_a) | (b * c + w <= limit_b) | (kink * c + w <= limit):
+            kept[top + count] = j
+            count += 1
+    return count
+
+
+@kernel
+def _overridden(view, q, j):  # type: ignore[no-untyped-def]
+    for i in range(view.override_start[q], view.override_start[q] + view.override_length[q]):
+        if view.override_column[i] == j:
+            return True
+    return False
+
+
+@kernel
+def _price_one(  # type: ignore[no-untyped-def]
+    view, q, cost, paid, cost_factor, near, slack, collect, columns, marginal
+):
+    """Marginal price of a request, and its candidates, written to ``columns``: how many they are.
+
+    It looks at the columns ``near``, at all if there are none of these; -1 if that was too few, because the
+    best of them is overridden and costs more.
+    """
+    factor, whole = cost_factor * view.scale[q], near.size == 0
+    begin, end = view.override_start[q], view.override_start[q] + view.override_length[q]
+    least, low = np.inf, np.inf
+    for i in range(cost.size if whole else near.size):
+        j = i if whole else np.int64(near[i])
+        v = factor * cost[j] + paid[j]
+        least = min(least, v)
+        if v < low and not (end > begin and _overridden(view, q, j)):
+            low = v
+    for i in range(begin, end):
+        low = min(low, cost_factor * view.override_value[i] + paid[view.override_column[i]])
+    if low > least and not whole:
+        return -1
+    level = low if view.relation[q] == EXACTLY else min(0.0, low)
+    marginal[q] = level
+    if not collect:
+        return 0
+    found, limit = 0, level + slack
+    for i in range(cost.size if whole else near.size):
+        j = i if whole else np.int64(near[i])
+        if factor * cost[j] + paid[j] <= limit and not (end > begin and _overridden(view, q, j)):
+            columns[found] = j
+            found += 1
+    for i in range(begin, end):
+        j = view.override_column[i]
+        if cost_factor * view.override_value[i] + paid[j] <= limit:
+            k = found
+            while k > 0 and columns[k - 1] > j:
+                columns[k] = columns[k - 1]
+                k -= 1
+            columns[k] = j
+            found += 1
+    return found
+
+
+@kernel
+def _extremes(cost, low, high):  # type: ignore[no-untyped-def]
+    """The columns of the smallest and of the largest costs, in their order."""
+    small, large = np.inf, -np.inf
+    used = 0
+    for j in range(cost.size):
+        c = cost[j]
+        if used < low.size or c < small or c > large:
+            _insert(cost, 1.0, low, used, j)
+            _insert(cost, -1.0, high, used, j)
+            used = min(used + 1, low.size)
+            if used == low.size:
+                small, large = cost[low[used - 1]], cost[high[used - 1]]
+
+
+@kernel
+def _insert(cost, sign, best, used, j):  # type: ignore[no-untyped-def]
+    """Put a column into its place among the used ones that are best so far, if it is one of them."""
+    k = used
+    while k > 0 and sign * cost[best[k - 1]] > sign * cost[j]:
+        if k < best.size:
+            best[k] = best[k - 1]
+        k -= 1
+    if k < best.size:
+        best[k] = j
+
+
+@kernel
+def _forced(view, q, cost, cost_factor, low, high):  # type: ignore[no-untyped-def]
+    """|f_q| of a request with sum(x) == total: its smallest cost, if all are of one sign."""
+    begin, end = view.override_start[q], view.override_start[q] + view.override_length[q]
+    factor, least, most = cost_factor * view.scale[q], np.inf, -np.inf
+    for i in range(begin, end):
+        c = cost_factor * view.override_value[i]
+        least, most = min(least, c), max(most, c)
+    if end - begin >= low.size:
+        for j in range(cost.size):
+            if not _overridden(view, q, j):
+                least, most = min(least, factor * cost[j]), max(most, factor * cost[j])
+        return max(0.0, least, -most)
+    for i in range(low.size):
+        if not _overridden(view, q, low[i]):
+            least = min(least, factor * cost[low[i]])
+            break
+    for i in range(high.size):
+        if not _overridden(view, q, high[i]):
+            most = max(most, factor * cost[high[i]])
+            break
+    return max(0.0, least, -most)

@@ -1,0 +1,64 @@
+"""What is known of an integral allocation beside all others."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class IntegerProof:
+    """What is known of an integral allocation beside all others.
+
+    Attributes
+    ----------
+    bound : float
+        Certified lower bound on the cost of every integral allocation; at least the relaxation's.
+    gap : float
+        (objective - bound) / size of the solution; infinite without an allocation.
+    proven : bool
+        Whether the gap is at most what was asked for: the allocation is an optimum.
+    reason : str
+        How it was proven, or why it was not.
+    columns : int
+        Of the program.
+    columns_left : int
+        Those that the prices do not fix at the allocation that was found; the others are 0 in every better
+        one.
+    runs, nodes : int
+        Of branch and bound.
+    seconds : float
+        Of all that came after the relaxation.
+    """
+
+    bound: float
+    gap: float
+    proven: bool
+    reason: str
+    columns: int
+    columns_left: int
+    runs: int
+    nodes: int
+    seconds: float
+
+
+def integer_figures(proof: IntegerProof | None) -> dict[str, float]:
+    """What a proof came to, for the record of a round.
+
+    Parameters
+    ----------
+    proof : IntegerProof or None
+
+    Returns
+    -------
+    dict
+        ``proven``, 1 or 0; ``columns_left`` to branch and bound; ``t_integer``, seconds after the relaxation.
+        NaN if there was no search for a proof.
+    """
+    if proof is None:
+        return dict.fromkeys(("proven", "columns_left", "t_integer"), math.nan)
+    return {
+        "proven": float(proof.proven),
+        "columns_left": float(proof.columns_left),
+        "t_integer": proof.seconds,
+    }

@@ -1,0 +1,238 @@
+"""What fixing left over as a mixed-integer program of its own, in units of what is still to be decided.
+
+The objective is not c'x but what an allocation loses to the bound d at prices y (:mod:`copter.proof.fixing`):
+
+    c'x - d = sum_j e_j (x_j - [e_j < 0] upper_j) + sum_r |y_r| s_r + sum_q (-m_q) t_q
+
+with e = p - m the excess of each column, s_r what is left of a row that has a price, and t_q what is left of
+a request's total if its sum row is "<=" and has one.  No large terms cancel in it: branch and bound works
+between 0 and the budget, U - d, which is scaled to a fixed number because its tolerances are absolute.  Rows
+are divided by a power of two near their smallest coefficient, so that whole numbers stay whole.
+
+Of allocations that cost the same the one nearest to the last round's is wanted.  Columns that are not in it
+cost a little more, all of them together less than what the proof leaves open.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+
+from copter.store.allocation import SparseX
+from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore, slice_indices
+from copter.store.view import view_of
+
+if TYPE_CHECKING:
+    from copter.proof.fixing import Survivors
+
+BUDGET, _MOST = 1e4, 1e8
+"""The budget in units of the model, and what it is at most where the resolution asks for more."""
+TOLERANCE = 1e-6
+"""Of branch and bound, in units of the model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """A mixed-integer program in the form that :func:`copter.solvers.highs_model.pass_model` takes.
+
+    Attributes
+    ----------
+    c, lower, upper : (n,) ndarrays
+        First the columns that are left, then what is left of rows and of totals.
+    A : (m, n) csc_array
+    row_lower, row_upper : (m,) ndarrays
+    integrality : (n,) bool ndarray
+    slot, column : (k,) ndarrays
+        Of the columns that are left.
+    unit : float
+        What 1 of its objective is in units of the program's costs.
+    offset : float
+        Constant of the objective.
+    """
+
+    c: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    A: csc_array
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    integrality: NDArray[np.bool_]
+    slot: NDArray[np.int64]
+    column: NDArray[np.int64]
+    unit: float
+    offset: float
+
+    def allocation(self, x: NDArray[np.float64]) -> SparseX:
+        """Allocation of the program that a point is.
+
+        Parameters
+        ----------
+        x : (n,) ndarray
+
+        Returns
+        -------
+        SparseX
+        """
+        value = x[: self.slot.size]
+        return SparseX(self.slot, self.column, value).where(value > 0.0)
+
+    def point(self, x: SparseX) -> NDArray[np.float64] | None:
+        """Point that an allocation of the program is, None if it uses a column that is not left.
+
+        Parameters
+        ----------
+        x : SparseX
+
+        Returns
+        -------
+        (n,) ndarray or None
+        """
+        width = int(max(self.column.max(initial=0), x.column.max(initial=0))) + 1
+        keys, wanted = self.slot * width + self.column, x.slot * width + x.column
+        at = np.searchsorted(keys, wanted)
+        if at.size and (at.max() >= keys.size or (keys[at] != wanted).any()):
+            return None
+        point = np.zeros(self.c.size)
+        point[at] = x.value
+        k = self.slot.size
+        activity = self.A[:, :k] @ point[:k]
+        owner = self.A[:, k:].indices
+        point[k:] = np.maximum(0.0, (self.row_upper[owner] - activity[owner]) / self.A[:, k:].data)
+        return point
+
+
+def _entries(
+    store: ConstraintStore, slot: NDArray[np.int64], column: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Rows and coefficients of some columns, one column after the other, and how many each has."""
+    view = view_of(store)
+    usage = view.usage[slot]
+    at = view.pointer_start[usage] + column
+    each = counts = (view.pointer[at + 1] - view.pointer[at]).astype(np.int64)
+    flat = slice_indices(view.entry_start[usage] + view.pointer[at], each)
+    rows = view.row[flat].astype(np.int64)
+    kept = store.rows.alive[rows]
+    if not kept.all():
+        counts = np.bincount(np.repeat(np.arange(slot.size), counts)[kept], minlength=slot.size)
+    start = np.repeat(view.value_start[usage], each)
+    value = np.ones(flat.size)  # of usages that store no coefficients
+    stored = start >= 0
+    value[stored] = view.coefficient[(start + flat - np.repeat(view.entry_start[usage], each))[stored]]
+    return rows[kept], value[kept], counts
+
+
+def _unit(budget: float, resolution: float) -> float:
+    """Unit of the objective, in which the tolerance is small beside budget and resolution."""
+    return max(min(budget / BUDGET, resolution / TOLERANCE), budget / _MOST) or 1.0
+
+
+class _Rows(NamedTuple):
+    """Resource rows of the columns that are left.
+
+    Attributes
+    ----------
+    row, value : (nnz,) ndarrays
+        Position and scaled coefficient of each entry, column after column.
+    counts : (k,) ndarray
+        Entries of each column.
+    lower, upper, price : (m,) ndarrays
+    """
+
+    row: NDArray[np.int64]
+    value: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    price: NDArray[np.float64]
+
+
+def _rows(
+    store: ConstraintStore, y: NDArray[np.float64], slot: NDArray[np.int64], column: NDArray[np.int64]
+) -> _Rows:
+    """Rows in units in which their smallest coefficient is about 1."""
+    row, value, counts = _entries(store, slot, column)
+    live = np.flatnonzero(store.rows.alive[: y.size])
+    position = np.full(y.size, -1)
+    position[live] = np.arange(live.size)
+    row = position[row]
+    least = np.full(live.size, np.inf)
+    np.minimum.at(least, row, np.where(value == 0.0, np.inf, abs(value)))
+    scale = np.exp2(-np.round(np.log2(np.where(np.isfinite(least), least, 1.0))))
+    lower, upper = store.rows.lower[live] * scale, store.rows.upper[live] * scale
+    return _Rows(row, value * scale[row], counts, lower, upper, y[live] / scale)
+
+
+def rest_of(
+    store: ConstraintStore,
+    y: NDArray[np.float64],
+    left: Survivors,
+    mask: NDArray[np.bool_],
+    near: NDArray[np.float64] | None = None,
+    resolution: float = math.inf,
+) -> Rest:
+    """The program of some of the columns that are left; all others are 0.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    y : (row slots,) ndarray
+    left : Survivors
+    mask : (k,) bool ndarray
+        Which of them.
+    near : (k,) ndarray, optional
+        A little that a unit of each costs more.
+    resolution : float
+        What must not be lost to a tolerance, in units of cost.
+
+    Returns
+    -------
+    Rest
+    """
+    slot, column = left.slot[mask], left.column[mask]
+    excess, lower, upper = left.excess[mask], left.lower[mask], left.upper[mask]
+    table, k = store.requests, slot.size
+    unit = _unit(left.budget if left.budget < np.inf else float(abs(excess).max(initial=0.0)), resolution)
+    rows = _rows(store, y, slot, column)
+    # requests that have one column left take it, and need no sum row
+    relation, total = table.relation[: table.size], table.total[: table.size]
+    alone = (np.bincount(slot, minlength=table.size) == 1)[slot] & (relation[slot] == EXACTLY)
+    alone &= upper == total[slot]
+    lower = np.where(alone, upper, lower)
+    summed = (relation != NO_TOTAL) & (table.n_columns[: table.size] > 0)
+    summed[slot[alone]] = False
+    owners = np.flatnonzero(summed)
+    held = np.flatnonzero(summed[slot])
+    # what is left of rows that have a price, and of totals that have one
+    paid = np.flatnonzero(rows.price)
+    short = np.flatnonzero((relation[owners] == AT_MOST) & (left.marginal[owners] < 0.0))
+    extra, m = np.arange(k, k + paid.size + short.size), rows.price.size
+    values = rows.value, np.ones(held.size), np.sign(rows.price[paid]), np.ones(short.size)
+    members = rows.row, m + np.searchsorted(owners, slot[held]), paid, m + short
+    columns = np.repeat(np.arange(k), rows.counts), held, extra
+    where = np.concatenate(members), np.concatenate(columns)
+    tight = relation[owners] == EXACTLY
+    tight[short] = True
+    row_lower = np.concatenate((rows.lower, np.where(tight, total[owners], -np.inf)))
+    row_upper = np.concatenate((rows.upper, total[owners]))
+    row_lower[paid] = row_upper[paid] = np.where(rows.price > 0, rows.upper, rows.lower)[paid]
+    spare = np.concatenate(((rows.upper - rows.lower)[paid], total[owners[short]]))
+    own = excess if near is None else excess + near[mask]
+    costs: NDArray[np.float64] = np.concatenate((own, abs(rows.price[paid]), -left.marginal[owners[short]]))
+    return Rest(
+        c=costs / unit,
+        lower=np.concatenate((lower, np.zeros(spare.size))),
+        upper=np.concatenate((upper, spare)),
+        A=csc_array((np.concatenate(values), where), shape=(m + owners.size, k + extra.size)),
+        row_lower=row_lower,
+        row_upper=row_upper,
+        integrality=np.concatenate((table.integral[slot], np.zeros(spare.size, np.bool_))),
+        slot=slot,
+        column=column,
+        unit=unit,
+        offset=left.offset / unit,
+    )

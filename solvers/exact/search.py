@@ -1,0 +1,259 @@
+"""Branch and bound on neighbourhoods of the relaxation's prices, until nothing is left outside.
+
+A neighbourhood of slack s has the columns whose reduced costs exceed the best by at most s.  Every allocation
+with a column outside costs more than d + s, d the relaxation's bound.  So if the best one inside costs
+U <= d + s it is the best of all, and otherwise the next neighbourhood is that of slack U - d, or of a part of
+it if that has many columns.  The best allocation so far is always inside.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.clock import Clock, Interrupted
+from copter.errors import CopterError
+from copter.proof.certificate import Certificate, certify
+from copter.proof.fixing import Survivors, survivors
+from copter.proof.integer import IntegerProof
+from copter.proof.units import size_of_gap
+from copter.shims.choose_one import ChooseOneShim
+from copter.solution import Status
+from copter.solvers.base import Stopwatch
+from copter.solvers.exact.rest import rest_of
+from copter.solvers.exact.tree import branch_and_bound
+from copter.store.allocation import SparseX
+from copter.store.store import NO_TOTAL
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+    from copter.solution import Solution
+
+log = logging.getLogger("copter")
+_ROUNDING = 1e-14
+"""Of the objective, that is no gap."""
+_FEASIBLE = 1e-9
+"""Relative primal residual of an allocation that counts."""
+_FEW = 1_500
+"""Columns that branch and bound may have at once, without looking at a smaller neighbourhood first."""
+_FIRST, _WIDER = 1e-4, 16.0
+"""First slack without any allocation, as a share of the objective, and the factor if there is none in it."""
+_TIES = 0.25
+"""Of the gap that is wanted: what an allocation may cost more for being near to the last one; what branch and
+bound may lose to its tolerances."""
+_PART = 4.0
+"""By which a slack is divided if its neighbourhood has more columns, and multiplied if it is infeasible."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    Attributes
+    ----------
+    x : SparseX or None
+    certificate : Certificate or None
+        Of x at the relaxation's prices.
+    status : Status
+    proof : IntegerProof
+    """
+
+    x: SparseX | None
+    certificate: Certificate | None
+    status: Status
+    proof: IntegerProof
+
+
+class Search:
+    """The search of one round.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+    relaxed : Solution
+        Of the relaxation.
+    clock : Clock
+    integer_gap : float
+        Relative gap that is wanted.
+    most_columns : int
+        That branch and bound is given.
+    threads : int, optional
+    last : SparseX, optional
+        The last round's integral allocation, as far as it is left.
+    """
+
+    def __init__(
+        self,
+        program: ContinualProgram,
+        relaxed: Solution,
+        clock: Clock,
+        *,
+        integer_gap: float,
+        most_columns: int,
+        threads: int | None,
+        last: SparseX | None,
+    ) -> None:
+        self.program, self.store, self.relaxed, self.clock = program, program.store, relaxed, clock
+        self.most_columns, self.threads, self.last = most_columns, threads, last
+        self.integer_gap = integer_gap
+        # a bound with an unbounded column of negative reduced cost is none
+        self.floor = relaxed.bound if relaxed.relative.dual == 0.0 else -math.inf
+        self.bound, self.cost = self.floor, math.inf
+        self.x: SparseX | None = None
+        self.certificate: Certificate | None = None
+        self.size = relaxed.size
+        self.runs = self.nodes = 0
+        self._excess = np.empty(0)
+        self.pricing = relaxed.pricing
+        self._watch = Stopwatch()
+
+    @property
+    def gap(self) -> float:
+        """Of the best allocation so far."""
+        if self.certificate is None:
+            return math.inf
+        lost = self.cost - self.bound
+        if lost <= _ROUNDING * abs(self.cost):  # where all costs are forced the size is 0
+            return 0.0
+        return lost / self.size if self.size > 0.0 else math.inf
+
+    def run(self) -> Found:
+        """Search until the gap is closed, nothing more can be done, or the clock is over.
+
+        Returns
+        -------
+        Found
+        """
+        status, reason = Status.ITERATION_LIMIT, ""
+        try:
+            self._offer(self._rounded())
+            infeasible = self.x is None and not self._any()
+            reason = "no integral allocation within rows and bounds" if infeasible else self._improve()
+            if infeasible:
+                status = Status.INFEASIBLE
+        except Interrupted:
+            status = Status.CANCELLED if self.clock.cancelled else Status.DEADLINE
+            reason = self.clock.why()
+        proven = self.x is not None and self.gap <= self.integer_gap
+        if proven:
+            status = Status.OPTIMAL
+        proof = IntegerProof(
+            bound=self.bound,
+            gap=self.gap,
+            proven=proven,
+            reason=reason,
+            columns=self.program.n_variables,
+            columns_left=int(np.count_nonzero(self._excess <= self.cost - self.floor)),
+            runs=self.runs,
+            nodes=self.nodes,
+            seconds=self._watch(),
+        )
+        return Found(self.x, self.certificate, status, proof)
+
+    # ---- allocations -----------------------------------------------------------------------------
+
+    def _rounded(self) -> SparseX | None:
+        """The shim's allocation, if the program is one that it rounds."""
+        try:
+            choice = ChooseOneShim().round(self.program, self.relaxed).choice
+        except CopterError:  # it says what it cannot round
+            return None
+        column = np.fromiter(choice.values(), np.int64, len(choice))
+        slot = self.program.request_slots
+        order = np.argsort(slot)
+        slot, column = slot[order], column[order]
+        given = column >= 0
+        return SparseX(slot[given], column[given], np.ones(int(given.sum())))
+
+    def _offer(self, x: SparseX | None) -> bool:
+        """Take an allocation if it is feasible and better than the best so far."""
+        if x is None:
+            return False
+        y = self.relaxed.y
+        proof = certify(self.store, x, y, self.pricing, threads=self.threads)
+        if not proof.relative.primal <= _FEASIBLE or not proof.objective < self.cost:
+            return False
+        self.x, self.cost, self.certificate = x, proof.objective, proof
+        self.size = size_of_gap(self.store, proof.size, 0.0)  # also where the best costs nothing
+        return True
+
+    # ---- neighbourhoods --------------------------------------------------------------------------
+
+    def _any(self) -> bool:
+        """Find an allocation in wider and wider neighbourhoods; False if there is none."""
+        slack = _FIRST * self.relaxed.size if self.floor > -math.inf else math.inf
+        while self.x is None:
+            left = self._left(slack)
+            self._branch(left, np.ones(left.slot.size, np.bool_), slack)
+            if slack == math.inf:
+                return self.x is not None
+            slack = _WIDER * slack if slack < self.relaxed.size else math.inf
+        return True
+
+    def _improve(self) -> str:
+        """Neighbourhoods of the best allocation until its gap is closed; says how it ended."""
+        first = True
+        while self.gap > self.integer_gap:
+            left = self._left(self.cost - self.floor)
+            slack, mask = left.budget, np.ones(left.slot.size, np.bool_)
+            while first and np.count_nonzero(mask) > _FEW and slack > 0.0:
+                slack /= _PART
+                mask = left.excess <= slack
+            first = False
+            if np.count_nonzero(mask) > self.most_columns:
+                return f"the prices leave {left.slot.size} columns, more than branch and bound is given"
+            before = self.cost, self.bound
+            self._branch(left, mask, slack)
+            if slack >= left.budget and (self.cost, self.bound) == before:
+                return "branch and bound got no further"
+        how = "the prices fix all other columns" if self.runs else "the bound of the relaxation is met"
+        return f"proven: {how}"
+
+    def _left(self, budget: float) -> Survivors:
+        """Columns that an allocation within a budget can use."""
+        if budget == math.inf or self.floor == -math.inf:
+            budget = math.inf
+        left = survivors(self.store, self.relaxed.y, self.pricing, budget, threads=self.threads)
+        self._excess = left.excess
+        return left
+
+    def _branch(self, left: Survivors, mask: NDArray[np.bool_], slack: float) -> None:
+        """Branch and bound on some of the columns that are left, and those of the best allocation."""
+        near, most = self._nearness(left)
+        if self.x is not None:
+            mask = mask | _among(left, self.x)
+        rest = rest_of(self.store, self.relaxed.y, left, mask, near, _TIES * self.integer_gap * self.size)
+        start = None if self.x is None else rest.point(self.x)
+        answer = branch_and_bound(rest, self.clock, start)
+        self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes
+        if answer.x is not None:
+            self._offer(rest.allocation(answer.x))
+        inside = self.relaxed.bound + rest.unit * answer.bound - most
+        outside = math.inf if slack == math.inf else self.floor + slack
+        self.bound = min(max(self.bound, min(inside, outside)), self.cost)
+        if answer.status is Status.DEADLINE:
+            raise Interrupted(self.clock.why())
+
+    def _nearness(self, left: Survivors) -> tuple[NDArray[np.float64] | None, float]:
+        """What a unit of each column costs more that is not in the last allocation, and all of it at most."""
+        if self.last is None or not self.last.slot.size:
+            return None, 0.0
+        table = self.store.requests
+        owners = np.unique(left.slot)
+        units = np.where(table.relation[owners] != NO_TOTAL, table.total[owners], 0.0).sum()
+        units += left.upper[table.relation[left.slot] == NO_TOTAL].sum()
+        most = _TIES * self.integer_gap * self.size
+        if not 0.0 < units < math.inf:
+            return None, 0.0
+        return np.where(_among(left, self.last), 0.0, most / units), most
+
+
+def _among(left: Survivors, x: SparseX) -> NDArray[np.bool_]:
+    """Whether each column that is left is in an allocation."""
+    width = int(max(left.column.max(initial=0), x.column.max(initial=0))) + 1
+    return np.isin(left.slot * width + left.column, x.slot * width + x.column)

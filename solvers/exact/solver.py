@@ -1,0 +1,119 @@
+"""ExactSolver: integral allocations that are proven optimal, round after round.
+
+1. The relaxation, by :class:`copter.solvers.proximal.solver.ProximalPoint`, warm: prices, and a bound d that
+   holds for integral allocations too.
+2. A first integral allocation of cost U: of :class:`copter.shims.choose_one.ChooseOneShim` where it applies.
+3. Reduced costs fix every column that no better allocation can use (:mod:`copter.proof.fixing`): of millions
+   some thousands are left.
+4. Branch and bound on those of the least reduced costs (:mod:`copter.solvers.exact.search`): it finds better
+   allocations, at each of which more columns are fixed, until none are left that it has not looked at.
+
+Where fixing leaves too much, as where the relaxation says little, the answer is the best allocation that was
+found, with its certified gap, and says so.
+
+Source: reduced-cost fixing of Dantzig, Fulkerson and Johnson (1954); core problems after Balas and Zemel
+(1980); DESIGN.md, section 9.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from copter.clock import Clock
+from copter.solution import Solution, Timings, make_solution
+from copter.solvers.exact.search import Search
+from copter.solvers.features import Feature
+from copter.solvers.memory import LastX, churn_base
+from copter.solvers.proximal.solver import ProximalPoint
+from copter.solvers.settings import Setting, count, share_or_nothing
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+
+_RELAXED = 1e-6
+"""Tolerance of the relaxation at least: what it leaves open, fixing cannot use."""
+_RELAXATION_SHARE = 0.7
+"""Of the deadline, that the relaxation may take."""
+
+
+class ExactSolver(ProximalPoint):
+    """Integral allocations with a proof of optimality, warm-started.
+
+    ``Solution.integer`` of an answer is the proof (:class:`copter.solution.IntegerProof`); its status is
+    optimal if the integer gap is closed.
+
+    Parameters
+    ----------
+    name : str
+    integer_gap : float
+        Relative gap to the best integral allocation at which one counts as proven optimal.
+    most_columns : int
+        Branch and bound is given no more columns than that.
+    **settings
+        Of :class:`copter.solvers.proximal.solver.ProximalPoint`, for the relaxation; a ``tolerance`` above
+        1e-6 counts as 1e-6.
+    """
+
+    features = (ProximalPoint.features | Feature.INTEGRALITY) & ~Feature.CONVEX_TERMS
+    integer_gap = Setting(share_or_nothing)
+    most_columns = Setting(count)
+
+    def __init__(
+        self,
+        name: str = "copter-exact",
+        *,
+        integer_gap: float = 1e-9,
+        most_columns: int = 100_000,
+        tolerance: float = _RELAXED,
+        **settings: Any,
+    ) -> None:
+        super().__init__(name, tolerance=min(tolerance, _RELAXED), **settings)
+        self.integer_gap = integer_gap
+        self.most_columns = most_columns
+        self._integral: LastX | None = None
+
+    def reset(self) -> None:
+        """Forget the last answers."""
+        super().reset()
+        self._integral = None
+
+    def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
+        """Solve the relaxation, then look for the best integral allocation."""
+        left = clock.left()
+        share = None if left == np.inf else _RELAXATION_SHARE * left
+        relaxed = super()._solve(program, Clock(share, parent=clock))
+        table = program.store.requests
+        if (
+            not relaxed.found
+            or not (table.integral[: table.size] & (table.n_columns[: table.size] > 0)).any()
+        ):
+            return relaxed
+        last = None if self._integral is None or self._integral.program is not program else self._integral
+        search = Search(
+            program,
+            relaxed,
+            clock,
+            integer_gap=self.integer_gap,
+            most_columns=self.most_columns,
+            threads=self.threads,
+            last=None if last is None else last.surviving(),
+        )
+        found = search.run()
+        self._integral = None if found.x is None else LastX.of(program, found.x, last)
+        return make_solution(
+            program,
+            found.x,
+            relaxed.y,
+            status=found.status,
+            reason=found.proof.reason,
+            iterations=relaxed.iterations,
+            timings=Timings(solve=clock()),
+            warm=relaxed.start,
+            last=churn_base(last, program),
+            certificate=found.certificate,
+            details=relaxed.details,
+            pricing=relaxed.pricing,
+            integer=found.proof,
+        )

@@ -1,0 +1,62 @@
+"""Branch and bound on what is left: HiGHS, told the best allocation so far."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.solution import Status
+from copter.solvers.highs_model import check, engine, pass_model, run_until
+from copter.solvers.milp import MilpAnswer, read_answer
+
+if TYPE_CHECKING:
+    from copter.clock import Clock
+    from copter.solvers.exact.rest import Rest
+
+_RESERVE = 0.02
+"""Seconds before the deadline at which it ends."""
+
+
+def branch_and_bound(rest: Rest, clock: Clock, start: NDArray[np.float64] | None) -> MilpAnswer:
+    """Least objective of what is left.
+
+    Parameters
+    ----------
+    rest : Rest
+    clock : Clock
+    start : (n,) ndarray, optional
+        A feasible point.
+
+    Returns
+    -------
+    MilpAnswer
+        Its bound and x in the units of ``rest``, whole where they must be.
+
+    Raises
+    ------
+    Interrupted
+        HiGHS did not end in time, or the solve was cancelled.
+    """
+    if not rest.c.size:  # of an empty model HiGHS knows nothing
+        if (rest.row_lower <= 0.0).all() and (rest.row_upper >= 0.0).all():
+            return MilpAnswer(rest.c, Status.OPTIMAL, "nothing is left", rest.offset, 0.0, 0)
+        return MilpAnswer(None, Status.INFEASIBLE, "nothing is left", math.inf, math.inf, 0)
+    highs = engine(1, mip_rel_gap=0.0, mip_abs_gap=0.0, presolve="off")  # it takes longer than the rest
+    pass_model(highs, rest, rest.integrality.astype(np.int32), rest.offset)
+    if start is not None:
+        solution = highspy.HighsSolution()
+        solution.col_value = start.tolist()
+        check(highs.setSolution(solution), "the best allocation so far")
+    run_until(highs, clock, _RESERVE)
+    found = read_answer(highs)
+    if found.status is Status.INFEASIBLE:
+        return replace(found, bound=math.inf)
+    if found.x is None:
+        return found
+    x = np.clip(found.x, rest.lower, rest.upper)
+    return replace(found, x=np.where(rest.integrality, np.rint(x), x))
