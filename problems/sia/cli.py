@@ -18,6 +18,7 @@ from copter.program.kept import CostType
 
 if TYPE_CHECKING:
     from copter.problems.cluster.scenario import Scenario
+    from copter.problems.sia.policy import Costs
     from copter.problems.sia.records import RoundRecord
     from copter.solvers.base import Solver
 
@@ -39,6 +40,7 @@ Examples:
   copter bench sia --gpus 10000 --jobs 1800 --rounds 10 --json sia.json
   copter bench sia --gpus 2048 --jobs 250 --exact --solvers copter,highs-milp
   copter bench sia --gpus 200000 --jobs 37000 --solvers copter --float32
+  copter bench sia --gpus 200000 --jobs 37000 --solvers copter --shared
 """
 
 
@@ -219,6 +221,9 @@ class SiaBenchOptions(Proving, BenchOptions):
     float32: Annotated[
         bool, typer.Option("--float32", help="Keep costs in 32 bits: half the memory, rounded costs.")
     ] = False
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Jobs of one application and level share a vector of costs.")
+    ] = False
     tolerance: Tolerance = 1e-4
     mip_gap: MipGap = 1e-3
 
@@ -238,11 +243,12 @@ def bench_sia(options: SiaBenchOptions) -> None:
     _say_size(options.gpus, builtin_cluster(options.gpus).gpus)
     size = f"{options.jobs} jobs on {options.gpus} GPUs"
     cost_dtype: CostType = "float32" if options.float32 else "float64"
+    costs: Costs = "shared" if options.shared else "own"
     title = f"Sia, {options.gpus} GPUs, {options.jobs} jobs"
     if not (worth_recording(options.gpus, options.jobs) if options.record is None else options.record):
         errors().print(f"{options.rounds} rounds of {size}, not recorded: each solver plays its own")
-        closed = ClosedSia(Size(options.gpus, options.jobs, options.rounds), options.seed, cost_dtype)
-        bench(title, closed, options)
+        played = Size(options.gpus, options.jobs, options.rounds)
+        bench(title, ClosedSia(played, options.seed, cost_dtype, costs), options)
         return
     with TemporaryDirectory(prefix="copter-bench-") as folder:
         begin = perf_counter()
@@ -254,6 +260,7 @@ def bench_sia(options: SiaBenchOptions) -> None:
             rounds=options.rounds,
             seed=options.seed,
             cost_dtype=cost_dtype,
+            costs=costs,
         )
         errors().print(f"recorded in {seconds(perf_counter() - begin)}")
         course = recorded

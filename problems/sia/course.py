@@ -32,6 +32,7 @@ from copter.solvers.registry import make_solver
 if TYPE_CHECKING:
     from copter.bench.settings import Record, SolverSettings
     from copter.problems.sia.interface import SiaRound
+    from copter.problems.sia.policy import Costs
     from copter.solvers.base import Solver
 
 _SHIM = "copter.shims.choose_one:ChooseOneShim"
@@ -78,12 +79,15 @@ class ClosedSia(Course):
     seed : int
     cost_dtype : "float64" or "float32"
         Of the programs.
+    costs : "own" or "shared"
+        See :class:`~copter.problems.sia.policy.SiaPolicy`.
     """
 
     figures: ClassVar[Sequence[Figure]] = (INTEGRAL_CHURN,)
     size: Size
     seed: int
     cost_dtype: CostType = "float64"
+    costs: Costs = "own"
 
     def small(self) -> ClosedSia:
         """Return the same with few jobs."""
@@ -93,7 +97,9 @@ class ClosedSia(Course):
         """Begin the rounds with a solver and a cluster of its own."""
         solver, size = settings.make(), self.size
         program = ContinualProgram(cost_dtype=self.cost_dtype)
-        replay = SteadyReplay(size.gpus, size.jobs, size.rounds, solver, seed=self.seed, program=program)
+        replay = SteadyReplay(
+            size.gpus, size.jobs, size.rounds, solver, seed=self.seed, program=program, costs=self.costs
+        )
         return Play(_records(replay, solver), solver.stopping(), program)
 
 
@@ -144,6 +150,7 @@ def record_sia(
     seed: int,
     warm_up: Size | None = None,
     cost_dtype: CostType = "float64",
+    costs: Costs = "own",
 ) -> Recorded:
     """Record rounds of Sia, and a recording of the same kind to warm up with.
 
@@ -158,15 +165,17 @@ def record_sia(
         Default: :data:`WARM_UP`.  With a smaller one, the first timed rounds may compile.
     cost_dtype : "float64" or "float32"
         Of the programs that replay it.
+    costs : "own" or "shared"
+        See :class:`~copter.problems.sia.policy.SiaPolicy`.
     """
     small = WARM_UP if warm_up is None else warm_up
     recorded = Recorded(folder / "rounds.copter", folder / "warm-up.copter", _SHIM, cost_dtype)
-    _record(recorded.warm_up, small, seed)
-    _record(recorded.rounds, Size(gpus, jobs, rounds), seed)
+    _record(recorded.warm_up, small, seed, costs)
+    _record(recorded.rounds, Size(gpus, jobs, rounds), seed, costs)
     return recorded
 
 
-def _record(path: Path, size: Size, seed: int) -> None:
+def _record(path: Path, size: Size, seed: int, costs: Costs) -> None:
     with Recorder(path) as recorder:
         steady = record_rounds(
             RecordingProgram(recorder),
@@ -176,6 +185,7 @@ def _record(path: Path, size: Size, seed: int) -> None:
             jobs=size.jobs,
             rounds=size.rounds,
             seed=seed,
+            costs=costs,
         )
         for _ in steady:
             pass

@@ -174,6 +174,7 @@ def record_rounds(
     churn: float = 0.02,
     seed: int = 0,
     scale_up_limit: float | None = None,
+    costs: Costs = "own",
 ) -> Iterator[RoundRecord]:
     """Run a steady cluster on a program that records its edits.
 
@@ -185,7 +186,7 @@ def record_rounds(
         Called when the edits of a round are complete, before it is solved.
     solver : Solver
         Its answers decide how the rounds go on.
-    gpus, jobs, rounds, churn, seed, scale_up_limit
+    gpus, jobs, rounds, churn, seed, scale_up_limit, costs
         See :class:`SteadyReplay`.
 
     Yields
@@ -202,5 +203,6 @@ def record_rounds(
         seed=seed,
         scale_up_limit=scale_up_limit,
         program=program,
+        costs=costs,
     )
     yield from replay.run()
