@@ -14,11 +14,11 @@ import typer
 from copter.cli.command import BenchOptions, Proving, RunOptions, command
 from copter.cli.console import errors, seconds
 from copter.cli.options import MipGap, SolverName, Tolerance, existing_file, positive
+from copter.problems.sia.names import Costs
 from copter.program.kept import CostType
 
 if TYPE_CHECKING:
     from copter.problems.cluster.scenario import Scenario
-    from copter.problems.sia.policy import Costs
     from copter.problems.sia.records import RoundRecord
     from copter.solvers.base import Solver
 
@@ -39,8 +39,8 @@ Examples:
   copter bench sia --gpus 1024 --jobs 200 --solvers copter,highs-hot
   copter bench sia --gpus 10000 --jobs 1800 --rounds 10 --json sia.json
   copter bench sia --gpus 2048 --jobs 250 --exact --solvers copter,highs-milp
+  copter bench sia --gpus 200000 --jobs 37000 --solvers copter --costs shared
   copter bench sia --gpus 200000 --jobs 37000 --solvers copter --float32
-  copter bench sia --gpus 200000 --jobs 37000 --solvers copter --shared
 """
 
 
@@ -206,9 +206,9 @@ def _warm_up(solver: Solver) -> None:
 class SiaBenchOptions(Proving, BenchOptions):
     """Sia rounds through each solver: 2% of the jobs leave a round, all costs move.
 
-    Rounds are recorded once and replayed through every solver.  With more than 100 million columns, or
-    --no-record, every solver drives a cluster of its own instead: nothing is written, and rounds after the
-    first depend on its answers.
+    Rounds are recorded once and replayed through every solver.  With more than 100 million columns that do
+    not share their costs, or --no-record, every solver drives a cluster of its own instead: nothing is
+    written, and rounds after the first depend on its answers.
     """
 
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster, of 7 types.")] = 1024
@@ -218,11 +218,12 @@ class SiaBenchOptions(Proving, BenchOptions):
         bool | None,
         typer.Option("--record/--no-record", help="Record the rounds first; by default if not too large."),
     ] = None
+    costs: Annotated[
+        Costs,
+        typer.Option(help="Whether each job has costs of its own, or those of one kind share a vector."),
+    ] = "own"
     float32: Annotated[
         bool, typer.Option("--float32", help="Keep costs in 32 bits: half the memory, rounded costs.")
-    ] = False
-    shared: Annotated[
-        bool, typer.Option("--shared", help="Jobs of one application and level share a vector of costs.")
     ] = False
     tolerance: Tolerance = 1e-4
     mip_gap: MipGap = 1e-3
@@ -243,12 +244,14 @@ def bench_sia(options: SiaBenchOptions) -> None:
     _say_size(options.gpus, builtin_cluster(options.gpus).gpus)
     size = f"{options.jobs} jobs on {options.gpus} GPUs"
     cost_dtype: CostType = "float32" if options.float32 else "float64"
-    costs: Costs = "shared" if options.shared else "own"
     title = f"Sia, {options.gpus} GPUs, {options.jobs} jobs"
-    if not (worth_recording(options.gpus, options.jobs) if options.record is None else options.record):
+    small = options.costs == "shared" or worth_recording(options.gpus, options.jobs)
+    if not (small if options.record is None else options.record):
         errors().print(f"{options.rounds} rounds of {size}, not recorded: each solver plays its own")
-        played = Size(options.gpus, options.jobs, options.rounds)
-        bench(title, ClosedSia(played, options.seed, cost_dtype, costs), options)
+        closed = ClosedSia(
+            Size(options.gpus, options.jobs, options.rounds, options.costs), options.seed, cost_dtype
+        )
+        bench(title, closed, options)
         return
     with TemporaryDirectory(prefix="copter-bench-") as folder:
         begin = perf_counter()
@@ -259,8 +262,8 @@ def bench_sia(options: SiaBenchOptions) -> None:
             jobs=options.jobs,
             rounds=options.rounds,
             seed=options.seed,
+            costs=options.costs,
             cost_dtype=cost_dtype,
-            costs=costs,
         )
         errors().print(f"recorded in {seconds(perf_counter() - begin)}")
         course = recorded

@@ -4,7 +4,8 @@ Every job chooses from all its configurations (no scale-up limit), as in the the
 of the jobs leave and as many arrive, and nearly all costs move.
 
 - *Recorded* (:func:`record_sia`): the allocations that the next round depends on come from copter itself,
-  once, while recording, and every solver gets the same edits.  The file has 8 bytes for each cost.
+  once, while recording, and every solver gets the same edits.  The file has 8 bytes for each cost; where
+  jobs share their costs, for each of a vector.
 - *Closed* (:class:`ClosedSia`), for more columns: every solver drives a cluster of its own, with the same
   jobs, arrivals and departures, and its own answers decide which jobs run, restart and complete.  So the
   rounds of two solvers are alike, but from the second one on not the same; and editing includes what the
@@ -24,6 +25,7 @@ from copter.bench.course import Course, Figure, Play, RoundTimes, solved_record
 from copter.bench.integral_churn import IntegralChurn
 from copter.bench.recording import INTEGRAL_CHURN, Recorded, Recorder, RecordingProgram
 from copter.problems.sia.generator import builtin_cluster
+from copter.problems.sia.names import Costs
 from copter.problems.sia.steady import SteadyReplay, record_rounds
 from copter.program.kept import CostType
 from copter.program.program import ContinualProgram
@@ -31,7 +33,6 @@ from copter.solvers.registry import make_solver
 
 if TYPE_CHECKING:
     from copter.bench.settings import Record, SolverSettings
-    from copter.problems.sia.policy import Costs
     from copter.solvers.base import Solver
 
 _SHIM = "copter.shims.choose_one:ChooseOneShim"
@@ -39,11 +40,12 @@ _SHIM = "copter.shims.choose_one:ChooseOneShim"
 
 @dataclass(frozen=True)
 class Size:
-    """GPUs, jobs at any time, and rounds."""
+    """GPUs, jobs at any time, and rounds; whether jobs' costs are their own or shared vectors."""
 
     gpus: int
     jobs: int
     rounds: int
+    costs: Costs = "own"
 
 
 WARM_UP = Size(1024, 400, 3)
@@ -78,26 +80,29 @@ class ClosedSia(Course):
     seed : int
     cost_dtype : "float64" or "float32"
         Of the programs.
-    costs : "own" or "shared"
-        See :class:`~copter.problems.sia.policy.SiaPolicy`.
     """
 
     figures: ClassVar[Sequence[Figure]] = (INTEGRAL_CHURN,)
     size: Size
     seed: int
     cost_dtype: CostType = "float64"
-    costs: Costs = "own"
 
     def small(self) -> ClosedSia:
         """Return the same with few jobs."""
-        return replace(self, size=WARM_UP)
+        return replace(self, size=replace(WARM_UP, costs=self.size.costs))
 
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with a solver and a cluster of its own."""
         solver, size = settings.make(), self.size
         program = ContinualProgram(cost_dtype=self.cost_dtype)
         replay = SteadyReplay(
-            size.gpus, size.jobs, size.rounds, solver, seed=self.seed, program=program, costs=self.costs
+            size.gpus,
+            size.jobs,
+            size.rounds,
+            solver,
+            seed=self.seed,
+            program=program,
+            costs=size.costs,
         )
         return Play(_records(replay, solver), solver.stopping(), program)
 
@@ -125,8 +130,8 @@ def record_sia(
     rounds: int,
     seed: int,
     warm_up: Size | None = None,
-    cost_dtype: CostType = "float64",
     costs: Costs = "own",
+    cost_dtype: CostType = "float64",
 ) -> Recorded:
     """Record rounds of Sia, and a recording of the same kind to warm up with.
 
@@ -139,19 +144,19 @@ def record_sia(
     seed : int
     warm_up : Size, optional
         Default: :data:`WARM_UP`.  With a smaller one, the first timed rounds may compile.
+    costs : "own" or "shared"
+        See :class:`~copter.problems.sia.policy.SiaPolicy`; also of the warm-up, if that is not given.
     cost_dtype : "float64" or "float32"
         Of the programs that replay it.
-    costs : "own" or "shared"
-        See :class:`~copter.problems.sia.policy.SiaPolicy`.
     """
-    small = WARM_UP if warm_up is None else warm_up
+    small = replace(WARM_UP, costs=costs) if warm_up is None else warm_up
     recorded = Recorded(folder / "rounds.copter", folder / "warm-up.copter", _SHIM, cost_dtype)
-    _record(recorded.warm_up, small, seed, costs)
-    _record(recorded.rounds, Size(gpus, jobs, rounds), seed, costs)
+    _record(recorded.warm_up, small, seed)
+    _record(recorded.rounds, Size(gpus, jobs, rounds, costs), seed)
     return recorded
 
 
-def _record(path: Path, size: Size, seed: int, costs: Costs) -> None:
+def _record(path: Path, size: Size, seed: int) -> None:
     with Recorder(path) as recorder:
         steady = record_rounds(
             RecordingProgram(recorder),
@@ -161,7 +166,7 @@ def _record(path: Path, size: Size, seed: int, costs: Costs) -> None:
             jobs=size.jobs,
             rounds=size.rounds,
             seed=seed,
-            costs=costs,
+            costs=size.costs,
         )
         for _ in steady:
             pass

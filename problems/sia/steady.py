@@ -23,7 +23,8 @@ from copter.problems.cluster.policy import Allocation, ClusterState
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.simulator import Simulator
 from copter.problems.sia.generator import builtin_cluster, builtin_profiles, draw_jobs
-from copter.problems.sia.policy import Costs, SiaPolicy
+from copter.problems.sia.names import Costs
+from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.records import RoundRecord
 from copter.problems.sia.replay import Replay
 from copter.problems.sia.scheduler import Sia

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,8 +24,8 @@ def small_warm_up(monkeypatch):
     monkeypatch.setattr("copter.problems.sia.course.WARM_UP", SMALL)
 
 
-def played(name="copter", **settings):
-    return measure(ClosedSia(SIZE, 0, **settings), SolverSettings(name, tolerance=1e-6)).records
+def played(name="copter", size=SIZE, **settings):
+    return measure(ClosedSia(size, 0, **settings), SolverSettings(name, tolerance=1e-6)).records
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def test_the_first_round_of_another_solver_is_the_same_program(own):
     assert first["objective"] == pytest.approx(own[0]["objective"], rel=1e-5)
 
 
-@pytest.mark.parametrize("settings", [{"cost_dtype": "float32"}, {"costs": "shared"}])
+@pytest.mark.parametrize("settings", [{"cost_dtype": "float32"}, {"size": replace(SIZE, costs="shared")}])
 def test_other_ways_to_keep_costs_play_the_same_first_round(own, settings):
     for one, two in zip(played(**settings), own, strict=True):
         assert one["status"] == "optimal"
