@@ -14,16 +14,13 @@ from copter.kernels import kernel
 
 
 @kernel
-def geometric_means(pointer, row, value, first, counted, m, passes):  # type: ignore[no-untyped-def]
+def geometric_means(pointer, row, size, first, counted, m, passes):  # type: ignore[no-untyped-def]
     """Logarithms of what is typical of m rows and of groups of columns, by turns: the means of the rest.
 
-    Entry k is about exp(typical of its row + typical of its group).  Group g has the columns
-    ``first[g]:first[g + 1]``; only the entries of groups that are ``counted`` say what is typical of a row.
+    Entry k, whose logarithm is ``size[k]`` (minus infinity if it is 0), is about exp(typical of its row +
+    typical of its group).  Group g has the columns ``first[g]:first[g + 1]``; only the entries of groups that
+    are ``counted`` say what is typical of a row.
     """
-    size = np.zeros(value.size)
-    for k in range(value.size):
-        if value[k] != 0.0:
-            size[k] = np.log(abs(value[k]))
     groups = first.size - 1
     mean, typical = np.zeros(m), np.zeros(groups)
     for _ in range(passes):
@@ -31,7 +28,7 @@ def geometric_means(pointer, row, value, first, counted, m, passes):  # type: ig
         for g in range(groups):
             if counted[g]:
                 for k in range(pointer[first[g]], pointer[first[g + 1]]):
-                    if value[k] != 0.0:
+                    if size[k] > -np.inf:
                         mean[row[k]] += size[k] - typical[g]
                         count[row[k]] += 1.0
         for r in range(m):
@@ -39,7 +36,7 @@ def geometric_means(pointer, row, value, first, counted, m, passes):  # type: ig
         for g in range(groups):
             along, entries = 0.0, 0
             for k in range(pointer[first[g]], pointer[first[g + 1]]):
-                if value[k] != 0.0 and count[row[k]] > 0.0:
+                if size[k] > -np.inf and count[row[k]] > 0.0:
                     along += size[k] - mean[row[k]]
                     entries += 1
             typical[g] = along / max(1, entries)

@@ -93,9 +93,10 @@ class LooseColumns(NamedTuple):
         view, rows = view_of(store), store.rows
         slot, column, pointer, row, value = _loose_columns(view)
         each = np.arange(slot.size + 1)
-        typical, own = geometric_means(
-            pointer, row, value, each, np.ones(slot.size, np.bool_), rows.size, _MEAN_PASSES
-        )
+        with np.errstate(divide="ignore"):  # entries may be 0
+            size = np.log(abs(value))
+        counted = np.ones(slot.size, np.bool_)
+        typical, own = geometric_means(pointer, row, size, each, counted, rows.size, _MEAN_PASSES)
         factor, scale = np.exp(-typical), np.exp(-own)
         used = np.bincount(row, minlength=rows.size) > 0
         sides = [each[: rows.size] * factor for each in (rows.lower, rows.upper)]

@@ -113,16 +113,11 @@ def _entries(
     view = view_of(store)
     usage = view.usage[slot]
     at = view.pointer_start[usage] + column
-    each = counts = (view.pointer[at + 1] - view.pointer[at]).astype(np.int64)
-    flat = slice_indices(view.entry_start[usage] + view.pointer[at], each)
-    rows = view.row[flat].astype(np.int64)
-    kept = store.rows.alive[rows]
+    counts = (view.pointer[at + 1] - view.pointer[at]).astype(np.int64)
+    rows = view.row[slice_indices(view.entry_start[usage] + view.pointer[at], counts)].astype(np.int64)
+    value, kept = store.coefficients_of(usage, view.pointer[at], counts), store.rows.alive[rows]
     if not kept.all():
         counts = np.bincount(np.repeat(np.arange(slot.size), counts)[kept], minlength=slot.size)
-    start = np.repeat(view.value_start[usage], each)
-    value = np.ones(flat.size)  # of usages that store no coefficients
-    stored = start >= 0
-    value[stored] = view.coefficient[(start + flat - np.repeat(view.entry_start[usage], each))[stored]]
     return rows[kept], value[kept], counts
 
 

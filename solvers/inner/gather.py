@@ -280,13 +280,24 @@ def _row_bounds(
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
     if held is None:
         return lower, upper
-    most = np.minimum(taken.upper, taken.total[taken.block])
-    reach = taken.value * np.repeat(most, np.diff(taken.pointer))
-    least = np.bincount(taken.row, np.minimum(reach, 0.0), rows.size)
-    largest = np.bincount(taken.row, np.maximum(reach, 0.0), rows.size)
+    least, largest = _reach(taken, rows.size)
     lower = np.where(held.rows, np.minimum(lower - held.usage, largest), -np.inf)
     upper = np.where(held.rows, np.maximum(upper - held.usage, least), np.inf)
     return lower, upper
+
+
+@kernel
+def _reach(taken, rows):  # type: ignore[no-untyped-def]
+    """The least and the most that columns could use of each row, each as much as it alone can be."""
+    least, largest = np.zeros(rows), np.zeros(rows)
+    for j in range(taken.upper.size):
+        most = min(taken.upper[j], taken.total[taken.block[j]])
+        for k in range(taken.pointer[j], taken.pointer[j + 1]):
+            if taken.value[k] > 0.0:
+                largest[taken.row[k]] += taken.value[k] * most
+            elif taken.value[k] < 0.0:
+                least[taken.row[k]] += taken.value[k] * most
+    return least, largest
 
 
 @kernel

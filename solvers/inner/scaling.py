@@ -48,15 +48,15 @@ def weights(
         Rows.
     passes : int
     """
-    group, starts, counted, scaled = _groups(pointer, value, first, total, decided, summed)
-    _, own = geometric_means(pointer, row, scaled, starts, counted, m, passes)
+    group, starts, counted, size = _groups(pointer, value, first, total, decided, summed)
+    _, own = geometric_means(pointer, row, size, starts, counted, m, passes)
     return np.asarray(np.exp(own)[group], np.float64)
 
 
 @kernel
 def _groups(pointer, value, first, total, decided, summed):  # type: ignore[no-untyped-def]
-    """Columns with a weight of their own, or one together: (group of each, starts, which count, values)."""
-    group, scaled = np.empty(first[-1], np.int64), np.empty(value.size)
+    """Columns that have a weight together: (group of each, starts, which count, logarithms of entries)."""
+    group, size = np.empty(first[-1], np.int64), np.empty(value.size)
     starts, counted, groups = np.empty(first[-1] + 1, np.int64), np.empty(first[-1], np.bool_), 0
     for b in range(summed.size):
         times = total[b] if summed[b] else 1.0
@@ -66,9 +66,9 @@ def _groups(pointer, value, first, total, decided, summed):  # type: ignore[no-u
                 groups += 1
             group[j] = groups - 1
             for k in range(pointer[j], pointer[j + 1]):
-                scaled[k] = value[k] * times
+                size[k] = np.log(abs(value[k] * times))
     starts[groups] = first[-1]
-    return group, starts[: groups + 1], counted[:groups], scaled
+    return group, starts[: groups + 1], counted[:groups], size
 
 
 class Units(NamedTuple):

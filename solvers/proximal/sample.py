@@ -53,16 +53,21 @@ def sampled_prices(
     budget : Budget
     tuning : ProximalTuning
     """
-    working = _sample(program, tuning)
-    if working is None:
+    sample = _sample(program, tuning)
+    if sample is None:
         return Sampled(y, None)
+    working, held = sample
     aim = Aim(tuning.sample.goal, tuning.steps.cold_sigma)
     steps = run_steps(program, working, method, budget, NOTHING, y, aim, tuning)
-    return Sampled(steps.y, row_activity(program.store, steps.x, threads=budget.threads))
+    flow = row_activity(program.store, steps.x, threads=budget.threads)
+    return Sampled(steps.y, flow if held is None else flow + held.usage)
 
 
-def _sample(program: ContinualProgram, tuning: ProximalTuning) -> WorkingSet | None:
-    """A sample as a working set; None if the program is small, or a sample could not know every price."""
+def _sample(program: ContinualProgram, tuning: ProximalTuning) -> tuple[WorkingSet, Held | None] | None:
+    """A sample as a working set, and what it leaves out.
+
+    None if the program is small, or a sample could not know every price.
+    """
     store, sample, rows = program.store, tuning.sample, len(program.resource_slots)
     table = store.requests
     n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]
@@ -82,7 +87,8 @@ def _sample(program: ContinualProgram, tuning: ProximalTuning) -> WorkingSet | N
     stands_for[slots[taken]] = factor
     column = slice_indices(np.zeros_like(sizes), sizes)
     held = _held(store, np.flatnonzero(decided))
-    return gather(store, np.repeat(drawn, sizes), column, held, stands_for, tuning=tuning.working_set)
+    slot = np.repeat(drawn, sizes)
+    return gather(store, slot, column, held, stands_for, tuning=tuning.working_set), held
 
 
 def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> Held | None:

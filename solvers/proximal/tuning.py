@@ -29,7 +29,7 @@ class ScreeningTuning:
     narrower, wider : factors on the slack then (chosen)
     """
 
-    screen_from: int = 20_000
+    screen_from: int = 1_000
     wanted: int = 12
     more_wanted: int = 4
     widest: int = 6
