@@ -110,11 +110,11 @@ class Requests:
         picks : mapping of int to Pick
         configurations : Configurations
         """
-        groups: dict[tuple[Any, CostRow | None], list[int]] = {}
+        groups: dict[tuple[bool, bytes], list[int]] = {}
         for slot in slots:
             row, choices, _ = picks[slot]
             self._choices[slot], self._costs[slot] = choices, row.block(choices)
-            groups.setdefault((choices.key, None if self.vectors is None else row), []).append(slot)
+            groups.setdefault(choices.key, []).append(slot)
         if self.vectors is None:
             self.program.reserve(sum(self._costs[group[0]].size * len(group) for group in groups.values()))
         for group in groups.values():
@@ -125,7 +125,7 @@ class Requests:
                 costs = self._given(some, picks)
                 self.program.add_requests(
                     [jobs[slot] for slot in some],
-                    np.concatenate(costs) if own else costs[0],  # one vector for all
+                    np.concatenate(costs) if own else costs,
                     np.full(len(some), templates[0].n_columns),
                     templates[0],
                     totals=np.ones(len(some)),
