@@ -12,7 +12,7 @@ import math
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Self
@@ -23,6 +23,7 @@ from copter.bench.settings import Record
 from copter.durable.codec import CodecError, decode
 from copter.durable.deltas import Delta, WrittenProgram, apply_delta, known_delta
 from copter.errors import FileError
+from copter.program.kept import CostType
 from copter.program.program import ContinualProgram
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _MAGIC = b"\x89COPREC\n"
 _FRAME = struct.Struct("<QI")
 _END = _FRAME.pack(0, 0)
+INTEGRAL_CHURN = Figure("integral_churn", "integral churn", "mean", ".1%")
 
 
 class Recorder:
@@ -131,13 +133,17 @@ class _Deltas:
 class Replayer:
     """Applies recorded deltas to a program of its own.
 
+    Parameters
+    ----------
+    cost_dtype : "float64" or "float32"
+
     Attributes
     ----------
     program : ContinualProgram
     """
 
-    def __init__(self) -> None:
-        self.program = ContinualProgram()
+    def __init__(self, cost_dtype: CostType = "float64") -> None:
+        self.program = ContinualProgram(cost_dtype=cost_dtype)
 
     def apply(self, delta: Delta) -> None:
         """Apply one delta."""
@@ -155,20 +161,23 @@ class Recorded(Course):
     shim : str
         ``module:name`` of a class without arguments whose ``round(program, solution)`` returns a
         :class:`copter.shims.choose_one.Rounded`.
+    cost_dtype : "float64" or "float32"
+        Of the program that replays.
     """
 
-    figures: ClassVar[Sequence[Figure]] = (Figure("integral_churn", "integral churn", "mean", ".1%"),)
+    figures: ClassVar[Sequence[Figure]] = (INTEGRAL_CHURN,)
     rounds: Path
     warm_up: Path
     shim: str
+    cost_dtype: CostType = "float64"
 
     def small(self) -> Recorded:
         """Return the recording to warm up with."""
-        return Recorded(self.warm_up, self.warm_up, self.shim)
+        return replace(self, rounds=self.warm_up)
 
     def play(self, settings: SolverSettings) -> Play:
         """Replay the recording through a solver."""
-        solver, replayer = settings.make(), Replayer()
+        solver, replayer = settings.make(), Replayer(self.cost_dtype)
         return Play(self._records(solver, replayer), solver.stopping(), replayer.program)
 
     def _records(self, solver: Solver, replayer: Replayer) -> Iterator[Record]:

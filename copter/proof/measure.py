@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
-from copter.parallel import chunk_bounds, one_chunk, run_chunks
+from copter.kernels import inlined_kernel, kernel
+from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.pricing import Pricing
 from copter.proof.units import row_limits, row_units
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
@@ -89,12 +89,13 @@ def measure(
     if store.terms:
         curved[store.terms.slots()] = True
     prices, entries = (y, pricing.marginal, pricing.forced), (column, value)
-    # requests with bounds of their own are looked at column by column, others nonzero by nonzero
-    if one_chunk(store.n_variables):
-        figures, loss, activity, weight = _measure_all(view, *prices, curved, slot, *entries)
+    first, work, longest = _work(view, slot)
+    bounds, loss = chunk_bounds(work), np.zeros(size)
+    if bounds.size == 2:
+        figures, activity, weight = _measure_chunk(
+            view, *prices, curved, first, *entries, 0, size, longest, loss
+        )
     else:
-        first, longest = _starts(slot, size), int(view.n_columns.max(initial=0))
-        bounds, loss = chunk_bounds(view.n_columns), np.zeros(size)
         parts = run_chunks(
             lambda k: _measure_chunk(
                 view, *prices, curved, first, *entries, bounds[k], bounds[k + 1], longest, loss
@@ -158,28 +159,25 @@ def row_figures(lower, upper, y, activity, weight):  # type: ignore[no-untyped-d
     return paid, unused, squares, worst
 
 
+@inlined_kernel
+def _is_simple(view: StoreView, q):  # type: ignore[no-untyped-def]
+    """Whether a sum row holds all columns of a request: its nonzeros alone are looked at, not its columns."""
+    summed, total = view.relation[q] != NO_TOTAL, view.total[q]
+    return summed and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total))
+
+
 @kernel
-def _starts(slot, size):  # type: ignore[no-untyped-def]
-    """Where the nonzeros of each of so many request slots begin, and end."""
-    first = np.zeros(size + 1, np.int64)
+def _work(view: StoreView, slot):  # type: ignore[no-untyped-def]
+    """Where the nonzeros of each request begin, and end; what is to be looked at of it; the most columns."""
+    size, longest = view.n_columns.size, 0
+    first, work = np.zeros(size + 1, np.int64), np.empty(size, np.int64)
     for k in range(slot.size):
         first[slot[k] + 1] += 1
     for q in range(size):
+        work[q] = 1 + first[q + 1] + (0 if _is_simple(view, q) else view.n_columns[q])
         first[q + 1] += first[q]
-    return first
-
-
-@kernel
-def _measure_all(view: StoreView, y, marginal, forced, curved, slot, column, value):  # type: ignore[no-untyped-def]
-    """All requests as one chunk: (figures, losses, activity, weight)."""
-    size, longest = view.n_columns.size, 0
-    for q in range(size):
         longest = max(longest, view.n_columns[q])
-    first, loss = _starts(slot, size), np.zeros(size)
-    figures, activity, weight = _measure_chunk(
-        view, y, marginal, forced, curved, first, column, value, 0, size, longest, loss
-    )
-    return figures, loss, activity, weight
+    return first, work, longest
 
 
 @kernel
@@ -196,8 +194,7 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
         usage = view.usage[q]
         shift, stride = coefficients_of(view, usage)
         relation, total, level = view.relation[q], view.total[q], marginal[q]
-        summed = relation != NO_TOTAL
-        simple = summed and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total))
+        summed, simple = relation != NO_TOTAL, _is_simple(view, q)
         lost, mass, taken = 0.0, 0.0, 0.0
         for k in range(first[q], first[q + 1]):
             j, xj = column[k], value[k]

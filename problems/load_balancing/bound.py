@@ -36,7 +36,7 @@ from copter.kernels import kernel
 from copter.problems.load_balancing.replicas import Replicas, Search, explore
 
 _SAFE = 1e-9
-"""Load of a server, in units of the mean, that rounding errors may make up."""
+"""Of a server's mean load, or of a need: what rounding errors may make up."""
 _WINDOW = 128
 """Shards of a cover that are looked at one by one; the others are an amount at the price of the next one."""
 _NODES = 2000
@@ -117,21 +117,21 @@ def cover(cost, gain, need, rest, cheapest, grain):  # type: ignore[no-untyped-d
     for t in range(n - 1, -1, -1):
         least[t] = min(cost[t], least[t + 1])
     root = max(_relaxed(cost, gain, 0, need, rest, grain), least[0])
-    best, spent, left, k, nodes = np.inf, 0.0, need, 0, 0
-    chosen = np.zeros(n, np.bool_)
+    best, k, nodes = np.inf, 0, 0
+    chosen, spent, left = np.zeros(n, np.bool_), np.zeros(n + 1), np.full(n + 1, need)  # before item k
     while True:
         nodes += 1
         if nodes > _NODES:
             return root
         back = True
-        if left <= 0.0:
-            best = min(best, spent)
-        elif spent + max(_relaxed(cost, gain, k, left, rest, grain), least[k]) < best * (1.0 - 1e-12):
+        if left[k] <= _SAFE * need:
+            best = min(best, spent[k])
+        elif spent[k] + max(_relaxed(cost, gain, k, left[k], rest, grain), least[k]) < best * (1.0 - 1e-12):
             if k == n:  # with what is not in the list
-                best = spent + max(left * rest, cheapest)
+                best = spent[n] + max(left[n] * rest, cheapest)
             else:
-                chosen[k] = True
-                spent, left, back = spent + cost[k], left - gain[k], False
+                chosen[k], back = True, False
+                spent[k + 1], left[k + 1] = spent[k] + cost[k], left[k] - gain[k]
                 k += 1
         if best <= root * (1.0 + 1e-12):
             return best
@@ -142,7 +142,7 @@ def cover(cost, gain, need, rest, cheapest, grain):  # type: ignore[no-untyped-d
             if k < 0:
                 return best
             chosen[k] = False
-            spent, left = spent - cost[k], left + gain[k]
+            spent[k + 1], left[k + 1] = spent[k], left[k]
             k += 1
 
 

@@ -14,6 +14,8 @@ import typer
 from copter.cli.command import BenchOptions, Proving, RunOptions, command
 from copter.cli.console import errors, seconds
 from copter.cli.options import MipGap, SolverName, Tolerance, existing_file, positive
+from copter.problems.sia.names import Costs
+from copter.program.kept import CostType
 
 if TYPE_CHECKING:
     from copter.problems.cluster.scenario import Scenario
@@ -37,6 +39,8 @@ Examples:
   copter bench sia --gpus 1024 --jobs 200 --solvers copter,highs-hot
   copter bench sia --gpus 10000 --jobs 1800 --rounds 10 --json sia.json
   copter bench sia --gpus 2048 --jobs 250 --exact --solvers copter,highs-milp
+  copter bench sia --gpus 200000 --jobs 37000 --solvers copter --costs shared
+  copter bench sia --gpus 200000 --jobs 37000 --solvers copter --float32
 """
 
 
@@ -200,11 +204,27 @@ def _warm_up(solver: Solver) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SiaBenchOptions(Proving, BenchOptions):
-    """Replay recorded Sia rounds through each solver: 2% of the jobs leave a round, all costs move."""
+    """Sia rounds through each solver: 2% of the jobs leave a round, all costs move.
+
+    Rounds are recorded once and replayed through every solver.  With more than 100 million columns that do
+    not share their costs, or --no-record, every solver drives a cluster of its own instead: nothing is
+    written, and rounds after the first depend on its answers.
+    """
 
     gpus: Annotated[int, typer.Option(min=1, help="GPUs of the cluster, of 7 types.")] = 1024
     jobs: Annotated[int, typer.Option(min=1, help="Jobs in the cluster at any time.")] = 200
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; the first one starts from nothing.")] = 5
+    record: Annotated[
+        bool | None,
+        typer.Option("--record/--no-record", help="Record the rounds first; by default if not too large."),
+    ] = None
+    costs: Annotated[
+        Costs,
+        typer.Option(help="Whether each job has costs of its own, or those of one kind share a vector."),
+    ] = "own"
+    float32: Annotated[
+        bool, typer.Option("--float32", help="Keep costs in 32 bits: half the memory, rounded costs.")
+    ] = False
     tolerance: Tolerance = 1e-4
     mip_gap: MipGap = 1e-3
 
@@ -218,17 +238,35 @@ def bench_sia(options: SiaBenchOptions) -> None:
     """
     from copter.bench.proven import ProvenRounds
     from copter.cli.bench_report import bench
-    from copter.problems.sia.course import record_sia
+    from copter.problems.sia.course import ClosedSia, Size, record_sia, worth_recording
     from copter.problems.sia.generator import builtin_cluster
 
     _say_size(options.gpus, builtin_cluster(options.gpus).gpus)
     size = f"{options.jobs} jobs on {options.gpus} GPUs"
+    cost_dtype: CostType = "float32" if options.float32 else "float64"
+    title = f"Sia, {options.gpus} GPUs, {options.jobs} jobs"
+    small = options.costs == "shared" or worth_recording(options.gpus, options.jobs)
+    if not (small if options.record is None else options.record):
+        errors().print(f"{options.rounds} rounds of {size}, not recorded: each solver plays its own")
+        closed = ClosedSia(
+            Size(options.gpus, options.jobs, options.rounds, options.costs), options.seed, cost_dtype
+        )
+        bench(title, closed, options)
+        return
     with TemporaryDirectory(prefix="copter-bench-") as folder:
         begin = perf_counter()
         errors().print(f"recording {options.rounds} rounds of {size}")
         recorded = record_sia(
-            Path(folder), gpus=options.gpus, jobs=options.jobs, rounds=options.rounds, seed=options.seed
+            Path(folder),
+            gpus=options.gpus,
+            jobs=options.jobs,
+            rounds=options.rounds,
+            seed=options.seed,
+            costs=options.costs,
+            cost_dtype=cost_dtype,
         )
         errors().print(f"recorded in {seconds(perf_counter() - begin)}")
-        course = ProvenRounds(recorded.rounds, recorded.warm_up, recorded.shim) if options.exact else recorded
-        bench(f"Sia, {options.gpus} GPUs, {options.jobs} jobs", course, options)
+        course = recorded
+        if options.exact:
+            course = ProvenRounds(recorded.rounds, recorded.warm_up, recorded.shim, cost_dtype)
+        bench(title, course, options)

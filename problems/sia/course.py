@@ -1,37 +1,161 @@
-"""Sia rounds for benchmarks: the steady cluster of :mod:`copter.problems.sia.steady`, recorded.
+"""Sia rounds for benchmarks: the steady cluster of :mod:`copter.problems.sia.steady`, recorded or closed.
 
 Every job chooses from all its configurations (no scale-up limit), as in the thesis' program; each round 2%
-of the jobs leave and as many arrive, and nearly all costs move.  The allocations that the next round
-depends on come from copter itself, once, while recording.
+of the jobs leave and as many arrive, and nearly all costs move.
+
+- *Recorded* (:func:`record_sia`): the allocations that the next round depends on come from copter itself,
+  once, while recording, and every solver gets the same edits.  The file has 8 bytes for each cost; where
+  jobs share their costs, for each of a vector.
+- *Closed* (:class:`ClosedSia`), for more columns: every solver drives a cluster of its own, with the same
+  jobs, arrivals and departures, and its own answers decide which jobs run, restart and complete.  So the
+  rounds of two solvers are alike, but from the second one on not the same; and editing includes what the
+  policy does to turn events into edits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from copter.bench.recording import Recorded, Recorder, RecordingProgram
-from copter.problems.sia.steady import record_rounds
+from copter.bench.course import Course, Figure, Play
+from copter.bench.integral_churn import IntegralChurn
+from copter.bench.recording import INTEGRAL_CHURN, Recorded, Recorder, RecordingProgram
+from copter.problems.sia.generator import builtin_cluster
+from copter.problems.sia.names import Costs
+from copter.problems.sia.steady import SteadyReplay, record_rounds
+from copter.program.kept import CostType
+from copter.program.program import ContinualProgram
 from copter.solvers.registry import make_solver
+
+if TYPE_CHECKING:
+    from copter.bench.settings import Record, SolverSettings
+    from copter.problems.sia.interface import SiaRound
+    from copter.solvers.base import Solver
 
 _SHIM = "copter.shims.choose_one:ChooseOneShim"
 
 
 @dataclass(frozen=True)
 class Size:
-    """GPUs, jobs at any time, and rounds."""
+    """GPUs, jobs at any time, and rounds; whether jobs' costs are their own or shared vectors."""
 
     gpus: int
     jobs: int
     rounds: int
+    costs: Costs = "own"
 
 
 WARM_UP = Size(1024, 400, 3)
 """More than 50,000 columns: passes over them use the thread pool, and the solver screens them."""
 
 
+MOST_RECORDED = 100_000_000
+"""Columns, if every job could run in every configuration, up to which rounds are recorded."""
+
+
+def worth_recording(gpus: int, jobs: int) -> bool:
+    """Whether rounds of this size are few enough columns to be recorded.
+
+    Parameters
+    ----------
+    gpus, jobs : int
+
+    Returns
+    -------
+    bool
+    """
+    return jobs * len(builtin_cluster(gpus).configurations) <= MOST_RECORDED
+
+
+@dataclass(frozen=True)
+class ClosedSia(Course):
+    """Rounds that each solver plays for itself, without a recording.
+
+    Attributes
+    ----------
+    size : Size
+    seed : int
+    cost_dtype : "float64" or "float32"
+        Of the programs.
+    """
+
+    figures: ClassVar[Sequence[Figure]] = (INTEGRAL_CHURN,)
+    size: Size
+    seed: int
+    cost_dtype: CostType = "float64"
+
+    def small(self) -> ClosedSia:
+        """Return the same with few jobs."""
+        return replace(self, size=replace(WARM_UP, costs=self.size.costs))
+
+    def play(self, settings: SolverSettings) -> Play:
+        """Begin the rounds with a solver and a cluster of its own."""
+        solver, size = settings.make(), self.size
+        program = ContinualProgram(cost_dtype=self.cost_dtype)
+        replay = SteadyReplay(
+            size.gpus,
+            size.jobs,
+            size.rounds,
+            solver,
+            seed=self.seed,
+            program=program,
+            costs=size.costs,
+        )
+        return Play(_records(replay, solver), solver.stopping(), program)
+
+
+def _records(replay: SteadyReplay, solver: Solver) -> Iterator[Record]:
+    program, churn = replay.policy.program, IntegralChurn()
+    for played in islice(replay.simulator.run(), replay.rounds):
+        decided = replay.scheduler.last
+        assert decided is not None
+        rounded = decided.rounded
+        moved = math.nan if rounded is None else churn.measure(program, rounded.choice)
+        record = {"solver": solver.name, "round": played.index, **_sizes(program), **_figures(decided)}
+        yield record | {"integral_churn": moved}
+
+
+def _sizes(program: ContinualProgram) -> Record:
+    return {"n_variables": program.n_variables, "n_rows": program.n_rows, "nnz": program.nnz}
+
+
+def _figures(decided: SiaRound) -> Record:
+    solution, rounded = decided.solution, decided.rounded
+    seconds = decided.edit_seconds, decided.solve_seconds, decided.shim_seconds
+    return {
+        **dict(zip(("t_edit", "t_solve", "t_shim"), seconds, strict=True)),
+        "t_total": sum(seconds),
+        "t_store": decided.store_seconds,
+        "t_certify": decided.certify_seconds,
+        "status": str(solution.status),
+        "missed": rounded is None,
+        "primal_residual": solution.primal_residual,
+        "dual_residual": solution.dual_residual,
+        "gap": solution.gap,
+        "objective": solution.objective,
+        "bound": solution.bound,
+        "integral_objective": math.nan if rounded is None else rounded.objective,
+        "integral_gap": math.nan if rounded is None else rounded.gap,
+        "churn": solution.churn,
+        "iterations": solution.iterations,
+        "warm_started": solution.warm_started,
+    }
+
+
 def record_sia(
-    folder: Path, *, gpus: int, jobs: int, rounds: int, seed: int, warm_up: Size | None = None
+    folder: Path,
+    *,
+    gpus: int,
+    jobs: int,
+    rounds: int,
+    seed: int,
+    warm_up: Size | None = None,
+    costs: Costs = "own",
+    cost_dtype: CostType = "float64",
 ) -> Recorded:
     """Record rounds of Sia, and a recording of the same kind to warm up with.
 
@@ -44,11 +168,15 @@ def record_sia(
     seed : int
     warm_up : Size, optional
         Default: :data:`WARM_UP`.  With a smaller one, the first timed rounds may compile.
+    costs : "own" or "shared"
+        See :class:`~copter.problems.sia.policy.SiaPolicy`; also of the warm-up, if that is not given.
+    cost_dtype : "float64" or "float32"
+        Of the programs that replay it.
     """
-    small = WARM_UP if warm_up is None else warm_up
-    recorded = Recorded(folder / "rounds.copter", folder / "warm-up.copter", _SHIM)
+    small = replace(WARM_UP, costs=costs) if warm_up is None else warm_up
+    recorded = Recorded(folder / "rounds.copter", folder / "warm-up.copter", _SHIM, cost_dtype)
     _record(recorded.warm_up, small, seed)
-    _record(recorded.rounds, Size(gpus, jobs, rounds), seed)
+    _record(recorded.rounds, Size(gpus, jobs, rounds, costs), seed)
     return recorded
 
 
@@ -62,6 +190,7 @@ def _record(path: Path, size: Size, seed: int) -> None:
             jobs=size.jobs,
             rounds=size.rounds,
             seed=seed,
+            costs=size.costs,
         )
         for _ in steady:
             pass

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from copter.problems.sia.columns import Choices, RowCache
 from copter.problems.sia.interface import InfeasibleRoundError, Job, Shim, SiaError, SiaRound
 from copter.problems.sia.jobs import NONE, JobTable
 from copter.problems.sia.modes import FREE, PINNED, REQUIRED, limits, modes, stay
+from copter.problems.sia.names import COSTS, Costs
 from copter.problems.sia.objective import Objective
 from copter.problems.sia.requests import Pick, Requests
 from copter.problems.sia.sources import Sources
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 _LEVELS = 1 << 32
-Costs: TypeAlias = Literal["own", "shared"]
-COSTS: tuple[Costs, ...] = ("own", "shared")
 
 
 class SiaPolicy:

@@ -23,7 +23,8 @@ from copter.problems.cluster.policy import Allocation, ClusterState
 from copter.problems.cluster.scenario import Scenario
 from copter.problems.cluster.simulator import Simulator
 from copter.problems.sia.generator import builtin_cluster, builtin_profiles, draw_jobs
-from copter.problems.sia.policy import Costs, SiaPolicy
+from copter.problems.sia.names import Costs
+from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.records import RoundRecord
 from copter.problems.sia.replay import Replay
 from copter.problems.sia.scheduler import Sia
@@ -174,6 +175,7 @@ def record_rounds(
     churn: float = 0.02,
     seed: int = 0,
     scale_up_limit: float | None = None,
+    costs: Costs = "own",
 ) -> Iterator[RoundRecord]:
     """Run a steady cluster on a program that records its edits.
 
@@ -185,7 +187,7 @@ def record_rounds(
         Called when the edits of a round are complete, before it is solved.
     solver : Solver
         Its answers decide how the rounds go on.
-    gpus, jobs, rounds, churn, seed, scale_up_limit
+    gpus, jobs, rounds, churn, seed, scale_up_limit, costs
         See :class:`SteadyReplay`.
 
     Yields
@@ -202,5 +204,6 @@ def record_rounds(
         seed=seed,
         scale_up_limit=scale_up_limit,
         program=program,
+        costs=costs,
     )
     yield from replay.run()

@@ -41,7 +41,7 @@ _RELAXATION_SHARE = 0.7
 class ExactSolver(ProximalPoint):
     """Integral allocations with a proof of optimality, warm-started.
 
-    ``Solution.integer`` of an answer is the proof (:class:`copter.solution.IntegerProof`); its status is
+    ``Solution.integer`` of an answer is the proof (:class:`copter.proof.integer.IntegerProof`); its status is
     optimal if the integer gap is closed.
 
     Parameters

@@ -29,7 +29,7 @@ class ScreeningTuning:
     narrower, wider : factors on the slack then (chosen)
     """
 
-    screen_from: int = 20_000
+    screen_from: int = 1_000
     wanted: int = 12
     more_wanted: int = 4
     widest: int = 6
@@ -144,7 +144,7 @@ class PartialTuning:
 
     columns_from: int = 200_000
     requests_from: int = 10_000
-    rows_from: int = 50
+    rows_from: int = 10
     patience: float = 5.0
     more_patience: float = 8.0
     least_need: float = 0.01

@@ -49,6 +49,13 @@ def test_items_out_of_the_list_only_lower_a_cover(given_items, kept):
     assert part >= min(cost) * (1 - 1e-9)
 
 
+def test_an_item_that_is_all_that_is_needed_is_enough():
+    """Whatever was tried before it: sums go back and forth."""
+    third = 1.0 - 1.0 / 21.0
+    found = cover(np.array([0.5, 0.5, 2.0]), np.array([2 / 3, 6 / 23, third]), third, np.inf, np.inf, 0.0)
+    assert found == 2.0
+
+
 def test_many_alike_are_counted_and_many_unlike_end():
     """Branch and bound alone would look at all subsets of the same count."""
     assert cover(np.full(60, 2.0), np.linspace(1.0, 1.1, 60), 10.15, np.inf, np.inf, 2.0) == 20.0
