@@ -88,11 +88,12 @@ class PartialSteps:
         budget, store, moves = self.budget, self.store, self._moves
         if not now.y.any():
             return None
-        seen = self._seen(now)
+        near = self.tuning.near if self._flow is None else self.tuning.near_sampled
+        seen = self._seen(now, near)
         now = self._choose(now, seen)
         if not self._more_move(now):
             return None
-        x, y, pricing, near = now.x, now.y, now.pricing, self.tuning.near
+        x, y, pricing = now.x, now.y, now.pricing
         seen |= self._room(now.measures.activity, now.measures.weight) < near
         among, own = moves[pricing.slot], moves[x.slot]
         moved, kept = x.where(own), x.where(~own)
@@ -102,6 +103,7 @@ class PartialSteps:
             working = gather(store, slot, column, Held(usage, seen), tuning=self._all_tuning.working_set)
             aim = self._aim(now, sigma)
             steps = run_steps(self.program, working, "newton", budget, moved, y, aim, self._all_tuning)
+            del working  # the next one takes as much memory
             if steps.ray is not None:
                 return None
             moved, y, sigma = steps.x, steps.y, steps.sigma
@@ -111,10 +113,10 @@ class PartialSteps:
             seen |= room < near
         return Moved(merged(kept, moved), y, slot.size)
 
-    def _seen(self, now: Answer) -> NDArray[np.bool_]:
+    def _seen(self, now: Answer, near: float) -> NDArray[np.bool_]:
         """Rows that may matter: those with a price, near their bounds, or all that bounds a column."""
         flow, self._flow = now.measures.activity if self._flow is None else self._flow, None
-        return (self._room(flow, now.measures.weight) < self.tuning.near) | (now.y != 0) | self._needed
+        return (self._room(flow, now.measures.weight) < near) | (now.y != 0) | self._needed
 
     def _more_move(self, now: Answer) -> bool:
         """Let all move if nearly all would, or prices are worth little; False if that leads no further.
