@@ -74,6 +74,8 @@ def _paid_for(here: Point) -> tuple[float, float]:
 
 def _solved(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     """Solve a positive definite system; where rounding errors made it none, one without that."""
+    if not right.size:
+        return right
     _, solved, failed = dposv(matrix, right)
     return np.asarray(np.linalg.solve(matrix, right) if failed else solved, np.float64)
 

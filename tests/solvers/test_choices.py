@@ -6,6 +6,7 @@ from scipy.sparse import random_array
 
 from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.proof.pricing import price
+from copter.solvers.inner.newton import _solved
 from copter.solvers.proximal.choices import Choices
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning
 from copter.store.allocation import SparseX, row_activity
@@ -143,3 +144,11 @@ def test_a_mend_that_is_no_use_changes_no_answer():
     assert solution.is_optimal(1e-5)
     reference = make_solver("highs-simplex", tolerance=1e-9).solve(program)
     assert solution.objective == pytest.approx(reference.objective, rel=1e-4)
+
+
+def test_systems_are_solved_definite_or_not_and_empty_ones_too():
+    root = np.random.default_rng(9).normal(size=(7, 7))
+    right = np.arange(7.0)
+    for matrix in (root @ root.T, root @ np.diag([1.0, -1.0, 2.0, 3.0, -2.0, 1.0, 1.0]) @ root.T):
+        np.testing.assert_allclose(matrix @ _solved(matrix, right), right, atol=1e-9)
+    assert _solved(np.empty((0, 0)), np.empty(0)).size == 0
