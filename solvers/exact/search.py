@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
 from copter.errors import CopterError
+from copter.parallel import dot
 from copter.proof.certificate import Certificate, certify
 from copter.proof.fixing import Survivors, survivors
 from copter.proof.integer import IntegerProof
@@ -28,7 +29,7 @@ from copter.solvers.base import Stopwatch
 from copter.solvers.exact.rest import rest_of
 from copter.solvers.exact.tree import branch_and_bound
 from copter.store.allocation import SparseX
-from copter.store.store import NO_TOTAL
+from copter.store.store import NO_TOTAL, ConstraintStore
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -108,7 +109,7 @@ class Search:
         self.size = relaxed.size
         self.runs = self.nodes = 0
         self._excess = np.empty(0)
-        self.pricing = relaxed.pricing
+        self.pricing = relaxed.pricing if _is_of(self.store, relaxed) else None
         self._watch = Stopwatch()
 
     @property
@@ -232,7 +233,7 @@ class Search:
         if budget == math.inf or self.floor == -math.inf:
             budget = math.inf
         left = survivors(self.store, self.relaxed.y, self.pricing, budget, threads=self.threads)
-        self._excess = left.excess
+        self._excess, self.pricing = left.excess, left.pricing
         return left
 
     def _branch(self, left: Survivors, mask: NDArray[np.bool_], slack: float) -> None:
@@ -264,6 +265,13 @@ class Search:
         if not 0.0 < units < math.inf:
             return None, 0.0
         return np.where(_among(left, self.last), 0.0, most / units), most
+
+
+def _is_of(store: ConstraintStore, relaxed: Solution) -> bool:
+    """Whether the pass that comes with an answer is at its prices: then it has the very bound of the answer."""
+    y, rows = relaxed.y, store.rows
+    paid = np.where(y > 0, rows.upper[: y.size], np.where(y < 0, rows.lower[: y.size], 0.0))
+    return relaxed.pricing is not None and relaxed.pricing.request_bound - dot(y, paid) == relaxed.bound
 
 
 def _among(left: Survivors, x: SparseX) -> NDArray[np.bool_]:
