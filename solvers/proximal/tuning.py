@@ -136,6 +136,8 @@ class PartialTuning:
     least_need : share of the requests of a row with a price that may move even if the row lacks nothing,
         times patience (0%, -5%)
     near : a row is near its bound, and looked at, if less than this share of it is left (chosen)
+    near_sampled : the same in a cold start, by the flow of a sample, in which rows are off by a few percent.
+        On full-mesh Kdl steps then take a tenth less than with ``near``, and less memory
     ignored : losses of requests that together make up this share of the tolerance (-1%, 0%)
     most : share of the requests; where more would have to move, all do (-13%, +1%)
     short : share of the worth of the dearest row above which a row was short for what moved
@@ -151,6 +153,7 @@ class PartialTuning:
     more_patience: float = 8.0
     least_need: float = 0.01
     near: float = 0.15
+    near_sampled: float = 0.05
     ignored: float = 0.2
     most: float = 0.5
     short: float = 1e-2
