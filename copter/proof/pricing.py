@@ -24,7 +24,7 @@ order: the same input gives bitwise the same output.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,25 +131,8 @@ def price(
             found = marginal, forced
             grouped, *more = price_groups(groups, view, (offset, shared), cost_factor, slack, threads, found)
             view = view._replace(n_columns=without(view.n_columns, groups.member))
-        bounds, longest = chunk_bounds(view.n_columns), int(view.n_columns.max(initial=0))
-        parts = run_chunks(
-            lambda k: _price_chunk(
-                view,
-                y,
-                offset,
-                shared,
-                cost_factor,
-                bounds[k],
-                bounds[k + 1],
-                longest,
-                collect,
-                reach,
-                marginal,
-                forced,
-            ),
-            bounds.size - 1,
-            threads,
-        )
+        every = view, y, offset, shared, cost_factor
+        parts = _price_chunks(every, (collect, reach, marginal, forced), threads)
     bound, violation, dual = curved + grouped, 0.0, 0.0
     for part in parts:
         bound += part[0]
@@ -167,6 +150,15 @@ def price(
     used = np.nan if slack is None else slack
     root = float(np.sqrt(violation))
     return Pricing(bound, curved, root, dual, curved_dual, marginal, forced, slot, column, used, store.clock)
+
+
+def _price_chunks(every: tuple[Any, ...], wanted: tuple[Any, ...], threads: int | None) -> list[Any]:
+    """What the chunks of requests have: the first and the last arguments of `_price_chunk` are given."""
+    n_columns = every[0].n_columns
+    bounds, longest = chunk_bounds(n_columns), int(n_columns.max(initial=0))
+    return run_chunks(
+        lambda k: _price_chunk(*every, bounds[k], bounds[k + 1], longest, *wanted), bounds.size - 1, threads
+    )
 
 
 def without(n_columns: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
