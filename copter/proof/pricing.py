@@ -129,23 +129,9 @@ def price(
             grouped, *more = price_groups(groups, view, (offset, shared), cost_factor, slack, threads, found)
             view = view._replace(n_columns=without(view.n_columns, groups.member))
         bounds, longest = chunk_bounds(view.n_columns), int(view.n_columns.max(initial=0))
+        given, wanted = (view, y, offset, shared, cost_factor), (longest, collect, reach, marginal, forced)
         parts = run_chunks(
-            lambda k: _price_chunk(
-                view,
-                y,
-                offset,
-                shared,
-                cost_factor,
-                bounds[k],
-                bounds[k + 1],
-                longest,
-                collect,
-                reach,
-                marginal,
-                forced,
-            ),
-            bounds.size - 1,
-            threads,
+            lambda k: _price_chunk(*given, bounds[k], bounds[k + 1], *wanted), bounds.size - 1, threads
         )
     bound, violation, dual = curved + grouped, 0.0, 0.0
     for part in parts:
