@@ -16,6 +16,9 @@ from copter.problems.traffic.topology import Topology
 Node: TypeAlias = str | int
 
 
+_MOST_SHORT = np.iinfo(np.uint16).max
+
+
 class PathError(CopterError, ValueError):
     """Pairs or paths that a topology does not have; names the pair and the path."""
 
@@ -32,16 +35,21 @@ class PathSet:
     source, target : (P,) ndarray of int32
     first : (P + 1,) ndarray of int64
     pointer : (paths + 1,) ndarray of int64
-    link : ndarray of int32
+    link : ndarray of uint16 or int32
+        Two bytes a link wherever numbers of links allow it: there are tens of millions on networks with
+        hundreds of nodes.
     """
 
     source: NDArray[np.int32]
     target: NDArray[np.int32]
     first: NDArray[np.int64]
     pointer: NDArray[np.int64]
-    link: NDArray[np.int32]
+    link: NDArray[np.integer]
 
     def __post_init__(self) -> None:
+        link = self.link
+        if link.dtype != np.uint16 and -1 < link.min(initial=0) <= link.max(initial=0) <= _MOST_SHORT:
+            object.__setattr__(self, "link", link.astype(np.uint16))
         pairs, paths = self.source.size, self.pointer.size - 1
         if self.target.size != pairs or self.first.size != pairs + 1 or paths < 0:
             raise PathError("the arrays of a path set do not fit each other: wrong lengths")

@@ -102,13 +102,14 @@ class PartialSteps:
         moved, kept = x.where(own), x.where(~own)
         slot, column = union(pricing.slot[among], pricing.column[among], moved.slot, moved.column)
         usage = row_activity(store, kept, threads=budget.threads)
-        near = self.tuning.near
+        near = self.tuning.near if self._flow is None else self.tuning.near_sampled
         flow, self._flow = measures.activity if self._flow is None else self._flow, None
         seen = (self._room(flow, measures.weight) < near) | (y != 0) | self._needed
         aim = Aim(self._all_tuning.goal_share * budget.tolerance, self.tuning.first_sigma)
         for _ in range(self.tuning.row_passes):
             working = gather(store, slot, column, Held(usage, seen), tuning=self._all_tuning.working_set)
             steps = run_steps(self.program, working, "newton", budget, moved, y, aim, self._all_tuning)
+            del working  # the next one takes as much memory
             if steps.ray is not None:
                 return None
             moved, y = steps.x, steps.y

@@ -29,7 +29,7 @@ def flows(rng, requests=400, rows=12, relation="<="):
     return program, totals
 
 
-ALWAYS = ProximalTuning(partial=PartialTuning(columns_from=0))
+ALWAYS = ProximalTuning(partial=PartialTuning(columns_from=0, rows_from=0))
 """Partial steps in small programs too."""
 
 
