@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from copter.bench.settings import Measured, Record, SolverSettings
 from copter.program.program import ContinualProgram
@@ -139,18 +139,46 @@ def solve_round(
     begin = perf_counter()
     finished = finish(solution)
     t_shim = perf_counter() - begin
+    times = RoundTimes(t_edit, t_solve, t_shim, t_store, wall - t_model - t_solve)
+    return solved_record(solver.name, number, program, solution, times) | dict(finished)
+
+
+class RoundTimes(NamedTuple):
+    """Seconds of a round, see :mod:`copter.bench.rounds`."""
+
+    edit: float
+    solve: float
+    shim: float
+    store: float
+    certify: float
+
+
+def solved_record(
+    name: str, number: int, program: ContinualProgram, solution: Solution, times: RoundTimes
+) -> Record:
+    """Return the record of a round that was solved, but for what its allocation came to.
+
+    Parameters
+    ----------
+    name : str
+        Of the solver.
+    number : int
+    program : ContinualProgram
+    solution : Solution
+    times : RoundTimes
+    """
     return {
-        "solver": solver.name,
+        "solver": name,
         "round": number,
         "n_variables": program.n_variables,
         "n_rows": program.n_rows,
         "nnz": program.nnz,
-        "t_edit": t_edit,
-        "t_solve": t_solve,
-        "t_shim": t_shim,
-        "t_total": t_edit + t_solve + t_shim,
-        "t_store": t_store,
-        "t_certify": wall - t_model - t_solve,
+        "t_edit": times.edit,
+        "t_solve": times.solve,
+        "t_shim": times.shim,
+        "t_total": times.edit + times.solve + times.shim,
+        "t_store": times.store,
+        "t_certify": times.certify,
         "status": str(solution.status),
         "missed": not solution.found,
         "primal_residual": solution.primal_residual,
@@ -164,7 +192,6 @@ def solve_round(
         "churn": solution.churn,
         "iterations": solution.iterations,
         "warm_started": solution.warm_started,
-        **finished,
     }
 
 

@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from copter.errors import CopterError
 from copter.parallel import dot
 from copter.proof.pricing import Pricing, price
+from copter.shims.choose_one_columns import SLACK
 from copter.shims.choose_one_moves import DUST, improve
 from copter.shims.choose_one_placing import (
     NEGATIVE,
     NO_TOTAL_OF_ONE,
     ROW_WITH_LOWER,
-    SLACK,
     find_unsound,
     place_fractions,
 )

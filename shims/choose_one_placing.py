@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from copter.kernels import inlined_kernel, kernel
+from copter.kernels import kernel
+from copter.shims.choose_one_columns import fits, read_columns, take
 from copter.store.store import EXACTLY
-from copter.store.view import cap_of, coefficients_of, cost_of, entries_of, paid_for
+from copter.store.view import coefficients_of, entries_of
 
 Array = Any
 
 MINIMUM_FRACTION = 1e-7
 WHOLE = 1.0 - 1e-9
 """A column that has as much of its request has all of it."""
-SLACK = 1e-9
-"""Of the largest column of a row: by so much rounding errors may exceed it."""
 
 SOUND, ROW_WITH_LOWER, NEGATIVE, NO_TOTAL_OF_ONE = range(4)
 """What :func:`find_unsound` finds."""
@@ -86,94 +85,61 @@ def place_fractions(view: Any, slot: Array, column: Array, value: Array, y: Arra
     chosen : (request slots,) array
         Column of each, -1 for none.
     """
-    chosen = np.full(view.n_columns.size, -1)
-    bound, count = _cannot_abstain(view)
-    requests = np.empty(count, np.int64)
-    at = 0
-    for q in range(view.n_columns.size):
-        if view.n_columns[q] > 0:
-            requests[at] = q
-            at += 1
+    n_columns, relation = view.n_columns, view.relation
+    chosen = np.full(n_columns.size, -1)
+    bound = _cannot_abstain(n_columns, relation, view.usage, view.pointer_start, view.pointer)
+    requests = np.flatnonzero(n_columns)
+    columns = read_columns(view, y, slot, column)
     fractions = np.empty(slot.size, np.int64)
     for first in (True, False):
         found = 0
         for k in range(slot.size):
-            q = slot[k]
-            if bound[q] != first or value[k] <= MINIMUM_FRACTION:
+            if bound[slot[k]] != first or value[k] <= MINIMUM_FRACTION:
                 continue
             if value[k] < WHOLE:
                 fractions[found] = k
                 found += 1
-            elif chosen[q] < 0 and _fits(view, q, column[k], left):
-                chosen[q] = column[k]
-                _take(view, q, column[k], left)
+            else:
+                _place(columns, k, slot[k], chosen, left)
         some = fractions[:found]
         for at in np.argsort(-value[some], kind="mergesort"):
-            k = some[at]
-            q = slot[k]
-            if chosen[q] < 0 and _fits(view, q, column[k], left):
-                chosen[q] = column[k]
-                _take(view, q, column[k], left)
+            _place(columns, some[at], slot[some[at]], chosen, left)
     for first in (True, False):
         for q in requests:
-            if chosen[q] < 0 and view.relation[q] == EXACTLY and bound[q] == first:
-                _place_cheapest(view, q, y, chosen, left)
+            if chosen[q] < 0 and relation[q] == EXACTLY and bound[q] == first:
+                every = np.arange(n_columns[q])
+                own = read_columns(view, y, np.full(every.size, q), every)
+                for k in np.argsort(own.price, kind="mergesort"):
+                    _place(own, k, q, chosen, left)
     return requests, chosen
 
 
 @kernel
-def _cannot_abstain(view):  # type: ignore[no-untyped-def]
-    """Whether a request's sum row is "==" and every column of it uses something; how many requests there are.
+def _cannot_abstain(n_columns, relation, usages, starts, pointer):  # type: ignore[no-untyped-def]
+    """Whether a request's sum row is "==" and every column of it uses something.
 
     Usages are looked at once: 0 is not yet, 1 has a column without entries, 2 has none.
     """
-    known = np.zeros(view.pointer_start.size, np.int8)
-    bound = np.zeros(view.n_columns.size, np.bool_)
-    count = 0
-    for q in range(view.n_columns.size):
-        n, usage = view.n_columns[q], view.usage[q]
-        if n == 0:
+    known = np.zeros(starts.size, np.int8)
+    bound = np.zeros(n_columns.size, np.bool_)
+    for q in range(n_columns.size):
+        if n_columns[q] == 0 or relation[q] != EXACTLY:
             continue
-        count += 1
-        if view.relation[q] != EXACTLY:
-            continue
+        usage = usages[q]
         if known[usage] == 0:
             known[usage] = 2
-            for j in range(n):
-                first, last = entries_of(view, usage, j, j + 1)
-                if first == last:
+            for at in range(starts[usage], starts[usage] + n_columns[q]):
+                if pointer[at] == pointer[at + 1]:
                     known[usage] = 1
                     break
         bound[q] = known[usage] == 2
-    return bound, count
-
-
-@inlined_kernel
-def _fits(view, q, j, left):  # type: ignore[no-untyped-def]
-    fits = cap_of(view, q, j) >= 1.0
-    first, last = entries_of(view, view.usage[q], j, j + 1)
-    shift, stride = coefficients_of(view, view.usage[q])
-    for k in range(first, last):
-        used = view.coefficient[shift + stride * k]
-        if used > left[view.row[k]] + SLACK * abs(used):
-            fits = False
-    return fits
-
-
-@inlined_kernel
-def _take(view, q, j, left):  # type: ignore[no-untyped-def]
-    first, last = entries_of(view, view.usage[q], j, j + 1)
-    shift, stride = coefficients_of(view, view.usage[q])
-    for k in range(first, last):
-        left[view.row[k]] -= view.coefficient[shift + stride * k]
+    return bound
 
 
 @kernel
-def _place_cheapest(view, q, y, chosen, left):  # type: ignore[no-untyped-def]
-    low = np.inf
-    for j in range(view.n_columns[q]):
-        price = cost_of(view, q, j) + paid_for(view, view.usage[q], j, y)
-        if price < low and _fits(view, q, j, left):
-            chosen[q], low = j, price
-    if chosen[q] >= 0:
-        _take(view, q, chosen[q], left)
+def _place(columns, k, q, chosen, left):  # type: ignore[no-untyped-def]
+    """Give request q the k-th of some columns, if it has none and the column is open and fits."""
+    row, value, begin, end = columns.row, columns.value, columns.begin[k], columns.end[k]
+    if chosen[q] < 0 and columns.cost[k] < np.inf and fits(row, value, begin, end, left):
+        chosen[q] = columns.column[k]
+        take(row, value, begin, end, -1.0, left)

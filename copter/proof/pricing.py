@@ -39,6 +39,8 @@ from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, f
 from copter.terms.batch import TermBatch
 
 _STRIP = 64
+GROUPS_FROM = 500_000
+"""Columns up to which those of requests that share costs are looked at one by one: it is as quick."""
 KEEP_ALL = 8
 """Requests of at most so many columns are never screened: all their columns are candidates."""
 
@@ -116,7 +118,8 @@ def price(
     collect, reach = slack is not None, slack or 0.0
     usages, size = store.usages, view.n_columns.size
     known = usages.references[: usages.size], usages.n_columns[: usages.size]
-    groups = groups_of(view, KEEP_ALL) if store.vectors.size and slack != np.inf else None
+    grouping = store.vectors.size and slack != np.inf and store.n_variables > GROUPS_FROM
+    groups = groups_of(view, KEEP_ALL) if grouping else None
     grouped, more = 0.0, [np.empty(0, np.int64)] * 2
     if groups is None and one_chunk(store.n_variables):
         part, marginal, forced = _price_all(view, y, *known, cost_factor, collect, reach)
@@ -332,6 +335,10 @@ def _price_chunk(  # type: ignore[no-untyped-def]
         patched = view.vector[q] >= 0 and view.override_length[q] > 0
         if patched:
             fill_costs(view, q, cost_factor, own)
+        if patched and at >= 0:
+            low, least, most = _strip_minima(1.0, own[:n], shared[at : at + n], strip)
+            _fill_shared(1.0, own[:n], shared[at : at + n], p)
+        elif patched:
             low, least, most = _fill_private(view, y, 1.0, own, 0, usage, n, p, strip)
         elif at >= 0:
             cost, paid = view.cost[start : start + n], shared[at : at + n]

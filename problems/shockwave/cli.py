@@ -93,6 +93,9 @@ class PlanOptions(Options):
         str, typer.Option(callback=one_of(PREDICTORS, "predictor"), help=f"{', '.join(PREDICTORS)}.")
     ] = PREDICTORS[0]
     shim_seconds: ShimSeconds = 60.0
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Prove every plan of Shockwave optimal, in --shim-seconds more.")
+    ] = False
 
     def settings(self) -> dict[str, Any]:
         """Return all that the command computes from; lambda by its own name."""
@@ -108,6 +111,7 @@ class PlanOptions(Options):
             lam=self.lam,
             predictor=self.predictor,
             shim_seconds=self.shim_seconds,
+            exact=self.exact,
         )
 
 

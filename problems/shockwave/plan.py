@@ -26,88 +26,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from copter.arrays import Floats, Ints
+from copter.problems.shockwave.tables import PlanProblem, best_price, gains, normal_prices
 
 SCATTER = 1.0  # s, the penalty on scattered rounds
 SWEEPS = 100  # times that all rounds are looked through for improvements, at most; a few do
-_PRICE_STEPS, _PRICE_ACCURACY = 200, 1e-9
-"""Of the search for the best price, which takes some 30 steps; accuracy relative to the largest price."""
 _PARTNERS, _LEVELS, _GAIN = 8, 24, 1e-12
-
-
-@dataclass(frozen=True)
-class PlanProblem:
-    """What a plan is worth.
-
-    Attributes
-    ----------
-    value : (N, T + 1) array
-        Of n rounds to each job, finite; never falls with n.
-    remaining : (N, T + 1) array
-        Run time that is left after n rounds; never grows with n.
-    gpus, capacity : (N,) int array and int
-        GPUs of each job, and of a round.
-    makespan_weight : float
-        Factor on H, >= 0.
-    """
-
-    value: Floats
-    remaining: Floats
-    gpus: Ints
-    capacity: int
-    makespan_weight: float
-
-    def __post_init__(self) -> None:
-        if self.value.shape != self.remaining.shape or self.value.ndim != 2 or self.value.shape[1] < 2:
-            raise ValueError(
-                f"value is {self.value.shape}, remaining {self.remaining.shape}: (N, T + 1) each"
-            )
-        if self.gpus.shape != self.value.shape[:1] or (self.gpus < 1).any():
-            raise ValueError("gpus: one for each job, at least 1")
-
-    @property
-    def rounds(self) -> int:
-        """T."""
-        return self.value.shape[1] - 1
-
-    @property
-    def most(self) -> Ints:
-        """Rounds that a job has a use for; none for a job that does not fit on the GPUs."""
-        useful = (self.remaining[:, :-1] > 0) & (self.gpus <= self.capacity)[:, None]
-        return useful.sum(axis=1)
-
-    def objective(self, counts: Ints) -> float:
-        """Objective of a plan, to be maximised."""
-        rows = np.arange(len(counts))
-        value = float(self.value[rows, counts].sum())
-        return value - self.makespan_weight * self.makespan(self.remaining[rows, counts])
-
-    def size(self, counts: Ints) -> float:
-        """What the objective of a plan is made up of: its terms' magnitudes, which may cancel."""
-        rows = np.arange(len(counts))
-        value = float(abs(self.value[rows, counts]).sum())
-        return value + self.makespan_weight * self.makespan(self.remaining[rows, counts])
-
-    def makespan(self, left: Floats) -> float:
-        """H for the run time that is left of each job."""
-        if not left.size:
-            return 0.0
-        return max(float(np.dot(self.gpus, left)) / self.capacity, float(left.max()))
-
-    def bound(self, mu: float, work: float, jobs: Floats) -> float:
-        """Bound on every plan, by any prices with work + sum(jobs) = makespan_weight.
-
-        Parameters
-        ----------
-        mu, work, jobs : float, float and (N,) array, not negative
-        """
-        price = (jobs + work * self.gpus / self.capacity)[:, None] * self.remaining
-        net = self.value - price - mu * self.gpus[:, None] * np.arange(self.rounds + 1)
-        allowed = np.arange(self.rounds + 1) <= self.most[:, None]
-        best = np.where(allowed, net, -np.inf).max(axis=1)
-        return float(best.sum()) + mu * self.capacity * self.rounds
 
 
 @dataclass(frozen=True)
@@ -186,73 +111,65 @@ class PlanShim:
         """
         if not 0 <= critical <= 1:
             raise ValueError(f"critical = {critical}: must be in [0, 1]")
-        begin, count = time.perf_counter(), len(problem.gpus)
-        mu, work, jobs = _normal(problem, prices)
-        early = np.zeros(count) if urgency is None else urgency
-        ran = np.zeros(count, bool) if running is None else running
-        state = _State(problem, early, ran, 1.0 + self.scatter)
+        begin = time.perf_counter()
+        mu, work, jobs = normal_prices(problem, prices)
+        state = self._state(problem, urgency, running)
         counts = _counts(problem, rounds, work, jobs, last)
         state.place(counts, critical if problem.makespan_weight > 0 else 0.0)
         state.fill(work, jobs)
         exchanges = state.improve(work, jobs, begin + self.deadline)
         objective = problem.objective(state.counts)
-        sharp = min(bound, problem_bound(problem, mu, work, jobs))
+        sharp = min(bound, best_price(problem, mu, work, jobs)[1])
         gap = (sharp - objective) / max(problem.size(state.counts), abs(sharp)) if sharp > objective else 0.0
         return Plan(state.runs, objective, sharp, gap, exchanges, time.perf_counter() - begin)
 
+    def arrange(
+        self,
+        problem: PlanProblem,
+        counts: Ints,
+        rounds: NDArray[np.bool_] | None = None,
+        *,
+        prices: tuple[float, float, Floats] | None = None,
+        urgency: Floats | None = None,
+        running: NDArray[np.bool_] | None = None,
+        critical: float = 0.0,
+    ) -> NDArray[np.bool_] | None:
+        """Steps 2 and 3 for counts that are to stay as they are, or grow.
 
-def problem_bound(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> float:
-    """Best bound over the price of a GPU's round, in which the bound is convex.
+        Parameters
+        ----------
+        problem : PlanProblem
+        counts : (N,) int array
+        rounds : (N, T) bool array, optional
+            A way to pack them, if no other is found.
+        prices, urgency, running, critical
+            As :meth:`plan` takes them.
 
-    Parameters
-    ----------
-    problem : PlanProblem
-    mu : float
-        Price to begin with.
-    work, jobs : float, (N,) ndarray
-        Prices of the rows of H, which stay.
+        Returns
+        -------
+        (N, T) bool array or None
+            None if no way was found to pack them into the rounds.
+        """
+        _, work, jobs = normal_prices(problem, prices)
+        state = self._state(problem, urgency, running)
+        state.place(counts, critical if problem.makespan_weight > 0 else 0.0)
+        if (state.counts != counts).any():
+            state = self._state(problem, urgency, running)
+            if rounds is not None:
+                for j, t in np.argwhere(rounds).tolist():
+                    state.run(j, t)
+            elif not state.pack(counts):
+                return None
+        state.fill(work, jobs)
+        return state.runs
 
-    Returns
-    -------
-    float
-    """
-    if not len(problem.gpus):
-        return problem.bound(mu, work, jobs)
-    best = min(problem.bound(mu, work, jobs), problem.bound(0.0, work, jobs))
-    steepest = float((_gains(problem, work, jobs) / problem.gpus[:, None]).max())
-    if not steepest > 0:
-        return best  # nobody would pay for a round
-    high = max(2.0 * mu, 1e-6 * steepest)
-    while problem.bound(2.0 * high, work, jobs) < problem.bound(high, work, jobs):
-        high *= 2.0
-    high *= 2.0
-    found = minimize_scalar(
-        problem.bound,
-        args=(work, jobs),
-        bounds=(0.0, high),
-        method="bounded",
-        options={"xatol": _PRICE_ACCURACY * high, "maxiter": _PRICE_STEPS},
-    )
-    return min(best, float(found.fun))
-
-
-def _normal(problem: PlanProblem, prices: tuple[float, float, Floats] | None) -> tuple[float, float, Floats]:
-    """Prices that :meth:`PlanProblem.bound` takes."""
-    count = len(problem.gpus)
-    if prices is None:
-        return 0.0, problem.makespan_weight, np.zeros(count)
-    mu, work, jobs = prices
-    mu, work, jobs = max(mu, 0.0), max(work, 0.0), np.maximum(jobs, 0.0)
-    total = work + float(jobs.sum())
-    if total <= 0:
-        return mu, problem.makespan_weight, np.zeros(count)
-    return mu, work * problem.makespan_weight / total, jobs * problem.makespan_weight / total
-
-
-def _gains(problem: PlanProblem, work: float, jobs: Floats) -> Floats:
-    """(N, T) worth of each further round at the prices of H."""
-    price = (jobs + work * problem.gpus / problem.capacity)[:, None]
-    return np.diff(problem.value, axis=1) - price * np.diff(problem.remaining, axis=1)
+    def _state(
+        self, problem: PlanProblem, urgency: Floats | None, running: NDArray[np.bool_] | None
+    ) -> _State:
+        count = len(problem.gpus)
+        early = np.zeros(count) if urgency is None else urgency
+        ran = np.zeros(count, bool) if running is None else running
+        return _State(problem, early, ran, 1.0 + self.scatter)
 
 
 def _counts(problem: PlanProblem, rounds: Floats, work: float, jobs: Floats, last: Ints | None) -> Ints:
@@ -347,13 +264,23 @@ class _State:
             ran[:] = False
             for j in order[left[order] > 0].tolist():
                 if gpus[j] <= self.free[t]:
-                    self._run(j, t)
+                    self.run(j, t)
                     left[j] -= 1
                     ran[j] = True
                     if not self.free[t]:
                         break
 
-    def _run(self, j: int, t: int) -> None:
+    def pack(self, counts: Ints) -> bool:
+        """Jobs with most GPUs first, each in the rounds with most GPUs free; whether all fit."""
+        for j in np.lexsort((-counts, -self.problem.gpus)).tolist():
+            for t in np.argsort(-self.free, kind="stable")[: counts[j]].tolist():
+                if self.problem.gpus[j] > self.free[t]:
+                    return False
+                self.run(j, t)
+        return True
+
+    def run(self, j: int, t: int) -> None:
+        """Give a job a round."""
         self.runs[j, t] = True
         self.counts[j] += 1
         self.free[t] -= self.problem.gpus[j]
@@ -368,7 +295,7 @@ class _State:
 
         The most valuable a GPU comes first, then jobs that have all the rounds that they need, but later.
         """
-        worth = _gains(self.problem, work, jobs) / self.problem.gpus[:, None]
+        worth = gains(self.problem, work, jobs) / self.problem.gpus[:, None]
         rows = np.arange(len(self.counts))
         for t in range(self.problem.rounds):
             while self.free[t] > 0:
@@ -376,30 +303,30 @@ class _State:
                 more = fits & (self.counts < self.most)
                 if more.any():
                     now = worth[rows, np.minimum(self.counts, self.problem.rounds - 1)]
-                    self._run(int(np.argmax(np.where(more, now, -np.inf))), t)
+                    self.run(int(np.argmax(np.where(more, now, -np.inf))), t)
                     continue
                 later = np.flatnonzero(fits & self.runs[:, t + 1 :].any(axis=1))
                 if not later.size:
                     break
                 j = int(later[np.argmax(self.urgency[later])])
                 self._stop(j, int(np.flatnonzero(self.runs[j])[-1]))
-                self._run(j, t)
+                self.run(j, t)
 
     def improve(self, work: float, jobs: Floats, until: float) -> int:
         """Exchange one job's round for the rounds of others, while the objective grows and time is left."""
         exchanges = 0
         problem = self.problem
-        gains = _gains(problem, work, jobs)
+        worth = gains(problem, work, jobs)
         rows = np.arange(len(self.counts))
         improved, sweeps = bool(len(rows)), 0
         while improved and sweeps < SWEEPS and time.perf_counter() < until:
             improved, sweeps = False, sweeps + 1
             more = np.where(
-                self.counts < self.most, gains[rows, np.minimum(self.counts, problem.rounds - 1)], -np.inf
+                self.counts < self.most, worth[rows, np.minimum(self.counts, problem.rounds - 1)], -np.inf
             )
             if not (more > 0).any():
                 break
-            less = np.where(self.counts > 0, gains[rows, np.maximum(self.counts - 1, 0)], np.inf)
+            less = np.where(self.counts > 0, worth[rows, np.maximum(self.counts - 1, 0)], np.inf)
             wanted = np.argsort(-more / problem.gpus, kind="stable")
             for t in range(problem.rounds):
                 if time.perf_counter() >= until:
@@ -411,18 +338,18 @@ class _State:
                 before = problem.objective(self.counts)
                 self._stop(out, t)
                 for j in into:
-                    self._run(j, t)
+                    self.run(j, t)
                 if problem.objective(self.counts) <= before + _GAIN * problem.size(self.counts):
                     for j in into:
                         self._stop(j, t)
-                    self._run(out, t)
+                    self.run(out, t)
                     continue
                 exchanges += 1
                 improved = True
                 for j in (out, *into):
                     n = int(self.counts[j])
-                    more[j] = gains[j, n] if n < self.most[j] else -np.inf
-                    less[j] = gains[j, n - 1] if n > 0 else np.inf
+                    more[j] = worth[j, n] if n < self.most[j] else -np.inf
+                    less[j] = worth[j, n - 1] if n > 0 else np.inf
         if exchanges:
             self.fill(work, jobs)
         return exchanges

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.arrays import Floats
+from copter.problems.shockwave.exact import prove
 from copter.problems.shockwave.forecast import Forecast, forecast
 from copter.problems.shockwave.ftf import POWER
 from copter.problems.shockwave.interface import RoundState
@@ -66,6 +69,8 @@ class Settings:
     shim_seconds : float
         Time limit of the shim's local improvement; plans are the same again as long as it is not met, which
         takes tenths of a second for hundreds of jobs.
+    exact : bool
+        Whether plans are to be proven optimal, for which there is as much time again.
     """
 
     rounds: int = HORIZON
@@ -79,6 +84,7 @@ class Settings:
     reactive: bool = True
     ending: float = ENDING
     shim_seconds: float = 60.0
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +155,7 @@ def make_plan(
     shim_seconds: float,
     last: NDArray[np.int64] | None = None,
     scatter: float = SCATTER,
+    exact: bool = False,
 ) -> Plan:
     """Plan of whole rounds from the relaxation of a window.
 
@@ -164,21 +171,25 @@ def make_plan(
         Rounds of each job in what is left of the last plan.
     scatter : float
         Penalty on scattered rounds.
+    exact : bool
+        Whether to look for the best plan and a proof (:mod:`.exact`), for as long again.
 
     Returns
     -------
     Plan
     """
-    return PlanShim(shim_seconds, scatter).plan(
-        plan_problem(window),
-        relaxation.rounds,
-        bound=relaxation.bound,
-        prices=(relaxation.capacity_price, relaxation.work_price, relaxation.job_prices),
-        urgency=urgency(window),
-        running=np.array([state.running for state in now.jobs], bool),
-        critical=CRITICAL,
-        last=last,
-    )
+    shim, problem = PlanShim(shim_seconds, scatter), plan_problem(window)
+    prices = relaxation.capacity_price, relaxation.work_price, relaxation.job_prices
+    order: dict[str, Any] = {
+        "prices": prices,
+        "urgency": urgency(window),
+        "running": np.array([state.running for state in now.jobs], bool),
+        "critical": CRITICAL,
+    }
+    plan = shim.plan(problem, relaxation.rounds, bound=relaxation.bound, last=last, **order)
+    if not exact:
+        return plan
+    return prove(problem, plan, prices, partial(shim.arrange, problem, **order), shim_seconds)
 
 
 def urgency(window: Window) -> NDArray[np.float64]:
@@ -290,7 +301,9 @@ class Planner:
         )
         relaxation = self.solver(window)
         last = self._left(now)
-        plan = make_plan(window, now, relaxation, settings.shim_seconds, last, settings.scatter)
+        plan = make_plan(
+            window, now, relaxation, settings.shim_seconds, last, settings.scatter, settings.exact
+        )
         self.solves.append(Solve(now.index, len(window), relaxation, plan))
         self._names, self._runs, self._made = window.names, plan.runs, now.index
         self._regimes = _begun(now)

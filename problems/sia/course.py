@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from copter.bench.course import Course, Figure, Play
+from copter.bench.course import Course, Figure, Play, RoundTimes, solved_record
 from copter.bench.integral_churn import IntegralChurn
 from copter.bench.recording import INTEGRAL_CHURN, Recorded, Recorder, RecordingProgram
 from copter.problems.sia.generator import builtin_cluster
@@ -33,7 +33,6 @@ from copter.solvers.registry import make_solver
 
 if TYPE_CHECKING:
     from copter.bench.settings import Record, SolverSettings
-    from copter.problems.sia.interface import SiaRound
     from copter.solvers.base import Solver
 
 _SHIM = "copter.shims.choose_one:ChooseOneShim"
@@ -113,37 +112,14 @@ def _records(replay: SteadyReplay, solver: Solver) -> Iterator[Record]:
     for played in islice(replay.simulator.run(), replay.rounds):
         decided = replay.scheduler.last
         assert decided is not None
-        rounded = decided.rounded
-        moved = math.nan if rounded is None else churn.measure(program, rounded.choice)
-        record = {"solver": solver.name, "round": played.index, **_sizes(program), **_figures(decided)}
-        yield record | {"integral_churn": moved}
-
-
-def _sizes(program: ContinualProgram) -> Record:
-    return {"n_variables": program.n_variables, "n_rows": program.n_rows, "nnz": program.nnz}
-
-
-def _figures(decided: SiaRound) -> Record:
-    solution, rounded = decided.solution, decided.rounded
-    seconds = decided.edit_seconds, decided.solve_seconds, decided.shim_seconds
-    return {
-        **dict(zip(("t_edit", "t_solve", "t_shim"), seconds, strict=True)),
-        "t_total": sum(seconds),
-        "t_store": decided.store_seconds,
-        "t_certify": decided.certify_seconds,
-        "status": str(solution.status),
-        "missed": rounded is None,
-        "primal_residual": solution.primal_residual,
-        "dual_residual": solution.dual_residual,
-        "gap": solution.gap,
-        "objective": solution.objective,
-        "bound": solution.bound,
-        "integral_objective": math.nan if rounded is None else rounded.objective,
-        "integral_gap": math.nan if rounded is None else rounded.gap,
-        "churn": solution.churn,
-        "iterations": solution.iterations,
-        "warm_started": solution.warm_started,
-    }
+        seconds = decided.edit_seconds, decided.solve_seconds, decided.shim_seconds
+        times = RoundTimes(*seconds, decided.store_seconds, decided.certify_seconds)
+        record = solved_record(solver.name, played.index, program, decided.solution, times)
+        if (rounded := decided.rounded) is None:
+            yield record | {"integral_churn": math.nan}
+            continue
+        came_to = {"integral_objective": rounded.objective, "integral_gap": rounded.gap}
+        yield record | came_to | {"integral_churn": churn.measure(program, rounded.choice)}
 
 
 def record_sia(

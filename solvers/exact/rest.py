@@ -15,7 +15,6 @@ cost a little more, all of them together less than what the proof leaves open.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,10 +29,8 @@ from copter.store.view import view_of
 if TYPE_CHECKING:
     from copter.proof.fixing import Survivors
 
-BUDGET, _MOST = 1e4, 1e8
-"""The budget in units of the model, and what it is at most where the resolution asks for more."""
-TOLERANCE = 1e-6
-"""Of branch and bound, in units of the model."""
+BUDGET = 1e4
+"""The budget in units of the model: branch and bound has tolerances of 1e-9."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +118,6 @@ def _entries(
     return rows[kept], value[kept], counts
 
 
-def _unit(budget: float, resolution: float) -> float:
-    """Unit of the objective, in which the tolerance is small beside budget and resolution."""
-    return max(min(budget / BUDGET, resolution / TOLERANCE), budget / _MOST) or 1.0
-
-
 class _Rows(NamedTuple):
     """Resource rows of the columns that are left.
 
@@ -168,7 +160,6 @@ def rest_of(
     left: Survivors,
     mask: NDArray[np.bool_],
     near: NDArray[np.float64] | None = None,
-    resolution: float = math.inf,
 ) -> Rest:
     """The program of some of the columns that are left; all others are 0.
 
@@ -181,8 +172,6 @@ def rest_of(
         Which of them.
     near : (k,) ndarray, optional
         A little that a unit of each costs more.
-    resolution : float
-        What must not be lost to a tolerance, in units of cost.
 
     Returns
     -------
@@ -191,7 +180,8 @@ def rest_of(
     slot, column = left.slot[mask], left.column[mask]
     excess, lower, upper = left.excess[mask], left.lower[mask], left.upper[mask]
     table, k = store.requests, slot.size
-    unit = _unit(left.budget if left.budget < np.inf else float(abs(excess).max(initial=0.0)), resolution)
+    budget = left.budget if left.budget < np.inf else float(abs(excess).max(initial=0.0))
+    unit = budget / BUDGET or 1.0
     rows = _rows(store, y, slot, column)
     # requests that have one column left take it, and need no sum row
     relation, total = table.relation[: table.size], table.total[: table.size]

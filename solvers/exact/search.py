@@ -39,15 +39,12 @@ _ROUNDING = 1e-14
 """Of the objective, that is no gap."""
 _FEASIBLE = 1e-9
 """Relative primal residual of an allocation that counts."""
-_FEW = 1_500
-"""Columns that branch and bound may have at once, without looking at a smaller neighbourhood first."""
+_FEW, _MORE = 500, 4
+"""Columns that the first neighbourhood has beside one a request, and by which factor others have more."""
 _FIRST, _WIDER = 1e-4, 16.0
 """First slack without any allocation, as a share of the objective, and the factor if there is none in it."""
 _TIES = 0.25
-"""Of the gap that is wanted: what an allocation may cost more for being near to the last one; what branch and
-bound may lose to its tolerances."""
-_PART = 4.0
-"""By which a slack is divided if its neighbourhood has more columns, and multiplied if it is infeasible."""
+"""Of the gap that is wanted: what an allocation may cost more for being near to the last one."""
 
 
 @dataclass(frozen=True)
@@ -197,22 +194,27 @@ class Search:
 
     def _improve(self) -> str:
         """Neighbourhoods of the best allocation until its gap is closed; says how it ended."""
-        first = True
+        few = _FEW
         while self.gap > self.integer_gap:
             left = self._left(self.cost - self.floor)
-            slack, mask = left.budget, np.ones(left.slot.size, np.bool_)
-            while first and np.count_nonzero(mask) > _FEW and slack > 0.0:
-                slack /= _PART
-                mask = left.excess <= slack
-            first = False
+            slack = self._slack(left, few)
+            mask = left.excess <= slack
             if np.count_nonzero(mask) > self.most_columns:
                 return f"the prices leave {left.slot.size} columns, more than branch and bound is given"
             before = self.cost, self.bound
             self._branch(left, mask, slack)
             if slack >= left.budget and (self.cost, self.bound) == before:
                 return "branch and bound got no further"
+            few *= _MORE
         how = "the prices fix all other columns" if self.runs else "the bound of the relaxation is met"
         return f"proven: {how}"
+
+    def _slack(self, left: Survivors, few: int) -> float:
+        """Slack of a neighbourhood that leaves so many columns to choose from, or all that there are."""
+        free = left.slot.size - np.unique(left.slot).size
+        if free <= few * _MORE:
+            return left.budget
+        return float(np.partition(left.excess, -1 - (free - few))[-1 - (free - few)])
 
     def _left(self, budget: float) -> Survivors:
         """Columns that an allocation within a budget can use."""
@@ -227,7 +229,7 @@ class Search:
         near, most = self._nearness(left)
         if self.x is not None:
             mask = mask | _among(left, self.x)
-        rest = rest_of(self.store, self.relaxed.y, left, mask, near, _TIES * self.integer_gap * self.size)
+        rest = rest_of(self.store, self.relaxed.y, left, mask, near)
         start = None if self.x is None else rest.point(self.x)
         answer = branch_and_bound(rest, self.clock, start)
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes

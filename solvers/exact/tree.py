@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from copter.clock import Clock
     from copter.solvers.exact.rest import Rest
 
+_OPTIONS = {
+    "presolve": "off",  # it takes longer than what comes after it
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 0.0,
+    # a row that is overdrawn by a tolerance saves its price: more than the gap that is wanted
+    "mip_feasibility_tolerance": 1e-9,
+    "primal_feasibility_tolerance": 1e-9,
+}
 _RESERVE = 0.02
 """Seconds before the deadline at which it ends."""
 
@@ -46,14 +54,14 @@ def branch_and_bound(rest: Rest, clock: Clock, start: NDArray[np.float64] | None
         if (rest.row_lower <= 0.0).all() and (rest.row_upper >= 0.0).all():
             return MilpAnswer(rest.c, Status.OPTIMAL, "nothing is left", rest.offset, 0.0, 0)
         return MilpAnswer(None, Status.INFEASIBLE, "nothing is left", math.inf, math.inf, 0)
-    highs = engine(1, mip_rel_gap=0.0, mip_abs_gap=0.0, presolve="off")  # it takes longer than the rest
+    highs = engine(1, **_OPTIONS)
     pass_model(highs, rest, rest.integrality.astype(np.int32), rest.offset)
     if start is not None:
         solution = highspy.HighsSolution()
         solution.col_value = start.tolist()
         check(highs.setSolution(solution), "the best allocation so far")
     run_until(highs, clock, _RESERVE)
-    found = read_answer(highs)
+    found = read_answer(highs, whole=bool(rest.integrality.any()))
     if found.status is Status.INFEASIBLE:
         return replace(found, bound=math.inf)
     if found.x is None:

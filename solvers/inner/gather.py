@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.arrays import Floats
 from copter.kernels import kernel
 from copter.proof.pricing import KEEP_ALL
-from copter.solvers.inner.scaling import levels, scales, units, weights, without_forced
+from copter.solvers.inner.scaling import levels, natural_units, without_forced
 from copter.solvers.inner.tuning import SetTuning
 from copter.solvers.inner.working_set import WorkingSet
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
@@ -146,37 +145,61 @@ def gather(
     """
     tuning = tuning or SetTuning()
     taken = _take(store, slot, column, held, stands_for)
-    cost = without_forced(taken.first, taken.relation, taken.cost, taken.upper)
-    share, of_block, of_column = _units(taken, store.rows.size, tuning)
-    entries = taken.row, taken.value, taken.pointer
-    single = taken.single
-    row_scale, column_scale = scales(*entries, single, of_column, store.rows.size, tuning.ruiz_passes)
+    entries, passes = (taken.pointer, taken.row, taken.value), (tuning.mean_passes, tuning.ruiz_passes)
+    blocks = taken.first, taken.relation, taken.total
+    share, unit, row_scale, column_scale = natural_units(
+        *entries, *blocks, taken.decided, store.rows.size, passes, tuning.least_unit
+    )
     lower_row, upper_row = _row_bounds(store, taken, held)
     dust = 0.0
-    if single.any():
+    if taken.single.any():
         row_scale, column_scale, dust = _levelled(taken, row_scale, column_scale, lower_row, upper_row)
-    _scale_entries(taken.pointer, taken.row, taken.value, row_scale, column_scale)
-    cost *= column_scale
-    cost_scale = _cost_unit(taken.first, taken.relation, taken.pointer, cost, share)
+    bounds = lower_row, upper_row
+    cost_scale, total, cost, upper, lower_row, upper_row = _in_units(
+        *entries, *blocks, taken.cost, taken.upper, *bounds, share, unit, row_scale, column_scale
+    )
     return WorkingSet(
         taken.slot,
         taken.relation,
-        taken.total / of_block,
+        total,
         taken.first,
         taken.block,
         column,
-        cost / cost_scale,
-        taken.upper / column_scale,
-        taken.pointer,
-        taken.row,
-        taken.value,
-        lower_row * row_scale,
-        upper_row * row_scale,
+        cost,
+        upper,
+        *entries,
+        lower_row,
+        upper_row,
         row_scale,
         column_scale,
         cost_scale,
         dust,
     )
+
+
+@kernel
+def _in_units(  # type: ignore[no-untyped-def]
+    pointer,
+    row,
+    value,
+    first,
+    relation,
+    total,
+    cost,
+    upper,
+    lower_row,
+    upper_row,
+    share,
+    unit,
+    row_scale,
+    column_scale,
+):
+    """(unit of cost, totals, costs, upper bounds, bounds of rows) in units; entries are scaled in place."""
+    _scale_entries(pointer, row, value, row_scale, column_scale)
+    rest = without_forced(first, relation, cost, upper) * column_scale
+    cost_scale = _cost_unit(first, relation, pointer, rest, share)
+    rows = lower_row * row_scale, upper_row * row_scale
+    return cost_scale, total / unit, rest / cost_scale, upper / column_scale, rows[0], rows[1]
 
 
 @kernel
@@ -260,16 +283,6 @@ def _take(
     decided = (relation == EXACTLY) & (table.n_columns[slots] == 1)
     single = (relation == NO_TOTAL)[block]
     return _Taken(slots, relation, total, first, block, cost, upper, pointer, row, value, decided, single)
-
-
-def _units(taken: _Taken, rows: int, tuning: SetTuning) -> tuple[Floats, Floats, Floats]:
-    """Shares and units of blocks, units of columns, by what each uses of its rows compared with others."""
-    summed = (taken.relation != NO_TOTAL) & (taken.total > 0)
-    first, total, decided = taken.first, taken.total, taken.decided
-    entries = taken.pointer, taken.row, taken.value
-    weight = weights(*entries, first, total, decided, summed, rows, tuning.mean_passes)
-    found: tuple[Floats, Floats, Floats] = units(weight, first, total, decided, summed, tuning.least_unit)
-    return found
 
 
 def _row_bounds(

@@ -16,41 +16,47 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.parallel import dot
 from copter.proof.magnitudes import components, geometric_means, medians
-from copter.store.store import EXACTLY
+from copter.store.store import EXACTLY, NO_TOTAL
 
 _SAME_COST = 1e-14
 """Costs of a request that differ by no more than this share of them are equal but for rounding."""
 
 
-def weights(
-    pointer: NDArray[np.int64],
-    row: NDArray[np.uint32],
-    value: NDArray[np.float64],
-    first: NDArray[np.int64],
-    total: NDArray[np.float64],
-    decided: NDArray[np.bool_],
-    summed: NDArray[np.bool_],
-    m: int,
-    passes: int,
-) -> NDArray[np.float64]:
+@kernel
+def natural_units(pointer, row, value, first, relation, total, decided, m, passes, least):  # type: ignore[no-untyped-def]
+    """Units of blocks and columns, and factors of m rows and of columns that even out their entries.
+
+    Takes compressed columns, the blocks' starts, relations, totals and whether they are decided, passes of
+    means and of Ruiz, and the least share of its usual unit that a unit is.
+
+    Returns (share of its total that is the inverse of a block's unit, units of blocks, row factors, column
+    factors); rows have unit norm then.
+    """
+    summed, single, any_single = np.empty(relation.size, np.bool_), np.zeros(first[-1], np.bool_), False
+    for b in range(relation.size):
+        summed[b] = relation[b] != NO_TOTAL and total[b] > 0.0
+        if relation[b] == NO_TOTAL:
+            single[first[b] : first[b + 1]] = True
+            any_single = True
+    weight = _weights(pointer, row, value, first, total, decided, summed, m, passes[0])
+    share, unit, column_scale = _units(weight, first, total, decided, summed, least)
+    row_scale = np.ones(m)
+    if any_single and value.size:
+        _even_out(pointer, row, value, single, row_scale, column_scale, passes[1])
+    _unit_norms(pointer, row, value, row_scale, column_scale)
+    return share, unit, row_scale, column_scale
+
+
+@kernel
+def _weights(pointer, row, value, first, total, decided, summed, m, passes):  # type: ignore[no-untyped-def]
     """How much of its rows each column uses compared with others, by geometric means: in no unit.
 
     The columns of a sum row have the same weight, at values of its total; where all requests have the same
     unit that is the total, up to a factor.  Columns that no sum row ties have one each, at values of 1.
-
-    Parameters
-    ----------
-    pointer, row, value : compressed columns
-    first : (blocks + 1,) starts of the blocks' columns
-    total, decided, summed : (blocks,) arrays
-        Totals; whether a block's sum row leaves no choice, and whether it has one.
-    m : int
-        Rows.
-    passes : int
     """
     group, starts, counted, size = _groups(pointer, value, first, total, decided, summed)
     _, own = geometric_means(pointer, row, size, starts, counted, m, passes)
-    return np.asarray(np.exp(own)[group], np.float64)
+    return np.exp(own)[group]
 
 
 @kernel
@@ -71,16 +77,8 @@ def _groups(pointer, value, first, total, decided, summed):  # type: ignore[no-u
     return group, starts[: groups + 1], counted[:groups], size
 
 
-class Units(NamedTuple):
-    """Units of blocks and columns, and the share of its total that is a block's unit's inverse."""
-
-    share: NDArray[np.float64]
-    block: NDArray[np.float64]
-    column: NDArray[np.float64]
-
-
 @kernel
-def units(weight, first, total, decided, summed, least):  # type: ignore[no-untyped-def]
+def _units(weight, first, total, decided, summed, least):  # type: ignore[no-untyped-def]
     """(share, unit of blocks, unit of columns) by the weights of the columns; a share is at least ``least``.
 
     The usual weight is the mean of those of blocks with a choice, each weighted by itself; 1 without any.
@@ -180,48 +178,16 @@ def without_forced(first, relation, cost, upper):  # type: ignore[no-untyped-def
     return rest
 
 
-def scales(
-    row: NDArray[np.uint32],
-    value: NDArray[np.float64],
-    pointer: NDArray[np.int64],
-    single: NDArray[np.bool_],
-    unit: NDArray[np.float64],
-    m: int,
-    passes: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Factors that give rows unit norm, and before that even out the columns that no sum row ties (Ruiz).
-
-    Parameters
-    ----------
-    row, value, pointer : compressed columns
-    single : (columns,) truth values
-        Whether a column has no sum row.
-    unit : (columns,) ndarray
-        Units to begin with.
-    m : int
-        Rows.
-    passes : int
-        Ruiz' passes.
-
-    Returns
-    -------
-    (m,) ndarray, (columns,) ndarray
-        Row and column factors.
-    """
-    row_scale, column_scale = np.ones(m), unit.copy()
-    if single.any() and value.size:
-        size = abs(value) * np.repeat(unit, np.diff(pointer))
-        _even_out(pointer, row, size, single, row_scale, column_scale, passes)
-    _unit_norms(pointer, row, value, row_scale, column_scale)
-    return row_scale, column_scale
-
-
 @kernel
-def _even_out(pointer, row, size, single, row_scale, column_scale, passes):  # type: ignore[no-untyped-def]
-    """Ruiz' passes: scales entries (in place), rows and columns by the roots of their largest entries.
+def _even_out(pointer, row, value, single, row_scale, column_scale, passes):  # type: ignore[no-untyped-def]
+    """Ruiz' passes: rows, and columns that no sum row ties, by the roots of their largest entries.
 
     Before that rows alone, by their largest entries: from then on no unit of a row matters.
     """
+    size = np.empty(value.size)
+    for j in range(single.size):
+        for k in range(pointer[j], pointer[j + 1]):
+            size[k] = abs(value[k]) * column_scale[j]
     for turn in range(passes + 1):
         largest = np.zeros(row_scale.size)
         for k in range(size.size):

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.proof.certificate import right_signs
 from copter.solvers.base import ClockedSolver, SolverState
 from copter.solvers.blas import one_blas_thread
 from copter.solvers.features import Feature
@@ -178,9 +179,8 @@ class ProximalPoint(ClockedSolver):
         state = self._state
         if not self.warm_start or state is None or state.last.program is not program:
             return None
-        rows, y = program.store.rows, state.y.surviving()
-        lost = np.where(y > 0, np.isinf(rows.upper[: y.size]), np.isinf(rows.lower[: y.size]))
-        return state.last.surviving(), np.where(lost, 0.0, y)  # no price without the bound that it is of
+        # no price without the bound that it is of
+        return state.last.surviving(), right_signs(program.store, state.y.surviving())
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
         """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last.

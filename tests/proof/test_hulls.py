@@ -5,17 +5,27 @@ All numbers are small multiples of powers of two, so that sums are exact and tie
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import ContinualProgram
+from copter.proof import pricing
 from copter.proof.hulls import groups_of
 from copter.proof.pricing import KEEP_ALL, price
 from copter.store.view import view_of
 
 ROWS = ("a", "b", "c")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_programs_too():
+    """Requests that share are priced together in programs of any size."""
+    with mock.patch.object(pricing, "GROUPS_FROM", 0):
+        yield
 
 
 def sharing(seed: int, kinds: int, n: int, requests: int, relation: str, overrides: int) -> ContinualProgram:

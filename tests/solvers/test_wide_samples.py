@@ -9,7 +9,7 @@ from copter import ContinualProgram, ProximalPoint
 from copter.clock import Clock
 from copter.proof.certificate import certify
 from copter.solvers.proximal.budget import Budget
-from copter.solvers.proximal.sample import sampled_prices
+from copter.solvers.proximal.sample import Sampled, sampled_prices
 from copter.solvers.proximal.tuning import ProximalTuning, SampleTuning
 from copter.store.allocation import NOTHING
 
@@ -41,7 +41,7 @@ def cluster(pinned: int = 0, *, add: bool = True) -> ContinualProgram:
     return program
 
 
-def prices(program: ContinualProgram, columns: int) -> np.ndarray:
+def sample(program: ContinualProgram, columns: int) -> Sampled:
     tuning = ProximalTuning(sample=SampleTuning(columns=columns, columns_a_row=0))
     budget = Budget(1e-4, Clock(None), 1_000, 1, 0.25)
     return sampled_prices(program, np.zeros(program.store.rows.size), "newton", budget, tuning)
@@ -54,7 +54,7 @@ def bound(program: ContinualProgram, y: np.ndarray) -> float:
 def test_requests_wider_than_the_sample_are_drawn_with_all_their_columns():
     program = cluster()
     best = ProximalPoint(tolerance=1e-6).solve(program).objective
-    few = prices(program, columns=16)  # less than the eight requests that a sample has at least
+    few = sample(program, columns=16).y  # less than the eight requests that a sample has at least
     assert few.all()
     assert bound(program, np.zeros(TYPES)) < 1.5 * best  # costs are negative
     assert 1.1 * best < bound(program, few) <= best * (1 - 1e-9)
@@ -63,12 +63,13 @@ def test_requests_wider_than_the_sample_are_drawn_with_all_their_columns():
 def test_a_sample_is_no_use_where_the_least_is_not_few_of_all():
     program = cluster()
     program.remove_requests(range(1_000, REQUESTS))
-    assert not prices(program, columns=16).any()
+    assert not sample(program, columns=16).y.any()
 
 
 @pytest.mark.parametrize("pinned", [1, 200])
 def test_what_requests_without_a_choice_use_is_taken_off_the_rows(pinned):
     """They stand for themselves alone, so the sample is the one of the others with what they leave."""
-    held, gone = prices(cluster(pinned), 16 * 64), prices(cluster(pinned, add=False), 16 * 64)
-    assert held.all()
-    assert held == pytest.approx(gone, rel=1e-9)
+    held, gone = sample(cluster(pinned), 16 * 64), sample(cluster(pinned, add=False), 16 * 64)
+    assert held.y.all()
+    assert held.y == pytest.approx(gone.y, rel=1e-9)
+    assert held.flow == pytest.approx(gone.flow + [16.0 * pinned, 0.0, 0.0], rel=1e-9)

@@ -1,0 +1,226 @@
+"""Plans that are proven optimal: the counts of rounds that the prices leave, and branch and bound on those.
+
+The objective of a plan knows only how many rounds each job has (:mod:`.tables`).  At prices with the bound
+d, job j loses what its best count is worth more than n rounds, all at those prices; a plan of objective U
+loses d - U in all, so none that is better gives a job a count that loses more by itself: counts are fixed as
+columns are by their reduced costs (DESIGN.md, section 9), logarithms and all, for the tables have them.
+
+What is left is a choice of one count a job,
+
+    maximise sum_jn value_jn l_jn - weight H,    sum_n l_jn = 1,    sum_jn g_j n l_jn <= M T,
+             H >= sum_n left_jn l_jn for all j,  H >= sum_jn g_j left_jn l_jn / M,
+
+with binary l: one row for the GPU time of all rounds together.  So its optimum bounds all plans, and if its
+counts can be packed into the rounds they are an optimal plan.  First come the counts that lose least, whose
+optimum is found soon and leaves fewer of the others.  Of few jobs that cannot be packed so, the model has
+the rounds too.
+
+Its model counts from the plan that is known: costs are what is lost against that, in units in which the
+budget is a fixed number, and H what is above its least value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import block_array, csc_array, eye_array, kron
+
+from copter.arrays import Floats, Ints
+from copter.problems.shockwave.plan import Plan
+from copter.problems.shockwave.tables import PlanProblem, best_price, normal_prices
+from copter.solvers.base import Stopwatch
+from copter.solvers.milp import run_milp
+from copter.store.compiled import CompiledProgram
+
+PROVEN = 1e-9
+"""Gap at which a plan counts as proven optimal."""
+_ROUNDING = 1e-12
+"""Of what a bound is made up of: counts that lose so much more are kept, not to lose one that ties."""
+_FEW, _PART = 2_000, 4.0
+"""More counts than that are looked at in parts of the budget first, divided by this as often as it takes."""
+_MOST_ROUNDS = 3_000
+"""Jobs times rounds for which the model may have them one by one."""
+_BUDGET = 1e4
+"""The budget in units of the model; HiGHS' tolerances are 1e-6."""
+
+
+class Arrange(Protocol):
+    """Makes rounds of counts, which may grow; None if no way to pack them is given or found."""
+
+    def __call__(self, counts: Ints, rounds: NDArray[np.bool_] | None = None, /) -> NDArray[np.bool_] | None:
+        """Rounds of each job; ``rounds`` is a way to pack the counts, if one is known."""
+
+
+def prove(
+    problem: PlanProblem,
+    plan: Plan,
+    prices: tuple[float, float, Floats],
+    arrange: Arrange,
+    seconds: float | None = None,
+) -> Plan:
+    """The best plan, or a better one with what is proven of it.
+
+    Parameters
+    ----------
+    problem : PlanProblem
+    plan : Plan
+        To begin with.
+    prices : (mu, work, jobs)
+        Of the relaxation.
+    arrange : Arrange
+    seconds : float, optional
+        Time limit.
+
+    Returns
+    -------
+    Plan
+        With the gap to its bound; at most :data:`PROVEN` if it is proven optimal.
+    """
+    watch = Stopwatch()
+    mu, work, jobs = normal_prices(problem, prices)
+    mu, outer = best_price(problem, mu, work, jobs)
+    net = problem.net(mu, work, jobs)
+    best = net.max(axis=1, initial=-np.inf)
+    loss = best[:, None] - net
+    margin = _ROUNDING * (float(abs(best).sum()) + mu * problem.capacity * problem.rounds)
+    bound, slack, first = min(plan.bound, outer), np.inf, True
+    while bound - plan.objective > PROVEN * problem.size(plan.runs.sum(axis=1)) + margin:
+        budget = outer - plan.objective + margin
+        slack = budget
+        while first and np.count_nonzero(loss <= slack) > _FEW + len(best):
+            slack /= _PART
+        first = False
+        left = None if seconds is None else seconds - watch()
+        if left is not None and left <= 0.0:
+            break
+        mask, complete = loss <= slack, slack >= budget
+        found = _best_counts(problem, plan, mask, budget, left)
+        better = found.plan(problem, plan, arrange)
+        if better is None and complete and found.counts is not None and mask[:, 1:].size <= _MOST_ROUNDS:
+            found = _best_counts(problem, plan, mask, budget, left, rounds=True)
+            better = found.plan(problem, plan, arrange)
+        inside = max(found.bound, plan.objective)
+        bound = min(bound, inside if complete else max(inside, outer - slack))
+        if better is None and complete:
+            break
+        plan = plan if better is None else better
+    size = max(problem.size(plan.runs.sum(axis=1)), abs(bound))
+    gap = (bound - plan.objective) / size if bound > plan.objective else 0.0
+    return replace(plan, bound=bound, gap=gap, seconds=plan.seconds + watch())
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Counts that branch and bound found, if any, their rounds if it had those, and its bound."""
+
+    counts: Ints | None
+    rounds: NDArray[np.bool_] | None
+    bound: float
+
+    def plan(self, problem: PlanProblem, plan: Plan, arrange: Arrange) -> Plan | None:
+        """The plan that they make, if it is better."""
+        runs = None if self.counts is None else arrange(self.counts, self.rounds)
+        if runs is None:
+            return None
+        objective = problem.objective(runs.sum(axis=1))
+        return replace(plan, runs=runs, objective=objective) if objective > plan.objective else None
+
+
+def _best_counts(
+    problem: PlanProblem,
+    plan: Plan,
+    mask: NDArray[np.bool_],
+    budget: float,
+    seconds: float | None,
+    *,
+    rounds: bool = False,
+) -> _Counts:
+    """Best counts among some of each job's, those of the plan included."""
+    rows = np.arange(len(mask))
+    now = plan.runs.sum(axis=1)
+    mask = mask.copy()
+    mask[rows, now] = True
+    job, count = np.nonzero(mask)
+    unit = budget / _BUDGET
+    values = float(problem.value[rows, now].sum())
+    least = _least(problem, mask)
+    program = _model(problem, job, count, now, least, unit)
+    if rounds:
+        program = _in_rounds(program, problem, job, count)
+    found, _ = run_milp(program, program.integrality, mip_gap=0.0, deadline=seconds, threads=1)
+    bound = values - problem.makespan_weight * least - unit * found.bound
+    if found.x is None:
+        return _Counts(None, None, bound)
+    chosen = found.x[: job.size] > 0.5
+    counts = np.zeros(len(mask), np.int64)
+    counts[job[chosen]] = count[chosen]
+    return _Counts(counts, found.x[job.size + 1 :].reshape(plan.runs.shape) > 0.5 if rounds else None, bound)
+
+
+def _in_rounds(program: CompiledProgram, problem: PlanProblem, job: Ints, count: Ints) -> CompiledProgram:
+    """The model with a binary column more for each job and round."""
+    n, rounds = len(problem.gpus), problem.rounds
+    of_job = kron(eye_array(n), np.ones((1, rounds)))
+    of_round = kron(problem.gpus[None, :].astype(float), eye_array(rounds))
+    counted = csc_array((-count.astype(float), (job, np.arange(job.size))), (n, job.size + 1))
+    return replace(
+        program,
+        c=np.append(program.c, np.zeros(n * rounds)),
+        lower=np.append(program.lower, np.zeros(n * rounds)),
+        upper=np.append(program.upper, np.ones(n * rounds)),
+        A=block_array([[program.A, None], [counted, of_job], [None, of_round]], format="csc"),
+        row_lower=np.concatenate((program.row_lower, np.zeros(n), np.full(rounds, -np.inf))),
+        row_upper=np.concatenate((program.row_upper, np.zeros(n), np.full(rounds, float(problem.capacity)))),
+        integrality=np.append(program.integrality, np.ones(n * rounds, np.bool_)),
+    )
+
+
+def _least(problem: PlanProblem, mask: NDArray[np.bool_]) -> float:
+    """The least value of H for some of each job's counts."""
+    return problem.makespan(np.where(mask, problem.remaining, np.inf).min(axis=1))
+
+
+def _model(
+    problem: PlanProblem, job: Ints, count: Ints, now: Ints, least: float, unit: float
+) -> CompiledProgram:
+    """Columns l by job and count, then H above its least value, in units of costs."""
+    k, n = job.size, len(now)
+    rows = np.arange(n)
+    weight = problem.makespan_weight
+    of_time = weight / unit if weight > 0.0 else 1.0 / max(problem.remaining.max(), 1.0)
+    left = problem.remaining[job, count]
+    above = np.maximum(left - least, 0.0) * of_time
+    long = np.unique(job[above > 0.0])
+    position = np.full(n, -1)
+    position[long] = np.arange(long.size)
+    part = np.flatnonzero(position[job] >= 0)
+    share = problem.gpus[job] * of_time / problem.capacity * (left - problem.remaining[rows, now][job])
+    used = float(problem.gpus @ problem.remaining[rows, now]) / problem.capacity
+    time, work, longest = n, n + 1, n + 2
+    row = np.concatenate(
+        (job, np.full(k, time), np.full(k + 1, work), longest + position[job[part]], longest + position[long])
+    )
+    column = np.concatenate((np.arange(k), np.arange(k), np.arange(k + 1), part, np.full(long.size, k)))
+    value = np.concatenate(
+        (np.ones(k), problem.gpus[job] * count, share, [-1.0], above[part], -np.ones(long.size))
+    )
+    lost = (problem.value[rows, now][job] - problem.value[job, count]) / unit
+    highest = np.concatenate(
+        (np.ones(n), [problem.capacity * problem.rounds, (least - used) * of_time], np.zeros(long.size))
+    )
+    return CompiledProgram(
+        c=np.append(lost, 1.0 if weight > 0.0 else 0.0),
+        lower=np.zeros(k + 1),
+        upper=np.append(np.ones(k), np.inf),
+        A=csc_array((value, (row, column)), (longest + long.size, k + 1)),
+        row_lower=np.concatenate((np.ones(n), np.full(highest.size - n, -np.inf))),
+        row_upper=highest,
+        integrality=np.append(np.ones(k, np.bool_), False),
+        request_ids=[],
+        column_start=np.zeros(1, np.int64),
+        resource_ids=[],
+        sum_row=np.zeros(0, np.int64),
+    )

@@ -1,0 +1,126 @@
+"""Single columns of many requests, read once: what each costs, and its entries, side by side.
+
+A program does not change while it is rounded.  So what the passes of :mod:`copter.shims.choose_one` look at
+again and again is copied out of the store first; they then touch a few short arrays, and not the two dozen of
+a view, of which every hand-over costs more than the numbers that are read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+
+Array = Any
+
+SLACK = 1e-9
+"""Of the largest column of a row: by so much rounding errors may exceed it."""
+
+
+class Columns(NamedTuple):
+    """Columns, each with its entries; one that is closed (upper bound below 1) costs infinitely much.
+
+    Attributes
+    ----------
+    column : (k,) array
+        Place in the request; -1, without cost and entries, for no column.
+    price, cost : (k,) arrays
+        Cost with its usage paid, and without.
+    begin, end : (k,) arrays
+        Its entries are those from ``begin`` to ``end``.
+    row, value : (entries,) arrays
+    """
+
+    column: NDArray[np.int64]
+    price: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    row: NDArray[np.int64]
+    value: NDArray[np.float64]
+
+
+@kernel
+def read_columns(view: Any, y: Array, slots: Array, columns: Array) -> Any:
+    """Read columns of requests.
+
+    Parameters
+    ----------
+    view : StoreView
+    y : (row slots,) array
+        Prices.
+    slots, columns : (k,) arrays
+        Slot of the request and place in it; a negative place for no column.
+
+    Returns
+    -------
+    Columns
+    """
+    usage, pointers, entries, values = view.usage, view.pointer_start, view.entry_start, view.value_start
+    pointer, row_of, coefficient = view.pointer, view.row, view.coefficient
+    pool, cost_start, scale, vector = view.cost, view.cost_start, view.scale, view.vector
+    own_start, own_length, own_column, own_cost = (
+        view.override_start,
+        view.override_length,
+        view.override_column,
+        view.override_value,
+    )
+    bound, bound_start, bounds = view.upper, view.upper_start, view.uppers
+    m = slots.size
+    price, cost = np.zeros(m), np.zeros(m)
+    begin, end = np.zeros(m, np.int64), np.zeros(m, np.int64)
+    row, value = np.empty(2 * m + 16, np.int64), np.empty(2 * m + 16)
+    count = 0
+    for k in range(m):
+        q, j = slots[k], columns[k]
+        begin[k] = end[k] = count
+        if j < 0:
+            continue
+        cap = bound[q] if bound_start[q] < 0 else bounds[bound_start[q] + j]
+        c = scale[q] * pool[cost_start[q] + j]
+        if vector[q] >= 0:
+            for i in range(own_start[q], own_start[q] + own_length[q]):
+                if own_column[i] == j:
+                    c = own_cost[i]
+        if cap < 1.0:
+            cost[k] = price[k] = np.inf
+            continue
+        u = usage[q]
+        first, last = pointer[pointers[u] + j], pointer[pointers[u] + j + 1]
+        if count + last - first > row.size:
+            row, value = _longer(row, value, 2 * row.size + last - first)
+        paid = 0.0
+        for e in range(first, last):
+            row[count] = row_of[entries[u] + e]
+            # a usage that stores none of its coefficients has 1 for each
+            value[count] = coefficient[values[u] + e] if values[u] >= 0 else 1.0
+            paid += y[row[count]] * value[count]
+            count += 1
+        cost[k], price[k], end[k] = c, c + paid, count
+    return Columns(columns, price, cost, begin, end, row, value)
+
+
+@kernel
+def _longer(row, value, size):  # type: ignore[no-untyped-def]
+    rows, values = np.empty(size, np.int64), np.empty(size)
+    rows[: row.size], values[: value.size] = row, value
+    return rows, values
+
+
+@kernel
+def take(row: Array, value: Array, begin: int, end: int, sign: float, left: Array) -> None:
+    """Take a column's entries off what is left (sign -1), or give them back (+1)."""
+    for e in range(begin, end):
+        left[row[e]] += sign * value[e]
+
+
+@kernel
+def fits(row: Array, value: Array, begin: int, end: int, left: Array) -> bool:
+    """Whether what is left is enough for a column's entries."""
+    for e in range(begin, end):
+        if value[e] > left[row[e]] + SLACK * abs(value[e]):
+            return False
+    return True

@@ -1,0 +1,81 @@
+"""Rounds that are not recorded: every solver plays its own, from the same jobs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from copter.bench.rounds import measure
+from copter.bench.settings import SolverSettings
+from copter.cli.main import app
+from copter.problems.sia.course import MOST_RECORDED, ClosedSia, Size, record_sia, worth_recording
+from copter.problems.sia.generator import builtin_cluster
+
+SMALL = Size(128, 12, 2)
+SIZE = Size(128, 20, 3)
+
+
+@pytest.fixture(autouse=True)
+def small_warm_up(monkeypatch):
+    monkeypatch.setattr("copter.problems.sia.course.WARM_UP", SMALL)
+
+
+def played(name="copter", size=SIZE, **settings):
+    return measure(ClosedSia(size, 0, **settings), SolverSettings(name, tolerance=1e-6)).records
+
+
+@pytest.fixture(scope="module")
+def own():
+    return list(ClosedSia(SIZE, 0).play(SolverSettings("copter", tolerance=1e-6)).records)
+
+
+def test_rounds_are_those_that_would_be_recorded(own, tmp_path):
+    recorded = record_sia(tmp_path, gpus=SIZE.gpus, jobs=SIZE.jobs, rounds=SIZE.rounds, seed=0, warm_up=SMALL)
+    replayed = list(recorded.play(SolverSettings("copter", tolerance=1e-6)).records)
+    assert len(own) == len(replayed) == SIZE.rounds
+    for one, two in zip(own, replayed, strict=True):
+        assert set(one) == set(two)
+        for name in ("solver", "round", "n_variables", "n_rows", "nnz", "status"):
+            assert one[name] == two[name]
+        assert one["objective"] == pytest.approx(two["objective"], rel=1e-5)
+        assert one["bound"] <= one["integral_objective"] * (1 + 1e-9)
+        assert one["integral_churn"] == pytest.approx(two["integral_churn"], nan_ok=True)
+        assert one["t_total"] == pytest.approx(one["t_edit"] + one["t_solve"] + one["t_shim"])
+
+
+def test_the_first_round_of_another_solver_is_the_same_program(own):
+    first = played("highs-hot")[0]
+    assert first["n_variables"] == own[0]["n_variables"]
+    assert first["objective"] == pytest.approx(own[0]["objective"], rel=1e-5)
+
+
+@pytest.mark.parametrize("settings", [{"cost_dtype": "float32"}, {"size": replace(SIZE, costs="shared")}])
+def test_other_ways_to_keep_costs_play_the_same_first_round(own, settings):
+    for one, two in zip(played(**settings), own, strict=True):
+        assert one["status"] == "optimal"
+        if one["round"] == 0:
+            assert one["n_variables"] == two["n_variables"]
+            assert one["objective"] == pytest.approx(two["objective"], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "jobs"), [(1024, 200), (25_600, 3_100), (102_400, 12_500), (200_000, 37_000)]
+)
+def test_large_rounds_are_not_recorded(gpus, jobs):
+    columns = jobs * len(builtin_cluster(gpus).configurations)
+    assert worth_recording(gpus, jobs) == (columns <= MOST_RECORDED) == (gpus <= 25_600)
+
+
+def test_the_command_plays_without_a_recording(tmp_path):
+    path = tmp_path / "out.json"
+    words = "bench sia --gpus 128 --jobs 20 --rounds 3 --solvers copter --no-isolate --no-record --float32"
+    result = CliRunner().invoke(app, [*words.split(), "--json", str(path)])
+    assert result.exit_code == 0, result.output
+    assert "not recorded" in result.output
+    records = json.loads(path.read_text())["records"]
+    assert [record["round"] for record in records] == [0, 1, 2]
+    assert np.isfinite([record["gap"] for record in records]).all()

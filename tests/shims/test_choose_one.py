@@ -1,0 +1,167 @@
+"""ChooseOneShim against brute force on small packing programs, and what must not change its answer."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from copter import ChooseOneShim, ContinualProgram, make_solver
+from copter.errors import CopterError
+from copter.solution import Start, Status, Timings, make_solution
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+class Packing:
+    """Random requests with a few columns each, on resources that are too small for all."""
+
+    def __init__(self, seed, strict=False):
+        rng = np.random.default_rng(seed)
+        self.resources, self.requests = int(rng.integers(1, 4)), int(rng.integers(2, 6))
+        self.widths = rng.integers(2, 5, self.requests)
+        # a strict request has a column that uses nothing, so that there always is an allocation
+        self.costs = [rng.uniform(-5.0, -1.0, n) for n in self.widths]
+        self.usage = [rng.integers(0, 4, (self.resources, n)).astype(float) for n in self.widths]
+        for costs, usage in zip(self.costs, self.usage, strict=True):
+            costs[0], usage[:, 0] = 0.0, 0.0
+        self.upper = rng.integers(2, 7, self.resources).astype(float)
+        self.relation = ["==" if strict or rng.random() < 0.5 else "<=" for _ in self.widths]
+
+    def program(self, more=lambda program: None):
+        program = ContinualProgram()
+        for row, upper in enumerate(self.upper.tolist()):
+            program.add_resource(row, upper=upper)
+        more(program)
+        for q in range(self.requests):
+            usage = {row: self.usage[q][row] for row in range(self.resources)}
+            program.add_request(q, self.costs[q], usage, total=1, relation=self.relation[q])
+        return program
+
+    def cost(self, choice):
+        return sum(self.costs[q][j] for q, j in choice.items() if j >= 0)
+
+    def fits(self, choice):
+        used = sum((self.usage[q][:, j] for q, j in choice.items() if j >= 0), np.zeros(self.resources))
+        return bool((used <= self.upper + 1e-9).all())
+
+    def options(self, q):
+        return range(0 if self.relation[q] == "==" else -1, int(self.widths[q]))
+
+    def best(self):
+        every = itertools.product(*(self.options(q) for q in range(self.requests)))
+        choices = (dict(enumerate(choice)) for choice in every)
+        return min(self.cost(choice) for choice in choices if self.fits(choice))
+
+
+def rounded(program):
+    solution = make_solver("highs-simplex").solve(program)
+    return solution, ChooseOneShim().round(program, solution)
+
+
+@given(seed=seeds)
+@settings(max_examples=80, deadline=None)
+def test_allocations_fit_and_their_gap_holds_against_brute_force(seed):
+    packing = Packing(seed)
+    solution, answer = rounded(packing.program())
+    choice = dict(answer.choice)
+    assert all(choice[q] in packing.options(q) for q in range(packing.requests))
+    assert packing.fits(choice)
+    assert answer.objective == pytest.approx(packing.cost(choice), abs=1e-9)
+    best = packing.best()
+    assert answer.objective >= best - 1e-9
+    assert answer.objective - best <= answer.gap * max(solution.size, abs(answer.objective)) + 1e-9
+
+
+@given(seed=seeds)
+@settings(max_examples=80, deadline=None)
+def test_no_request_gains_by_moving_alone(seed):
+    packing = Packing(seed)
+    _, answer = rounded(packing.program())
+    choice = dict(answer.choice)
+    for q, j in itertools.chain.from_iterable(
+        ((q, j) for j in packing.options(q)) for q in range(packing.requests)
+    ):
+        moved = choice | {q: j}
+        assert not packing.fits(moved) or packing.cost(moved) >= packing.cost(choice) - 1e-9
+
+
+@given(seed=seeds)
+@settings(max_examples=30, deadline=None)
+def test_what_nobody_uses_changes_nothing(seed):
+    packing = Packing(seed)
+
+    def unused(program):
+        program.add_resource("unused", upper=1.0)
+
+    solution, one = rounded(packing.program())
+    larger = packing.program(more=unused)
+    same = make_solution(
+        larger,
+        solution.nonzeros,
+        np.append(solution.y, 0.0),
+        status=Status.OPTIMAL,
+        reason="",
+        iterations=0,
+        timings=Timings(),
+        warm=Start(False, ""),
+    )
+    other = ChooseOneShim().round(larger, same)
+    assert dict(one.choice) == dict(other.choice)
+    assert (one.objective, one.gap) == (other.objective, other.gap)
+
+
+def test_choices_are_the_same_by_id_and_by_slot():
+    packing = Packing(5)
+    program = packing.program()
+    program.remove_request(0)
+    program.add_request("late", packing.costs[0], {0: packing.usage[0][0]}, total=1)
+    _, answer = rounded(program)
+    columns = answer.choice.of(program.request_slots)
+    assert list(answer.choice) == program.request_ids and len(answer.choice) == len(program.request_ids)
+    assert list(answer.choice.values()) == columns.tolist()
+    kept = dict(answer.choice)
+    program.remove_request("late")
+    assert dict(answer.choice) == kept  # a choice is of the round in which it was made
+
+
+def test_requests_that_must_have_a_column_share_what_there_is():
+    program = ContinualProgram()
+    program.add_resource("gpu", upper=2.0)
+    for q in range(2):
+        program.add_request(q, [1.0, 5.0], {"gpu": [1.5, 0.5]}, total=1, relation="==")
+    solution, answer = rounded(program)
+    assert sorted(answer.choice.values()) == [0, 1] and np.isfinite(answer.gap)
+    program.set_capacity("gpu", upper=1.9)
+    with pytest.raises(CopterError, match="edited after"):
+        ChooseOneShim().round(program, solution)
+
+
+def test_a_request_that_must_have_a_column_and_gets_none_has_an_infinite_gap():
+    program = ContinualProgram()
+    program.add_resource("gpu", upper=2.0)
+    program.add_request("job", [1.0, 5.0], {"gpu": [1.5, 0.5]}, total=1, relation="==", upper=[0.9, 0.6])
+    _, answer = rounded(program)
+    assert answer.choice["job"] == -1 and answer.gap == np.inf
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda p: p.set_capacity("gpu", lower=1.0, upper=4.0), "resource 'gpu' has a lower bound"),
+        (lambda p: p.update_request("b", costs=[1.0], usage={"gpu": -1.0}), "negative coefficient"),
+        (lambda p: p.update_request("b", total=2.0), "request 'b' has no total of 1"),
+    ],
+)
+def test_programs_of_another_kind_are_named(spoil, message):
+    program = ContinualProgram()
+    program.add_resource("gpu", upper=4.0)
+    for id in "ab":
+        program.add_request(id, [-1.0], {"gpu": 1.0}, total=1)
+    solution = make_solver("highs-simplex").solve(program)
+    ChooseOneShim().round(program, solution)
+    spoil(program)
+    solution = make_solver("highs-simplex").solve(program)
+    with pytest.raises(CopterError, match=message):
+        ChooseOneShim().round(program, solution)
