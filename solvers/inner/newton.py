@@ -25,12 +25,14 @@ its multiplier, Condat (2016), section 3.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv
 
 from copter.parallel import chunk_bounds, dot, run_chunks
 from copter.solvers.inner.elastic import costless, least_violation
@@ -43,6 +45,8 @@ from copter.store.store import NO_TOTAL
 Sample: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Blocks, and how many each stands for."""
 
+_BLOCKS_A_CHUNK = 10_000
+"""Of which products with the Hessian are summed in one piece, about."""
 _GOLDEN = 0.6180339887498949
 """Multiples of the golden section spread evenly: so the samples of successive steps do."""
 
@@ -57,6 +61,23 @@ class Point:
     tight: NDArray[np.bool_]
     value: float
     gradient: NDArray[np.float64]
+
+
+def _norm(v: NDArray[np.float64]) -> float:
+    return math.sqrt(dot(v, v))
+
+
+def _paid_for(here: Point) -> tuple[float, float]:
+    """What is paid for what rows are off by, and the sum of its parts, where each row has a price."""
+    price, off = abs(here.y), abs(here.gradient)
+    typical = float(price.sum()) / max(1, int(np.count_nonzero(price)))
+    return dot(here.y, here.gradient), dot(off, np.maximum(price, typical))
+
+
+def _solved(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Solve a positive definite system; where rounding errors made it none, one without that."""
+    _, solved, failed = dposv(matrix, right)
+    return np.asarray(np.linalg.solve(matrix, right) if failed else solved, np.float64)
 
 
 class SemismoothNewton:
@@ -131,7 +152,13 @@ class SemismoothNewton:
         return Point(y, x, free, tight, value, gradient)
 
     def solve(
-        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
+        self,
+        y: NDArray[np.float64],
+        centre: NDArray[np.float64],
+        sigma: float,
+        closeness: float,
+        limit: int,
+        enough: float = 0.0,
     ) -> InnerResult:
         """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size.
 
@@ -147,6 +174,8 @@ class SemismoothNewton:
             Share of its size that a row may be off by.
         limit : int
             Steps at most.
+        enough : float
+            Ends, without having converged, where rows are off by no more than this share of how far x moved.
 
         Returns
         -------
@@ -157,12 +186,14 @@ class SemismoothNewton:
         first = max(left, 1.0)
 
         def result(iterations: int) -> InnerResult:
-            residual = float(np.linalg.norm(here.gradient))
-            return InnerResult(here.x, here.y, left <= 1.0, iterations, left / first, residual)
+            off, residual = _paid_for(here), _norm(here.gradient)
+            return InnerResult(here.x, here.y, left <= 1.0, iterations, left / first, residual, *off)
 
         for iteration in range(limit):
             # prices run away where rows cannot be met
             if left <= 1.0 or abs(here.y).max(initial=0.0) > far or self.stop():
+                return result(iteration)
+            if iteration and _norm(here.gradient) <= enough * _norm(here.x - centre):
                 return result(iteration)
             there = None
             for _ in range(self.tuning.line.retries):
@@ -185,7 +216,13 @@ class SemismoothNewton:
         """Take a larger sample for the Hessian where steps lead little further."""
         self._poor = 0 if good else self._poor + 1
         if self._poor == self.tuning.poor_steps and self._blocks < self._weight.size:
-            self._poor, self._blocks = 0, 2 * self._blocks
+            self._poor = 0
+            self._enlarge(2 * self._blocks)
+
+    def _enlarge(self, blocks: int) -> None:
+        """Sum the Hessian over so many blocks, if it has been fewer, and there are more."""
+        if self._blocks < min(blocks, self._weight.size):
+            self._blocks = blocks
             self._sampler = Sampler(self._weight, self._blocks)
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
@@ -209,6 +246,8 @@ class SemismoothNewton:
     def _direction(self, here: Point, sigma: float) -> NDArray[np.float64]:
         """Newton step; prices that would cross their kink go right to it, the others know of that."""
         damping = self._damping * sigma + self._elastic
+        moving = np.count_nonzero((here.gradient != 0) | (here.y != 0))
+        self._enlarge(self.tuning.blocks_a_row * int(moving))
         self._turn += 1
         sample = self._sampler.draw(self._turn * _GOLDEN % 1.0)
         diagonal = self._diagonal(here, sigma, sample) + damping
@@ -224,11 +263,14 @@ class SemismoothNewton:
             rest, gone = index[mask], index[crossing]
             right = here.gradient[mask] - hessian[np.ix_(rest, gone)] @ step[crossing]
             hessian[np.diag_indices(active.size)] += damping + 1e-15 * hessian.diagonal().max(initial=0.0)
-            step[mask] = np.linalg.solve(hessian[np.ix_(rest, rest)], right)
+            step[mask] = _solved(hessian[np.ix_(rest, rest)], right)
             return step
-        pull = self._hessian_times(here, sigma, step)
-        solved = self._conjugate_gradients(here, here.gradient - pull, mask, diagonal, sigma, damping)
-        return step + solved
+
+        def times(d: NDArray[np.float64]) -> NDArray[np.float64]:
+            return self._hessian_times(here, sigma, d, sample)
+
+        right = here.gradient - times(step)
+        return step + self._conjugate_gradients(times, right, mask, diagonal, damping)
 
     def _hessian(
         self,
@@ -242,9 +284,25 @@ class SemismoothNewton:
         part = dense_hessian(self.working, here.free, here.tight, index, active.size, *sample)
         return sigma * part
 
-    def _hessian_times(self, here: Point, sigma: float, d: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Minus the Hessian of psi times d."""
-        product: NDArray[np.float64] = hessian_times(self.working, here.free, here.tight, d)
+    def _hessian_times(
+        self, here: Point, sigma: float, d: NDArray[np.float64], sample: Sample
+    ) -> NDArray[np.float64]:
+        """Minus the Hessian of psi times d, from a sample of the blocks."""
+        blocks, stands_for = sample
+        cuts = np.linspace(0, blocks.size, 2 + blocks.size // _BLOCKS_A_CHUNK).astype(np.int64)
+        parts = run_chunks(
+            lambda k: hessian_times(
+                self.working,
+                here.free,
+                here.tight,
+                d,
+                blocks[cuts[k] : cuts[k + 1]],
+                stands_for[cuts[k] : cuts[k + 1]],
+            ),
+            cuts.size - 1,
+            self.threads,
+        )
+        product: NDArray[np.float64] = np.sum(parts, axis=0)
         return sigma * product
 
     def _diagonal(self, here: Point, sigma: float, sample: Sample) -> NDArray[np.float64]:
@@ -254,11 +312,10 @@ class SemismoothNewton:
 
     def _conjugate_gradients(
         self,
-        here: Point,
+        times: Callable[[NDArray[np.float64]], NDArray[np.float64]],
         right: NDArray[np.float64],
         mask: NDArray[np.bool_],
         diagonal: NDArray[np.float64],
-        sigma: float,
         damping: float,
     ) -> NDArray[np.float64]:
         residual = np.where(mask, right, 0.0)
@@ -269,7 +326,7 @@ class SemismoothNewton:
         scaled = residual / diagonal
         search, product = scaled.copy(), dot(residual, scaled)
         for _ in range(self.tuning.systems.cg_steps):
-            curved = self._hessian_times(here, sigma, search) + damping * search
+            curved = times(search) + damping * search
             curved[~mask] = 0.0
             curvature = dot(search, curved)
             if not curvature > 0.0:

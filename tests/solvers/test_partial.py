@@ -12,7 +12,7 @@ from copter.solvers.proximal.answer import Answer
 from copter.solvers.proximal.budget import Budget
 from copter.solvers.proximal.partial import PartialSteps, _threshold
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning
-from copter.store.allocation import NOTHING, row_activity
+from copter.store.allocation import NOTHING
 
 
 def flows(rng, requests=400, rows=12, relation="<="):
@@ -45,6 +45,17 @@ def test_rounds_of_partial_steps_reach_the_optimum(seed):
         if change % 2:
             program.set_capacity(int(rng.integers(12)), upper=0.0)
         program.update_requests(range(400), totals=totals * rng.uniform(0.8, 1.2, 400))
+
+
+@pytest.mark.parametrize("rows", [7, 12])
+def test_programs_of_few_rows_have_whole_steps(rows, monkeypatch):
+    """There, any change of a price concerns nearly all requests."""
+    program, _ = flows(np.random.default_rng(0), rows=rows)
+    asked = []
+    original = PartialSteps.step
+    monkeypatch.setattr(PartialSteps, "step", lambda self, now: asked.append(1) or original(self, now))
+    assert ProximalPoint(tuning=ALWAYS).solve(program).status == "optimal"
+    assert bool(asked) == (rows >= ALWAYS.partial.rows_from)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -126,7 +137,6 @@ def test_losses_are_the_gap_of_each_request(relation):
         least = totals[slot] * (p.min() if relation == "==" else min(0.0, p.min()))
         expected = p[x.column[mine]] @ x.value[mine] - least
         assert loss[slot] == pytest.approx(expected, abs=1e-9)
-    assert (steps._reach >= row_activity(program.store, x) - 1e-9).all()
 
 
 def test_threshold_ignores_no_more_than_it_may():
