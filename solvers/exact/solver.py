@@ -75,6 +75,15 @@ class ExactSolver(ProximalPoint):
         self.most_columns = most_columns
         self._integral: LastX | None = None
 
+    def stopping(self) -> dict[str, float]:
+        """Tolerance of the relaxation, and the integer gap.
+
+        Returns
+        -------
+        dict of name to float
+        """
+        return {"tolerance": self.tolerance, "integer_gap": self.integer_gap}
+
     def reset(self) -> None:
         """Forget the last answers."""
         super().reset()

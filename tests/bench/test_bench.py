@@ -101,7 +101,9 @@ def test_every_solver_names_what_it_stops_at(name):
         assert max(own.values()) <= 1e-7
     if name == "highs-milp":
         assert own == {"mip_rel_gap": 0.01}
-    if name.startswith("copter"):
+    if name == "copter-exact":
+        assert own == {"tolerance": 1e-6, "integer_gap": 1e-9}
+    elif name.startswith("copter"):
         assert own == {"tolerance": 1e-4}
 
 
@@ -209,6 +211,7 @@ def test_the_ablation_knows_every_solver_and_takes_any():
         "copter-cd",
         "copter-newton",
         "copter-cold",
+        "copter-exact",
         "highs-hot",
     }
     rows = ablation(summarise([Measured("mine", [record(0, 1.0), record(1, 1.0)])]))
