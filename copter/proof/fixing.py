@@ -55,8 +55,8 @@ class Survivors(NamedTuple):
         What was asked for, with the margin for rounding errors.
     offset : float
         What sum_j (p_j - m_q) x_j lacks of the losses above: -sum_j min(p_j - m_q, 0) upper_j.
-    marginal : (request slots,) ndarray
-        m_q.
+    pricing : Pricing
+        The pass that they are of.
     """
 
     slot: NDArray[np.int64]
@@ -66,7 +66,7 @@ class Survivors(NamedTuple):
     upper: NDArray[np.float64]
     budget: float
     offset: float
-    marginal: NDArray[np.float64]
+    pricing: Pricing
 
 
 def survivors(
@@ -136,7 +136,7 @@ def survivors(
         upper=upper[keep],
         budget=float(budget),
         offset=offset,
-        marginal=pricing.marginal,
+        pricing=pricing,
     )
 
 

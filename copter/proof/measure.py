@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import inlined_kernel, kernel
-from copter.parallel import chunk_bounds, run_chunks
+from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.pricing import Pricing
 from copter.proof.units import row_limits, row_units
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
@@ -89,13 +89,11 @@ def measure(
     if store.terms:
         curved[store.terms.slots()] = True
     prices, entries = (y, pricing.marginal, pricing.forced), (column, value)
-    first, work, longest = _work(view, slot)
-    bounds, loss = chunk_bounds(work), np.zeros(size)
-    if bounds.size == 2:
-        figures, activity, weight = _measure_chunk(
-            view, *prices, curved, first, *entries, 0, size, longest, loss
-        )
+    if one_chunk(store.n_variables + slot.size + size):  # at most
+        figures, loss, activity, weight = _measure_all(view, *prices, curved, slot, *entries)
     else:
+        first, work, longest = _work(view, slot)
+        bounds, loss = chunk_bounds(work), np.zeros(size)
         parts = run_chunks(
             lambda k: _measure_chunk(
                 view, *prices, curved, first, *entries, bounds[k], bounds[k + 1], longest, loss
@@ -178,6 +176,17 @@ def _work(view: StoreView, slot):  # type: ignore[no-untyped-def]
         first[q + 1] += first[q]
         longest = max(longest, view.n_columns[q])
     return first, work, longest
+
+
+@kernel
+def _measure_all(view: StoreView, y, marginal, forced, curved, slot, column, value):  # type: ignore[no-untyped-def]
+    """All requests as one chunk: (figures, losses, activity, weight)."""
+    first, _, longest = _work(view, slot)
+    loss, size = np.zeros(view.n_columns.size), view.n_columns.size
+    figures, activity, weight = _measure_chunk(
+        view, y, marginal, forced, curved, first, column, value, 0, size, longest, loss
+    )
+    return figures, loss, activity, weight
 
 
 @kernel

@@ -24,7 +24,7 @@ order: the same input gives bitwise the same output.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,16 @@ from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.hulls import by_slot, groups_of, longer, price_groups
 from copter.proof.tangents import term_bound
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
-from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, fill_costs, paid_for, view_of
+from copter.store.view import (
+    StoreView,
+    coefficients_of,
+    cost_of,
+    entries_of,
+    fill_caps,
+    fill_costs,
+    paid_for,
+    view_of,
+)
 from copter.terms.batch import TermBatch
 
 _STRIP = 64
@@ -125,31 +134,12 @@ def price(
         part, marginal, forced = _price_all(view, y, *known, cost_factor, collect, reach)
         parts = [part]
     else:
-        offset, shared = _usage_prices(view, y, *known)
-        marginal, forced = np.zeros(size), np.zeros(size)
+        paid, found = _usage_prices(view, y, *known), (np.zeros(size), np.zeros(size))
         if groups is not None:
-            found = marginal, forced
-            grouped, *more = price_groups(groups, view, (offset, shared), cost_factor, slack, threads, found)
+            grouped, *more = price_groups(groups, view, paid, cost_factor, slack, threads, found)
             view = view._replace(n_columns=without(view.n_columns, groups.member))
-        bounds, longest = chunk_bounds(view.n_columns), int(view.n_columns.max(initial=0))
-        parts = run_chunks(
-            lambda k: _price_chunk(
-                view,
-                y,
-                offset,
-                shared,
-                cost_factor,
-                bounds[k],
-                bounds[k + 1],
-                longest,
-                collect,
-                reach,
-                marginal,
-                forced,
-            ),
-            bounds.size - 1,
-            threads,
-        )
+        parts = _price_chunks(view, y, paid, cost_factor, slack, threads, found)
+        marginal, forced = found
     bound, violation, dual = curved + grouped, 0.0, 0.0
     for part in parts:
         bound += part[0]
@@ -167,6 +157,36 @@ def price(
     used = np.nan if slack is None else slack
     root = float(np.sqrt(violation))
     return Pricing(bound, curved, root, dual, curved_dual, marginal, forced, slot, column, used, store.clock)
+
+
+def _price_chunks(
+    view: StoreView,
+    y: NDArray[np.float64],
+    paid: tuple[NDArray[np.int64], NDArray[np.float64]],
+    cost_factor: float,
+    slack: float | None,
+    threads: int | None,
+    found: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> list[Any]:
+    """The pass over each request's own columns, in chunks of requests."""
+    bounds, longest = chunk_bounds(view.n_columns), int(view.n_columns.max(initial=0))
+    collect, reach = slack is not None, slack or 0.0
+    return run_chunks(
+        lambda k: _price_chunk(
+            view,
+            y,
+            *paid,
+            cost_factor,
+            bounds[k],
+            bounds[k + 1],
+            longest,
+            collect,
+            reach,
+            *found,
+        ),
+        bounds.size - 1,
+        threads,
+    )
 
 
 def without(n_columns: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -179,7 +179,7 @@ def rest_of(
     """
     slot, column = left.slot[mask], left.column[mask]
     excess, lower, upper = left.excess[mask], left.lower[mask], left.upper[mask]
-    table, k = store.requests, slot.size
+    table, k, marginal = store.requests, slot.size, left.pricing.marginal
     budget = left.budget if left.budget < np.inf else float(abs(excess).max(initial=0.0))
     unit = budget / BUDGET or 1.0
     rows = _rows(store, y, slot, column)
@@ -194,7 +194,7 @@ def rest_of(
     held = np.flatnonzero(summed[slot])
     # what is left of rows that have a price, and of totals that have one
     paid = np.flatnonzero(rows.price)
-    short = np.flatnonzero((relation[owners] == AT_MOST) & (left.marginal[owners] < 0.0))
+    short = np.flatnonzero((relation[owners] == AT_MOST) & (marginal[owners] < 0.0))
     extra, m = np.arange(k, k + paid.size + short.size), rows.price.size
     values = rows.value, np.ones(held.size), np.sign(rows.price[paid]), np.ones(short.size)
     members = rows.row, m + np.searchsorted(owners, slot[held]), paid, m + short
@@ -207,7 +207,7 @@ def rest_of(
     row_lower[paid] = row_upper[paid] = np.where(rows.price > 0, rows.upper, rows.lower)[paid]
     spare = np.concatenate(((rows.upper - rows.lower)[paid], total[owners[short]]))
     own = excess if near is None else excess + near[mask]
-    costs: NDArray[np.float64] = np.concatenate((own, abs(rows.price[paid]), -left.marginal[owners[short]]))
+    costs: NDArray[np.float64] = np.concatenate((own, abs(rows.price[paid]), -marginal[owners[short]]))
     return Rest(
         c=costs / unit,
         lower=np.concatenate((lower, np.zeros(spare.size))),

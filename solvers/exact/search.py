@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
 from copter.errors import CopterError
+from copter.parallel import dot
 from copter.proof.certificate import Certificate, certify
 from copter.proof.fixing import Survivors, survivors
 from copter.proof.integer import IntegerProof
@@ -28,7 +29,7 @@ from copter.solvers.base import Stopwatch
 from copter.solvers.exact.rest import rest_of
 from copter.solvers.exact.tree import branch_and_bound
 from copter.store.allocation import SparseX
-from copter.store.store import NO_TOTAL
+from copter.store.store import NO_TOTAL, ConstraintStore
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -39,8 +40,10 @@ _ROUNDING = 1e-14
 """Of the objective, that is no gap."""
 _FEASIBLE = 1e-9
 """Relative primal residual of an allocation that counts."""
-_FEW, _MORE = 500, 4
+_FEW, _MORE = 200, 3
 """Columns that the first neighbourhood has beside one a request, and by which factor others have more."""
+_NEARLY = 1.5
+"""So much more than that is taken at once, if it is all that is left."""
 _FIRST, _WIDER = 1e-4, 16.0
 """First slack without any allocation, as a share of the objective, and the factor if there is none in it."""
 _TIES = 0.25
@@ -106,7 +109,7 @@ class Search:
         self.size = relaxed.size
         self.runs = self.nodes = 0
         self._excess = np.empty(0)
-        self.pricing = relaxed.pricing
+        self.pricing = relaxed.pricing if _is_of(self.store, relaxed) else None
         self._watch = Stopwatch()
 
     @property
@@ -167,17 +170,16 @@ class Search:
         given = column >= 0
         return SparseX(slot[given], column[given], np.ones(int(given.sum())))
 
-    def _offer(self, x: SparseX | None) -> bool:
-        """Take an allocation if it is feasible and better than the best so far."""
+    def _offer(self, x: SparseX | None, allowance: float = 0.0) -> None:
+        """Take an allocation if it is feasible and better than the best so far, or dearer by an allowance."""
         if x is None:
-            return False
+            return
         y = self.relaxed.y
         proof = certify(self.store, x, y, self.pricing, threads=self.threads)
-        if not proof.relative.primal <= _FEASIBLE or not proof.objective < self.cost:
-            return False
+        if not (proof.relative.primal <= _FEASIBLE and proof.objective <= self.cost + allowance):
+            return
         self.x, self.cost, self.certificate = x, proof.objective, proof
         self.size = size_of_gap(self.store, proof.size, 0.0)  # also where the best costs nothing
-        return True
 
     # ---- neighbourhoods --------------------------------------------------------------------------
 
@@ -206,13 +208,23 @@ class Search:
             if slack >= left.budget and (self.cost, self.bound) == before:
                 return "branch and bound got no further"
             few *= _MORE
-        how = "the prices fix all other columns" if self.runs else "the bound of the relaxation is met"
-        return f"proven: {how}"
+        if self.runs:
+            return "proven: the prices fix all other columns"
+        self._settle_ties()
+        return "proven: the bound of the relaxation is met"
+
+    def _settle_ties(self) -> None:
+        """Go back to columns of the last allocation that cost no more than those which took their place."""
+        if self.last is None or self.x is None:
+            return
+        left = self._left(max(0.0, self.cost - self.floor))
+        if (_among(left, self.last) & ~_among(left, self.x)).any():
+            self._branch(left, np.ones(left.slot.size, np.bool_), left.budget)
 
     def _slack(self, left: Survivors, few: int) -> float:
         """Slack of a neighbourhood that leaves so many columns to choose from, or all that there are."""
         free = left.slot.size - np.unique(left.slot).size
-        if free <= few * _MORE:
+        if free <= _NEARLY * few:
             return left.budget
         return float(np.partition(left.excess, -1 - (free - few))[-1 - (free - few)])
 
@@ -221,7 +233,7 @@ class Search:
         if budget == math.inf or self.floor == -math.inf:
             budget = math.inf
         left = survivors(self.store, self.relaxed.y, self.pricing, budget, threads=self.threads)
-        self._excess = left.excess
+        self._excess, self.pricing = left.excess, left.pricing
         return left
 
     def _branch(self, left: Survivors, mask: NDArray[np.bool_], slack: float) -> None:
@@ -234,7 +246,7 @@ class Search:
         answer = branch_and_bound(rest, self.clock, start)
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes
         if answer.x is not None:
-            self._offer(rest.allocation(answer.x))
+            self._offer(rest.allocation(answer.x), most)
         inside = self.relaxed.bound + rest.unit * answer.bound - most
         outside = math.inf if slack == math.inf else self.floor + slack
         self.bound = min(max(self.bound, min(inside, outside)), self.cost)
@@ -253,6 +265,13 @@ class Search:
         if not 0.0 < units < math.inf:
             return None, 0.0
         return np.where(_among(left, self.last), 0.0, most / units), most
+
+
+def _is_of(store: ConstraintStore, relaxed: Solution) -> bool:
+    """Whether the pass that comes with an answer is at its prices: then it has the very bound of the answer."""
+    y, rows = relaxed.y, store.rows
+    paid = np.where(y > 0, rows.upper[: y.size], np.where(y < 0, rows.lower[: y.size], 0.0))
+    return relaxed.pricing is not None and relaxed.pricing.request_bound - dot(y, paid) == relaxed.bound
 
 
 def _among(left: Survivors, x: SparseX) -> NDArray[np.bool_]:

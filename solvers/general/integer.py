@@ -1,4 +1,7 @@
-"""Scipy's `milp`: whole numbers by HiGHS' branch and bound, the answer checked for what it must keep."""
+"""Scipy's `milp`: whole numbers by branch and bound, the answer checked for what it must keep.
+
+By HiGHS, and for large programs of the shape of an allocation by :mod:`copter.solvers.general.priced` first.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.models.general_lp import GeneralLP, checked, crossed_column
 from copter.solution import Status
+from copter.solvers.base import Stopwatch
 from copter.solvers.general.presolve import pass_lp
+from copter.solvers.general.priced import solve_priced
 from copter.solvers.general.proof import violation
 from copter.solvers.general.scipy_arguments import (
     bounds_of_columns,
@@ -33,6 +38,12 @@ _KEPT = 1e-5
 _STRAY = 1e-3
 """A column that is nearly 0 is judged as if it were this share of a typical one, as HiGHS has it."""
 _INTEGER, _SEMI_INTEGER = 1, 3
+_BY_PRICES = frozenset({"mip_rel_gap", "time_limit"})
+"""Options that are not HiGHS' alone: with any other it is HiGHS that is asked for."""
+_GAP = 1e-4
+"""HiGHS' default of the relative gap."""
+_SHARE = 0.5
+"""Of a time limit, that prices are given."""
 
 
 def milp(
@@ -143,12 +154,21 @@ def branch_and_bound(
     empty = crossed_column(lp)
     if empty is not None:
         return IntegerAnswer(Status.INFEASIBLE, f"the bounds of column {empty} leave no value")
-    lp = checked(lp)
-    highs = _run(lp, kinds, settings or {})
+    lp, settings = checked(lp), dict(settings or {})
+    if _BY_PRICES.issuperset(settings):
+        watch, limit = Stopwatch(), settings.get("time_limit")
+        gap = settings.get("mip_rel_gap", _GAP)
+        priced = solve_priced(lp, gap, None if limit is None else _SHARE * limit)
+        if priced is not None and not _violation(lp, kinds, priced.x):
+            figures = priced.x, priced.objective, priced.bound, priced.gap, priced.nodes
+            return IntegerAnswer(Status.OPTIMAL, priced.reason, *figures)
+        if limit is not None:
+            settings["time_limit"] = max(limit - watch(), _SHARE * limit)
+    highs = _run(lp, kinds, settings)
     found = read_answer(highs, whole=bool(kinds.any()))
     status, reason, x = found.status, found.reason, found.x
     if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
-        without = status_of(_run(replace(lp, c=np.zeros(lp.c.size)), kinds, settings or {}))[0]
+        without = status_of(_run(replace(lp, c=np.zeros(lp.c.size)), kinds, settings))[0]
         status = Status.UNBOUNDED if without is Status.OPTIMAL else without
     if status in (Status.INFEASIBLE, Status.UNBOUNDED) or x is None:
         return IntegerAnswer(status, reason)

@@ -278,9 +278,10 @@ def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping,
 
 
 @kernel
-def _times(w, terms, free, tight, v, rho, sigma, d):  # type: ignore[no-untyped-def]
+def _times(w, terms, free, tight, v, rho, sigma, d, every, once):  # type: ignore[no-untyped-def]
     """Minus the Hessian of psi times d."""
-    return sigma * hessian_times(w, free, tight, d) - rank_one_times(w, terms[1], terms[2], v, rho, d)
+    linear = sigma * hessian_times(w, free, tight, d, every, once)
+    return linear - rank_one_times(w, terms[1], terms[2], v, rho, d)
 
 
 @kernel
@@ -292,13 +293,14 @@ def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping
     cross = _crossing(w, y, gradient, diagonal)
     rest = ((gradient != 0.0) | (y != 0.0)) & ~cross
     step = np.where(cross, -y, 0.0)
-    residual = np.where(rest, gradient - _times(w, terms, free, tight, v, rho, sigma, step), 0.0)
+    pulled = _times(w, terms, free, tight, v, rho, sigma, step, every, once)
+    residual = np.where(rest, gradient - pulled, 0.0)
     square = np.sum(residual * residual)
     goal = min(systems.cg_closeness, np.sqrt(square)) * np.sqrt(square)
     search = residual / diagonal
     product = np.sum(residual * search)
     for _ in range(systems.cg_steps):
-        curved = _times(w, terms, free, tight, v, rho, sigma, search) + damping * search
+        curved = _times(w, terms, free, tight, v, rho, sigma, search, every, once) + damping * search
         curved = np.where(rest, curved, 0.0)
         along = np.sum(search * curved)
         if not along > 0.0:

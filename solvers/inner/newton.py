@@ -43,6 +43,8 @@ from copter.store.store import NO_TOTAL
 Sample: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Blocks, and how many each stands for."""
 
+_BLOCKS_A_CHUNK = 10_000
+"""Of which products with the Hessian are summed in one piece, about."""
 _GOLDEN = 0.6180339887498949
 """Multiples of the golden section spread evenly: so the samples of successive steps do."""
 
@@ -185,7 +187,13 @@ class SemismoothNewton:
         """Take a larger sample for the Hessian where steps lead little further."""
         self._poor = 0 if good else self._poor + 1
         if self._poor == self.tuning.poor_steps and self._blocks < self._weight.size:
-            self._poor, self._blocks = 0, 2 * self._blocks
+            self._poor = 0
+            self._enlarge(2 * self._blocks)
+
+    def _enlarge(self, blocks: int) -> None:
+        """Sum the Hessian over so many blocks, if it has been fewer, and there are more."""
+        if self._blocks < min(blocks, self._weight.size):
+            self._blocks = blocks
             self._sampler = Sampler(self._weight, self._blocks)
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
@@ -209,6 +217,8 @@ class SemismoothNewton:
     def _direction(self, here: Point, sigma: float) -> NDArray[np.float64]:
         """Newton step; prices that would cross their kink go right to it, the others know of that."""
         damping = self._damping * sigma + self._elastic
+        moving = np.count_nonzero((here.gradient != 0) | (here.y != 0))
+        self._enlarge(self.tuning.blocks_a_row * int(moving))
         self._turn += 1
         sample = self._sampler.draw(self._turn * _GOLDEN % 1.0)
         diagonal = self._diagonal(here, sigma, sample) + damping
@@ -226,9 +236,12 @@ class SemismoothNewton:
             hessian[np.diag_indices(active.size)] += damping + 1e-15 * hessian.diagonal().max(initial=0.0)
             step[mask] = np.linalg.solve(hessian[np.ix_(rest, rest)], right)
             return step
-        pull = self._hessian_times(here, sigma, step)
-        solved = self._conjugate_gradients(here, here.gradient - pull, mask, diagonal, sigma, damping)
-        return step + solved
+
+        def times(d: NDArray[np.float64]) -> NDArray[np.float64]:
+            return self._hessian_times(here, sigma, d, sample)
+
+        right = here.gradient - times(step)
+        return step + self._conjugate_gradients(times, right, mask, diagonal, damping)
 
     def _hessian(
         self,
@@ -242,9 +255,25 @@ class SemismoothNewton:
         part = dense_hessian(self.working, here.free, here.tight, index, active.size, *sample)
         return sigma * part
 
-    def _hessian_times(self, here: Point, sigma: float, d: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Minus the Hessian of psi times d."""
-        product: NDArray[np.float64] = hessian_times(self.working, here.free, here.tight, d)
+    def _hessian_times(
+        self, here: Point, sigma: float, d: NDArray[np.float64], sample: Sample
+    ) -> NDArray[np.float64]:
+        """Minus the Hessian of psi times d, from a sample of the blocks."""
+        blocks, stands_for = sample
+        cuts = np.linspace(0, blocks.size, 2 + blocks.size // _BLOCKS_A_CHUNK).astype(np.int64)
+        parts = run_chunks(
+            lambda k: hessian_times(
+                self.working,
+                here.free,
+                here.tight,
+                d,
+                blocks[cuts[k] : cuts[k + 1]],
+                stands_for[cuts[k] : cuts[k + 1]],
+            ),
+            cuts.size - 1,
+            self.threads,
+        )
+        product: NDArray[np.float64] = np.sum(parts, axis=0)
         return sigma * product
 
     def _diagonal(self, here: Point, sigma: float, sample: Sample) -> NDArray[np.float64]:
@@ -254,11 +283,10 @@ class SemismoothNewton:
 
     def _conjugate_gradients(
         self,
-        here: Point,
+        times: Callable[[NDArray[np.float64]], NDArray[np.float64]],
         right: NDArray[np.float64],
         mask: NDArray[np.bool_],
         diagonal: NDArray[np.float64],
-        sigma: float,
         damping: float,
     ) -> NDArray[np.float64]:
         residual = np.where(mask, right, 0.0)
@@ -269,7 +297,7 @@ class SemismoothNewton:
         scaled = residual / diagonal
         search, product = scaled.copy(), dot(residual, scaled)
         for _ in range(self.tuning.systems.cg_steps):
-            curved = self._hessian_times(here, sigma, search) + damping * search
+            curved = times(search) + damping * search
             curved[~mask] = 0.0
             curvature = dot(search, curved)
             if not curvature > 0.0:

@@ -190,10 +190,11 @@ def hessian_diagonal(w, free, tight, sample, stands_for):  # type: ignore[no-unt
 
 
 @kernel
-def hessian_times(w, free, tight, d):  # type: ignore[no-untyped-def]
-    """sum_q A_q P_q A_q' d"""
+def hessian_times(w, free, tight, d, sample, stands_for):  # type: ignore[no-untyped-def]
+    """sum_q A_q P_q A_q' d, from a sample of the blocks."""
     result = np.zeros(d.size)
-    for b in range(tight.size):
+    for i in range(sample.size):
+        b = sample[i]
         count = _free_columns(w, free, tight, b)
         if count == 0:
             continue
@@ -209,5 +210,5 @@ def hessian_times(w, free, tight, d):  # type: ignore[no-untyped-def]
                 for k in range(w.pointer[j], w.pointer[j + 1]):
                     slope += w.value[k] * d[w.row[k]]
                 for k in range(w.pointer[j], w.pointer[j + 1]):
-                    result[w.row[k]] += w.value[k] * slope
+                    result[w.row[k]] += w.value[k] * (stands_for[i] * slope)
     return result

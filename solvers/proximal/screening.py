@@ -20,7 +20,7 @@ Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class Screening:
-    """Passes over a store, whose slack keeps the columns that they collect at about a dozen a request.
+    """Passes over a store; their slack keeps what they collect at about as many columns as are wanted.
 
     Parameters
     ----------

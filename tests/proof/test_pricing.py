@@ -240,7 +240,8 @@ def test_hessian_is_the_derivative_of_the_gradient(kind, seed):
         np.testing.assert_allclose(hessian[rows, i], difference[rows], atol=1e-6)
     assert np.linalg.eigvalsh(hessian).min(initial=0.0) >= -1e-12
     d = rng.normal(size=m)
-    np.testing.assert_allclose(sigma * hessian_times(w, point.free, point.tight, d), hessian @ d, atol=1e-12)
+    product = sigma * hessian_times(w, point.free, point.tight, d, *every)
+    np.testing.assert_allclose(product, hessian @ d, atol=1e-12)
     part = np.flatnonzero(rng.random(m) < 0.6)
     index = np.full(m, -1)
     index[part] = np.arange(part.size)

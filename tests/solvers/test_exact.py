@@ -4,10 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter import ContinualProgram
+from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
 from copter.solvers import make_solver
+from copter.store.compiled import compile_program
 
 GAP = 1e-9
 
@@ -83,3 +86,147 @@ def test_brute_force_finds_nothing_better(block):
         assert solution.primal_residual <= 1e-9
         for request in program.request_ids:
             assert (solution.x[request] == np.rint(solution.x[request])).all()
+
+
+def packing(seed, requests=12, columns=30):
+    """Requests that choose one of many columns, and rows with whole capacities."""
+    rng = np.random.default_rng(seed)
+    program = ContinualProgram()
+    for r in range(3):
+        program.add_resource(r, float(rng.integers(6, 20)))
+    for q in range(requests):
+        add_choice(program, q, rng, columns)
+    return program
+
+
+def add_choice(program, id, rng, columns=30):
+    kind, amount = rng.integers(3, size=columns), rng.integers(1, 6, columns)
+    usage = {r: np.where(kind == r, amount, 0).astype(float) for r in range(3)}
+    costs = -np.sqrt(amount) * rng.uniform(1.0, 2.0) + rng.normal(scale=0.1, size=columns)
+    program.add_request(id, costs, usage, total=1.0, integral=True)
+
+
+def by_highs(program):
+    """Cost of an optimum by scipy's own matrix of the whole program."""
+    whole = compile_program(program)
+    rows = LinearConstraint(whole.A, whole.row_lower, whole.row_upper)
+    found = milp(
+        whole.c,
+        constraints=rows,
+        integrality=whole.integrality.astype(int),
+        bounds=Bounds(whole.lower, whole.upper),
+        options={"mip_rel_gap": 0.0},
+    )
+    return found.fun
+
+
+def test_rounds_of_edits_stay_optimal():
+    rng = np.random.default_rng(7)
+    program, solver = packing(7), make_solver("copter-exact")
+    for step in range(6):
+        solution = solver.solve(program)
+        assert solution.integer.proven
+        assert solution.objective == pytest.approx(by_highs(program), rel=1e-6)
+        assert solution.warm_started == (step > 0)
+        program.remove_request(program.request_ids[0])
+        add_choice(program, f"new {step}", rng)
+        program.update_request(program.request_ids[0], scale=float(rng.uniform(0.5, 2.0)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_requests_that_may_be_split_beside_whole_ones(seed):
+    rng = np.random.default_rng(seed)
+    program = packing(seed, requests=6, columns=6)
+    for q in range(4):
+        usage = {r: rng.uniform(0.0, 2.0, 3) for r in range(3)}
+        program.add_request(f"split {q}", -rng.uniform(0.2, 1.0, 3), usage, total=2.0)
+    solution = make_solver("copter-exact", integer_gap=1e-7).solve(program)
+    assert solution.status is Status.OPTIMAL, solution.reason
+    assert solution.objective == pytest.approx(by_highs(program), rel=1e-6)
+    assert solution.primal_residual <= 1e-9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_units_change_no_choice(seed):
+    choices = []
+    for cost, amount in ((1.0, 1.0), (1e-5, 1.0), (1e5, 1e4), (3.0, 1e-4)):
+        plain, program = packing(seed), ContinualProgram()
+        for r in range(3):
+            program.add_resource(r, plain.capacity(r)[1] * amount)
+        for q in plain.request_ids:
+            usage = {r: np.zeros(30) for r in range(3)}
+            for r, (columns, values) in plain.usage(q).items():
+                usage[r][columns] = values * amount
+            program.add_request(q, plain.costs(q) * cost, usage, total=1.0, integral=True)
+        solution = make_solver("copter-exact").solve(program)
+        assert solution.integer.proven
+        choices.append(solution.x.choices())
+    assert all(choice == choices[0] for choice in choices)
+
+
+def test_columns_that_nobody_takes_change_nothing():
+    program = packing(3)
+    before = make_solver("copter-exact").solve(program)
+    worse = {r: np.full(200, 5.0) for r in range(3)}
+    program.add_request("last of all", np.full(200, 50.0), worse, total=1.0, integral=True)
+    after = make_solver("copter-exact").solve(program)
+    assert after.objective == pytest.approx(before.objective, abs=1e-12)
+    assert after.integer.columns_left == before.integer.columns_left
+
+
+def test_of_equal_optima_the_last_one_is_kept():
+    program = ContinualProgram()
+    program.add_resource("slot", 3.0)
+    for q in range(6):
+        program.add_request(q, [-1.0, -0.5], {"slot": [1.0, 1.0]}, total=1.0, integral=True)
+    solver = make_solver("copter-exact")
+    first = solver.solve(program).x.choices()
+    assert sum(column >= 0 for column in first.values()) == 3
+    for _ in range(3):
+        program.update_requests(list(range(6)), scales=np.full(6, 1.5))
+        assert solver.solve(program).x.choices() == first
+    taken = [q for q, column in first.items() if column >= 0]
+    program.remove_request(taken[0])
+    again = solver.solve(program).x.choices()
+    assert all(again[q] == 0 for q in taken[1:])
+
+
+def test_without_time_the_best_allocation_comes_with_its_gap():
+    solver, program = make_solver("copter-exact"), packing(5, requests=60, columns=60)
+    solver.solve(packing(6))
+    solution = solver.solve(program, deadline=0.03)
+    assert solution.status in (Status.DEADLINE, Status.OPTIMAL)
+    if solution.found:
+        best = make_solver("copter-exact").solve(program).objective
+        assert solution.integer.bound <= best + 1e-9 <= solution.objective + 2e-9
+        assert solution.integer.gap == pytest.approx(
+            (solution.objective - solution.integer.bound) / solution.size, abs=1e-12
+        )
+
+
+def test_too_many_columns_are_said_to_be_too_many():
+    solution = make_solver("copter-exact", most_columns=3).solve(packing(2))
+    assert not solution.integer.proven
+    assert solution.status is Status.ITERATION_LIMIT
+    assert "more than branch and bound is given" in solution.reason
+    assert solution.objective == pytest.approx(ChooseOneShim().round(packing(2), solution).objective)
+
+
+def test_the_shim_leaves_an_integral_answer_as_it_is():
+    program = packing(4)
+    solution = make_solver("copter-exact").solve(program)
+    rounded = ChooseOneShim().round(program, solution)
+    assert rounded.choice == solution.x.choices()
+    assert (rounded.objective, rounded.gap) == (solution.objective, solution.integer.gap)
+
+
+def test_state_goes_on_in_another_solver():
+    program, solver = packing(8), make_solver("copter-exact")
+    solver.solve(program)
+    state = solver.save_state(program)
+    other = make_solver("copter-exact")
+    other.load_state(program, state)
+    program.update_request(program.request_ids[0], scale=0.7)
+    mine, others = solver.solve(program), other.solve(program)
+    assert mine.x.choices() == others.x.choices()
+    assert mine.churn == others.churn

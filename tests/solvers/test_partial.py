@@ -47,6 +47,17 @@ def test_rounds_of_partial_steps_reach_the_optimum(seed):
         program.update_requests(range(400), totals=totals * rng.uniform(0.8, 1.2, 400))
 
 
+@pytest.mark.parametrize("rows", [7, 12])
+def test_programs_of_few_rows_have_whole_steps(rows, monkeypatch):
+    """There, any change of a price concerns nearly all requests."""
+    program, _ = flows(np.random.default_rng(0), rows=rows)
+    asked = []
+    original = PartialSteps.step
+    monkeypatch.setattr(PartialSteps, "step", lambda self, now: asked.append(1) or original(self, now))
+    assert ProximalPoint(tuning=ALWAYS).solve(program).status == "optimal"
+    assert bool(asked) == (rows >= ALWAYS.partial.rows_from)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_round_of_small_changes_moves_some_requests_only(seed, monkeypatch):
     rng = np.random.default_rng(seed)
