@@ -172,6 +172,20 @@ class FlowShim(_Repair):
         extras = {"total_flow": float(nonzeros.value.sum())}
         return Flows(nonzeros, load, objective, gap, perf_counter() - begin, extras)
 
+    def mend(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> SparseX:
+        """As :meth:`near`, the flow alone: what a program calls ``mend``.
+
+        Parameters
+        ----------
+        program, x, y
+            As there.
+
+        Returns
+        -------
+        SparseX
+        """
+        return self.near(program, x, y).nonzeros
+
     @staticmethod
     def _check(program: ContinualProgram) -> None:
         store = program.store

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from copter.durable.state import Remembers
     from copter.models.general_lp import GeneralLP
     from copter.program.program import ContinualProgram
+    from copter.store.allocation import SparseX
     from copter.terms.convex import ConvexTerm
 
 
@@ -26,7 +27,17 @@ COST_TYPES: tuple[CostType, ...] = ("float64", "float32")
 
 
 class Kept(CostVectors):
-    """What :class:`copter.program.program.ContinualProgram` is besides its edits: see docs/operations.md."""
+    """What :class:`copter.program.program.ContinualProgram` is besides its edits: see docs/operations.md.
+
+    Attributes
+    ----------
+    mend : callable, optional
+        ``mend(program, x, y)`` makes an allocation feasible, at prices by row slot, and returns it; ``x`` and
+        the result are :class:`copter.store.allocation.SparseX`.  Solvers of large programs certify what it
+        returns beside their own answers: a domain that can repair at once saves them the last steps.
+    """
+
+    mend: Callable[[Any, SparseX, NDArray[np.float64]], SparseX] | None = None
 
     def __init__(self, *, cost_dtype: CostType = "float64") -> None:
         if cost_dtype not in COST_TYPES:

@@ -93,6 +93,8 @@ class TrafficEngineering(TrafficState):
         if len(self.program) or self.program.resource_ids:
             raise EditError("traffic", "program", len(self.program), "must be empty")
         self.shim = FlowShim() if objective == "max-flow" else UtilisationShim()
+        if isinstance(self.shim, FlowShim):
+            self.program.mend = self.shim.mend
         self._served = np.ones(paths.n_pairs, np.bool_)
         self._present = np.zeros(paths.n_pairs, np.bool_)
         self._pair_of_slot: NDArray[np.int64] | None = None

@@ -268,7 +268,7 @@ class Search:
 
 
 def _is_of(store: ConstraintStore, relaxed: Solution) -> bool:
-    """Whether the pass that comes with an answer is at its prices: then it has the very bound of the answer."""
+    """Whether the pass that comes with an answer is at its prices: then it has its very bound."""
     y, rows = relaxed.y, store.rows
     paid = np.where(y > 0, rows.upper[: y.size], np.where(y < 0, rows.lower[: y.size], 0.0))
     return relaxed.pricing is not None and relaxed.pricing.request_bound - dot(y, paid) == relaxed.bound

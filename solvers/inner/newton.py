@@ -25,12 +25,14 @@ its multiplier, Condat (2016), section 3.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv
 
 from copter.parallel import chunk_bounds, dot, run_chunks
 from copter.solvers.inner.elastic import costless, least_violation
@@ -59,6 +61,23 @@ class Point:
     tight: NDArray[np.bool_]
     value: float
     gradient: NDArray[np.float64]
+
+
+def _norm(v: NDArray[np.float64]) -> float:
+    return math.sqrt(dot(v, v))
+
+
+def _paid_for(here: Point) -> tuple[float, float]:
+    """What is paid for what rows are off by, and the sum of its parts, where each row has a price."""
+    price, off = abs(here.y), abs(here.gradient)
+    typical = float(price.sum()) / max(1, int(np.count_nonzero(price)))
+    return dot(here.y, here.gradient), dot(off, np.maximum(price, typical))
+
+
+def _solved(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Solve a positive definite system; where rounding errors made it none, one without that."""
+    _, solved, failed = dposv(matrix, right)
+    return np.asarray(np.linalg.solve(matrix, right) if failed else solved, np.float64)
 
 
 class SemismoothNewton:
@@ -133,7 +152,13 @@ class SemismoothNewton:
         return Point(y, x, free, tight, value, gradient)
 
     def solve(
-        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, closeness: float, limit: int
+        self,
+        y: NDArray[np.float64],
+        centre: NDArray[np.float64],
+        sigma: float,
+        closeness: float,
+        limit: int,
+        enough: float = 0.0,
     ) -> InnerResult:
         """Maximise psi from ``y`` until every row is met to a share ``closeness`` of its size.
 
@@ -149,6 +174,8 @@ class SemismoothNewton:
             Share of its size that a row may be off by.
         limit : int
             Steps at most.
+        enough : float
+            Ends, without having converged, where rows are off by no more than this share of how far x moved.
 
         Returns
         -------
@@ -159,12 +186,14 @@ class SemismoothNewton:
         first = max(left, 1.0)
 
         def result(iterations: int) -> InnerResult:
-            residual = float(np.linalg.norm(here.gradient))
-            return InnerResult(here.x, here.y, left <= 1.0, iterations, left / first, residual)
+            off, residual = _paid_for(here), _norm(here.gradient)
+            return InnerResult(here.x, here.y, left <= 1.0, iterations, left / first, residual, *off)
 
         for iteration in range(limit):
             # prices run away where rows cannot be met
             if left <= 1.0 or abs(here.y).max(initial=0.0) > far or self.stop():
+                return result(iteration)
+            if iteration and _norm(here.gradient) <= enough * _norm(here.x - centre):
                 return result(iteration)
             there = None
             for _ in range(self.tuning.line.retries):
@@ -234,7 +263,7 @@ class SemismoothNewton:
             rest, gone = index[mask], index[crossing]
             right = here.gradient[mask] - hessian[np.ix_(rest, gone)] @ step[crossing]
             hessian[np.diag_indices(active.size)] += damping + 1e-15 * hessian.diagonal().max(initial=0.0)
-            step[mask] = np.linalg.solve(hessian[np.ix_(rest, rest)], right)
+            step[mask] = _solved(hessian[np.ix_(rest, rest)], right)
             return step
 
         def times(d: NDArray[np.float64]) -> NDArray[np.float64]:

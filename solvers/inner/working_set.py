@@ -76,6 +76,8 @@ class InnerResult(NamedTuple):
     iterations : steps it took
     left : what is left of the residual that it began with, as a share of it
     residual : norm of what rows are off by
+    paid, off : y'r and |y|'|r| of what rows are off by, r; in the second, rows without a price count at a
+        typical one
     """
 
     x: NDArray[np.float64]
@@ -84,6 +86,8 @@ class InnerResult(NamedTuple):
     iterations: int
     left: float = 1.0
     residual: float = math.inf
+    paid: float = 0.0
+    off: float = 0.0
 
 
 class WorkingSet(NamedTuple):

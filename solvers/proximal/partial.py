@@ -4,39 +4,43 @@ At prices y the gap of an allocation x is a sum of losses, one a request and one
 
     c'x - d(y) = sum_q { p_q'x_q - min p_q'z over z in X_q } + sum_i y_i (u_i - A_i x)      (y_i < 0: l_i)
 
-A round after small changes starts with few losses, however many requests share the optimum.  So only those
-with a loss of their own move, and of the requests that use a row with a loss, or a violated one, as many as
-it takes to make up for it, and some more: a share `need_i` of them,
+Requests with a loss choose again: each gets the column that is best for it at y, which costs a pass and
+loses nothing; what is left are rows with too much or too little on them.  Who can make up for that are those
+that respond first when prices move, those with the least margins between their best choice and the next
+(:mod:`copter.solvers.proximal.choices`).  They move, together; all others are held, and their usage is taken
+off the rows.  Were others to move, prices would have to go as far as their margins before anything happened.
 
-    need_i = patience * | what row i lacks, or has too much | / | A_i | |x|.
+Rows that are far from their bounds are left out, unless they are all that bounds a column, and come in if the
+step would violate them.  The certificate is always that of the whole program, so a choice that was too narrow
+shows as a gap, and is widened; where prices are worth little to begin with, all move at once.
 
-Which ones is decided by a hash of their slot, so that the choice is the same for any number of threads.
-All others are held: their usage is taken off the rows.  Rows that are far from their bounds are left out
-too, unless they are all that bounds a column, and come in if the step would violate them.  The certificate
-is always that of the whole program, so a choice that was too narrow shows as a gap, and is widened.
+Where the program mends what it is given (``program.mend``), steps end before rows are met: most of their
+iterations would go into that, and a domain's repair does it in one pass.  What it returns is certified too.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.parallel import chunk_bounds, run_chunks
 from copter.solvers.inner.gather import Held, gather, union
+from copter.solvers.proximal.answer import Answer
+from copter.solvers.proximal.choices import Choices
 from copter.solvers.proximal.steps import Aim, run_steps
 from copter.store.allocation import SparseX, merged, row_activity
 from copter.store.store import EXACTLY, NO_TOTAL
-from copter.store.view import coefficients_of, entries_of, view_of
+from copter.store.view import view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
-    from copter.solvers.proximal.answer import Answer
     from copter.solvers.proximal.budget import Budget
     from copter.solvers.proximal.tuning import ProximalTuning
 
+log = logging.getLogger("copter")
 _PLACED = 1e-9
 """A request with sum(x) == total that is short of, or over, its total by a larger share of it must move."""
 
@@ -70,55 +74,69 @@ class PartialSteps:
     ) -> None:
         self.program, self.store, self.budget = program, program.store, budget
         self._all_tuning, self.tuning = tuning, tuning.partial
-        self._patience, self._flow = self.tuning.patience, flow
-        self._last_y = np.zeros(self.store.rows.size)
+        self._flow, self._share, self._sharper, self._moved = flow, self.tuning.share, False, 0
+        self._loose = self.tuning.loose * budget.tolerance if program.mend is not None else 0.0
         self._moves = np.zeros(self.store.requests.size, np.bool_)
-        view, rows = view_of(self.store), self.store.rows.size
-        self._needed = _needed(view, rows)
-        self._chunks = bounds = chunk_bounds(view.n_columns)
-        parts = run_chunks(
-            lambda k: _reach(view, rows, bounds[k], bounds[k + 1]), bounds.size - 1, budget.threads
-        )
-        self._reach = np.sum(parts, axis=0)
+        self._needed = _needed(view_of(self.store), self.store.rows.size)
 
     def step(self, now: Answer) -> Moved | None:
         """One step from an answer; None if this leads no further.
 
-        That is if none moves that did not before, if a ray shows that there is no optimum, or if most
-        requests have to move and nothing says which rows matter to them: if something does, all move.
+        That is if there are no prices, if a ray shows that there is no optimum, or if none moves that did not
+        before and rows cannot be met more closely.
         """
-        x, y, pricing, measures = now.x, now.y, now.pricing, now.measures
         budget, store, moves = self.budget, self.store, self._moves
-        before = np.count_nonzero(moves)
-        self._choose(now)
-        self._patience *= self.tuning.more_patience
-        if np.count_nonzero(moves) > self.tuning.most * len(self.program):
-            if self._flow is None and not x.slot.size:
-                return None  # nothing says which rows matter
-            np.greater(store.requests.n_columns[: moves.size], 0, out=moves)
-        if np.count_nonzero(moves) == before:
+        if not now.y.any():
             return None
+        near = self.tuning.near if self._flow is None else self.tuning.near_sampled
+        seen = self._seen(now, near)
+        now = self._choose(now, seen)
+        if not self._more_move(now):
+            return None
+        x, y, pricing = now.x, now.y, now.pricing
+        seen |= self._room(now.measures.activity, now.measures.weight) < near
         among, own = moves[pricing.slot], moves[x.slot]
         moved, kept = x.where(own), x.where(~own)
         slot, column = union(pricing.slot[among], pricing.column[among], moved.slot, moved.column)
-        usage = row_activity(store, kept, threads=budget.threads)
-        near = self.tuning.near if self._flow is None else self.tuning.near_sampled
-        flow, self._flow = measures.activity if self._flow is None else self._flow, None
-        seen = (self._room(flow, measures.weight) < near) | (y != 0) | self._needed
-        aim = Aim(self._all_tuning.goal_share * budget.tolerance, self.tuning.first_sigma)
+        usage, sigma = row_activity(store, kept, threads=budget.threads), 0.0
         for _ in range(self.tuning.row_passes):
             working = gather(store, slot, column, Held(usage, seen), tuning=self._all_tuning.working_set)
+            aim = self._aim(now, sigma)
             steps = run_steps(self.program, working, "newton", budget, moved, y, aim, self._all_tuning)
             del working  # the next one takes as much memory
             if steps.ray is not None:
                 return None
-            moved, y = steps.x, steps.y
-            room = self._room(usage + row_activity(store, moved, threads=budget.threads), measures.weight)
+            moved, y, sigma = steps.x, steps.y, steps.sigma
+            room = self._room(usage + row_activity(store, moved, threads=budget.threads), now.measures.weight)
             if budget.late() or not (~seen & (room < -budget.tolerance)).any():
                 break
             seen |= room < near
-        self._last_y = y
         return Moved(merged(kept, moved), y, slot.size)
+
+    def _seen(self, now: Answer, near: float) -> NDArray[np.bool_]:
+        """Rows that may matter: those with a price, near their bounds, or all that bounds a column."""
+        flow, self._flow = now.measures.activity if self._flow is None else self._flow, None
+        return (self._room(flow, now.measures.weight) < near) | (now.y != 0) | self._needed
+
+    def _more_move(self, now: Answer) -> bool:
+        """Let all move if nearly all would, or prices are worth little; False if that leads no further.
+
+        Where no more move than before, the steps go on to meet rows more closely, twice.
+        """
+        moves = self._moves
+        self._share *= self.tuning.more
+        far = not now.certificate.relative.gap <= self.tuning.worthless
+        if far or np.count_nonzero(moves) > self.tuning.most * len(self.program):
+            np.greater(self.store.requests.n_columns[: moves.size], 0, out=moves)
+        count = int(np.count_nonzero(moves))
+        if count > self._moved:
+            self._moved = count
+            return True
+        if not self._loose:
+            return False
+        self._loose = 0.0 if self._sharper else self.tuning.sharper * self._loose
+        self._sharper = True
+        return True
 
     def _room(self, activity: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         """What is left of each row, relative to its bound, or to what flows through it if that is more."""
@@ -131,16 +149,33 @@ class PartialSteps:
             room[bounded] = np.minimum(room[bounded], left[bounded] / size)
         return room
 
-    def _choose(self, now: Answer) -> None:
-        """Let more requests move."""
-        need, loss = self._need(now), self._losses(now)
-        limit = _threshold(loss, self.tuning.ignored * self.budget.tolerance * now.certificate.size)
-        view, salt, moves, bounds = view_of(self.store), self.store.clock, self._moves, self._chunks
-        run_chunks(
-            lambda k: _mark(view, need, loss, limit, salt, bounds[k], bounds[k + 1], moves),
-            bounds.size - 1,
-            self.budget.threads,
+    def _aim(self, now: Answer, sigma: float) -> Aim:
+        """What the steps are to reach, relative to the whole program."""
+        goal = self._all_tuning.goal_share * self.budget.tolerance
+        return Aim(goal, self.tuning.first_sigma, sigma, now.certificate.size, self._loose)
+
+    def _choose(self, now: Answer, seen: NDArray[np.bool_]) -> Answer:
+        """Let more requests move; those that do not and lose get what they would choose at these prices."""
+        loss = self._losses(now)
+        losing = loss > _threshold(loss, self.tuning.ignored * self.budget.tolerance * now.certificate.size)
+        choices = Choices.of(self.store, now.y, now.pricing, seen, self.budget.threads)
+        fixed = losing & (np.isinf(loss) | (choices.column == -2))
+        fresh = np.flatnonzero(losing & ~fixed & ~self._moves)
+        if fresh.size:
+            stays = np.ones(loss.size, np.bool_)
+            stays[fresh] = False
+            x = merged(now.x.where(stays[now.x.slot]), choices.of_requests(self.store, fresh))
+            now = Answer.of(self.store, x, now.y, now.pricing, self.budget.threads)
+        self._moves |= fixed | choices.nearest(int(self._share * len(self.program)))
+        log.debug(
+            "   %d of %d requests move, %d choose again: gap %.1e, primal %.1e",
+            np.count_nonzero(self._moves),
+            len(self.program),
+            fresh.size,
+            now.certificate.relative.gap,
+            now.certificate.relative.primal,
         )
+        return now
 
     def _losses(self, now: Answer) -> NDArray[np.float64]:
         """Losses of the requests; infinite for those that must move, whatever that costs."""
@@ -151,50 +186,12 @@ class PartialSteps:
         # of boxes: their columns are independent, and the marginal price of the request says nothing
         return np.where(short | (relation == NO_TOTAL), np.inf, now.measures.loss)
 
-    def _need(self, now: Answer) -> NDArray[np.float64]:
-        """Share of the requests of each row that are to move, to make up for what it lacks."""
-        rows, y, tuning = self.store.rows, now.y, self.tuning
-        activity, weight = now.measures.activity, now.measures.weight
-        lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
-        # what a row is worth, in units of cost: prices of rows in different units do not compare
-        extent = np.maximum(np.minimum(abs(upper), abs(lower)), weight)
-        extent = np.where(np.isfinite(extent) & (extent > 0), extent, 1.0)
-        worth, last_worth = abs(y) * extent, abs(self._last_y) * extent
-        priced = worth > 1e-9 * worth.max(initial=0.0)
-        lack = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
-        lack = np.where(priced, abs(np.where(y > 0, upper, lower) - activity), lack)
-        movable = np.where((activity > upper) | (activity < lower), weight, self._reach)
-        lack = np.minimum(lack, 1e100)
-        need = self._patience * lack / np.maximum(movable, np.maximum(1e-9 * lack, 1e-100))
-        need = np.maximum(need, np.where(priced, self._patience * tuning.least_need, 0.0))
-        # rows that were short for what moved, but are not for all: others should make room on them
-        top = last_worth.max(initial=0.0)
-        blocking = (last_worth > tuning.short * top) & (worth <= tuning.short * top)
-        missing = extent * (float((abs(y) * lack)[priced].sum()) / top if top else 0.0)
-        room = np.minimum(1.0, self._patience * missing / np.maximum(weight, missing + 1e-300))
-        return np.where(blocking, np.maximum(need, room), need)
-
 
 def _threshold(loss: NDArray[np.float64], ignored: float) -> float:
     """Loss such that the smaller ones add up to no more than ``ignored``."""
     ascending = np.sort(loss[loss > 0])
     within = int(np.searchsorted(np.cumsum(ascending), ignored, side="right"))
     return float(ascending[within - 1]) if within else 0.0
-
-
-@kernel
-def _reach(view, rows, begin, end):  # type: ignore[no-untyped-def]
-    """What could flow through each row: all columns of the requests [begin, end) at their totals."""
-    reach = np.zeros(rows)
-    for q in range(begin, end):
-        n = view.n_columns[q]
-        if n == 0 or view.relation[q] == NO_TOTAL:
-            continue
-        first, last = entries_of(view, view.usage[q], 0, n)
-        shift, stride = coefficients_of(view, view.usage[q])
-        for e in range(first, last):
-            reach[np.uint32(view.row[e])] += abs(view.coefficient[shift + stride * e]) * view.total[q]
-    return reach
 
 
 @kernel
@@ -211,30 +208,3 @@ def _needed(view, rows):  # type: ignore[no-untyped-def]
                 for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
                     needed[np.uint32(view.row[e])] = True
     return needed
-
-
-@kernel
-def _draw(slot, salt):  # type: ignore[no-untyped-def]
-    """A number in [0, 1) that looks random (splitmix64)."""
-    z = np.uint64(slot) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt) * np.uint64(0xD1342543DE82EF95)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return float((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
-
-
-@kernel
-def _mark(view, need, loss, limit, salt, begin, end, moves):  # type: ignore[no-untyped-def]
-    """Mark the requests of [begin, end) that move too."""
-    for q in range(begin, end):
-        n = view.n_columns[q]
-        if n == 0 or moves[q]:
-            continue
-        usage = view.usage[q]
-        pointer, entry = view.pointer_start[usage], view.entry_start[usage]
-        move = loss[q] > limit or view.relation[q] == NO_TOTAL
-        if not move:
-            share = 0.0
-            for e in range(entry + view.pointer[pointer], entry + view.pointer[pointer + n]):
-                share = max(share, need[np.uint32(view.row[e])])
-            move = share > 0.0 and _draw(q, salt) < share
-        moves[q] = move

@@ -159,13 +159,18 @@ class Run:
     def _rounds(self) -> Solution:
         """First prices and a first pass; steps on some requests where there are many; then on columns."""
         begin = self.beginning
-        sampled = Sampled(begin.y, None) if begin.y.any() or self.store.terms else self._sampled(begin.y)
+        sampled = (
+            Sampled(begin.y, None)
+            if begin.y.any() or self.store.terms
+            else self._sampled(begin.centre, begin.y)
+        )
         y, known = sampled.y, begin.warm or sampled.y is not begin.y
         first = self.tuning.steps.warm_sigma if known else self.tuning.steps.cold_sigma
         now = self._look(begin.centre, y)
         done = self._done_at_once(now)
         if done is None and self._by_parts(now.pricing):
             now, done = self._partial_rounds(now, sampled.flow)
+            first = self.tuning.partial.first_sigma  # what is left is little
         return self._column_rounds(now, first) if done is None else done
 
     def _done_at_once(self, now: Answer) -> Solution | None:
@@ -192,7 +197,9 @@ class Run:
         """Rounds in which only some of the requests move, until that is the end or leads no further."""
         partial = PartialSteps(self.program, self.budget, self.tuning, flow)
         if self.beginning.warm:  # changes that move prices far show in those of a sample, and cheaply
-            there = self._look(now.x, self._sampled(now.y).y)
+            worth = now.certificate.relative.gap <= self.tuning.partial.hopeless
+            start = (now.x, now.y) if worth else (NOTHING, np.zeros_like(now.y))
+            there = self._look(now.x, self._sampled(*start).y)
             log.debug(
                 "sample bound %.8g, before %.8g, objective %.8g",
                 there.certificate.bound,
@@ -207,10 +214,21 @@ class Run:
             last, now = now, self._look(moved.x, moved.y, moved.columns)
             if now.certificate.bound < last.certificate.bound:  # what moves is too little to know the prices
                 now = self._at_prices_of(last, now.x)
-            done = self._done(now)
+            done = self._done(self._mended(now))
             if done is not None:
                 return now, done
         return now, None
+
+    def _mended(self, now: Answer) -> Answer:
+        """What the program itself makes of an answer, if that is better; else the answer."""
+        if self.program.mend is None:
+            return now
+        x = self.program.mend(self.program, now.x, now.y)
+        there = Answer.of(self.store, x, now.y, now.pricing, self.solver.threads)
+        self._keep(there)
+        relative = there.certificate.relative
+        log.debug("   mended: gap %.1e, primal %.1e", relative.gap, relative.primal)
+        return there if there.better_than(now) else now
 
     def _at_prices_of(self, last: Answer, x: SparseX) -> Answer:
         """Certify an allocation with the prices, and the pass, of an earlier answer."""
@@ -264,8 +282,8 @@ class Run:
         """The inner solver to begin with."""
         return "cd" if self.solver.inner == "cd" else "newton"
 
-    def _sampled(self, y: NDArray[np.float64]) -> Sampled:
-        return sampled_prices(self.program, y, self._method(), self.budget, self.tuning)
+    def _sampled(self, x: SparseX, y: NDArray[np.float64]) -> Sampled:
+        return sampled_prices(self.program, x, y, self._method(), self.budget, self.tuning)
 
     def _look(self, x: SparseX, y: NDArray[np.float64], columns: int = 0) -> Answer:
         """Price all columns at y and certify (x, y), which steps on so many columns have found."""

@@ -3,6 +3,7 @@
 Without prices a pass finds the columns that would be best if everything were free, and it takes many
 passes to get from them to those that matter.  A request is drawn as likely as its total is large, and then
 stands for others: its total is divided by that likelihood (:mod:`copter.solvers.inner.sampling`).
+Where the last round's answer is worth something, the sample begins from its part of that, as many times.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from copter.solvers.inner.gather import Held, gather
 from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet
 from copter.solvers.proximal.steps import Aim, run_steps
-from copter.store.allocation import NOTHING, SparseX, row_activity
+from copter.store.allocation import SparseX, row_activity
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore, slice_indices
 
 if TYPE_CHECKING:
@@ -40,15 +41,20 @@ class Sampled(NamedTuple):
 
 
 def sampled_prices(
-    program: ContinualProgram, y: NDArray[np.float64], method: Method, budget: Budget, tuning: ProximalTuning
+    program: ContinualProgram,
+    x: SparseX,
+    y: NDArray[np.float64],
+    method: Method,
+    budget: Budget,
+    tuning: ProximalTuning,
 ) -> Sampled:
     """Prices of a sample of the requests, with all their columns; ``y`` itself where a sample is no use.
 
     Parameters
     ----------
     program : ContinualProgram
-    y : (row slots,) ndarray
-        Prices to begin with.
+    x, y : SparseX and (row slots,) ndarray
+        Allocation and prices to begin with.
     method : "cd" or "newton"
     budget : Budget
     tuning : ProximalTuning
@@ -56,15 +62,19 @@ def sampled_prices(
     sample = _sample(program, tuning)
     if sample is None:
         return Sampled(y, None)
-    working, held = sample
-    aim = Aim(tuning.sample.goal, tuning.steps.cold_sigma)
-    steps = run_steps(program, working, method, budget, NOTHING, y, aim, tuning)
+    working, held, stands_for = sample
+    goal = tuning.sample.goal
+    aim = Aim(goal, tuning.steps.cold_sigma, loose=tuning.sample.loose * goal)
+    begin = x._replace(value=x.value * stands_for[x.slot])
+    steps = run_steps(program, working, method, budget, begin, y, aim, tuning)
     flow = row_activity(program.store, steps.x, threads=budget.threads)
     return Sampled(steps.y, flow if held is None else flow + held.usage)
 
 
-def _sample(program: ContinualProgram, tuning: ProximalTuning) -> tuple[WorkingSet, Held | None] | None:
-    """A sample as a working set, and what it leaves out.
+def _sample(
+    program: ContinualProgram, tuning: ProximalTuning
+) -> tuple[WorkingSet, Held | None, NDArray[np.float64]] | None:
+    """A sample as a working set, what it leaves out, and how many requests each stands for.
 
     None if the program is small, or a sample could not know every price.
     """
@@ -88,7 +98,8 @@ def _sample(program: ContinualProgram, tuning: ProximalTuning) -> tuple[WorkingS
     column = slice_indices(np.zeros_like(sizes), sizes)
     held = _held(store, np.flatnonzero(decided))
     slot = np.repeat(drawn, sizes)
-    return gather(store, slot, column, held, stands_for, tuning=tuning.working_set), held
+    working = gather(store, slot, column, held, stands_for, tuning=tuning.working_set)
+    return working, held, stands_for
 
 
 def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> Held | None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from copter.parallel import dot
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray
+from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.solvers.proximal.inner import Inner, Method, curved_inner, linear_inner
 from copter.store.allocation import SparseX
@@ -64,12 +65,15 @@ class Aim:
         First step length itself, to go on with that of earlier steps; 0 if there are none.
     least : float
         The gap is relative to the size of the objective, but not to less than this.
+    loose : float
+        Gap at which they end although rows are off, which counts at the rows' prices; 0: never.
     """
 
     goal: float
     first: float
     sigma: float = 0.0
     least: float = 0.0
+    loose: float = 0.0
 
 
 def run_steps(
@@ -111,6 +115,7 @@ class _Step(NamedTuple):
     ----------
     result : InnerResult
     gap, dual : relative gap and dual residual of the set there
+    rows : the part of the gap that rows have which are off
     move : (columns,) how x moved away from the centre
     length : norm of that
     """
@@ -118,6 +123,7 @@ class _Step(NamedTuple):
     result: InnerResult
     gap: float
     dual: float
+    rows: float
     move: NDArray[np.float64]
     length: float
 
@@ -194,6 +200,8 @@ class _Steps:
         self.prices = self.sound = prices
         """Prices to begin the next step with, and those of the last step that converged."""
         self.inexact = self.sharper = 0
+        self.loose = aim.loose if isinstance(inner.solver, SemismoothNewton) else 0.0
+        self.enough = tuning.inexact if self.loose else 0.0
         self.ray: Ray | None = None
         self.violation: NDArray[np.float64] | None = None
 
@@ -206,7 +214,7 @@ class _Steps:
                 done = self._moved(step)
             elif self._good_enough(step):
                 self.centre, self.prices = step.result.x, step.result.y
-                self.inexact += 1
+                done = self._inexact(step)
             else:
                 done = self._failed(step.result)
         # without the columns that are missing the prices went where these should be
@@ -220,12 +228,16 @@ class _Steps:
         """Solve the subproblem at the centre, and measure the answer."""
         limit = min(self.tuning.inner_limit, self.budget.left())
         inner = self.inner
-        result = inner.solver.solve(self.prices, self.centre, self.sigma, self.closeness.value, limit)
+        soon = {"enough": self.enough} if self.enough else {}
+        result = inner.solver.solve(self.prices, self.centre, self.sigma, self.closeness.value, limit, **soon)
         self.budget.iterations += max(1, result.iterations)
         if result.converged and inner.free:
             result = result._replace(y=np.zeros_like(result.y))
         size, loss, dual = inner.measured.gap(result.x, result.y)
-        gap = abs(loss) / max(size, self.least, math.ulp(0.0))
+        if not result.converged:
+            loss = abs(loss + result.paid) + result.off
+        size = max(size, self.least, math.ulp(0.0))
+        gap = abs(loss) / size
         move = result.x - self.centre
         length = math.sqrt(dot(move, move))
         self.reached = result.x
@@ -238,7 +250,7 @@ class _Steps:
             dual,
             length,
         )
-        return _Step(result, gap, dual, move, length)
+        return _Step(result, gap, dual, result.off / size, move, length)
 
     def _moved(self, step: _Step) -> bool:
         """Go on from a step that converged, with a longer one; whether there is no need to."""
@@ -261,6 +273,18 @@ class _Steps:
         if 2 * result.iterations <= tuning.inner_limit:
             self.sigma = min(self.sigma * tuning.growth, tuning.most_sigma * self.inner.unit)
         return False
+
+    def _inexact(self, step: _Step) -> bool:
+        """Count a step that was good enough; whether that is all that is asked for."""
+        self.inexact += 1
+        if 2.0 * step.rows > step.gap:  # rows that are off hold it up, not the length of the step
+            self.enough = max(self.tuning.stricter * self.enough, 1e-3 * self.tuning.inexact)
+        elif step.result.iterations <= self.tuning.easily:
+            self.sigma = min(self.sigma * self.tuning.growth, self.tuning.most_sigma * self.inner.unit)
+        worst = max(step.gap, step.dual)
+        if worst <= self.aim.goal or self.inexact >= self.tuning.inexact_steps:
+            self.enough = 0.0  # what is left is to meet the rows
+        return worst <= self.loose
 
     def _good_enough(self, step: _Step) -> bool:
         """Whether a step that did not converge leaves rows off by much less than it moved."""

@@ -59,6 +59,7 @@ class SampleTuning:
         Without these prices a cold solve of 43 million columns took 170 times a warm one, with them 3 times
     largest_share : of the requests; where a sample would need more, all are as quick (-1%, 0%)
     goal : gap of the sample: its prices at a sharper one are those of its own few requests (0%, -1%)
+    loose : share of that at which steps end although rows are still off: only prices are asked for (chosen)
     """
 
     columns: int = 40_000
@@ -67,6 +68,7 @@ class SampleTuning:
     small_share: float = 0.002
     largest_share: float = 0.25
     goal: float = 2e-3
+    loose: float = 0.2
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,10 @@ class StepsTuning:
         (chosen), (+3%, 0%), (chosen)
     inexact, inexact_steps : a step that leaves rows off by at most this share of what it moved is good enough
         to go on from, so many times (0%, +12%), (chosen)
+    easily : an inexact step of at most so many iterations, whose rows do not hold up the gap, lengthens
+        sigma.  Where rows were not asked, a sample of permuted Poisson demands took 280 iterations, now 99
+    stricter : factor on ``inexact`` after a step of whose gap rows that are off make up more than half
+        (chosen)
     sharper, sharper_steps : reduced costs of columns without bounds make a bound that is none; a few more
         steps mostly bring them to this share of the tolerance (chosen), (chosen)
     merely_long, nearly_there, long_steps : a step that left at most this share (``merely_long``) of its
@@ -111,6 +117,8 @@ class StepsTuning:
     closer: float = 0.1
     inexact: float = 0.1
     inexact_steps: int = 20
+    easily: int = 2
+    stricter: float = 0.5
     sharper: float = 1e-3
     sharper_steps: int = 4
     merely_long: float = 0.1
@@ -131,17 +139,18 @@ class PartialTuning:
         (commit 3abc297) (chosen), (0%, -13%)
     rows_from : with fewer rows all steps are whole ones: a change of any price concerns nearly all requests,
         and rounds of 180 million columns and 7 rows take 0.5 s instead of 3 s
-    patience : times as many requests move as would make up for what a row lacks (+1%, -5%)
-    more_patience : factor on that in each further step (+6%, -4%)
-    least_need : share of the requests of a row with a price that may move even if the row lacks nothing,
-        times patience (0%, -5%)
+    share, more : of the requests that move at first, those with the least margins, and the factor on that in
+        the next step.  The nearest 20% hold the optimum of Poisson demands on full-mesh Kdl to within 3e-4
+    worthless : gap of the start, once all that lose have chosen again, above which all move (chosen)
+    hopeless : gap of the start above which the sample does not begin from it (chosen; 1e-2 to 0.1 after
+        failing links, 0.8 after a permutation)
+    loose, sharper : share of the tolerance at which steps end although rows are still off, where the program
+        mends its answers; and the factor on it where that was too soon (chosen)
     near : a row is near its bound, and looked at, if less than this share of it is left (chosen)
     near_sampled : the same in a cold start, by the flow of a sample, in which rows are off by a few percent.
         On full-mesh Kdl steps then take a tenth less than with ``near``, and less memory
     ignored : losses of requests that together make up this share of the tolerance (-1%, 0%)
     most : share of the requests; where more would have to move, all do (-13%, +1%)
-    short : share of the worth of the dearest row above which a row was short for what moved
-        (chosen)
     row_passes : how often rows come in that a step would violate (chosen)
     first_sigma : first step length, as ``cold_sigma`` (chosen)
     """
@@ -149,14 +158,16 @@ class PartialTuning:
     columns_from: int = 200_000
     requests_from: int = 10_000
     rows_from: int = 10
-    patience: float = 5.0
-    more_patience: float = 8.0
-    least_need: float = 0.01
+    share: float = 0.2
+    more: float = 3.0
+    worthless: float = 0.03
+    hopeless: float = 0.5
+    loose: float = 0.6
+    sharper: float = 0.2
     near: float = 0.15
     near_sampled: float = 0.05
     ignored: float = 0.2
     most: float = 0.5
-    short: float = 1e-2
     row_passes: int = 4
     first_sigma: float = 20.0
 

@@ -1,0 +1,145 @@
+"""What requests choose at given prices, against prices computed column by column; and what mends do."""
+
+import numpy as np
+import pytest
+from scipy.sparse import random_array
+
+from copter import ContinualProgram, ProximalPoint, make_solver
+from copter.proof.pricing import price
+from copter.solvers.proximal.choices import Choices
+from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning
+from copter.store.allocation import SparseX, row_activity
+
+ROWS, REQUESTS = 60, 300
+ALWAYS = ProximalTuning(partial=PartialTuning(columns_from=0))
+"""Partial steps in small programs too."""
+
+
+def packing(seed, unit=1.0, relation="<="):
+    """Demands over more rows than partial steps need, more than these can carry; ``unit`` of all flows."""
+    rng = np.random.default_rng(seed)
+    program = ContinualProgram()
+    for row in range(ROWS):
+        program.add_resource(row, upper=unit * float(rng.uniform(0.2, 1.0) * REQUESTS / ROWS))
+    sizes = rng.integers(1, 4, REQUESTS)
+    usage = random_array((ROWS, int(sizes.sum())), density=0.1, rng=rng, format="csc")
+    usage.data[:] = 1.0
+    totals = rng.pareto(1.0, REQUESTS) + 0.05  # few large ones among many small
+    program.add_requests(
+        range(REQUESTS), -rng.uniform(0.5, 1.0, int(sizes.sum())), sizes, usage, totals=unit * totals,
+        relation=relation,
+    )  # fmt: skip
+    return program, totals
+
+
+def choices_of(program, y, seen=None):
+    store = program.store
+    seen = np.ones(store.rows.size, bool) if seen is None else seen
+    return Choices.of(store, y, price(store, y, slack=np.inf), seen, None)
+
+
+def used(program, slot):
+    """What a unit of each column of a request uses of the rows, in all."""
+    n = program.costs(slot).size
+    return row_activity(program.store, SparseX(np.full(n, slot), np.arange(n), np.ones(n)))
+
+
+@pytest.mark.parametrize("relation", ["<=", "=="])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_choice_is_the_cheapest_column_and_the_margin_how_much_more_the_next_costs(seed, relation):
+    program, _ = packing(seed, relation=relation)
+    y = np.random.default_rng(seed).uniform(0.0, 0.6, ROWS)
+    found = choices_of(program, y)
+    for slot in range(REQUESTS):
+        prices = program.store.priced_columns(slot, y)
+        options = np.append(prices, 0.0) if relation == "<=" else prices
+        best = int(options.argmin())
+        assert found.column[slot] == (-1 if best == prices.size else best)
+        others = np.delete(options, best)
+        if not others.size or not used(program, slot).any():
+            assert found.margin[slot] == np.inf
+            continue
+        made_up_of = 2 * abs(program.costs(slot)) + prices  # |c| + a'y of costs < 0 and coefficients of 1
+        assert found.margin[slot] == pytest.approx(
+            (others.min() - options[best]) / made_up_of.max(), abs=1e-12
+        )
+
+
+def test_margins_do_not_depend_on_units():
+    y = np.random.default_rng(3).uniform(0.0, 0.6, ROWS)
+    (one, _), (other, _) = packing(3), packing(3, unit=1e-7)
+    first, second = choices_of(one, y), choices_of(other, y)
+    np.testing.assert_array_equal(first.column, second.column)
+    np.testing.assert_array_equal(first.margin, second.margin)
+    one.update_requests(range(REQUESTS), scales=np.full(REQUESTS, 8.0))
+    np.testing.assert_allclose(choices_of(one, 8.0 * y).margin, first.margin, rtol=1e-12)
+
+
+def test_who_uses_no_row_that_matters_has_no_other_choice():
+    program, _ = packing(5)
+    y = np.random.default_rng(5).uniform(0.0, 0.6, ROWS)
+    seen = np.zeros(ROWS, bool)
+    seen[:3] = True
+    among, everything = choices_of(program, y, seen), choices_of(program, y)
+    np.testing.assert_array_equal(among.column, everything.column)
+    concerned = np.array([used(program, slot)[:3].any() for slot in range(REQUESTS)])
+    assert np.isinf(among.margin[~concerned]).all()
+    np.testing.assert_array_equal(among.margin[concerned], everything.margin[concerned])
+
+
+def test_boxes_and_columns_with_bounds_have_no_single_choice():
+    program, _ = packing(6)
+    program.add_request("box", [-1.0], {0: [1.0]}, upper=1.0)
+    program.add_request("bounded", [-1.0, -0.5], {0: [1.0, 1.0]}, total=2.0, upper=[1.0, 2.0])
+    found = choices_of(program, np.zeros(ROWS))
+    slots = [program.slot_of[id] for id in ("box", "bounded")]
+    assert found.column[slots].tolist() == [-2, -2]
+    assert found.nearest(0)[slots].all()  # so they are always near
+
+
+def test_all_choices_together_cost_what_the_bound_says():
+    program, totals = packing(7)
+    y = np.random.default_rng(7).uniform(0.0, 0.6, ROWS)
+    x = choices_of(program, y).of_requests(program.store, np.arange(REQUESTS))
+    prices = np.array([program.store.priced_columns(s, y)[j] for s, j in zip(x.slot, x.column, strict=True)])
+    assert prices @ x.value == pytest.approx(price(program.store, y).request_bound)
+    np.testing.assert_allclose(x.value, totals[x.slot])
+
+
+def cut(program, x, y):
+    """Feasible flow: every request scaled by the worst of its rows."""
+    over = row_activity(program.store, x) / program.store.rows.upper[:ROWS]
+    worst = np.array([
+        (over * (row_activity(program.store, SparseX(*(part[k : k + 1] for part in x))) > 0)).max(initial=1.0)
+        for k in range(x.slot.size)
+    ])  # fmt: skip
+    return x._replace(value=x.value / worst)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_program_mends_is_certified_like_any_answer(seed):
+    program, totals = packing(seed)
+    program.mend = cut
+    solver, reference = (
+        ProximalPoint(tolerance=1e-3, tuning=ALWAYS),
+        make_solver("highs-simplex", tolerance=1e-9),
+    )
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        solution, best = solver.solve(program), reference.solve(program)
+        assert solution.is_optimal(1e-3)
+        assert solution.bound <= best.objective * (1.0 - 1e-9)
+        assert solution.objective == pytest.approx(best.objective, rel=2e-3)
+        program.update_requests(range(REQUESTS), totals=totals * rng.uniform(0.7, 1.3, REQUESTS))
+
+
+def test_a_mend_that_is_no_use_changes_no_answer():
+    def nothing(program, x, y):
+        return x.where(np.zeros(x.slot.size, bool))
+
+    program, _ = packing(8)
+    program.mend = nothing
+    solution = ProximalPoint(tolerance=1e-5, tuning=ALWAYS).solve(program)
+    assert solution.is_optimal(1e-5)
+    reference = make_solver("highs-simplex", tolerance=1e-9).solve(program)
+    assert solution.objective == pytest.approx(reference.objective, rel=1e-4)
