@@ -147,17 +147,20 @@ def sizes(document: dict[str, Any]) -> str:
 
 
 def rounds(document: dict[str, Any]) -> list[str]:
-    """A line for each solver."""
+    """A line for each solver; with the share of jobs whose allocation changed, where rounds have it."""
+    moved = any("integral_churn" in found for found in document["summary"].values())
+    head, rule = (" jobs that changed |", " ---: |") if moved else ("", "")
     lines = [
-        "| solver | round | first round | not optimal | largest gap | memory |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        f"| solver | round | first round | not optimal | largest gap |{head} memory |",
+        f"| --- | ---: | ---: | ---: | ---: |{rule} ---: |",
     ]
     for name, found in document["summary"].items():
         gap = found["gap"]["max"]
+        churn = f" {found['integral_churn']['mean']:.1%} |" if moved else ""
         lines.append(
             f"| `{name}` | {spread(found['t_total'])} | {seconds(found['first_round']['t_total'])} "
             f"| {found['not_optimal']} of {found['rounds_measured']} "
-            f"| {small(gap)} | {memory(found)} |"
+            f"| {small(gap)} |{churn} {memory(found)} |"
         )
     return lines
 
