@@ -26,7 +26,7 @@ class Twins:
         for program in self.both:
             program.add_resource_rows(ROWS, upper=[9.0, 7.0, 8.0])
         for n in (3, 12, 30):
-            usage = {row: self.rng.integers(0, 3, n) for row in ROWS}
+            usage = {row: self.rng.integers(0, 3, n) * (np.arange(n) > 0) for row in ROWS}
             for _ in range(2):
                 costs = -self.rng.random(n) - 0.1
                 templates = [program.add_template(usage, n) for program in self.both]
@@ -44,7 +44,7 @@ class Twins:
         vector, costs, templates = self.kinds[self.rng.integers(len(self.kinds))]
         options = {"scale": float(np.exp(self.rng.normal())), "override": self.override(costs.size)}
         options |= {"total": 1.0, "relation": "==" if self.rng.random() < 0.5 else "<="}
-        if options["relation"] == "==":  # a way out, so that the program stays feasible
+        if options["relation"] == "==":  # the first column, which uses nothing, so that all stays feasible
             options["upper"] = np.where(np.arange(costs.size) == 0, np.inf, 1.0)
         for program, given_costs, usage in zip(self.both, (vector, costs), templates, strict=True):
             program.add_request(self.count, given_costs, usage, **options)
@@ -97,6 +97,22 @@ def test_twins_have_the_same_columns_and_optima_whatever_was_edited(seed):
         for answer in (solver.solve(twins.shared), hot.solve(twins.shared)):
             assert answer.objective == pytest.approx(best.objective, rel=1e-6, abs=1e-6)
             assert answer.bound <= best.objective + 1e-9 * abs(best.objective)
+
+
+def test_twins_lack_the_same_where_nothing_is_feasible():
+    twins = Twins(2)
+    for _ in range(12):
+        twins.add()
+    used = [twins.own.usage(id)["b"][1].max() for id in twins.own.request_ids]
+    for program in twins.both:
+        for row in ROWS:  # more of b than all can use if each takes the column with most of it
+            program.set_capacity(row, upper=np.inf, lower=sum(used) + 3.0 if row == "b" else -np.inf)
+        for name in ("copter", "highs-hot"):
+            answer = make_solver(name).solve(program)
+            assert answer.status == "infeasible"
+            assert answer.ray.y["b"] < 0.0 and answer.ray.value == pytest.approx(-3.0 * answer.ray.y["b"])
+        program.set_capacity("b", lower=sum(used))
+        assert make_solver("copter").solve(program).status == "optimal"
 
 
 def test_shims_round_as_with_own_costs():
