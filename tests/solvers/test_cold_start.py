@@ -1,4 +1,6 @@
-"""Cold starts of large programs: a sample says which rows matter, and all requests move on those."""
+"""Cold starts of large programs: a sample says which rows matter; the nearest move on those, or all."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,10 +8,11 @@ from scipy.sparse import csc_array
 
 from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.clock import Clock
-from copter.solvers.proximal import partial
+from copter.solvers.proximal import partial, run
 from copter.solvers.proximal.budget import Budget
 from copter.solvers.proximal.sample import sampled_prices
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning, SampleTuning
+from copter.store.allocation import NOTHING
 
 REQUESTS, ROWS, SCARCE = 3_000, 80, 12
 EARLY = ProximalTuning(
@@ -41,22 +44,52 @@ def network(seed: int, unit: float = 1.0, decided: float = 0.0) -> ContinualProg
     return program
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_all_move_and_far_rows_are_left_out(seed, monkeypatch):
+@pytest.fixture
+def sets(monkeypatch):
+    """Columns and rows that the partial steps of a solve look at, step by step: (slots, rows)."""
     sets, gather = [], partial.gather
 
     def watched(store, slot, column, held, **settings):
-        sets.append((slot.size, held.rows.sum()))
+        sets.append((slot, held.rows.copy()))
         return gather(store, slot, column, held, **settings)
 
     monkeypatch.setattr(partial, "gather", watched)
+    return sets
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("worthless", "moving"), [(0.03, 0.2), (0.0, 1.0)], ids=["prices are known", "prices are worth little"]
+)
+def test_the_nearest_or_all_move_and_far_rows_are_left_out(seed, worthless, moving, sets):
     program = network(seed)
-    solution = ProximalPoint(tolerance=1e-5, tuning=EARLY).solve(program)
+    tuning = replace(EARLY, partial=replace(EARLY.partial, worthless=worthless))
+    solution = ProximalPoint(tolerance=1e-5, tuning=tuning).solve(program)
     best = make_solver("highs-simplex").solve(program)
     assert solution.is_optimal(1e-5)
     assert solution.objective == pytest.approx(best.objective, rel=3e-5)
-    assert sets[0][0] == program.n_variables
-    assert SCARCE - 3 <= sets[0][1] <= 2 * SCARCE  # of 80
+    slot, rows = sets[0]
+    movers = np.unique(slot)
+    assert abs(movers.size - moving * REQUESTS) <= 1
+    assert slot.size == program.store.requests.n_columns[movers].sum()  # with all their columns
+    assert SCARCE - 3 <= rows.sum() <= 2 * SCARCE  # of 80
+
+
+def test_rows_come_in_by_the_flow_that_a_sample_says(sets, monkeypatch):
+    """Rows that are far from their bounds, were it not for what the sample says of some."""
+    near, far = slice(20, 30), slice(30, 40)
+
+    def told(program, *args):
+        sampled = sampled_prices(program, *args)
+        flow, upper = sampled.flow.copy(), program.store.rows.upper
+        flow[near], flow[far] = 0.97 * upper[near], 0.93 * upper[far]
+        return sampled._replace(flow=flow)
+
+    monkeypatch.setattr(run, "sampled_prices", told)
+    assert ProximalPoint(tolerance=1e-5, tuning=EARLY).solve(network(0)).is_optimal(1e-5)
+    first, last = sets[0][1], sets[-1][1]
+    assert first[near].all() and not first[far].any()
+    assert len(sets) > 1 and not last[SCARCE:].any()  # then by what flows indeed
 
 
 @pytest.mark.parametrize("unit", [1e-4, 1.0, 1e5])
@@ -72,7 +105,7 @@ def test_a_cold_start_does_not_depend_on_the_unit(unit):
 def test_a_sample_knows_what_flows_through_scarce_rows(decided):
     program = network(4, decided=decided)
     budget = Budget(1e-4, Clock(), 2_000, 1, EARLY.most_piece)
-    sampled = sampled_prices(program, np.zeros(ROWS), "newton", budget, EARLY)
+    sampled = sampled_prices(program, NOTHING, np.zeros(ROWS), "newton", budget, EARLY)
     priced = sampled.y > 0.05
     assert 3 <= priced.sum() <= SCARCE
     upper = program.store.rows.upper[:ROWS]
