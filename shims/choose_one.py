@@ -46,6 +46,7 @@ from copter.store.view import StoreView, view_of
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
+    from copter.store.allocation import SparseX
     from copter.store.store import ConstraintStore
 
 _CANDIDATES = 40
@@ -134,7 +135,7 @@ class ChooseOneShim:
         begin = perf_counter()
         check_roundable(program, solution)
         store, x, y = program.store, solution.nonzeros, solution.y
-        if (proof := solution.integer) is not None and solution.x is not None:
+        if (proof := solution.integer) is not None and solution.x is not None and _chosen(x):
             given = np.full(store.requests.size, -1)
             given[x.slot] = x.column
             choice = Choice(program.slot_of, given)
@@ -154,6 +155,11 @@ class ChooseOneShim:
         gap = lost / size if size > 0 else np.inf if lost > 0 else 0.0
         choice = Choice(program.slot_of, chosen)
         return Rounded(choice, objective, float(gap) if served else np.inf, perf_counter() - begin)
+
+
+def _chosen(x: SparseX) -> bool:
+    """Whether an allocation gives each request one whole column, or none."""
+    return bool((x.value == 1.0).all() and (np.diff(x.slot) > 0).all())
 
 
 def _check(program: ContinualProgram, view: StoreView) -> None:

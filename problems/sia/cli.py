@@ -15,11 +15,11 @@ from copter.cli.command import BenchOptions, Proving, RunOptions, command
 from copter.cli.console import errors, seconds
 from copter.cli.options import MipGap, SolverName, Tolerance, existing_file, positive
 from copter.problems.sia.names import Costs
-from copter.program.kept import CostType
 
 if TYPE_CHECKING:
     from copter.problems.cluster.scenario import Scenario
     from copter.problems.sia.records import RoundRecord
+    from copter.program.kept import CostType
     from copter.solvers.base import Solver
 
 DEFAULT_GPUS = 512

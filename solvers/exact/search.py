@@ -1,9 +1,9 @@
 """Branch and bound on neighbourhoods of the relaxation's prices, until nothing is left outside.
 
-A neighbourhood of slack s has the columns whose reduced costs exceed the best by at most s.  Every allocation
-with a column outside costs more than d + s, d the relaxation's bound.  So if the best one inside costs
-U <= d + s it is the best of all, and otherwise the next neighbourhood is that of slack U - d, or of a part of
-it if that has many columns.  The best allocation so far is always inside.
+A neighbourhood of slack s has the columns whose reduced costs exceed the best by at most s, and all that want
+no whole number. Every allocation with a column outside costs more than d + s, d the relaxation's bound. So if
+the best one inside costs U <= d + s it is the best of all, and otherwise the next neighbourhood is that of
+slack U - d, or of a part of it if that has many columns. The best allocation so far is always inside.
 """
 
 from __future__ import annotations
@@ -200,7 +200,8 @@ class Search:
         while self.gap > self.integer_gap:
             left = self._left(self.cost - self.floor)
             slack = self._slack(left, few)
-            mask = left.excess <= slack
+            # of what may be split, a little of a column loses little, whatever its excess
+            mask = (left.excess <= slack) | ~self.store.requests.integral[left.slot]
             if np.count_nonzero(mask) > self.most_columns:
                 return f"the prices leave {left.slot.size} columns, more than branch and bound is given"
             before = self.cost, self.bound

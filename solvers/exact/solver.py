@@ -70,10 +70,15 @@ class ExactSolver(ProximalPoint):
         tolerance: float = _RELAXED,
         **settings: Any,
     ) -> None:
-        super().__init__(name, tolerance=min(tolerance, _RELAXED), **settings)
+        super().__init__(name, tolerance=tolerance, **settings)
         self.integer_gap = integer_gap
         self.most_columns = most_columns
         self._integral: LastX | None = None
+
+    @property
+    def goal(self) -> float:
+        """Tolerance of the relaxation."""
+        return min(self.tolerance, _RELAXED)
 
     def stopping(self) -> dict[str, float]:
         """Tolerance of the relaxation, and the integer gap.
@@ -82,7 +87,7 @@ class ExactSolver(ProximalPoint):
         -------
         dict of name to float
         """
-        return {"tolerance": self.tolerance, "integer_gap": self.integer_gap}
+        return {"tolerance": self.goal, "integer_gap": self.integer_gap}
 
     def reset(self) -> None:
         """Forget the last answers."""

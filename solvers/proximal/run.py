@@ -133,9 +133,7 @@ class Run:
     ) -> None:
         self.solver, self.program, self.store, self.clock = solver, program, program.store, clock
         self.tuning = tuning = solver.tuning
-        self.budget = Budget(
-            solver.tolerance, clock, solver.iteration_limit, solver.threads, tuning.most_piece
-        )
+        self.budget = Budget(solver.goal, clock, solver.iteration_limit, solver.threads, tuning.most_piece)
         self.best: Answer | None = None
         self._compiled = compile_seconds()
         self.screening = Screening(self.store, solver.threads, tuning)
@@ -179,7 +177,7 @@ class Run:
             ray = farkas_ray(self.program, np.zeros_like(now.y), self.solver.threads)
             reason = "the bounds and the sum row of a request leave no allocation of finite cost"
             return self._solution(Status.INFEASIBLE, reason, now, ray)
-        if self.beginning.warm and now.certificate.within(self.solver.tolerance):
+        if self.beginning.warm and now.certificate.within(self.budget.tolerance):
             return self._solution(Status.OPTIMAL, "the point of the warm start is optimal", now)
         return None
 
@@ -270,7 +268,7 @@ class Run:
         """Proximal-point steps from an answer, no closer than the columns that are left out allow."""
         tuning, size = self.tuning, now.certificate.size
         descend = self.solver.inner == "auto" and idle >= tuning.switch_rounds
-        goal = tuning.goal_share * self.solver.tolerance
+        goal = tuning.goal_share * self.budget.tolerance
         whole = working.column.size == self.store.n_variables
         if not (whole or self.store.terms):  # columns that are left out ask for other prices anyway
             goal = max(goal, tuning.gap_share * min(now.certificate.relative.gap, 1.0))
@@ -314,7 +312,7 @@ class Run:
 
     def _done(self, now: Answer, ray: Ray | None = None, how: str = "") -> Solution | None:
         """The solution if an answer is optimal, a ray was found or it is late; else None."""
-        if now.certificate.within(self.solver.tolerance):
+        if now.certificate.within(self.budget.tolerance):
             reason = f"residuals and gap are within the tolerance{how}"
             return self._solution(Status.OPTIMAL, reason, now)
         if ray is not None:
@@ -340,7 +338,7 @@ class Run:
         x = None
         if best is not None and status not in (Status.INFEASIBLE, Status.UNBOUNDED):
             # zeros that break rows are where a cold solve begins, no allocation
-            some = best.x.slot.size > 0 or best.certificate.relative.primal <= self.solver.tolerance
+            some = best.x.slot.size > 0 or best.certificate.relative.primal <= self.budget.tolerance
             x = best.x if some else None
         handed = self.hand_over.successes
         return make_solution(

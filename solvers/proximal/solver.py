@@ -143,6 +143,11 @@ class ProximalPoint(ClockedSolver):
         self.tuning = tuning
         self._state: Kept | None = None
 
+    @property
+    def goal(self) -> float:
+        """Tolerance that a solve aims at."""
+        return self.tolerance
+
     def reset(self) -> None:
         """Forget the last answer."""
         self._state = None

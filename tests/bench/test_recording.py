@@ -68,9 +68,20 @@ def test_a_rejected_edit_is_not_recorded(tmp_path):
 
 
 def test_every_verb_that_edits_is_recorded():
-    reading = {"costs", "base_costs", "scale", "override", "usage", "template", "total", "relation", "upper"}
+    reading = {
+        "costs",
+        "base_costs",
+        "scale",
+        "override",
+        "usage",
+        "template",
+        "cost_vector",
+        "total",
+        "relation",
+        "upper",
+    }
     reading |= {"integral", "start", "term", "capacity", "read_requests", "read_resources"}
-    reading |= {"take_starts", "return_starts", "save", "load", "to_arrays", "write"}
+    reading |= {"take_starts", "return_starts", "save", "load", "to_arrays", "write", "reserve"}
     public = {
         name
         for name in dir(ContinualProgram)

@@ -17,17 +17,17 @@ PLAN = "plan_rounds power lambda predictor shim_seconds"
     [
         (
             SiaRunOptions(),
-            "workload profiles gpus jobs_per_day hours max_hours solver p lam round_seconds " + SOLVING,
+            "workload profiles gpus jobs_per_day hours max_hours solver p lam round_seconds exact " + SOLVING,
         ),
-        (SiaBenchOptions(), f"gpus jobs rounds solvers isolate {SOLVING}"),
+        (SiaBenchOptions(), f"gpus jobs rounds solvers isolate exact costs float32 record {SOLVING}"),
         (BalancingRunOptions(), f"workload shards servers mode rounds memory balance solver {SOLVING}"),
         (BalancingBenchOptions(), f"shards servers mode rounds memory balance solvers isolate {SOLVING}"),
         (
             ShockwaveRunOptions(),
             f"jobs n_jobs gpus arrival_seconds policies hours solver seed {PLAN} "
-            "scatter noise mode knowledge ending",
+            "scatter noise mode knowledge ending exact",
         ),
-        (ShockwaveBenchOptions(), f"jobs gpus rounds solvers isolate {PLAN} {SOLVING}"),
+        (ShockwaveBenchOptions(), f"jobs gpus rounds solvers isolate exact {PLAN} {SOLVING}"),
         (TrafficRunOptions(topology="x"), f"{NETWORK} solver {SOLVING}"),
         (TrafficBenchOptions(topology="x"), f"{NETWORK} solvers isolate {SOLVING}"),
     ],

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from copter import ContinualProgram
+from copter.errors import CopterError
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
 from copter.solvers import make_solver
@@ -146,6 +147,19 @@ def test_requests_that_may_be_split_beside_whole_ones(seed):
     assert solution.primal_residual <= 1e-9
 
 
+def test_a_little_of_a_dear_column_may_be_what_is_best():
+    """Its reduced cost is far above the gap, but a tenth of it makes room for a whole request."""
+    program = ContinualProgram()
+    program.add_resource("r", 5.9)
+    for q in range(20):
+        program.add_request(q, [-10.0 - 1e-3 * q], {"r": [1.0]}, total=1.0, integral=True)
+    program.add_request("split", [0.0, 60.0], {"r": [1.0, 0.0]}, total=1.0, relation="==")
+    solution = make_solver("copter-exact").solve(program)
+    assert solution.integer.proven
+    assert solution.objective == pytest.approx(-50.085 + 6.0, abs=1e-6)
+    assert solution.integer.bound <= -44.085 + 1e-6
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_units_change_no_choice(seed):
     choices = []
@@ -218,6 +232,16 @@ def test_the_shim_leaves_an_integral_answer_as_it_is():
     rounded = ChooseOneShim().round(program, solution)
     assert rounded.choice == solution.x.choices()
     assert (rounded.objective, rounded.gap) == (solution.objective, solution.integer.gap)
+
+
+def test_the_shim_does_not_take_several_columns_of_a_request_for_one():
+    program = ContinualProgram()
+    program.add_resource("r", 7.0)
+    program.add_request("a", [-1.0, -2.0], {"r": [1.0, 3.0]}, total=3.0, upper=2.0, integral=True)
+    solution = make_solver("copter-exact").solve(program)
+    assert solution.x["a"].tolist() == [1.0, 2.0]
+    with pytest.raises(CopterError, match="no total of 1"):
+        ChooseOneShim().round(program, solution)
 
 
 def test_state_goes_on_in_another_solver():
