@@ -50,6 +50,8 @@ class Rest:
         What 1 of its objective is in units of the program's costs.
     offset : float
         Constant of the objective.
+    n_rows : int
+        How many of the rows are the program's; the sum rows of requests come after them.
     """
 
     c: NDArray[np.float64]
@@ -63,6 +65,7 @@ class Rest:
     column: NDArray[np.int64]
     unit: float
     offset: float
+    n_rows: int
 
     def allocation(self, x: NDArray[np.float64]) -> SparseX:
         """Allocation of the program that a point is.
@@ -220,4 +223,5 @@ def rest_of(
         column=column,
         unit=unit,
         offset=left.offset / unit,
+        n_rows=m,
     )

@@ -1,4 +1,4 @@
-"""Branch and bound on what is left: HiGHS, told the best allocation so far."""
+"""The best of what is left: by dynamic programming where it has that shape, else by HiGHS."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.solution import Status
+from copter.solvers.exact.multichoice import choose
 from copter.solvers.highs_model import check, engine, pass_model, run_until
 from copter.solvers.milp import MilpAnswer, read_answer
 
@@ -54,6 +55,15 @@ def branch_and_bound(rest: Rest, clock: Clock, start: NDArray[np.float64] | None
         if (rest.row_lower <= 0.0).all() and (rest.row_upper >= 0.0).all():
             return MilpAnswer(rest.c, Status.OPTIMAL, "nothing is left", rest.offset, 0.0, 0)
         return MilpAnswer(None, Status.INFEASIBLE, "nothing is left", math.inf, math.inf, 0)
+    known = math.inf if start is None else float(rest.c @ start) + rest.offset
+    if (chosen := choose(rest, known)) is not None:
+        x, bound = chosen
+        x = start if x is None else x
+        if x is None:
+            return MilpAnswer(
+                None, Status.INFEASIBLE, "no combination of columns fits", math.inf, math.inf, 0
+            )
+        return MilpAnswer(x, Status.OPTIMAL, "dynamic programming", min(bound, known), 0.0, 0)
     highs = engine(1, **_OPTIONS)
     pass_model(highs, rest, rest.integrality.astype(np.int32), rest.offset)
     if start is not None:
