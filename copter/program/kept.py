@@ -33,8 +33,12 @@ class Kept(CostVectors):
     ----------
     mend : callable, optional
         ``mend(program, x, y)`` makes an allocation feasible, at prices by row slot, and returns it; ``x`` and
-        the result are :class:`copter.store.allocation.SparseX`.  Solvers of large programs certify what it
-        returns beside their own answers: a domain that can repair at once saves them the last steps.
+        the result are :class:`copter.store.allocation.SparseX`: integer slots and columns of requests that
+        there are, ascending, and finite values.  Solvers of large programs certify what it returns beside
+        their own answers: a domain that can repair at once saves them the last steps.  If it raises
+        :class:`copter.CopterError`, or returns something else, that is logged and the solve goes on without.
+        It is code and no part of the program's data: a copy in memory has it, but it is not saved, neither by
+        pickle nor in files; who loads the program sets it again.
     """
 
     mend: Callable[[Any, SparseX, NDArray[np.float64]], SparseX] | None = None
@@ -44,6 +48,7 @@ class Kept(CostVectors):
             raise ValueError(f"cost_dtype = {cost_dtype!r}: must be one of {', '.join(COST_TYPES)}")
         super().__init__(np.dtype(cost_dtype))
         self.guard = Guard()
+        self.mend = None
 
     @property
     def cost_dtype(self) -> CostType:
@@ -54,16 +59,21 @@ class Kept(CostVectors):
         return copy.deepcopy(self)  # half a copy would be edited along with the original
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self._twin(memo)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        twin = self._twin({}, without="mend")  # nobody edits that one while it is pickled
+        return _empty, (type(twin),), vars(twin)
+
+    def _twin(self, memo: dict[int, Any], without: str = "") -> Any:
+        """A copy, but for one attribute."""
         with self.guard.using("copy"):
             kind, content = self._content()
             twin = memo[id(self)] = _empty(kind)
             for name, value in content.items():
-                setattr(twin, name, copy.deepcopy(value, memo))
+                if name != without:
+                    setattr(twin, name, copy.deepcopy(value, memo))
         return twin
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        twin = copy.deepcopy(self)  # nobody edits that one while it is pickled
-        return _empty, (type(twin),), vars(twin)
 
     def _content(self) -> tuple[type[Kept], dict[str, Any]]:
         """Class and attributes of a copy."""

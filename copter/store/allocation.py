@@ -36,6 +36,31 @@ class SparseX(NamedTuple):
         """
         return SparseX(self.slot[keep], self.column[keep], self.value[keep])
 
+    def fault(self, n_columns: NDArray[np.int64]) -> str:
+        """Why it is no allocation of requests with so many columns, in words; empty if it is one.
+
+        Parameters
+        ----------
+        n_columns : (request slots,) ndarray
+
+        Returns
+        -------
+        str
+        """
+        slot, column, value = self
+        if not all(isinstance(part, np.ndarray) and part.shape == (len(slot),) for part in self):
+            return "slots, columns and values are no arrays of one length"
+        if slot.dtype.kind not in "iu" or column.dtype.kind not in "iu" or value.dtype.kind != "f":
+            return f"slots, columns and values are {slot.dtype}, {column.dtype} and {value.dtype}"
+        if slot.size and not (0 <= slot.min() and slot.max() < n_columns.size):
+            return "a slot is out of range"
+        if not ((column >= 0) & (column < n_columns[slot])).all():
+            return "a column is out of range"
+        if not np.isfinite(value).all():
+            return "a value is not finite"
+        higher = (slot[1:] > slot[:-1]) | ((slot[1:] == slot[:-1]) & (column[1:] > column[:-1]))
+        return "" if higher.all() else "nonzeros are not ascending by slot and column"
+
 
 NOTHING = SparseX(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 """The allocation that is 0."""

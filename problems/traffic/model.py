@@ -93,8 +93,7 @@ class TrafficEngineering(TrafficState):
         if len(self.program) or self.program.resource_ids:
             raise EditError("traffic", "program", len(self.program), "must be empty")
         self.shim = FlowShim() if objective == "max-flow" else UtilisationShim()
-        if isinstance(self.shim, FlowShim):
-            self.program.mend = self.shim.mend
+        self._let_mend()
         self._served = np.ones(paths.n_pairs, np.bool_)
         self._present = np.zeros(paths.n_pairs, np.bool_)
         self._pair_of_slot: NDArray[np.int64] | None = None
@@ -107,6 +106,15 @@ class TrafficEngineering(TrafficState):
             cost, limit = [1.0 / self._unit], self._theta_limit()
             self.program.add_request(THETA, cost, self._theta_usage(), upper=limit)
             self._cut()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._let_mend()
+
+    def _let_mend(self) -> None:
+        """Let the program mend by the shim: pickle leaves that out."""
+        if isinstance(self.shim, FlowShim):
+            self.program.mend = self.shim.mend
 
     # ---- demands ---------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from copter.store.store import NO_TOTAL, ConstraintStore
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
+    from copter.solvers.milp import MilpAnswer
 
 log = logging.getLogger("copter")
 _ROUNDING = 1e-14
@@ -46,6 +47,8 @@ _NEARLY = 1.5
 """So much more than that is taken at once, if it is all that is left."""
 _FIRST, _WIDER = 1e-4, 16.0
 """First slack without any allocation, as a share of the objective, and the factor if there is none in it."""
+_CLOSED = 1e-9
+"""Relative gaps up to this are closed entirely, so that of equal optima the nearest is found."""
 _TIES = 0.25
 """Of the gap that is wanted: what an allocation may cost more for being near to the last one."""
 
@@ -132,10 +135,10 @@ class Search:
         status, reason = Status.ITERATION_LIMIT, ""
         try:
             self._offer(self._rounded())
-            infeasible = self.x is None and not self._any()
-            reason = "no integral allocation within rows and bounds" if infeasible else self._improve()
-            if infeasible:
-                status = Status.INFEASIBLE
+            if self.x is None:
+                status, reason = self._first()
+            if self.x is not None:
+                reason = self._improve()
         except Interrupted:
             status = Status.CANCELLED if self.clock.cancelled else Status.DEADLINE
             reason = self.clock.why()
@@ -183,16 +186,21 @@ class Search:
 
     # ---- neighbourhoods --------------------------------------------------------------------------
 
-    def _any(self) -> bool:
-        """Find an allocation in wider and wider neighbourhoods; False if there is none."""
+    def _first(self) -> tuple[Status, str]:
+        """Find an allocation in wider and wider neighbourhoods; says why there is none, if there is none."""
         slack = _FIRST * self.relaxed.size if self.floor > -math.inf else math.inf
         while self.x is None:
             left = self._left(slack)
-            self._branch(left, np.ones(left.slot.size, np.bool_), slack)
-            if slack == math.inf:
-                return self.x is not None
+            if left.slot.size > self.most_columns:
+                return Status.ITERATION_LIMIT, _too_many(left.slot.size)
+            answer = self._branch(left, np.ones(left.slot.size, np.bool_), slack)
+            if slack == math.inf and self.x is None:
+                if answer.status is Status.INFEASIBLE:
+                    return Status.INFEASIBLE, "no integral allocation within rows and bounds"
+                why = f"branch and bound found none that keeps rows and bounds: {answer.reason}"
+                return Status.NUMERICAL_ERROR, why
             slack = _WIDER * slack if slack < self.relaxed.size else math.inf
-        return True
+        return Status.ITERATION_LIMIT, ""
 
     def _improve(self) -> str:
         """Neighbourhoods of the best allocation until its gap is closed; says how it ended."""
@@ -203,7 +211,7 @@ class Search:
             # of what may be split, a little of a column loses little, whatever its excess
             mask = (left.excess <= slack) | ~self.store.requests.integral[left.slot]
             if np.count_nonzero(mask) > self.most_columns:
-                return f"the prices leave {left.slot.size} columns, more than branch and bound is given"
+                return _too_many(int(np.count_nonzero(mask)))
             before = self.cost, self.bound
             self._branch(left, mask, slack)
             if slack >= left.budget and (self.cost, self.bound) == before:
@@ -219,6 +227,8 @@ class Search:
         if self.last is None or self.x is None:
             return
         left = self._left(max(0.0, self.cost - self.floor))
+        if left.slot.size > self.most_columns:
+            return
         if (_among(left, self.last) & ~_among(left, self.x)).any():
             self._branch(left, np.ones(left.slot.size, np.bool_), left.budget)
 
@@ -237,14 +247,16 @@ class Search:
         self._excess, self.pricing = left.excess, left.pricing
         return left
 
-    def _branch(self, left: Survivors, mask: NDArray[np.bool_], slack: float) -> None:
+    def _branch(self, left: Survivors, mask: NDArray[np.bool_], slack: float) -> MilpAnswer:
         """Branch and bound on some of the columns that are left, and those of the best allocation."""
         near, most = self._nearness(left)
         if self.x is not None:
             mask = mask | _among(left, self.x)
         rest = rest_of(self.store, self.relaxed.y, left, mask, near)
         start = None if self.x is None else rest.point(self.x)
-        answer = branch_and_bound(rest, self.clock, start)
+        # ties are settled by less than any gap: only what is wanted beyond the least is left open
+        wanted = max(0.0, (1.0 - _TIES) * self.integer_gap - _CLOSED) * self.size
+        answer = branch_and_bound(rest, self.clock, start, wanted / rest.unit)
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes
         if answer.x is not None:
             self._offer(rest.allocation(answer.x), most)
@@ -253,6 +265,7 @@ class Search:
         self.bound = min(max(self.bound, min(inside, outside)), self.cost)
         if answer.status is Status.DEADLINE:
             raise Interrupted(self.clock.why())
+        return answer
 
     def _nearness(self, left: Survivors) -> tuple[NDArray[np.float64] | None, float]:
         """What a unit of each column costs more that is not in the last allocation, and all of it at most."""
@@ -266,6 +279,10 @@ class Search:
         if not 0.0 < units < math.inf:
             return None, 0.0
         return np.where(_among(left, self.last), 0.0, most / units), most
+
+
+def _too_many(columns: int) -> str:
+    return f"a neighbourhood of the prices has {columns} columns, more than branch and bound is given"
 
 
 def _is_of(store: ConstraintStore, relaxed: Solution) -> bool:

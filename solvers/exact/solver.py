@@ -8,8 +8,8 @@
 4. Branch and bound on those of the least reduced costs (:mod:`copter.solvers.exact.search`): it finds better
    allocations, at each of which more columns are fixed, until none are left that it has not looked at.
 
-Where fixing leaves too much, as where the relaxation says little, the answer is the best allocation that was
-found, with its certified gap, and says so.
+Where a neighbourhood is too large, as where the relaxation says little, the answer is the best
+allocation that was found, with its certified gap, and says so.
 
 Source: reduced-cost fixing of Dantzig, Fulkerson and Johnson (1954); core problems after Balas and Zemel
 (1980); DESIGN.md, section 9.
@@ -49,9 +49,11 @@ class ExactSolver(ProximalPoint):
     ----------
     name : str
     integer_gap : float
-        Relative gap to the best integral allocation at which one counts as proven optimal.
+        Relative gap to the best integral allocation at which one counts as proven optimal.  With one above
+        1e-9 branch and bound ends there too, and which of nearly equal allocations is kept is left to it.
     most_columns : int
-        Branch and bound is given no more columns than that.
+        Branch and bound is given no more columns than that.  It is given neighbourhoods of 200, 600, 1,800
+        ... columns beside one a request, until the gap is closed or the next one is larger than that.
     **settings
         Of :class:`copter.solvers.proximal.solver.ProximalPoint`, for the relaxation; a ``tolerance`` above
         1e-6 counts as 1e-6.

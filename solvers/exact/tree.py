@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _OPTIONS = {
     "presolve": "off",  # it takes longer than what comes after it
     "mip_rel_gap": 0.0,
-    "mip_abs_gap": 0.0,
     # a row that is overdrawn by a tolerance saves its price: more than the gap that is wanted
     "mip_feasibility_tolerance": 1e-9,
     "primal_feasibility_tolerance": 1e-9,
@@ -31,7 +30,9 @@ _RESERVE = 0.02
 """Seconds before the deadline at which it ends."""
 
 
-def branch_and_bound(rest: Rest, clock: Clock, start: NDArray[np.float64] | None) -> MilpAnswer:
+def branch_and_bound(
+    rest: Rest, clock: Clock, start: NDArray[np.float64] | None, gap: float = 0.0
+) -> MilpAnswer:
     """Least objective of what is left.
 
     Parameters
@@ -40,6 +41,8 @@ def branch_and_bound(rest: Rest, clock: Clock, start: NDArray[np.float64] | None
     clock : Clock
     start : (n,) ndarray, optional
         A feasible point.
+    gap : float
+        Between objective and bound, in the units of ``rest``, at which it may end.
 
     Returns
     -------
@@ -64,7 +67,7 @@ def branch_and_bound(rest: Rest, clock: Clock, start: NDArray[np.float64] | None
                 None, Status.INFEASIBLE, "no combination of columns fits", math.inf, math.inf, 0
             )
         return MilpAnswer(x, Status.OPTIMAL, "dynamic programming", min(bound, known), 0.0, 0)
-    highs = engine(1, **_OPTIONS)
+    highs = engine(1, mip_abs_gap=gap, **_OPTIONS)
     pass_model(highs, rest, rest.integrality.astype(np.int32), rest.offset)
     if start is not None:
         solution = highspy.HighsSolution()
@@ -72,6 +75,8 @@ def branch_and_bound(rest: Rest, clock: Clock, start: NDArray[np.float64] | None
         check(highs.setSolution(solution), "the best allocation so far")
     run_until(highs, clock, _RESERVE)
     found = read_answer(highs, whole=bool(rest.integrality.any()))
+    if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:  # no proof of either
+        return replace(found, x=None, status=Status.NUMERICAL_ERROR, bound=-math.inf)
     if found.status is Status.INFEASIBLE:
         return replace(found, bound=math.inf)
     if found.x is None:

@@ -23,6 +23,8 @@ LEAST_COLUMNS = 20_000
 _COLUMNS_A_ROW = 500
 """Columns for each row that couples blocks, at least."""
 
+_SECONDS = 60.0
+"""That this may take without a time limit: HiGHS' own way is to follow where it is hard."""
 _SHARPER, _LEAST_GAP = 0.1, 1e-9
 """Of the gap, what is aimed at, for sizes differ; and the least."""
 
@@ -59,7 +61,7 @@ def solve_priced(lp: GeneralLP, gap: float, seconds: float | None = None) -> Pri
     gap : float
         Relative to the objective.
     seconds : float, optional
-        Time limit.
+        Time limit; a minute by default.
 
     Returns
     -------
@@ -72,7 +74,9 @@ def solve_priced(lp: GeneralLP, gap: float, seconds: float | None = None) -> Pri
     coupling = len(program.resource_ids)
     if len(held.sums) < len(program) or coupling * _COLUMNS_A_ROW > lp.c.size:
         return None
-    solver = ExactSolver(integer_gap=max(_SHARPER * gap, _LEAST_GAP), deadline=seconds)
+    solver = ExactSolver(
+        integer_gap=max(_SHARPER * gap, _LEAST_GAP), deadline=_SECONDS if seconds is None else seconds
+    )
     solution = solver.solve(program)
     proof = solution.integer
     if proof is None or not solution.found or not np.isfinite(proof.bound):

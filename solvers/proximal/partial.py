@@ -113,6 +113,10 @@ class PartialSteps:
             seen |= room < near
         return Moved(merged(kept, moved), y, slot.size)
 
+    def meet_rows(self) -> None:
+        """From now on steps end only where rows are met, for nobody mends what they come to."""
+        self._loose, self._sharper = 0.0, True
+
     def _seen(self, now: Answer, near: float) -> NDArray[np.bool_]:
         """Rows that may matter: those with a price, near their bounds, or all that bounds a column."""
         flow, self._flow = now.measures.activity if self._flow is None else self._flow, None

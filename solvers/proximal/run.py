@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
+from copter.errors import CopterError
 from copter.kernels import compile_seconds
 from copter.proof.pricing import Pricing
 from copter.proof.rays import farkas_ray
@@ -136,6 +137,7 @@ class Run:
         self.budget = Budget(solver.goal, clock, solver.iteration_limit, solver.threads, tuning.most_piece)
         self.best: Answer | None = None
         self._compiled = compile_seconds()
+        self._mend = program.mend  # None once it failed
         self.screening = Screening(self.store, solver.threads, tuning)
         self.hand_over = HandOver(program, self.budget, tuning.hand_over, solver.hand_over)
         self._churn_base = churn_base(None if state is None else state.answer, program)
@@ -215,13 +217,25 @@ class Run:
             done = self._done(self._mended(now))
             if done is not None:
                 return now, done
+            if self._mend is None:
+                partial.meet_rows()
         return now, None
 
     def _mended(self, now: Answer) -> Answer:
         """What the program itself makes of an answer, if that is better; else the answer."""
-        if self.program.mend is None:
+        if self._mend is None:
             return now
-        x = self.program.mend(self.program, now.x, now.y)
+        try:
+            x = self._mend(self.program, now.x, now.y)
+            fault = x.fault(self.store.requests.n_columns[: self.store.requests.size])
+            if fault:
+                raise CopterError(f"it returned no allocation: {fault}")
+        except Interrupted:
+            raise
+        except CopterError as error:
+            log.warning("the program's mend is left out of this solve: %s", error)
+            self._mend = None
+            return now
         there = Answer.of(self.store, x, now.y, now.pricing, self.solver.threads)
         self._keep(there)
         relative = there.certificate.relative

@@ -1,10 +1,13 @@
 """What requests choose at given prices, against prices computed column by column; and what mends do."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from scipy.sparse import random_array
 
-from copter import ContinualProgram, ProximalPoint, make_solver
+from copter import ContinualProgram, CopterError, Journal, ProximalPoint, make_solver
 from copter.proof.pricing import price
 from copter.solvers.inner.newton import _solved
 from copter.solvers.proximal.choices import Choices
@@ -144,6 +147,53 @@ def test_a_mend_that_is_no_use_changes_no_answer():
     assert solution.is_optimal(1e-5)
     reference = make_solver("highs-simplex", tolerance=1e-9).solve(program)
     assert solution.objective == pytest.approx(reference.objective, rel=1e-4)
+
+
+def refuses(program, x, y):
+    raise CopterError("nothing that I know how to mend")
+
+
+RETURNED = {
+    "refuses": refuses,
+    "not ascending": lambda program, x, y: SparseX(*(part[::-1] for part in x)),
+    "twice": lambda program, x, y: SparseX(*(np.repeat(part, 2) for part in x)),
+    "slot": lambda program, x, y: x._replace(slot=x.slot + 10 * REQUESTS),
+    "column": lambda program, x, y: x._replace(column=x.column + 10**6),
+    "negative": lambda program, x, y: x._replace(column=x.column - 10),
+    "finite": lambda program, x, y: x._replace(value=np.full(x.value.size, np.nan)),
+    "lengths": lambda program, x, y: x._replace(value=x.value[:-1]),
+    "kinds": lambda program, x, y: x._replace(slot=x.slot.astype(float)),
+}
+
+
+@pytest.mark.parametrize("how", RETURNED)
+def test_a_mend_that_fails_is_left_out_of_the_solve(how, caplog):
+    calls = []
+
+    def mend(program, x, y):
+        calls.append(x)
+        return RETURNED[how](program, x, y)
+
+    program, totals = packing(1)
+    program.mend = mend
+    solver = ProximalPoint(tolerance=1e-4, tuning=ALWAYS)
+    for rounds, scale in enumerate((1.0, 1.5, 0.7)):  # the first begins cold and comes to no mend
+        program.update_requests(range(REQUESTS), totals=scale * totals)
+        solution = solver.solve(program)
+        assert solution.is_optimal(1e-4)
+        assert len(calls) == rounds  # asked again in the next solve
+    assert caplog.text.count("mend is left out of this solve") == 2
+    reference = make_solver("highs-simplex", tolerance=1e-9).solve(program)
+    assert solution.objective == pytest.approx(reference.objective, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", [ContinualProgram, Journal])
+def test_a_mend_is_copied_but_not_pickled(kind, tmp_path):
+    program = ContinualProgram() if kind is ContinualProgram else Journal(tmp_path / "journal")
+    program.mend = lambda program, x, y: x
+    assert copy.deepcopy(program).mend is program.mend
+    assert pickle.loads(pickle.dumps(program)).mend is None
+    assert program.mend is not None
 
 
 def test_systems_are_solved_definite_or_not_and_empty_ones_too():

@@ -1,6 +1,7 @@
 """`copter-exact` against brute force: all integral allocations of small programs, ties and odd shapes too."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from copter.errors import CopterError
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
 from copter.solvers import make_solver
+from copter.solvers.exact import search
 from copter.store.compiled import compile_program
 
 GAP = 1e-9
@@ -224,6 +226,62 @@ def test_too_many_columns_are_said_to_be_too_many():
     assert solution.status is Status.ITERATION_LIMIT
     assert "more than branch and bound is given" in solution.reason
     assert solution.objective == pytest.approx(ChooseOneShim().round(packing(2), solution).objective)
+
+
+def without_a_shim(seed, capacity=50.0):
+    """Requests of two units, which ChooseOneShim does not round."""
+    rng, program = np.random.default_rng(seed), ContinualProgram()
+    program.add_resource("r", capacity)
+    for q in range(30):
+        usage = rng.integers(1, 6, 20).astype(float)
+        program.add_request(q, -rng.uniform(1, 5, 20), {"r": usage}, total=2.0, upper=1.0, integral=True)
+    return program
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Columns, and the gap in units of costs, that each branch and bound was given."""
+    seen, plain = [], search.branch_and_bound
+
+    def spy(rest, clock, start, gap):
+        seen.append((rest.slot.size, gap * rest.unit))
+        return plain(rest, clock, start, gap)
+
+    monkeypatch.setattr(search, "branch_and_bound", spy)
+    return seen
+
+
+def test_without_a_first_allocation_columns_may_be_too_many_too(runs):
+    solution = make_solver("copter-exact", most_columns=10).solve(without_a_shim(1))
+    assert (solution.status, solution.found, runs) == (Status.ITERATION_LIMIT, False, [])
+    assert "more than branch and bound is given" in solution.reason
+    assert make_solver("copter-exact").solve(without_a_shim(1)).integer.proven
+    assert runs
+
+
+@pytest.mark.parametrize("seed,gap", [(0, 1e-3), (1, 1e-3), (1, 5e-3), (3, 1e-3)])
+def test_branch_and_bound_may_end_at_the_gap_that_is_wanted(seed, gap, runs):
+    solution, best = (
+        make_solver("copter-exact", integer_gap=gap).solve(packing(seed)),
+        by_highs(packing(seed)),
+    )
+    assert solution.integer.proven and solution.integer.gap <= gap
+    assert solution.integer.bound <= best + 1e-9 <= solution.objective + 2e-9
+    assert runs
+    assert all(0.5 * gap * abs(best) < left_open < gap * abs(best) for _, left_open in runs)
+
+
+def test_only_branch_and_bound_says_that_there_is_no_allocation(monkeypatch):
+    plain = search.branch_and_bound
+
+    def careless(rest, clock, start, gap):
+        answer = plain(rest, clock, start, gap)
+        return answer if answer.x is None else replace(answer, x=rest.upper)
+
+    monkeypatch.setattr(search, "branch_and_bound", careless)
+    solution = make_solver("copter-exact").solve(without_a_shim(2))
+    assert (solution.status, solution.found) == (Status.NUMERICAL_ERROR, False)
+    assert "keeps rows and bounds" in solution.reason
 
 
 def test_the_shim_leaves_an_integral_answer_as_it_is():

@@ -85,6 +85,22 @@ def test_other_shapes_are_left_to_branch_and_bound(small):
     assert tried(more, np.append(low, np.full(12, -np.inf)), np.append(high, np.full(12, 1e6)), whole) is None
 
 
+@pytest.mark.parametrize("seconds,given", [(None, priced._SECONDS), (7.0, 7.0)])
+def test_the_attempt_has_a_limit_also_without_one(seconds, given, small, monkeypatch):
+    deadlines, plain = [], priced.ExactSolver
+
+    def spy(**settings):
+        deadlines.append(settings["deadline"])
+        return plain(**settings)
+
+    monkeypatch.setattr(priced, "ExactSolver", spy)
+    cost, A, low, high = allocation(5)
+    zeros, whole = np.zeros(cost.size), np.ones(cost.size, bool)
+    lp = GeneralLP(cost, coo_array(A).tocsc(), low, high, zeros, np.ones(cost.size), 0.0, whole)
+    assert priced.solve_priced(lp, 1e-4, seconds) is not None
+    assert deadlines == [given]
+
+
 def test_what_is_infeasible_is_what_highs_says(small):
     cost, A, low, high = allocation(6)
     high = high.copy()
