@@ -115,7 +115,8 @@ def in_band(fleet: Fleet, placement: Placement) -> bool:
 
 def _load_on(fleet: Fleet, placement: Placement) -> NDArray[np.float64]:
     """Loads of the servers."""
-    return np.bincount(placement.server, placement.share * fleet.loads[placement.shard], fleet.memory.size)
+    loads = placement.share * fleet.loads[placement.shard]
+    return np.bincount(placement.server, loads, fleet.memory.size).astype(np.float64, copy=False)
 
 
 def amount(what: str, value: float) -> float:
