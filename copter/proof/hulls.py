@@ -34,7 +34,7 @@ from copter.store.view import StoreView
 _SHORT, _FEW = 48, 2
 """Ranges with so few columns, or so few requests, are not halved."""
 _EXTREMES = 8
-"""Smallest and largest costs of a vector that are at hand; requests with as many overrides are not grouped."""
+"""Smallest and largest costs of a vector that are at hand; who has as many overrides is in no group."""
 _ROUNDING = 1e-13
 """Of the prices of a group: what rounding may do to a comparison of lines."""
 _EACH = 100
