@@ -146,9 +146,9 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
     """
     store = program.store
     store.clock, store.n_variables = blocks.fact("clock", int), blocks.fact("n_variables", int)
-    if blocks.facts.setdefault("cost_dtype", "float64") not in COST_TYPES:  # older files have none
-        raise blocks.wrong(f"has costs of the type {blocks.facts['cost_dtype']!r}")
-    store.costs = Pool(cost=np.dtype(blocks.fact("cost_dtype", str)))
+    if (cost_dtype := blocks.fact("cost_dtype", str)) not in COST_TYPES:
+        raise blocks.wrong(f"has costs of the type {cost_dtype!r}")
+    store.costs = Pool(cost=np.dtype(cost_dtype))
     try:
         for name in _POOLS:
             _unpack_pool(name, getattr(store, name), blocks)

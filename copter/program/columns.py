@@ -70,12 +70,16 @@ class Columns(Queries):
         Raises
         ------
         EditError
-            It is no such number.
+            It is no such number, or more than there is memory for; nothing has changed.
         """
         given = number("reserve", "columns", columns)
         if not (given >= 0 and given == np.floor(given) and np.isfinite(given)):
             raise EditError("reserve", "columns", columns, "must be a whole number, not negative")
-        self.store.costs.reserve(int(given))
+        try:
+            self.store.costs.reserve(int(given))
+        except (MemoryError, ValueError):  # numpy's, of an array that no machine can address
+            why = "is more than there is memory for"
+            raise EditError("reserve", "columns", columns, why) from None
 
     # ---- inside ----------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """Costs of 32 bits: what a program that keeps its costs so can hold, and the errors for what it cannot.
 
 Such a program *is* the one with rounded costs: its cost of a column is the 32-bit number nearest to what was
-given, times the request's scale; an override v of a request with scale s is s times the one nearest to v / s.
+given, times the request's scale; an override v of a request with scale s and costs of its own is s times the
+one nearest to v / s.  On a shared vector overrides are kept aside, and stay as they were given, to 64 bits.
 All that is computed from them (prices, sums, the certificate) has 64 bits.  A cost that is not 0 must be of a
 size that keeps its 24 significant bits.
 """

@@ -34,7 +34,7 @@ from copter.store.view import StoreView
 _SHORT, _FEW = 48, 2
 """Ranges with so few columns, or so few requests, are not halved."""
 _EXTREMES = 8
-"""Smallest and largest costs of a vector that are at hand; a request with as many overrides looks at all."""
+"""Smallest and largest costs of a vector that are at hand; who has as many overrides is in no group."""
 _ROUNDING = 1e-13
 """Of the prices of a group: what rounding may do to a comparison of lines."""
 _EACH = 100
@@ -57,6 +57,8 @@ class Groups(NamedTuple):
 def groups_of(view: StoreView, more_than: int) -> Groups | None:
     """Groups of several requests with more than so many columns, whose best column may have all of the total.
 
+    Requests with more than a few overrides are in none: they are priced as if with costs of their own.
+
     Parameters
     ----------
     view : StoreView
@@ -68,7 +70,8 @@ def groups_of(view: StoreView, more_than: int) -> Groups | None:
         None where there is no group.
     """
     free = (view.total == 0.0) | ((view.upper_start < 0) & (view.upper >= view.total))
-    plain = (view.vector >= 0) & (view.n_columns > more_than) & (view.relation != NO_TOTAL) & free
+    few = view.override_length < _EXTREMES
+    plain = (view.vector >= 0) & (view.n_columns > more_than) & (view.relation != NO_TOTAL) & free & few
     slots = np.flatnonzero(plain)
     vector, usage = view.vector[slots], view.usage[slots]
     order = np.lexsort((view.scale[slots], usage, vector))
@@ -362,11 +365,6 @@ def _forced(view, q, cost, cost_factor, low, high):  # type: ignore[no-untyped-d
     for i in range(begin, end):
         c = cost_factor * view.override_value[i]
         least, most = min(least, c), max(most, c)
-    if end - begin >= low.size:
-        for j in range(cost.size):
-            if not _overridden(view, q, j):
-                least, most = min(least, factor * cost[j]), max(most, factor * cost[j])
-        return max(0.0, least, -most)
     for i in range(low.size):
         if not _overridden(view, q, low[i]):
             least = min(least, factor * cost[low[i]])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+_ROUNDING = 1e-14
+"""Of the objective, that is no gap."""
+
 
 @dataclass(frozen=True)
 class IntegerProof:
@@ -13,7 +16,9 @@ class IntegerProof:
     Attributes
     ----------
     bound : float
-        Certified lower bound on the cost of every integral allocation; at least the relaxation's.
+        Lower bound on the cost of every integral allocation.  Of ``copter-exact``: certified at the
+        relaxation's prices but for what branch and bound says of the columns left, and at least the
+        relaxation's bound.  Of ``highs-milp``: HiGHS' own, which nothing here recomputes.
     gap : float
         (objective - bound) / size of the solution; infinite without an allocation.
     proven : bool
@@ -40,6 +45,27 @@ class IntegerProof:
     runs: int
     nodes: int
     seconds: float
+
+
+def gap_between(cost: float, bound: float, size: float) -> float:
+    """What an integral allocation may cost too much.
+
+    Parameters
+    ----------
+    cost, bound : float
+        Of the allocation, and no integral one costs less.
+    size : float
+        Of the solution, in the same unit.
+
+    Returns
+    -------
+    float
+        Relative to the size; 0 where the two differ by rounding alone, infinite where the size is 0.
+    """
+    lost = cost - bound
+    if lost <= _ROUNDING * abs(cost):  # where all costs are forced the size is 0
+        return 0.0
+    return lost / size if size > 0.0 else math.inf
 
 
 def integer_figures(proof: IntegerProof | None) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The least size of new replicas that a balanced placement needs: whole replicas, by sets of servers.
+"""The least size of new replicas that a placement within the band needs: whole replicas, by sets of servers.
 
 In the relaxation a tenth of a replica costs a tenth, so its optimum is next to nothing.  Whole ones are
 counted by *cuts*.  Let S be a set of servers, l_j the loads in units of a server's mean, s_j the sizes.
@@ -44,7 +44,7 @@ _NODES = 2000
 
 
 def needed(pool: Replicas, search: Search, loads: NDArray[np.float64], lower: float, upper: float) -> float:
-    """Lower bound on the size of the new replicas of any balanced placement within memory.
+    """Lower bound on the size of the new replicas of any placement within the band and the memory.
 
     Parameters
     ----------

@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from copter.errors import CopterError
+from copter.problems.load_balancing.replicas import DUST
 from copter.problems.load_balancing.spread import Fleet, Placement
 from copter.solution import Solution
 
@@ -36,11 +38,14 @@ class BalancingRound:
         Largest load of a server over the smallest, minus 1.
     balanced : bool
         Whether that is at most twice the tolerance.
+    in_band : bool
+        Whether every server's load is within :attr:`Fleet.band`; what is, is balanced, but not the other way.
     memory : float
         Largest share of its memory that a server uses.
     replicas : int
     bound : float
-        Certified lower bound on the cost of any placement; NaN without a program.
+        Certified lower bound on the cost of any placement within the band; NaN without a program.  One
+        that is only balanced may cost less.
     gap : float
         (cost - bound) over the cost, or over the mean size of a shard if that is more: costs are near 0.
     solution : Solution or None
@@ -55,6 +60,7 @@ class BalancingRound:
     cost: float
     imbalance: float
     balanced: bool
+    in_band: bool
     memory: float
     replicas: int
     bound: float = math.nan
@@ -66,8 +72,8 @@ class BalancingRound:
 
     @property
     def proven(self) -> bool:
-        """Whether it is balanced and no such placement costs less: the gap is closed."""
-        return self.balanced and self.gap <= CLOSED
+        """Whether it is within the band and no such placement costs less: the gap is closed."""
+        return self.in_band and self.gap <= CLOSED
 
 
 def imbalance(fleet: Fleet, placement: Placement) -> float:
@@ -83,10 +89,34 @@ def imbalance(fleet: Fleet, placement: Placement) -> float:
     float
         0 without any load.
     """
-    on = np.bincount(placement.server, placement.share * fleet.loads[placement.shard], fleet.memory.size)
+    on = _load_on(fleet, placement)
     if not fleet.loads.any():
         return 0.0
     return float(on.max() / on.min() - 1.0) if on.min() > 0 else math.inf
+
+
+def in_band(fleet: Fleet, placement: Placement) -> bool:
+    """Whether the load of every server is within the band, but for dust.
+
+    Parameters
+    ----------
+    fleet : Fleet
+    placement : Placement
+
+    Returns
+    -------
+    bool
+        True without any load.
+    """
+    on, (lower, upper) = _load_on(fleet, placement) / (fleet.mean or 1.0), fleet.band
+    off = np.maximum(on - upper, lower - on).clip(0.0).sum()
+    return not fleet.loads.any() or bool(off <= DUST * max(1, on.size))
+
+
+def _load_on(fleet: Fleet, placement: Placement) -> NDArray[np.float64]:
+    """Loads of the servers."""
+    loads = placement.share * fleet.loads[placement.shard]
+    return np.bincount(placement.server, loads, fleet.memory.size).astype(np.float64, copy=False)
 
 
 def amount(what: str, value: float) -> float:

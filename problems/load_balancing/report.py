@@ -25,7 +25,7 @@ _ROUND = {
     "integral_objective": "size of the replicas that were not there before",
     "integral_gap": "certified gap of that, relative to it or to the size of a shard if that is more",
     "integral_bound": "certified lower bound on the size of the replicas that were not there before",
-    "proven": "whether no placement needs less: the gap of that is 0",
+    "proven": "whether it is within the band, and no such placement needs less: the gap of that is 0",
     "bound": "certified lower bound on the fractional answer's cost, in shards of mean size",
     "objective": "cost of the fractional answer, in shards of mean size",
     "t_edit": "seconds in which the solver's program was brought up to date",

@@ -147,7 +147,7 @@ class Carried:
     enough : bool
         Whether that is a placement of all shards, within memory and balanced: no movement is needed.
     needed : float
-        Lower bound on the size of the new replicas of any balanced placement.
+        Lower bound on the size of the new replicas of any placement within the band.
     """
 
     placement: Placement

@@ -8,7 +8,13 @@ from collections.abc import Hashable, Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.problems.load_balancing.outcome import BalancingRound, LoadBalancingError, amount, imbalance
+from copter.problems.load_balancing.outcome import (
+    BalancingRound,
+    LoadBalancingError,
+    amount,
+    imbalance,
+    in_band,
+)
 from copter.problems.load_balancing.replicas import SLACK
 from copter.problems.load_balancing.spread import Fleet, Placement
 from copter.solution import Solution
@@ -353,7 +359,7 @@ class ShardState:
         placement : Placement
             Indices are those of :attr:`shards` and :attr:`servers`.
         bound : float
-            Lower bound on the cost of any placement; NaN if there is none.
+            Lower bound on the cost of any placement within the band; NaN if there is none.
         solution : Solution, optional
             Of the linear program, if one was solved.
         seconds : (float, float, float)
@@ -391,6 +397,7 @@ class ShardState:
             cost=cost,
             imbalance=ratio,
             balanced=ratio <= 2.0 * self._tolerance + 1e-9,
+            in_band=in_band(fleet, placement),
             memory=float((used[fleet.memory > 0] / fleet.memory[fleet.memory > 0]).max(initial=0.0)),
             replicas=len(placement),
             bound=bound,

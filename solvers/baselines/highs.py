@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted, check_for
-from copter.proof.integer import IntegerProof
+from copter.proof.integer import IntegerProof, gap_between
+from copter.proof.units import size_of_gap
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
 from copter.solvers.features import Feature
@@ -220,12 +221,14 @@ class HighsRebuild(Baseline):
         return Outcome(status, reason, x, dual, iterations, details=details)
 
     def _proof(self, program: ContinualProgram, outcome: Outcome, proof: Certificate) -> IntegerProof | None:
-        """HiGHS' own word on the gap: its point is taken as it is if rounding left it feasible."""
+        """HiGHS' own bound, and the gap to it: its point is taken as it is if rounding left it feasible."""
         if self.method != "milp" or outcome.x is None or not proof.relative.primal <= _WHOLE:
             return None
-        gap, columns = outcome.details["mip_gap"], program.n_variables
+        bound, columns = outcome.details["mip_bound"], program.n_variables
+        size = size_of_gap(program.store, proof.size, 0.0)
+        gap = gap_between(proof.objective, bound, size)
         return IntegerProof(
-            bound=outcome.details["mip_bound"],
+            bound=bound,
             gap=gap,
             proven=gap <= _CLOSED,
             reason=outcome.reason,

@@ -21,7 +21,7 @@ from copter.errors import CopterError
 from copter.parallel import dot
 from copter.proof.certificate import Certificate, certify
 from copter.proof.fixing import Survivors, survivors
-from copter.proof.integer import IntegerProof
+from copter.proof.integer import IntegerProof, gap_between
 from copter.proof.units import size_of_gap
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from copter.solvers.milp import MilpAnswer
 
 log = logging.getLogger("copter")
-_ROUNDING = 1e-14
-"""Of the objective, that is no gap."""
 _FEASIBLE = 1e-9
 """Relative primal residual of an allocation that counts."""
 _FEW, _MORE = 200, 3
@@ -120,10 +118,7 @@ class Search:
         """Of the best allocation so far."""
         if self.certificate is None:
             return math.inf
-        lost = self.cost - self.bound
-        if lost <= _ROUNDING * abs(self.cost):  # where all costs are forced the size is 0
-            return 0.0
-        return lost / self.size if self.size > 0.0 else math.inf
+        return gap_between(self.cost, self.bound, self.size)
 
     def run(self) -> Found:
         """Search until the gap is closed, nothing more can be done, or the clock is over.

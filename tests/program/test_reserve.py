@@ -35,3 +35,12 @@ def test_what_fits_in_the_room_does_not_move_the_pool():
 def test_what_is_no_number_of_columns_is_refused(columns):
     with pytest.raises(EditError, match="columns"):
         rich().reserve(columns)
+
+
+@pytest.mark.parametrize("columns", [10**17, 10**18, 10**19, 1e300])
+def test_more_than_any_machine_has_is_refused(columns):
+    program = rich()
+    before = snapshot(program)
+    with pytest.raises(EditError, match="more than there is memory for"):
+        program.reserve(columns)
+    assert snapshot(program) == before

@@ -191,6 +191,23 @@ def test_milp_against_brute_force(seed):
     assert all(np.isin(x, [0.0, 1.0]).all() for x in solution.x.values())
     assert solution.bound == pytest.approx(make_solver("highs-simplex").solve(program).objective, abs=1e-6)
     assert solution.primal_residual <= 1e-9
+    assert solution.integer.proven
+
+
+def test_the_gap_of_milp_is_relative_to_the_size_of_the_solution():
+    """A large forced cost is in the objective, which HiGHS' own gap is relative to, and not in the size."""
+    program = ContinualProgram()
+    program.add_resource("a", 1.0)
+    rng = np.random.default_rng(3)
+    for q in range(40):
+        use = rng.uniform(0.05, 0.1, 4)
+        program.add_request(q, -use - rng.uniform(0.0, 0.02, 4), {"a": use}, total=1.0, integral=True)
+    program.add_request("forced", [1000.0], {}, total=1.0, relation="==")
+    solution = make_solver("highs-milp", mip_gap=0.5).solve(program)
+    lost = solution.objective - solution.integer.bound
+    assert lost > 1e-6
+    assert solution.integer.gap == pytest.approx(lost / solution.size, rel=1e-9)
+    assert not solution.integer.proven
 
 
 def infeasible_program():

@@ -18,7 +18,7 @@ from copter.problems.load_balancing import (
 )
 from copter.problems.load_balancing.packing import pack
 from copter.problems.load_balancing.scenario import Scenario
-from copter.problems.load_balancing.spread import Fleet, Placement
+from copter.problems.load_balancing.spread import Fleet, Placement, SpreadShim
 from copter.solvers.registry import make_solver
 
 
@@ -262,6 +262,19 @@ def test_what_the_memory_cannot_hold_is_named():
     ):
         balancer.round(solver)
     assert balancer.number == 0
+
+
+def test_what_is_balanced_but_outside_the_band_is_not_proven():
+    """Staying is 1.3 / 0.85 - 1 = 0.53 <= 0.6, but the band ends at 1.23: its bound is not one on staying."""
+    fleet = Fleet(np.array([1.3, 0.85, 0.85]), np.ones(3), np.full(3, 9.0), 0.3)
+    stays = Placement(np.arange(3), np.arange(3), np.ones(3))
+    needed = SpreadShim().carry(fleet, stays).needed
+    assert needed > 0.0
+    done = balancer_of(fleet, stays).take(stays, needed)
+    assert done.balanced and done.cost < done.bound
+    assert not done.in_band and not done.proven
+    done = balancer_of(fleet, stays).round(make_solver("copter"))
+    assert done.in_band and done.proven and done.cost == needed
 
 
 def test_memory_that_only_a_packing_finds_is_used():
