@@ -266,6 +266,19 @@ def test_without_a_first_allocation_columns_may_be_too_many_too(runs):
     assert runs
 
 
+def test_ties_are_settled_only_among_as_many_columns_as_branch_and_bound_is_given(runs):
+    for most in (100_000, 10):
+        runs.clear()
+        rng, program = np.random.default_rng(1), packing(1, requests=60, columns=40)
+        program.set_capacities(range(3), upper=[40.0] * 3)
+        solver = make_solver("copter-exact", integer_gap=0.02, most_columns=most)
+        for _ in range(4):
+            assert solver.solve(program).integer.proven
+            program.update_requests(range(60), scales=rng.uniform(0.9, 1.1, 60))
+        assert all(columns <= most for columns, _ in runs)
+        assert bool(runs) == (most > 10)
+
+
 @pytest.mark.parametrize("seed,gap", [(0, 1e-3), (1, 1e-3), (1, 5e-3), (3, 1e-3)])
 def test_branch_and_bound_may_end_at_the_gap_that_is_wanted(seed, gap, runs):
     solution, best = (
