@@ -33,9 +33,9 @@ _BAND_BITS = 62
 """Of a state, which is one number."""
 _WIDEST = 2048
 """States of a row at most."""
-_STATES = 40_000
+_STATES = 100_000
 """Of one request at most, and ten times as many in all."""
-_SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
+_SHARES = tuple(min(1.0, 0.1 * 1.5**k) for k in range(7))
 """Of the best objective known, below which a better one is looked for, one after the other."""
 _FINEST = 2**12
 """Denominator of coefficients at most."""
