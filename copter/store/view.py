@@ -100,16 +100,9 @@ def cost_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
     """Effective cost of column j of request q."""
     cost = view.scale[q] * view.cost[view.cost_start[q] + j]
     if view.vector[q] >= 0:
-        low, end = view.override_start[q], view.override_start[q] + view.override_length[q]
-        high = end
-        while low < high:  # they ascend by column
-            middle = (low + high) // 2
-            if view.override_column[middle] < j:
-                low = middle + 1
-            else:
-                high = middle
-        if low < end and view.override_column[low] == j:
-            cost = view.override_value[low]
+        for i in range(view.override_start[q], view.override_start[q] + view.override_length[q]):
+            if view.override_column[i] == j:
+                cost = view.override_value[i]
     return cost
 
 

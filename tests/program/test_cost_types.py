@@ -169,13 +169,14 @@ def test_a_file_with_another_type_is_refused(tmp_path):
         ContinualProgram.load(tmp_path / "p")
 
 
-def test_a_file_without_a_type_is_of_64_bits(tmp_path):
+def test_a_file_without_a_type_is_refused(tmp_path):
     program = packing("float64")[0]
     blocks = Blocks()
     pack(program, blocks)
     del blocks.facts["cost_dtype"]
     blocks.write(tmp_path / "p", MAGIC)
-    assert snapshot(ContinualProgram.load(tmp_path / "p")) == snapshot(program)
+    with pytest.raises(FileError, match="cost_dtype"):
+        ContinualProgram.load(tmp_path / "p")
 
 
 def test_there_are_two_types():
