@@ -308,9 +308,6 @@ def test_every_attribute_is_in_the_file_or_found_again():
     solver.solve(program)
     saved = {"store", "_resources", "_requests", "_templates", "_vectors", "_starts"}
     assert set(vars(program)) == saved | {"guard", "mend"}  # of whoever uses the program, not of what it is
-        "guard",
-        "mend",
-    }  # nobody uses a program that is loaded; a mend is no data
     tables = {"rows", "usages", "vectors", "requests", "terms"}
     tables |= {"costs", "uppers", "pointers", "entries", "coefficients", "overrides"}
     assert set(vars(program.store)) == tables | {"clock", "n_variables", "_dropped_rows", "packed_terms"}
