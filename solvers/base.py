@@ -159,7 +159,7 @@ class Solver(ABC):
         if state is None:
             self.reset()
         else:
-            self._load(program, state)
+            self._load_saved(program, state)
 
     def _check_state(self, how: str) -> None:
         if Feature.SAVED_STATE not in self.features:
@@ -169,7 +169,7 @@ class Solver(ABC):
         """State for a file, of a solver with the feature SAVED_STATE."""
         raise NotImplementedError
 
-    def _load(self, program: ContinualProgram, state: SolverState) -> None:
+    def _load_saved(self, program: ContinualProgram, state: SolverState) -> None:
         """Take over what :meth:`_saved` returned; an error leaves the solver as it was."""
         raise NotImplementedError
 

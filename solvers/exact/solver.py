@@ -103,9 +103,9 @@ class ExactSolver(ProximalPoint):
             return state
         return state | last.to_arrays("integral")
 
-    def _load(self, program: ContinualProgram, state: SolverState) -> None:
+    def _load_saved(self, program: ContinualProgram, state: SolverState) -> None:
         integral = LastX.from_arrays(program, state, "integral") if "integral.slot" in state else None
-        super()._load(program, state)
+        super()._load_saved(program, state)
         self._integral = integral
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:

@@ -212,7 +212,7 @@ class ProximalPoint(ClockedSolver):
             return arrays | {"answered": state.answer is not None}
         return arrays | {"answered": True} | state.answer.to_arrays("answer")
 
-    def _load(self, program: ContinualProgram, state: SolverState) -> None:
+    def _load_saved(self, program: ContinualProgram, state: SolverState) -> None:
         last, slack = LastX.from_arrays(program, state, "last"), state["slack"]
         if not isinstance(slack, float):
             raise ValueError("slack is no number")
