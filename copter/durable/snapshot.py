@@ -167,6 +167,7 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
         _unpack_starts(program, blocks)
         _unpack_terms(store.terms, blocks, term_classes(terms))
         check_program(program)
+        store.sort_overrides()
     except (CodecError, Unsound) as wrong:
         raise blocks.wrong(f"holds no sound program: {wrong}") from None
     except (ValueError, IndexError, OverflowError, KeyError, TypeError) as wrong:
