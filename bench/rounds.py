@@ -77,8 +77,8 @@ def warm_up(course: Course, settings: SolverSettings) -> None:
 def measure_task(course: Course, settings: SolverSettings) -> Task:
     """Return the measuring of a course with one solver as a task.
 
-    It tells the name of the solver as it begins, then each record, and returns what was measured; in a process
-    of its own it also weighs that.  Tasks like this are timed: they run alone.
+    It tells the name of the solver as it begins, then each record, and returns what was measured; in a
+    process of its own it also weighs that.  Tasks like this are timed: they run alone.
 
     Parameters
     ----------

@@ -189,7 +189,7 @@ class BenchOptions(Solving):
     ray: RayAddress = None
 
     def spread(self) -> Spread:
-        """Return where solvers are measured: in a process of their own, unless they are not to be isolated."""
+        """Return where solvers are measured: in a process of their own, unless they share this one."""
         return where(self.ray, 1 if self.isolate else None)
 
 

@@ -7,7 +7,8 @@ worker or node dies is run once more, unless it is timed.  Arguments that severa
 from __future__ import annotations
 
 import logging
-from collections import Counter
+import math
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -54,12 +55,14 @@ class OnRay(Spread):
         mailbox = Queue(actor_options={"num_cpus": 0}) if hear is not None else None
         pending: dict[ray.ObjectRef[Any], int] = {}
         try:
-            remote = _remote(alone)
+            remote, most = _remote(alone)
             stored = _stored(tasks)
-            for number, task in enumerate(tasks):
-                given = [stored.get(id(one), one) for one in task.arguments]
-                pending[remote.remote(task.name, task.function, number, mailbox, *given)] = number
+            waiting = deque(enumerate(tasks))
             while not order.complete:
+                while waiting and len(pending) < most:
+                    number, task = waiting.popleft()
+                    given = [stored.get(id(one), one) for one in task.arguments]
+                    pending[remote.remote(task.name, task.function, number, mailbox, *given)] = number
                 done, _ = ray.wait(list(pending), num_returns=1, timeout=_POLL_SECONDS)
                 _deliver(mailbox, tasks, hear)
                 for ref in done:
@@ -82,12 +85,17 @@ class OnRay(Spread):
             ray.shutdown()
 
 
-def _remote(alone: bool) -> Any:
-    """The function that workers run: one processor each, or, alone, all of a node of the largest size."""
+def _remote(alone: bool) -> tuple[Any, float]:
+    """The function that workers run, and how many of it at most.
+
+    It has a processor, or, alone, all of a node of the largest size.  Of those no more are sent than there
+    are nodes: one that waits for tasks of its own gives its processors back, and the next would come.
+    """
     if not alone:
-        return ray.remote(num_cpus=1, max_retries=_RETRIES)(_work)
-    largest = max(node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"])
-    return ray.remote(num_cpus=largest, max_retries=0, max_calls=1)(_work)
+        return ray.remote(num_cpus=1, max_retries=_RETRIES)(_work), math.inf
+    sizes = [node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]]
+    work = ray.remote(num_cpus=max(sizes), max_retries=0, max_calls=1)(_work)
+    return work, sizes.count(max(sizes))
 
 
 def _stored(tasks: Sequence[Task]) -> dict[int, Any]:
@@ -141,7 +149,8 @@ class _HeldOnRay(Held[Kept]):
 
     def __init__(self, makers: Sequence[Callable[[], Kept]]) -> None:
         # Actors without a processor of their own: more parts than processors take turns.
-        self._actors = [ray.remote(num_cpus=0)(_Holder).remote(make) for make in makers]
+        holder: Any = ray.remote(num_cpus=0)(_Holder)
+        self._actors: list[Any] = [holder.remote(make) for make in makers]
 
     def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Call a method of some of the objects at once; see :meth:`copter.spreading.tasks.Held.each`."""

@@ -153,14 +153,18 @@ class HeldHere(Held[Kept]):
     Parameters
     ----------
     makers : sequence of callable
+
+    Attributes
+    ----------
+    objects : list
     """
 
     def __init__(self, makers: Sequence[Callable[[], Kept]]) -> None:
-        self._objects = [make() for make in makers]
+        self.objects = [make() for make in makers]
 
     def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         """Call a method of some of the objects, one after the other; see :meth:`Held.each`."""
-        return {k: getattr(self._objects[k], method)(*given) for k, given in arguments.items()}
+        return {k: getattr(self.objects[k], method)(*given) for k, given in arguments.items()}
 
 
 class Here(Spread):

@@ -1,7 +1,8 @@
 """A policy on a sample of a trace as a task: what `copter run cluster` and its sweeps spread.
 
-Everything that a run computes from is in the setup, the policy's name and the seed, so its outcome is the same
-wherever it runs, but for the seconds that the policy took: those are of the machine and of what else it did.
+Everything that a run computes from is in the setup, the policy's name and the seed, so its outcome is the
+same wherever it runs, but for the seconds that the policy took: those are of the machine and of what else it
+did.
 """
 
 from __future__ import annotations
