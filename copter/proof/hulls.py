@@ -139,33 +139,6 @@ def price_groups(
     return dot(view.total[member], marginal[member]), slot, column
 
 
-def by_slot(
-    slot: NDArray[np.int64], column: NDArray[np.int64], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Columns in ascending order of their slots, of which there are so many, and as they come within each.
-
-    Parameters
-    ----------
-    slot, column : (k,) arrays
-    size : int
-
-    Returns
-    -------
-    slot, column : (k,) ndarrays
-    """
-    count = np.bincount(slot, minlength=size)
-    placed = np.empty_like(column)
-    _place(slot, column, np.cumsum(count) - count, placed)
-    return np.repeat(np.arange(size), count), placed
-
-
-@kernel
-def _place(slot, column, next_place, placed):  # type: ignore[no-untyped-def]
-    for k in range(slot.size):
-        placed[next_place[slot[k]]] = column[k]
-        next_place[slot[k]] += 1
-
-
 @kernel
 def longer(array, used, need):  # type: ignore[no-untyped-def]
     """An array with room for more, the same at its head."""

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from copter.extremes import greater, lesser
 from copter.kernels import kernel, loose_kernel
 from copter.parallel import chunk_bounds, one_chunk, run_chunks
-from copter.proof.hulls import by_slot, groups_of, longer, price_groups
+from copter.proof.hulls import groups_of, longer, price_groups
 from copter.proof.tangents import term_bound
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
 from copter.store.view import (
@@ -45,6 +45,7 @@ from copter.store.view import (
     paid_for,
     view_of,
 )
+from copter.store.where import by_slot
 from copter.terms.batch import TermBatch
 
 _STRIP = 64

@@ -29,6 +29,7 @@ from copter.store.edits import (
     release_requests,
 )
 from copter.store.slabs import contiguous, places, slice_indices
+from copter.store.where import Here
 
 if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
@@ -45,7 +46,7 @@ _NONE_GIVEN = np.empty(0)
 """Stands for numbers that are not given."""
 
 
-class ConstraintStore(CostEdits):
+class ConstraintStore(CostEdits, Here):
     """Rows, usages and requests on slabs, and their edits; :mod:`copter.store.layout` describes them."""
 
     # ---- rows ----------------------------------------------------------------------------------

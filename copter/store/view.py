@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import inlined_kernel, kernel
-from copter.store.store import ConstraintStore
+from copter.store.layout import Layout
 
 
 class StoreView(NamedTuple):
@@ -37,7 +37,7 @@ class StoreView(NamedTuple):
     override_value: NDArray[np.float64]
 
 
-def view_of(store: ConstraintStore) -> StoreView:
+def view_of(store: Layout) -> StoreView:
     """View of a store's current arrays; valid until the next edit."""
     requests, usages = store.requests, store.usages
     return StoreView(
