@@ -107,6 +107,44 @@ def cost_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def costs_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Effective costs of single columns, each named by its request's slot and its place in the view.
+
+    Parameters
+    ----------
+    view : StoreView
+    slot, column : (k,) arrays
+
+    Returns
+    -------
+    (k,) ndarray
+    """
+    costs = np.empty(slot.size)
+    for k in range(slot.size):
+        costs[k] = cost_of(view, slot[k], column[k])
+    return costs
+
+
+@kernel
+def caps_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Upper bounds of single columns, each named by its request's slot and its place in the view.
+
+    Parameters
+    ----------
+    view : StoreView
+    slot, column : (k,) arrays
+
+    Returns
+    -------
+    (k,) ndarray
+    """
+    caps = np.empty(slot.size)
+    for k in range(slot.size):
+        caps[k] = cap_of(view, slot[k], column[k])
+    return caps
+
+
+@kernel
 def fill_costs(view: StoreView, q, factor, costs):  # type: ignore[no-untyped-def]
     """Write factor times the effective costs of all columns of request q to the head of an array."""
     start, scale = view.cost_start[q], factor * view.scale[q]
