@@ -170,6 +170,12 @@ class ConstraintStore(CostEdits, Here):
             table.shared[slots] = True
         return slots
 
+    def drop_usage(self, slot: int) -> None:
+        """Forget the handle of a shared usage; requests that use it keep it."""
+        self.usages.shared[slot] = False
+        if not self.usages.references[slot]:
+            self.free_usages([slot])
+
     def free_usages(self, slots: list[int]) -> None:
         """Forget usages that nothing points at."""
         table = self.usages
