@@ -202,8 +202,9 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
     for q in range(begin, end):
         if n_columns[q] == 0:
             continue
-        usage = view.usage[q]
-        shift, stride = coefficients_of(view, usage)
+        usage, shift, stride = view.usage[q], np.uint64(0), np.uint64(0)
+        if view.n_columns[q] > 0:  # a view may have none of its columns
+            shift, stride = coefficients_of(view, usage)
         relation, total, level = view.relation[q], view.total[q], marginal[q]
         summed, simple = relation != NO_TOTAL, _is_simple(view, q)
         lost, mass, taken = 0.0, 0.0, 0.0

@@ -21,6 +21,7 @@ from copter.store.excerpt import Excerpt
 from copter.store.places import Places
 from copter.store.runs import Runs
 from copter.store.slabs import places as places_of
+from copter.store.slabs import slice_indices
 from copter.store.store import NO_TOTAL, ConstraintStore
 from copter.store.view import StoreView
 from copter.store.where import Columns, Lent, Part
@@ -76,6 +77,12 @@ class SpreadStore(ConstraintStore):
         """See :meth:`copter.store.where.Here.each`."""
         self.settle()
         return self.places.each(task, common, own)
+
+    def whole(self) -> StoreView:
+        """See :meth:`copter.store.where.Here.whole`."""
+        sizes = self.requests.n_columns[: self.requests.size]
+        every = np.repeat(np.arange(sizes.size), sizes), slice_indices(np.zeros_like(sizes), sizes)
+        return self.excerpt(*every)[0]
 
     def excerpt(
         self, slot: NDArray[np.int64], column: NDArray[np.int64], *more: Columns
