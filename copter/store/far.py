@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from copter.store.excerpt import Excerpt
 from copter.store.places import Places
+from copter.store.slabs import slice_indices
 from copter.store.store import ConstraintStore
 from copter.store.view import StoreView
 from copter.store.where import Columns, Lent, Part
@@ -68,6 +69,12 @@ class FarColumns(ConstraintStore):
             self._excerpt = Excerpt(self)
         view = self._excerpt.ask(self, (slot, column), *more)
         return view, self._excerpt.places(slot, column)
+
+    def whole(self) -> StoreView:
+        """See :meth:`copter.store.where.Here.whole`."""
+        sizes = self.requests.n_columns[: self.requests.size]
+        every = np.repeat(np.arange(sizes.size), sizes), slice_indices(np.zeros_like(sizes), sizes)
+        return self.excerpt(*every)[0]
 
     def lend(self, pieces: Sequence[Any]) -> Lent | None:
         """See :meth:`copter.store.where.Here.lend`."""

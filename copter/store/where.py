@@ -8,8 +8,8 @@ are spread over many places.
 
 A part is a store of its own, with all rows, all shared usages and vectors, and some of the requests, with
 their terms: those whose slot in the program, divided by the number of parts, leaves the number of the part.
-What a part says of a request or of a column is the same for any number of parts; sums over requests are
-carried so closely that they are, too (:mod:`copter.sums`).
+What a part says of a request or of a column is the same for any number of parts; sums over requests are, too,
+for they are carried with their rounding errors (:mod:`copter.sums`).
 """
 
 from __future__ import annotations
@@ -107,6 +107,16 @@ class Here(Layout):
         (mine,) = own or ((),)
         return [task(Part(self, 0, 1), *common, *mine)]  # type: ignore[arg-type]
 
+    def whole(self) -> StoreView:
+        """A view of all columns; where the store is elsewhere, all of them are fetched.
+
+        Returns
+        -------
+        StoreView
+            By request slot of the program; valid until the next edit.
+        """
+        return view_of(self)
+
     def excerpt(
         self, slot: NDArray[np.int64], column: NDArray[np.int64], *more: Columns
     ) -> tuple[StoreView, NDArray[np.int64]]:
@@ -125,7 +135,8 @@ class Here(Layout):
         Returns
         -------
         StoreView
-            By request slot of the program; valid until the next edit or excerpt.
+            By request slot of the program; valid until the next edit, as the places are, or until columns are
+            asked for that were not since the last edit.
         (k,) ndarray
             Places of the columns in it.
         """

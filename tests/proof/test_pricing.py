@@ -10,7 +10,8 @@ from strategies import KINDS, PlainProgram, random_plain
 
 from copter import ContinualProgram
 from copter.parallel import chunk_bounds, run_chunks
-from copter.proof.pricing import KEEP_ALL, price
+from copter.proof.pricing import price
+from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.descent import descend, make_feasible, usage_of_rows
 from copter.solvers.inner.gather import gather, union
 from copter.solvers.inner.newton import SemismoothNewton

@@ -1,4 +1,4 @@
-"""Every verb in any order on a program in parts: against a plain-Python model of it, its answers against HiGHS."""
+"""Every verb in any order on a program in parts: against a plain-Python model, its answers against HiGHS."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ class SpreadEdits(Edits):
 
     def empty_program(self):
         return SpreadProgram(InProcess(3, np.float64))
-
-    def solve(self):
-        pass
 
 
 TestSpreadEdits = SpreadEdits.TestCase
