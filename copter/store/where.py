@@ -25,6 +25,7 @@ from copter.store.layout import Layout
 from copter.store.view import StoreView, view_of
 
 if TYPE_CHECKING:
+    from copter.store.lent import Lent
     from copter.store.store import ConstraintStore
 
 Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -129,6 +130,16 @@ class Here(Layout):
             Places of the columns in it.
         """
         return view_of(self), column
+
+    def lend(self, pieces: Sequence[Any]) -> Lent | None:
+        """Lend pieces of work to where the columns are; None if that is here, where threads do it.
+
+        Parameters
+        ----------
+        pieces : sequence
+            Picklable objects; kept there until nobody refers to what is returned.
+        """
+        return None
 
 
 def cut(slots: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
