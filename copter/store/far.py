@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from copter.store.excerpt import Excerpt
+from copter.store.lent import Lent
 from copter.store.places import Places
 from copter.store.slabs import slice_indices
 from copter.store.store import ConstraintStore
 from copter.store.view import StoreView
-from copter.store.where import Columns, Lent, Part
+from copter.store.where import Columns, Part
 
 if TYPE_CHECKING:
     from copter.store.edit_log import Edit
