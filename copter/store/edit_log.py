@@ -27,8 +27,8 @@ class Edit(NamedTuple):
     clock : int
         The program's clock before the edit.
     fields : mapping of str to object
-        Arguments by name: an array has an entry a request, :class:`copter.store.runs.Runs` have a run a request, everything else
-        is the same for all.
+        Arguments by name: an array has an entry a request, Runs a run a request; everything else is
+        the same for all.
     bounds : (parts + 1,) ndarray, optional
         Requests of each part, by their places in the arrays; None for an edit that is for all parts as it is.
     """

@@ -9,8 +9,9 @@ from numpy.typing import DTypeLike
 
 from copter.clock import check
 from copter.store.edit_log import Edit
+from copter.store.lent import Lent, LentHere
 from copter.store.part_store import PartStore
-from copter.store.where import Lent, Part, Task
+from copter.store.where import Part, Task
 
 
 class Places(Protocol):
@@ -66,8 +67,8 @@ class Places(Protocol):
         object
         """
 
-    def lend(self, pieces: Sequence[Any]) -> Lent | None:
-        """Give pieces of work to the places, evenly; None if there is nobody but this process.
+    def lend(self, pieces: Sequence[Any]) -> Lent:
+        """Give pieces of work to the places, evenly.
 
         Parameters
         ----------
@@ -75,7 +76,7 @@ class Places(Protocol):
 
         Returns
         -------
-        Lent or None
+        Lent
         """
 
     def close(self) -> None:
@@ -117,9 +118,9 @@ class InProcess:
         """See :class:`Places`."""
         return task(Part(self.stores[number], number, self.parts), *arguments)
 
-    def lend(self, pieces: Sequence[Any]) -> Lent | None:
+    def lend(self, pieces: Sequence[Any]) -> Lent:
         """See :class:`Places`."""
-        return None
+        return LentHere(pieces)
 
     def close(self) -> None:
         """See :class:`Places`."""

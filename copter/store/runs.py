@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,11 +60,7 @@ class Runs(NamedTuple):
         return Runs(own, self.values[first : first + int(own.sum())])
 
 
-def runs_of(
-    store: ConstraintStore,
-    slots: NDArray[np.int64],
-    task: Callable[[Part, NDArray[np.int64]], Sequence[Runs]],
-) -> Sequence[Runs]:
+def runs_of(store: ConstraintStore, slots: NDArray[np.int64], task: Reader) -> Sequence[Runs]:
     """What parts say of some requests, in the order in which these were asked for.
 
     Parameters
@@ -73,7 +69,7 @@ def runs_of(
     slots : (k,) ndarray
         Of different requests.
     task : callable
-        Of a part and the slots that some of its requests have there; says some runs of each.
+        Of a part and the slots that some of its requests have there; at the top of its module.
 
     Returns
     -------
@@ -89,6 +85,10 @@ def runs_of(
         Runs(*(np.concatenate(each) for each in zip(*runs, strict=True))).sorted(order)
         for runs in zip(*answers, strict=True)
     ]
+
+
+Reader: TypeAlias = Callable[[Part, NDArray[np.int64]], Sequence[Runs]]
+"""Says runs of some requests of a part."""
 
 
 @kernel

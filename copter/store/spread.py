@@ -9,100 +9,34 @@ a round are made together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from copter.store.costs import SharedCosts
 from copter.store.edit_log import edit_of_all, edit_of_requests
-from copter.store.excerpt import Excerpt
-from copter.store.places import Places
+from copter.store.far import FarColumns
 from copter.store.runs import Runs
 from copter.store.slabs import places as places_of
-from copter.store.slabs import slice_indices
-from copter.store.store import NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView
-from copter.store.where import Columns, Lent, Part
+from copter.store.store import NO_TOTAL
+from copter.store.where import Part
 
 if TYPE_CHECKING:
-    from copter.store.edit_log import Edit
     from copter.terms.convex import ConvexTerm
 
-Result = TypeVar("Result")
-_SEND_FROM = 1 << 26
-"""Bytes from which on logged edits are sent without waiting for the round."""
 _OWN = -1
 """Stands for a usage that is a request's own: only its part has it."""
 _FIRST_OWN = -2
 """What new usages of their own are called, from here down, until their requests are there."""
 
 
-class SpreadStore(ConstraintStore):
-    """Tables of a program whose columns are elsewhere.
+class SpreadStore(FarColumns):
+    """Tables of a program whose columns are elsewhere, and their edits."""
 
-    Parameters
-    ----------
-    places : Places
-        Empty; who holds the parts.
-    cost_dtype : dtype
-        What they keep costs as.
-    """
-
-    def __init__(self, places: Places, cost_dtype: DTypeLike = np.float64) -> None:
-        super().__init__(cost_dtype)
-        self.places = places
-        self._log: list[Edit] = []
-        self._logged = 0
-        self._excerpt: Excerpt | None = None
-        self._new_usages: dict[str, Any] = {}
-
-    # ---- where the columns are -----------------------------------------------------------------
-
-    @property
-    def parts(self) -> int:
-        """Into how many parts its requests are cut."""
-        return self.places.parts
-
-    def settle(self) -> None:
-        """Send the edits that are in the log."""
-        if self._log:
-            log, self._log, self._logged = self._log, [], 0
-            self.places.send(log)
-
-    def each(
-        self, task: Callable[..., Result], *common: Any, own: Sequence[tuple[Any, ...]] | None = None
-    ) -> list[Result]:
-        """See :meth:`copter.store.where.Here.each`."""
-        self.settle()
-        return self.places.each(task, common, own)
-
-    def whole(self) -> StoreView:
-        """See :meth:`copter.store.where.Here.whole`."""
-        sizes = self.requests.n_columns[: self.requests.size]
-        every = np.repeat(np.arange(sizes.size), sizes), slice_indices(np.zeros_like(sizes), sizes)
-        return self.excerpt(*every)[0]
-
-    def excerpt(
-        self, slot: NDArray[np.int64], column: NDArray[np.int64], *more: Columns
-    ) -> tuple[StoreView, NDArray[np.int64]]:
-        """See :meth:`copter.store.where.Here.excerpt`."""
-        if self._excerpt is None:
-            self._excerpt = Excerpt(self)
-        view = self._excerpt.ask(self, (slot, column), *more)
-        return view, self._excerpt.places(slot, column)
-
-    def lend(self, pieces: Sequence[Any]) -> Lent | None:
-        """See :meth:`copter.store.where.Here.lend`."""
-        return self.places.lend(pieces)
-
-    def _put_down(self, edit: Edit) -> None:
-        self._excerpt = None
-        self._log.append(edit)
-        self._logged += edit.nbytes
-        if self._logged > _SEND_FROM:
-            self.settle()
+    _new_usages: Mapping[str, Any] = MappingProxyType({})
 
     def _for_all(self, verb: str, **fields: Any) -> None:
         self._put_down(edit_of_all(verb, self.clock, **fields))
@@ -266,7 +200,7 @@ class SpreadStore(ConstraintStore):
 
     def _own_usages(self, sizes: NDArray[np.int64], usages: NDArray[np.int64]) -> dict[str, Any]:
         """Fields of new requests' own usages; those of requests that share one are empty."""
-        new, self._new_usages = self._new_usages, {}
+        new = self._new_usages
         own = usages < 0
         widths, entries = np.where(own, sizes, 0), np.zeros(sizes.size, np.int64)
         ends = np.concatenate(([0], np.cumsum(new["counts"], dtype=np.int64)))[np.cumsum(new["sizes"])]

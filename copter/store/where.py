@@ -15,7 +15,7 @@ for they are carried with their rounding errors (:mod:`copter.sums`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from copter.store.layout import Layout
 from copter.store.view import StoreView, view_of
 
 if TYPE_CHECKING:
+    from copter.store.lent import Lent
     from copter.store.store import ConstraintStore
 
 Task: TypeAlias = Callable[..., Any]
@@ -143,42 +144,14 @@ class Here(Layout):
         return view_of(self), column
 
     def lend(self, pieces: Sequence[Any]) -> Lent | None:
-        """Give pieces of work to those who hold the parts; None if that is this process.
+        """Lend pieces of work to where the columns are; None if that is here, where threads do it.
 
         Parameters
         ----------
-        pieces : sequence of objects
-
-        Returns
-        -------
-        Lent or None
+        pieces : sequence
+            Picklable objects; kept there until nobody refers to what is returned.
         """
         return None
-
-
-class Lent(Protocol):
-    """Pieces of work that others keep for a while, with what tasks leave in them."""
-
-    def each(self, task: Task, *common: Any, own: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
-        """``task(piece, *common, *own[k])`` of every piece k, in their order.
-
-        Parameters
-        ----------
-        task : callable
-            At the top of its module; it may change the piece, and the next task finds it so.
-        *common
-            For all pieces.
-        own : sequence of tuples, optional
-            For each piece its own.
-
-        Returns
-        -------
-        list
-            A result a piece.
-        """
-
-    def close(self) -> None:
-        """Forget the pieces."""
 
 
 def cut(slots: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
