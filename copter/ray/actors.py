@@ -72,14 +72,14 @@ class Actor:
         self.first, self.last, _ = parts
         self.deaths = 0
         self.lent: dict[int, Any] = {}
-        self._make = ray.remote(Holder).options(**options).remote
+        self._make: Any = ray.remote(Holder).options(**options).remote
         self._arguments = *parts, cost_dtype, threads
         self._since: list[Edit] = []
         self._bytes = self._largest = 0
         self._last: Snapshot | None = None
         self._next: Snapshot | None = None
         self._sent: list[Any] = []
-        self.handle = self._make(*self._arguments)
+        self.handle: Any = self._make(*self._arguments)
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Ask for something; the reference of the answer.
