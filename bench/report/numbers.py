@@ -23,6 +23,19 @@ def seconds(value: float) -> str:
     return f"{digits(value / 60.0)} min"
 
 
+def tick(value: float) -> str:
+    """A round time on an axis, as 10 µs or 100 s.
+
+    Parameters
+    ----------
+    value : float
+    """
+    for unit, size, until in (("µs", 1e-6, 9e-4), ("ms", 1e-3, 0.9)):
+        if value < until:
+            return f"{value / size:g} {unit}"
+    return f"{value:g} s"
+
+
 def digits(value: float) -> str:
     """Three digits, or all of those before the point, without an exponent.
 

@@ -1,12 +1,13 @@
 """The pictures of the report: lines over the size of a program, one dot a solver, performance profiles.
 
-A filled mark is an answer that the checker found to be within the tolerance, a hollow one is not, and a cross is
-a solver that had no answer in time: it stands where the time ended, the truth is above it.
+A filled mark is an answer that the checker found to be within the tolerance, a hollow one is not, and a cross
+is a solver that had no answer in time: it stands where the time ended, the truth is above it.
 """
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -25,6 +26,8 @@ with extra("cli"):
 Kind: TypeAlias = Literal["certified", "uncertified", "missed"]
 Shown: TypeAlias = Callable[[float], str]
 _SIZE = 5.0
+_HEAD = 22
+"""Letters of the head of a row, before it is broken."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Axis_:
+class Edge:
     """What an axis says.
 
     Attributes
@@ -61,7 +64,7 @@ class Axis_:
 
 
 def over(
-    title: str, series: Mapping[str, Sequence[Point]], styles: Mapping[str, Look], across: Axis_, up: Axis_
+    title: str, series: Mapping[str, Sequence[Point]], styles: Mapping[str, Look], across: Edge, up: Edge
 ) -> str:
     """Draw a line for each solver, both axes logarithmic.
 
@@ -72,14 +75,14 @@ def over(
     series : mapping of str to sequence of Point
         By solver, each from left to right.
     styles : mapping of str to Look
-    across, up : Axis_
+    across, up : Edge
 
     Returns
     -------
     str
         SVG.
     """
-    figure, axes = themed(height=3.5 + 0.19 * math.ceil(len(series) / 3))
+    figure, axes = themed(height=3.2 + 0.19 * math.ceil(len(series) / 3))
     axes.set_xscale("log")
     axes.set_yscale("log")
     # copter's lines come last, and lie above the others
@@ -109,7 +112,7 @@ def dots(
     title: str,
     rows: Sequence[tuple[str, Sequence[tuple[str, Point]]]],
     styles: Mapping[str, Look],
-    across: Axis_,
+    across: Edge,
     *,
     mark: float | None = None,
 ) -> str:
@@ -122,7 +125,7 @@ def dots(
     rows : sequence of (str, sequence of (str, Point))
         Their heads, and in them the solvers with their values as `x`; `high` is the end of the whisker.
     styles : mapping of str to Look
-    across : Axis_
+    across : Edge
         Logarithmic.
     mark : float, optional
         Where a line stands from bottom to top.
@@ -133,7 +136,8 @@ def dots(
         SVG.
     """
     solvers = list(dict.fromkeys(name for _, marks in rows for name, _ in marks))
-    figure, axes = themed(height=1.0 + 0.27 * len(rows) + 0.19 * math.ceil(len(solvers) / 3))
+    broken = sum(len(head) > _HEAD for head, _ in rows)
+    figure, axes = themed(height=1.0 + 0.27 * len(rows) + 0.12 * broken + 0.19 * math.ceil(len(solvers) / 3))
     axes.set_xscale("log")
     if mark is not None:
         axes.axvline(mark, color=HUES["muted"][0], linewidth=1.0, zorder=2)
@@ -143,7 +147,7 @@ def dots(
             if math.isfinite(point.high) and point.high > point.x:
                 hue = styles[solver].colour
                 axes.plot([point.x, point.high], [k, k], color=hue, linewidth=1.0, zorder=2.5)
-    axes.set_yticks(range(len(rows)), [head for head, _ in rows])
+    axes.set_yticks(range(len(rows)), [textwrap.fill(head, _HEAD) for head, _ in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
@@ -171,19 +175,22 @@ def profile(
     str
         SVG.
     """
-    figure, axes = themed(height=3.3 + 0.19 * math.ceil(len(steps) / 3))
+    figure, axes = themed(height=3.1 + 0.19 * math.ceil(len(steps) / 3))
     axes.set_xscale("log")
-    end = 1.5 * max((ratio for ratios, _ in steps.values() for ratio in ratios), default=10.0)
+    risen = [
+        r for rs, shares in steps.values() for r, share in zip(rs, shares, strict=True) if share < shares[-1]
+    ]
+    end = 1.5 * max(risen, default=2.0)
     for solver, (ratios, shares) in sorted(steps.items(), key=lambda one: styles[one[0]].width):
         look = styles[solver]
         # from nothing at a ratio of 1, and on to the right edge
-        x, y = [1.0, *ratios, end], [0.0, *shares, shares[-1] if len(shares) else 0.0]
+        x, y = [1.0, *ratios], [0.0, *shares]
         axes.step(x, y, look.dash, where="post", color=look.colour, linewidth=look.width)
     axes.set_ylim(0.0, 1.03)
     axes.set_xlim(1.0, end)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100.0 * value:.0f}%"))
     axes.set_ylabel("of the lines")
-    _axis(axes.xaxis, Axis_("time over that of the fastest", lambda ratio: f"{ratio:g}×"))
+    _axis(axes.xaxis, Edge("time over that of the fastest", lambda ratio: f"{ratio:g}×"))
     _legend(figure, list(steps), styles, False, marks=False)
     return as_svg(figure, title)
 
@@ -203,7 +210,7 @@ def _mark(axes: Axes, look: Look, point: Point) -> None:
     )
 
 
-def _axis(axis: Axis, what: Axis_) -> None:
+def _axis(axis: Axis, what: Edge) -> None:
     """Label a logarithmic axis by a few round values, in the units of its formatter."""
     low, high = axis.get_view_interval()
     decades = math.log10(high / low) if low > 0.0 else 1.0

@@ -28,8 +28,8 @@ _LEFT_OUT = (
 )
 
 
-def blank(width: float = 5.6, height: float = 3.5) -> tuple[Figure, Axes]:
-    """Return a figure of the one style that pictures of copter have: nothing but what is drawn, and a light grid.
+def blank(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
+    """Return a figure of the one style that pictures of copter have: what is drawn, and a light grid.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def blank(width: float = 5.6, height: float = 3.5) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def themed(width: float = 5.6, height: float = 3.5) -> tuple[Figure, Axes]:
+def themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
     """Return a blank figure in the hues that :func:`as_svg` leaves to the page.
 
     Parameters
@@ -77,8 +77,8 @@ def as_svg(figure: Figure, title: str) -> str:
     ----------
     figure : Figure
     title : str
-        What it shows, for those who do not see it, and what its inner names are made from: no two figures of a
-        page have the same.
+        What it shows, for those who do not see it, and what its inner names are made from: no two figures of
+        a page have the same.
 
     Returns
     -------
