@@ -12,8 +12,8 @@ from copter.bench.report import cells
 from copter.bench.report.looks import Look
 from copter.bench.report.model import Claim, Command, Picture
 from copter.bench.report.numbers import count, megabytes, share, tick
-from copter.bench.report.pictures import Edge, Point, Shown, dots, over, profile
-from copter.bench.suite.results import Family, LineResult
+from copter.bench.report.pictures import Edge, Kind, Point, Shown, dots, over, profile
+from copter.bench.suite.results import LineResult
 from copter.bench.suite.statistics import performance_profile
 
 LINES_OF_A_PROFILE = 4
@@ -46,7 +46,7 @@ class Words:
     memory: bool = False
 
 
-WORDS: Mapping[Family, Words] = {
+WORDS: Mapping[str, Words] = {
     "sia": Words(
         "Rounds of a GPU cluster",
         "Sia's program: every job chooses one configuration of GPUs. Each round jobs leave and arrive and "
@@ -85,7 +85,7 @@ WORDS: Mapping[Family, Words] = {
 }
 
 
-def claim(family: Family, lines: list[LineResult], styles: Mapping[str, Look]) -> Claim:
+def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> Claim:
     """Return the claim of a family.
 
     Parameters
@@ -188,10 +188,8 @@ def _memory(family: str, words: Words, lines: list[LineResult], styles: Mapping[
     for line in sorted(lines, key=lambda line: line.x.get(words.axis, math.nan)):
         for solver, one in line.solvers.items():
             if one.status == "measured" and one.peak_memory_mb > 0.0 and words.axis in line.x:
-                kind = "certified" if line.certified(solver) else "uncertified"
-                series.setdefault(solver, []).append(
-                    Point(line.x[words.axis], one.peak_memory_mb, kind=kind)  # type: ignore[arg-type]
-                )
+                kind: Kind = "certified" if line.certified(solver) else "uncertified"
+                series.setdefault(solver, []).append(Point(line.x[words.axis], one.peak_memory_mb, kind=kind))
     if not series:
         return None
     svg = over(caption, series, styles, Edge(words.across, words.shown), Edge("memory", megabytes))

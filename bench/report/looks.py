@@ -10,6 +10,9 @@ Source: M. Okabe and K. Ito, *Color Universal Design*, 2008.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Dash: TypeAlias = Literal["-", "--", ":", "-.", ""]
 
 #: Name of the variable, and its colour on light and on dark pages.
 HUES: dict[str, tuple[str, str]] = {
@@ -24,7 +27,7 @@ HUES: dict[str, tuple[str, str]] = {
     "parts": ("#b3568c", "#e79ac4"),
     "other": ("#7a7a85", "#b9b9c4"),
 }
-_DASHES = ("-", "--", ":", "-.")
+_DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
 _MARKS = ("o", "^", "s", "D", "v", "P")
 
 
@@ -44,7 +47,7 @@ class Look:
 
     hue: str
     mark: str
-    dash: str
+    dash: Dash
     width: float = 1.2
 
     @property
