@@ -138,6 +138,8 @@ def compare(
 def ratio_with_spread(old: NDArray[np.float64], new: NDArray[np.float64]) -> tuple[float, float, float]:
     """Ratio of new to old seconds with the ends of its spread; NaN without rounds on both sides.
 
+    Medians are those of logarithms, so that the ratio of old to new is the inverse.
+
     Parameters
     ----------
     old, new : (rounds,) ndarray
@@ -150,19 +152,20 @@ def ratio_with_spread(old: NDArray[np.float64], new: NDArray[np.float64]) -> tup
     if not old.size or not new.size:
         return math.nan, math.nan, math.nan
     rng = np.random.default_rng(0)
+    before, after = np.log(old), np.log(new)
     if old.size == new.size:
-        each = new / old
-        medians = np.median(each[rng.integers(each.size, size=(_RESAMPLES, each.size))], axis=1)
-        ratio = float(np.median(each))
+        middle, medians = _medians(after - before, rng)
     else:
-        above, below = (
-            np.median(side[rng.integers(side.size, size=(_RESAMPLES, side.size))], axis=1)
-            for side in (new, old)
-        )
-        medians = above / below
-        ratio = float(np.median(new) / np.median(old))
-    low, high = np.percentile(medians, _ENDS).tolist()
-    return ratio, low, high
+        (above, over), (below, under) = _medians(after, rng), _medians(before, rng)
+        middle, medians = above - below, over - under
+    low, high = np.exp(np.percentile(medians, _ENDS)).tolist()
+    return math.exp(middle), low, high
+
+
+def _medians(values: NDArray[np.float64], rng: np.random.Generator) -> tuple[float, NDArray[np.float64]]:
+    """The median, and those of resampled values."""
+    drawn = values[rng.integers(values.size, size=(_RESAMPLES, values.size))]
+    return float(np.median(values)), np.median(drawn, axis=1)
 
 
 def _change(

@@ -163,26 +163,27 @@ def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
     found = families(suite)
     by_family = {family: means(of) for family, of in found.items()}
     everywhere = means(lines)
+    labels = {name: one.label for line in lines for name, one in line.solvers.items()}
     rows = [
         Row(
-            (solver, f"{certified} of {of}", seconds(mean))
+            (solver, labels[solver], f"{certified} of {of}", seconds(mean))
             + tuple(seconds(by_family[family].get(solver, (math.nan,))[0]) for family in found),
             is_copter(solver),
         )
         for solver, (mean, certified, of) in sorted(everywhere.items(), key=lambda one: one[1][0])
     ]
     picture = profile_of("all", "All lines: performance profile", lines, styles)
-    heads = ("solver", "certified on", "all its lines", *(family for family in found))
+    heads = ("solver", "which is", "certified on", "all its lines", *(family for family in found))
     note = (
         f"Shifted geometric mean (shift {tick(SHIFT)}) of the median seconds of a round, over the lines "
-        "that the solver was run on. Where it has no certified answer, the line's limit counts, so that "
-        "its mean is at least that. Solvers that were run on other lines are not to be compared by their "
-        f"means; {NOTHING}: on no line."
+        "that the solver takes part in. Where it has no certified answer, or was not asked because it "
+        "missed a smaller line, the line’s limit counts, so that its mean is at least that. Solvers that "
+        f"take part in other lines are not to be compared by their means; {NOTHING}: in no line."
     )
     return Claim(
         "all",
         "All lines together",
         DEFINITION,
         (picture,) if picture is not None else (),
-        (Table("Shifted geometric means", heads, tuple(rows), note=note),),
+        (Table("Shifted geometric means", heads, tuple(rows), words=(0, 1), note=note),),
     )
