@@ -11,17 +11,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from copter.bench.settings import Record, SolverSettings
+from copter.bench.suite.rivals import RIVALS
 from copter.proof.certificate import certify
+from copter.solvers.settings import setting_defaults
 from copter.solvers.wrapper import Wrapper
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
     from copter.solvers.base import Solver
+    from copter.solvers.registry import SolverEntry
 
 ROUNDING = 1e-9
 """By how much a recomputed figure may be above the tolerance: sums in another order."""
@@ -69,14 +73,22 @@ class CheckedSettings(SolverSettings):
     ----------
     made : list of Checked
         Every solver that was made with them.
+    dede_python : Path, optional
+        Python of an environment with the package dede.
     """
 
     made: list[Checked] = field(default_factory=list)
+    dede_python: Path | None = None
 
     def make(self) -> Solver:
         """Return a new solver with these settings, and remember it."""
-        self.made.append(Checked(super().make()))
+        rival = RIVALS.get(self.name)
+        self.made.append(Checked(super().make() if rival is None else self._rival(rival)))
         return self.made[-1]
+
+    def _rival(self, entry: SolverEntry) -> Solver:
+        more = {"python": self.dede_python} if "python" in setting_defaults(entry.load()) else {}
+        return entry.make(tolerance=self.tolerance, deadline=self.time_limit, threads=self.threads, **more)
 
     def found(self) -> Mapping[str, float]:
         """What the checker found of the last answer of the last solver."""

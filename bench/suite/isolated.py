@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -32,8 +32,8 @@ _LEAST_ROUNDS = 3
 _LOOK_SECONDS = 0.1
 _PATIENCE, _PATIENCE_SECONDS = 3.0, 90.0
 """Limits, and seconds beyond them, without a word, after which a process is ended."""
-_LATE = 1.1
-"""Times its limit that a solve may take."""
+_LATE, _CUT = 1.1, 0.9
+"""Times its limit that a solve may take, and from which on one without a certified answer was cut off."""
 
 
 @dataclass(frozen=True)
@@ -216,8 +216,9 @@ def _outcome(job: Job, heard: _Heard, ended: str) -> tuple[Status, str]:
 
 def _is_late(record: Record, limit: float) -> bool:
     """Whether a round has no answer, or one that its limit cut off or that came after it."""
-    cut = record["status"] in ("deadline", "cancelled") and not record["certified"]
-    return bool(record["missed"] or cut or record["t_edit"] + record["t_solve"] > _LATE * limit)
+    took = record["t_edit"] + record["t_solve"]
+    cut = record["status"] in ("deadline", "cancelled") or took > _CUT * limit
+    return bool(record["missed"] or (cut and not record["certified"]) or took > _LATE * limit)
 
 
 def _play(words: Connection, job: Job) -> None:
@@ -259,21 +260,3 @@ def _call(words: Connection, call: Callable[..., Any], *arguments: Any) -> None:
 
 def _said(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
-
-
-def checked_settings(
-    name: str, tolerance: float, limit: float, threads: int, mip_gap: float
-) -> CheckedSettings:
-    """Settings of a solver whose answers are checked.
-
-    Parameters
-    ----------
-    name : str
-    tolerance, limit : float
-        The limit in seconds, of a solve.
-    threads : int
-    mip_gap : float
-    """
-    return replace(
-        CheckedSettings(name), tolerance=tolerance, time_limit=limit, threads=threads, mip_gap=mip_gap
-    )

@@ -19,8 +19,8 @@ from time import perf_counter
 
 from copter.bench.course import Course
 from copter.bench.machine import machine
-from copter.bench.suite.checker import CHECKERS
-from copter.bench.suite.isolated import Job, apart, checked_settings, run_job
+from copter.bench.suite.checker import CHECKERS, CheckedSettings
+from copter.bench.suite.isolated import Job, apart, run_job
 from copter.bench.suite.line import Inputs, Line, Profile, all_lines, label_of
 from copter.bench.suite.results import (
     SUITE,
@@ -32,6 +32,7 @@ from copter.bench.suite.results import (
     save_solver,
     save_suite,
 )
+from copter.bench.suite.rivals import DEDE, RIVALS
 from copter.errors import CopterError, choices
 from copter.extras import MissingExtraError
 from copter.solvers.registry import SOLVERS
@@ -241,9 +242,10 @@ class Suite:
             return SolverResult(solver, label, threads, "not run", why)
         begin = perf_counter()
         try:
+            given = CheckedSettings(solver, line.tolerance, self.settings.limit, threads, line.mip_gap)
             job = Job(
                 course(),
-                checked_settings(solver, line.tolerance, self.settings.limit, threads, line.mip_gap),
+                replace(given, dede_python=self.settings.dede_python),
                 line.checker,
                 self._rounds(line),
                 self.settings.seconds,
@@ -268,9 +270,12 @@ class Suite:
             needed = _BYTES_A_COLUMN * line.columns / 1e6
             if needed > _MEMORY_SHARE * _memory_mb():
                 return f"memory: a matrix of its own needs {needed / 1e3:,.0f} GB"
+        if solver in DEDE and self.settings.dede_python is None:
+            return "no environment: see docs/benchmarks.md"
+        entry = RIVALS.get(solver) or SOLVERS.get(solver)
         try:
-            if solver in SOLVERS:
-                SOLVERS[solver].load()
+            if entry is not None:
+                entry.load()
         except MissingExtraError as error:
             return str(error)
         return ""
