@@ -1,7 +1,7 @@
-"""Write docs/report.md, and the self-contained page and pictures beside the latest results of the whole suite.
+"""Write docs/report.md, and the self-contained page and pictures beside the latest results of the suite.
 
-    copter bench all --profile full --out docs/benchmarks/full
-    python docs/benchmarks/report.py
+copter bench all --profile full --out docs/benchmarks/full
+python docs/benchmarks/report.py
 """
 
 from __future__ import annotations
