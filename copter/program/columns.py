@@ -51,9 +51,7 @@ class Columns(Queries):
         """
         self._templates.check("template", template)
         del self._templates[template.slot]
-        self.store.usages.shared[template.slot] = False
-        if not self.store.usages.references[template.slot]:
-            self.store.free_usages([template.slot])
+        self.store.drop_usage(template.slot)
 
     def reserve(self, columns: int) -> None:
         """Make room for the costs of so many columns that are to be added.
@@ -75,7 +73,7 @@ class Columns(Queries):
         if not (given >= 0 and given == np.floor(given) and np.isfinite(given)):
             raise EditError("reserve", "columns", columns, "must be a whole number, not negative")
         try:
-            self.store.costs.reserve(int(given))
+            self.store.reserve(int(given))
         except (MemoryError, ValueError):  # numpy's, of an array that no machine can address
             why = "is more than there is memory for"
             raise EditError("reserve", "columns", columns, why) from None

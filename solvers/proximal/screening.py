@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.pricing import KEEP_ALL, Pricing, price
+from copter.proof.pricing import Pricing, price
+from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.gather import lightest, typical_slack, union
 
 if TYPE_CHECKING:
