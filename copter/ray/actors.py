@@ -16,6 +16,7 @@ from copter.clock import current
 from copter.extras import extra
 from copter.ray.holder import Holder, writable
 from copter.store.edit_log import Edit
+from copter.store.part_store import PartStore
 
 with extra("ray"):
     import ray
@@ -125,6 +126,17 @@ class Actor:
         if self._next is None and self._bytes > max(_SNAPSHOT_FROM, self._largest):
             self._next = Snapshot(self.call("snapshot"), len(self._since))
             self._largest = max(self._largest, self._bytes)
+
+    def restore(self, stores: list[PartStore]) -> None:
+        """Put stores in place of those of its parts: what it is made again from.
+
+        Parameters
+        ----------
+        stores : list of PartStore
+        """
+        self._last, self._next = Snapshot(ray.put(stores), 0), None
+        self._since, self._bytes = [], 0
+        self._sent = [self.call("restore", self._last.ref)]
 
     def settled(self) -> None:
         """Raise what went wrong with edits that were sent, of which a later call has been answered."""

@@ -79,6 +79,15 @@ class Places(Protocol):
         Lent
         """
 
+    def restore(self, stores: list[PartStore]) -> None:
+        """Put stores in place of those of the parts.
+
+        Parameters
+        ----------
+        stores : list of PartStore
+            One a part.
+        """
+
     def close(self) -> None:
         """Forget the parts."""
 
@@ -121,6 +130,10 @@ class InProcess:
     def lend(self, pieces: Sequence[Any]) -> Lent:
         """See :class:`Places`."""
         return LentHere(pieces)
+
+    def restore(self, stores: list[PartStore]) -> None:
+        """See :class:`Places`."""
+        self.stores = stores
 
     def close(self) -> None:
         """See :class:`Places`."""
