@@ -91,6 +91,17 @@ class OnActors:
         for actor in self.actors:
             actor.restore(stores[actor.first : actor.last])
 
+    def told(self) -> dict[str, float]:
+        """See :class:`copter.store.places.Places`."""
+        told: dict[str, float] = {}
+        for actor in self.actors:
+            if actor.waited:
+                told[f"slow_actor_{actor.number}"] = actor.waited
+            if actor.revived:
+                told[f"revived_actor_{actor.number}"] = float(actor.revived)
+            actor.waited, actor.revived = 0.0, 0
+        return told
+
     def memory(self) -> list[dict[str, int]]:
         """Of each actor: bytes of the columns that it holds, and its process.
 

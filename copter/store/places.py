@@ -88,6 +88,16 @@ class Places(Protocol):
             One a part.
         """
 
+    def told(self) -> dict[str, float]:
+        """What was out of the ordinary since it was asked the last time, by name.
+
+        Returns
+        -------
+        dict of str to float
+            Of actors: as ``slow_actor_3`` the most seconds that one kept the others waiting, and as
+            ``revived_actor_3`` how often it was made again.
+        """
+
     def close(self) -> None:
         """Forget the parts."""
 
@@ -134,6 +144,10 @@ class InProcess:
     def restore(self, stores: list[PartStore]) -> None:
         """See :class:`Places`."""
         self.stores = stores
+
+    def told(self) -> dict[str, float]:
+        """See :class:`Places`."""
+        return {}
 
     def close(self) -> None:
         """See :class:`Places`."""
