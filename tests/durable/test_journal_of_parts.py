@@ -1,4 +1,4 @@
-"""A journal whose columns are in parts: what is opened is what was there, and files of another kind are refused."""
+"""A journal whose columns are in parts: opened, it is what it was; files of another kind are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actors and drivers are killed at random moments: every answer is that of a program that nobody disturbed."""
+"""Actors and drivers are killed at random moments: answers are those of a program left undisturbed."""
 
 from __future__ import annotations
 
