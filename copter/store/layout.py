@@ -92,10 +92,11 @@ class Layout:
         )
         self.terms = TermTable()
         self.packed_terms: Any = None
+        self.known: tuple[int, dict[Any, Any]] = (-1, {})
         self._dropped_rows: list[int] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"packed_terms": None}  # packed again when they are asked for
+        return vars(self) | {"packed_terms": None, "known": (-1, {})}  # found again when asked for
 
     @property
     def cost_dtype(self) -> np.dtype[Any]:

@@ -22,7 +22,6 @@ from copter.store.far import FarColumns
 from copter.store.runs import Runs
 from copter.store.slabs import places as places_of
 from copter.store.store import NO_TOTAL
-from copter.store.where import Part
 
 if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
@@ -138,7 +137,7 @@ class SpreadStore(FarColumns):
 
     def reserve(self, columns: int) -> None:
         """Room for so many columns, in all parts together."""
-        self.each(_reserve, -(-columns // self.parts))
+        self._for_all("reserve", columns=-(-columns // self.parts))
 
     # ---- requests ------------------------------------------------------------------------------
 
@@ -355,7 +354,3 @@ class SpreadStore(FarColumns):
 def _runs(arrays: list[NDArray[np.float64]]) -> Runs:
     lengths = np.array([each.size for each in arrays], np.int64)
     return Runs(lengths, np.concatenate([np.empty(0), *arrays]))
-
-
-def _reserve(part: Part, columns: int) -> None:
-    part.store.reserve(columns)
