@@ -112,10 +112,10 @@ class Excerpt:
         """
         lists = []
         for slot, column in wanted:
-            absent = self.places(slot, column) < 0
+            absent = (self.places(slot, column) < 0) & (column >= 0)
             if absent.any():
                 lists.append(slot[absent] * self.mark.width + column[absent])
-        key = lists[0] if len(lists) == 1 else np.unique(np.concatenate([self._key[:0], *lists]))
+        key = np.unique(np.concatenate([self._key[:0], *lists]))
         slot, column = np.divmod(key, self.mark.width)
         return slot, column
 

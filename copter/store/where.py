@@ -205,7 +205,7 @@ class Here(Layout):
         Parameters
         ----------
         slot, column : (k,) ndarrays
-            Ascending by slot and column.
+            In any order; a negative column is none.
         *more : Columns
             Others that must be in the view.
 
@@ -215,7 +215,7 @@ class Here(Layout):
             By request slot of the program; valid until the next edit, as the places are, or until columns are
             asked for that were not since the last edit.
         (k,) ndarray
-            Places of the columns in it.
+            Places of the columns in it; negative for none.
         """
         return view_of(self), column
 
