@@ -103,7 +103,7 @@ class OnActors:
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedError(
-            "a program on actors has no copy: read_requests and read_resources give its data"
+            "a program on actors cannot be copied: read_requests and read_resources give what it holds"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
