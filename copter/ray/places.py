@@ -60,7 +60,14 @@ class OnActors:
             actor.send(edits)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`copter.store.places.Places`."""
+        """See :class:`copter.store.places.Places`.
+
+        Parameters
+        ----------
+        task : callable
+        common : tuple
+        own : sequence of tuples, optional
+        """
         bounds = [(actor.first, actor.last) for actor in self.actors]
         return self._ask("each", (task,), common, own, bounds)
 
