@@ -18,6 +18,7 @@ from copter.errors import UnsupportedError
 from copter.extras import extra
 from copter.ray.actors import Actor, answers
 from copter.store.edit_log import Edit, size_of
+from copter.store.part_store import PartStore
 from copter.store.where import Task
 
 with extra("ray"):
@@ -91,6 +92,22 @@ class OnActors:
     def lend(self, pieces: Sequence[Any]) -> LentToActors:
         """See :class:`copter.store.places.Places`."""
         return LentToActors(self, next(self._keys), pieces)
+
+    def restore(self, stores: list[PartStore]) -> None:
+        """See :class:`copter.store.places.Places`."""
+        for actor in self.actors:
+            actor.restore(stores[actor.first : actor.last])
+
+    def told(self) -> dict[str, float]:
+        """See :class:`copter.store.places.Places`."""
+        told: dict[str, float] = {}
+        for actor in self.actors:
+            if actor.waited:
+                told[f"slow_actor_{actor.number}"] = actor.waited
+            if actor.revived:
+                told[f"revived_actor_{actor.number}"] = float(actor.revived)
+            actor.waited, actor.revived = 0.0, 0
+        return told
 
     def memory(self) -> list[dict[str, int]]:
         """Of each actor: bytes of the columns that it holds, and its process.
