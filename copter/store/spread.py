@@ -27,6 +27,8 @@ from copter.store.where import Part
 if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
 
+_MUCH = 1 << 20
+"""Columns of a part for which room is not made without asking."""
 _OWN = -1
 """Stands for a usage that is a request's own: only its part has it."""
 _FIRST_OWN = -2
@@ -166,7 +168,11 @@ class SpreadStore(FarColumns):
 
     def reserve(self, columns: int) -> None:
         """Room for so many columns, in all parts together."""
-        self.each(_reserve, -(-columns // self.parts))
+        most = -(-columns // self.parts)
+        if most > _MUCH:
+            self.each(_reserve, most)  # there may be no memory for it: whoever asked is told
+        else:
+            self._for_all("reserve", columns=most)
 
     # ---- requests ------------------------------------------------------------------------------
 
