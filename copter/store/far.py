@@ -122,6 +122,10 @@ class FarColumns(ConstraintStore):
         if self._logged > _SEND_FROM:
             self.settle()
 
+    def told(self) -> dict[str, float]:
+        """See :meth:`copter.store.where.Here.told`."""
+        return self.places.told()
+
     # ---- one request ---------------------------------------------------------------------------
 
     def _ask(self, slot: int, what: str) -> Any:

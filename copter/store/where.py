@@ -229,6 +229,16 @@ class Here(Layout):
         """
         return None
 
+    def told(self) -> dict[str, float]:
+        """What was out of the ordinary where the columns are, since it was asked the last time.
+
+        Returns
+        -------
+        dict of str to float
+            See :class:`copter.store.places.Places`; it becomes part of an answer's details.
+        """
+        return {}
+
 
 def cut(slots: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
     """Places, among the given slots, of those of each part.
