@@ -61,7 +61,14 @@ class OnActors:
             actor.send(edits)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`copter.store.places.Places`."""
+        """See :class:`copter.store.places.Places`.
+
+        Parameters
+        ----------
+        task : callable
+        common : tuple
+        own : sequence of tuples, optional
+        """
         bounds = [(actor.first, actor.last) for actor in self.actors]
         return self._ask("each", (task,), common, own, bounds)
 
@@ -120,7 +127,7 @@ class OnActors:
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedError(
-            "a program on actors has no copy: read_requests and read_resources give its data"
+            "a program on actors cannot be copied: read_requests and read_resources give what it holds"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:

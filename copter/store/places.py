@@ -125,7 +125,14 @@ class InProcess:
                     store.apply(own)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`Places`."""
+        """See :class:`Places`.
+
+        Parameters
+        ----------
+        task : callable
+        common : tuple
+        own : sequence of tuples, optional
+        """
         results = []
         for number in range(self.parts):
             check()
