@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from copter.store.store import slice_indices
+from copter.store.reading import chosen_entries
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -49,13 +49,9 @@ class IntegralChurn:
 
 def _usages(program: ContinualProgram, choice: Choice) -> dict[Hashable, bytes]:
     """Entries of each request's column, rows and coefficients, as they lie in memory; nothing for none."""
-    store, slots = program.store, program.request_slots
-    usage, column = store.requests.usage[slots], choice.of(slots)
-    at = store.usages.pointer_start[usage] + np.maximum(column, 0)
-    begin, end = store.pointers.pointer[at], store.pointers.pointer[at + 1]
-    counts = np.where(column >= 0, end - begin, 0).astype(np.int64)
-    entries = slice_indices(store.usages.entry_start[usage] + begin, counts)
-    used = np.column_stack((store.entries.row[entries], store.coefficients_of(usage, begin, counts)))
+    slots = program.request_slots
+    counts, row, value = chosen_entries(program.store, slots, choice.of(slots))
+    used = np.column_stack((row, value))
     ends = np.cumsum(counts)
     whole, width = used.tobytes(), used.itemsize * 2
     cuts = zip((width * (ends - counts)).tolist(), (width * ends).tolist(), strict=True)
