@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from copter.store.reading import chosen_entries
+from copter.store.view import take_entries
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -49,10 +49,18 @@ class IntegralChurn:
 
 def _usages(program: ContinualProgram, choice: Choice) -> dict[Hashable, bytes]:
     """Entries of each request's column, rows and coefficients, as they lie in memory; nothing for none."""
-    slots = program.request_slots
-    counts, row, value = chosen_entries(program.store, slots, choice.of(slots))
+    store, slots = program.store, program.request_slots
+    column = choice.of(slots)
+    some = np.flatnonzero(column >= 0)
+    some = some[np.argsort(slots[some])]
+    slot = slots[some]
+    view, place = store.excerpt(slot, column[some])
+    pointer, row, value = take_entries(view, slot, place, np.ones(store.rows.size, np.bool_))
+    counts = np.zeros(slots.size, np.int64)
+    counts[some] = np.diff(pointer)
     used = np.column_stack((row, value))
-    ends = np.cumsum(counts)
+    begin = np.zeros(slots.size, np.int64)
+    begin[some] = pointer[:-1]
     whole, width = used.tobytes(), used.itemsize * 2
-    cuts = zip((width * (ends - counts)).tolist(), (width * ends).tolist(), strict=True)
+    cuts = zip((width * begin).tolist(), (width * (begin + counts)).tolist(), strict=True)
     return {id: whole[first:last] for id, (first, last) in zip(program.request_ids, cuts, strict=True)}

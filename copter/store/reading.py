@@ -208,36 +208,3 @@ def row_positions(store: ConstraintStore, row_slots: NDArray[np.int64]) -> NDArr
     position = np.full(store.rows.size, -1, np.int32)
     position[row_slots] = np.arange(row_slots.size, dtype=np.int32)
     return position
-
-
-def chosen_entries(
-    store: ConstraintStore, slots: NDArray[np.int64], column: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """Entries of one column of each of many requests; none where the column is negative.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    slots, column : (k,) ndarrays
-
-    Returns
-    -------
-    counts : (k,) ndarray
-        Entries of each.
-    row, value : ndarrays
-        Entries, request after request.
-    """
-    order = np.argsort(slots)
-    some = order[column[order] >= 0]
-    view, place = store.excerpt(slots[some], column[some])
-    usage = np.zeros(slots.size, np.int64)
-    at, first, counts = np.zeros_like(usage), np.zeros_like(usage), np.zeros_like(usage)
-    usage[some] = view.usage[slots[some]]
-    at[some] = view.pointer_start[usage[some]] + place
-    first[some] = view.entry_start[usage[some]] + view.pointer[at[some]]
-    counts[some] = view.pointer[at[some] + 1] - view.pointer[at[some]]
-    entries = slice_indices(first, counts)
-    start = np.repeat(view.value_start[usage] - view.entry_start[usage], counts)
-    own = np.repeat(view.value_start[usage] >= 0, counts)
-    value = np.where(own, view.coefficient[np.where(own, entries + start, 0)], 1.0)
-    return counts, view.row[entries], value
