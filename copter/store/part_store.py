@@ -95,7 +95,7 @@ class PartStore(ConstraintStore):
     ) -> None:
         usages, costs = self._columns(sizes, **fields)
         own = costs if isinstance(costs, SharedCosts) else np.split(costs, np.cumsum(sizes)[:-1])
-        self.replace_columns(slots, usages, own)
+        self.replace_columns(slots, np.broadcast_to(usages, slots.shape), own)
 
     def _apply_remove_requests(self, slots: NDArray[np.int64]) -> None:
         self.remove_requests(slots)
