@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from copter.bench.course import Course
@@ -57,18 +58,26 @@ def measure(
     return measured
 
 
-def warm_up(course: Course, settings: SolverSettings) -> None:
+def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float | None = None) -> None:
     """Run the small version of a course: compiles or loads every kernel, starts the threads.
 
     What a later round may be the first to need is rehearsed too.  The deadline of the settings does not hold
     here.
+
+    Parameters
+    ----------
+    course : Course
+    settings : SolverSettings
+    seconds_of_others : float, optional
+        Solvers that compile nothing play one round only, and have so many seconds for it.
     """
     # a method of the course's own is no solver
     solver = settings.make() if settings.name in SOLVERS else None
     compiles = solver is not None and Feature.COMPILES in solver.features
-    limit = _WARM_UP_SECONDS if compiles else _WARM_UP_SECONDS_OTHERS
+    brief = seconds_of_others is not None and not compiles
+    limit = _WARM_UP_SECONDS if compiles else seconds_of_others or _WARM_UP_SECONDS_OTHERS
     play = course.small().play(replace(settings, time_limit=limit))
-    for _ in play.records:
+    for _ in islice(play.records, 1 if brief else None):
         pass
     if solver is not None and play.program is not None:
         solver.rehearse(play.program)

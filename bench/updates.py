@@ -30,7 +30,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array, csc_array
+from scipy.sparse import coo_array, csc_array, csr_array
 
 from copter.program.program import ContinualProgram, Template
 
@@ -71,7 +71,7 @@ def _measure_size(size: int, rng: np.random.Generator) -> dict[str, Any]:
     values = rng.integers(1, 65, WIDTH).astype(float)
     edits = max(1, round(CHURN * n_requests))
     t_csr, t_csc, csr_nnz = _time_scipy(n_requests, rows, values)
-    bench = _Edits(n_requests, edits, rows, values, rng)
+    bench = Replacing(n_requests, edits, rows, values, rng)
     t_replace, replace_quartiles = _timed(bench.replace)
     t_costs, costs_quartiles = _timed(bench.change_costs)
     t_own, own_quartiles = _timed(bench.replace_own)
@@ -99,7 +99,7 @@ def _measure_size(size: int, rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-class _Edits:
+class Replacing:
     """A program of a given size, and edits that keep its size; new data is drawn outside the clock."""
 
     def __init__(
@@ -170,7 +170,17 @@ class _Edits:
         return [self.present[index] for index in where]
 
 
-def _time_scipy(n_requests: int, rows: np.ndarray, values: np.ndarray) -> tuple[float, float, int]:
+def scipy_builders(
+    n_requests: int, rows: np.ndarray, values: np.ndarray
+) -> tuple[Callable[[], csr_array], Callable[[], csr_array], int]:
+    """What builds the CSR of the program from triplets and from column pointers, and its nonzeros.
+
+    Parameters
+    ----------
+    n_requests : int
+    rows, values : (WIDTH,) ndarray
+        Resource and coefficient of each column of a request; its other entry is 1, in its sum row.
+    """
     n = n_requests * WIDTH
     row = np.empty((n, 2), np.int32)
     row[:, 0] = np.tile(rows, n_requests)
@@ -181,10 +191,17 @@ def _time_scipy(n_requests: int, rows: np.ndarray, values: np.ndarray) -> tuple[
     pointer = np.arange(0, 2 * n + 1, 2, dtype=np.int32)
     flat_row, flat_value = row.ravel(), value.ravel()
     shape = (N_RESOURCES + n_requests, n)
-    repeats = 3 if n <= 2_000_000 else 1
-    triplets = _best(lambda: coo_array((flat_value, (flat_row, column)), shape=shape).tocsr(), repeats)
-    pointers = _best(lambda: csc_array((flat_value, flat_row, pointer), shape=shape).tocsr(), repeats)
-    return triplets, pointers, flat_value.size
+    return (
+        lambda: coo_array((flat_value, (flat_row, column)), shape=shape).tocsr(),
+        lambda: csc_array((flat_value, flat_row, pointer), shape=shape).tocsr(),
+        flat_value.size,
+    )
+
+
+def _time_scipy(n_requests: int, rows: np.ndarray, values: np.ndarray) -> tuple[float, float, int]:
+    from_triplets, from_pointers, nnz = scipy_builders(n_requests, rows, values)
+    repeats = 3 if n_requests * WIDTH <= 2_000_000 else 1
+    return _best(from_triplets, repeats), _best(from_pointers, repeats), nnz
 
 
 def _best(build: Callable[[], object], repeats: int) -> float:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from copter.program.handles import Handles, Template
 from copter.program.index import Index, listed
 from copter.program.resources import Resources
-from copter.program.usage import Template
 from copter.store.edits import EXACTLY, NO_TOTAL
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Queries(Resources):
     def __init__(self, cost_dtype: DTypeLike = np.float64) -> None:
         super().__init__(cost_dtype)
         self._requests = Index("request")
-        self._templates: dict[int, Template] = {}
+        self._templates = Handles(Template, "template", "usage")
         self._starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
 
     def __len__(self) -> int:

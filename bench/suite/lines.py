@@ -1,0 +1,119 @@
+"""Lines of no domain: edits, general linear programs, and synthetic programs against columns and churn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from copter.bench.suite.edits import EDITORS, Edits
+from copter.bench.suite.line import COPTER, EVERY_LP, Inputs, Line, Profile, as_it_is
+from copter.bench.suite.programs import LP_SOLVERS, Programs
+from copter.bench.suite.synthetic import Synthetic
+
+_BOTH: tuple[Profile, ...] = ("quick", "full")
+_QUICK: tuple[Profile, ...] = ("quick",)
+_FULL: tuple[Profile, ...] = ("full",)
+_LADDER = (
+    (1_000, 20),
+    (10_000, 50),
+    (100_000, 100),
+    (1_000_000, 1_000),
+    (10_000_000, 1_000),
+    (100_000_000, 2_000),
+    (1_000_000_000, 4_000),
+)
+"""Columns, and columns a request."""
+_FLOAT32 = 500_000_000
+"""Columns from which on costs are kept in 32 bits."""
+_CHURNS = (0.001, 0.01, 0.03, 0.1, 0.3)
+
+
+def lines(inputs: Inputs) -> Sequence[Line]:
+    """List them.
+
+    Parameters
+    ----------
+    inputs : Inputs
+
+    Returns
+    -------
+    sequence of Line
+    """
+    return [
+        *(
+            _edits(columns, profiles)
+            for columns, profiles in ((100_000, _BOTH), (1_000_000, _FULL), (10_000_000, _FULL))
+        ),
+        *(_programs(inputs, profiles) for profiles in (_QUICK, _FULL)),
+        *(_columns(inputs, columns, width) for columns, width in _LADDER),
+        *(_churn(inputs, churn, 1_000) for churn in _CHURNS),
+        _churn(inputs, 0.3, 20),
+    ]
+
+
+def _edits(columns: int, profiles: Sequence[Profile]) -> Line:
+    return Line(
+        f"updates-{columns}",
+        "updates",
+        f"1% of the requests replaced, {columns:,} columns",
+        partial(as_it_is, Edits(columns)),
+        EDITORS,
+        rounds=12,
+        x={"columns": columns, "churn": 0.01},
+        checker="matrix",
+        profiles=profiles,
+    )
+
+
+def _programs(inputs: Inputs, profiles: Sequence[Profile]) -> Line:
+    small = profiles == _QUICK
+    course = Programs(inputs.lps, seed=inputs.seed, small_ones=small)
+    return Line(
+        "lp-quick" if small else "lp",
+        "lp",
+        "General linear programs" + ("" if inputs.lps is None else " of a folder"),
+        partial(as_it_is, course),
+        ("copter", "copter-own", "highs-simplex", "clarabel") if small else LP_SOLVERS,
+        rounds=course.n_rounds,
+        x={"programs": course.n_rounds},
+        tolerance=1e-6,
+        left_out=0,
+        checker="lp",
+        profiles=profiles,
+    )
+
+
+def _columns(inputs: Inputs, columns: int, width: int) -> Line:
+    course = Synthetic(
+        columns // width,
+        width,
+        rounds=6 if columns <= 10_000_000 else 4,
+        seed=inputs.seed,
+        cost_dtype="float32" if columns >= _FLOAT32 else "float64",
+    )
+    return Line(
+        f"columns-1e{len(str(columns)) - 1}",
+        "columns",
+        f"Synthetic choices, {columns:,} columns, 1% of the requests replaced",
+        partial(as_it_is, course),
+        EVERY_LP if columns <= 10_000_000 else (*COPTER[:2], "highs-hot"),
+        rounds=course.rounds,
+        x={"columns": columns, "churn": course.churn},
+    )
+
+
+def _churn(inputs: Inputs, churn: float, requests: int) -> Line:
+    course = Synthetic(requests, 300, churn, rounds=6, seed=inputs.seed)
+    small, columns = requests < 1_000, course.requests * course.width
+    solvers = ("copter", "copter-cold", "copter-rebuild", "highs-hot", "highs-ipm", "pdlp")
+    return Line(
+        "churn-quick" if small else f"churn-{100 * churn:g}",
+        "churn",
+        f"Synthetic choices, {columns:,} columns, {100 * churn:g}% of the requests replaced, as many changed",
+        partial(as_it_is, course),
+        ("copter", "highs-hot") if small else solvers,
+        rounds=course.rounds,
+        x={"columns": columns, "churn": churn},
+        ladder=f"churn-{churn}",
+        profiles=_QUICK if small else _FULL,
+    )

@@ -1,0 +1,223 @@
+"""General linear programs as a course: a round is a program, cold, as `copter solve` gets it.
+
+They come from a folder of MPS, LP or npz files, or are generated: transport, multi-commodity flow on a ring,
+staffing by shifts, blending, each sparse and of a size that simplex solves in seconds.  `copter` is the
+default way (:func:`copter.solvers.general.solve_lp`: presolve, own solver, HiGHS); `copter-own` is the own
+solver alone; all others are solvers of the registry on the program that
+:func:`copter.models.general_program.to_program` makes.  Every answer is judged on the LP itself
+(:func:`copter.solvers.general.proof.prove`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import block_diag, csc_array, eye_array, hstack, kron, random_array, vstack
+
+from copter.bench.course import Course, Play, method_round
+from copter.bench.lp import files_in, read_lp
+from copter.bench.settings import Record
+from copter.bench.suite.line import CVXPY, ORTOOLS
+from copter.models.general_lp import GeneralLP, checked
+from copter.models.general_program import to_program
+from copter.solution import Status
+from copter.solvers.general.hybrid import solve_lp
+from copter.solvers.general.proof import Proof, prove
+
+if TYPE_CHECKING:
+    from copter.bench.settings import SolverSettings
+
+OWN = "copter-own"
+LP_SOLVERS = ("copter", OWN, "highs-simplex", "highs-ipm", "highs-pdlp", *ORTOOLS, *CVXPY)
+_MOST_FILES = 40
+
+
+@dataclass(frozen=True)
+class Programs(Course):
+    """Linear programs, one a round.
+
+    Attributes
+    ----------
+    folder : Path, optional
+        Without it programs are generated.
+    seed : int
+    small_ones : bool
+        Whether those that are generated are small.
+    """
+
+    folder: Path | None = None
+    seed: int = 0
+    small_ones: bool = False
+    left_out = 0
+
+    @cached_property
+    def paths(self) -> list[Path]:
+        """Files of the folder, at most 40."""
+        return [] if self.folder is None else files_in(self.folder)[:_MOST_FILES]
+
+    @property
+    def n_rounds(self) -> int:
+        """How many programs there are."""
+        return len(self.paths) or len(MODELS)
+
+    def small(self) -> Programs:
+        """Return the small ones that are generated."""
+        return replace(self, folder=None, small_ones=True)
+
+    def play(self, settings: SolverSettings) -> Play:
+        """Solve each program once."""
+        if settings.name in ("copter", OWN):
+            return Play(self._own(settings), {"tolerance": settings.tolerance})
+        return Play(self._registered(settings), settings.make().stopping())
+
+    def _programs(self) -> Iterator[tuple[str, GeneralLP]]:
+        if self.paths:
+            for path in self.paths:
+                yield path.stem, checked(read_lp(path))
+            return
+        rng, scale = np.random.default_rng(self.seed), 1 if self.small_ones else 6
+        for name, make in MODELS.items():
+            yield name, checked(make(rng, scale))
+
+    def _own(self, settings: SolverSettings) -> Iterator[Record]:
+        ways = {"copter": {}, OWN: {"solver": "copter", "presolve": False}}
+        for number, (name, lp) in enumerate(self._programs()):
+            begin = perf_counter()
+            answer = solve_lp(
+                lp, deadline=settings.time_limit, tolerance=settings.tolerance, **ways[settings.name]
+            )
+            seconds = perf_counter() - begin
+            proof = None
+            if answer.x is not None and answer.y is not None:
+                proof = prove(lp, answer.x, answer.y)
+            yield _record(settings.name, number, name, lp, str(answer.status), 0.0, seconds, proof)
+
+    def _registered(self, settings: SolverSettings) -> Iterator[Record]:
+        for number, (name, lp) in enumerate(self._programs()):
+            general, solver = to_program(lp), settings.make()
+            begin = perf_counter()
+            solution = solver.solve(general.program)
+            edit, seconds = solver.seconds(solution, perf_counter() - begin)
+            proof = None
+            if solution.found:
+                proof = prove(lp, general.point(solution), general.prices(solution))
+            yield _record(settings.name, number, name, lp, str(solution.status), edit, seconds, proof)
+
+
+def _record(
+    solver: str,
+    number: int,
+    name: str,
+    lp: GeneralLP,
+    status: str,
+    t_edit: float,
+    t_solve: float,
+    proof: Proof | None,
+) -> Record:
+    nothing = Proof(math.nan, math.nan, math.inf, math.inf, math.inf)
+    known = nothing if proof is None else proof
+    return method_round(
+        solver,
+        number,
+        t_edit=t_edit,
+        t_solve=t_solve,
+        program=name,
+        n_variables=lp.A.shape[1],
+        n_rows=lp.A.shape[0],
+        nnz=lp.A.nnz,
+        status=status,
+        missed=proof is None and status in (Status.DEADLINE, Status.CANCELLED, Status.NUMERICAL_ERROR),
+        objective=known.objective,
+        bound=known.bound,
+        primal_residual=known.primal,
+        dual_residual=known.dual,
+        gap=known.gap,
+    )
+
+
+def _lp(
+    c: np.ndarray, A: csc_array, lower: np.ndarray, upper: np.ndarray, most: float = math.inf
+) -> GeneralLP:
+    n = c.size
+    return GeneralLP(
+        c.astype(np.float64),
+        csc_array(A),
+        lower,
+        upper,
+        np.zeros(n),
+        np.full(n, most),
+        0.0,
+        np.zeros(n, np.bool_),
+    )
+
+
+def transport(rng: np.random.Generator, scale: int) -> GeneralLP:
+    """Ship from plants to customers at least cost."""
+    plants, customers = 10 * scale, 30 * scale
+    demand = rng.uniform(1.0, 10.0, customers)
+    supply = rng.uniform(0.5, 1.5, plants)
+    supply *= 1.2 * demand.sum() / supply.sum()
+    out, into = (
+        kron(eye_array(plants), np.ones((1, customers))),
+        kron(np.ones((1, plants)), eye_array(customers)),
+    )
+    lower = np.concatenate((np.full(plants, -math.inf), demand))
+    upper = np.concatenate((supply, np.full(customers, math.inf)))
+    return _lp(rng.uniform(1.0, 20.0, plants * customers), vstack([out, into]), lower, upper)
+
+
+def commodities(rng: np.random.Generator, scale: int) -> GeneralLP:
+    """Route commodities over a ring with chords, at least cost, within the capacities of its arcs."""
+    nodes, kinds = 10 * scale, 4 * scale
+    tail = np.concatenate((np.arange(nodes), np.arange(nodes), rng.integers(0, nodes, nodes)))
+    head = np.concatenate(
+        (np.roll(np.arange(nodes), -1), np.roll(np.arange(nodes), 1), rng.integers(0, nodes, nodes))
+    )
+    arcs = tail.size
+    flow = csc_array(
+        (np.repeat([1.0, -1.0], arcs), (np.concatenate((tail, head)), np.tile(np.arange(arcs), 2))),
+        (nodes, arcs),
+    )
+    supply = np.zeros((kinds, nodes))
+    source = rng.integers(0, nodes, kinds)
+    supply[np.arange(kinds), source] += 1.0
+    supply[np.arange(kinds), (source + rng.integers(1, nodes, kinds)) % nodes] -= 1.0
+    balance, shared = block_diag([flow] * kinds), hstack([eye_array(arcs)] * kinds)
+    lower = np.concatenate((supply.ravel(), np.full(arcs, -math.inf)))
+    upper = np.concatenate((supply.ravel(), np.full(arcs, 0.6 * kinds)))
+    return _lp(np.tile(rng.uniform(1.0, 3.0, arcs), kinds), vstack([balance, shared]), lower, upper)
+
+
+def staffing(rng: np.random.Generator, scale: int) -> GeneralLP:
+    """Cover the demand of every period by shifts of different lengths."""
+    periods, shifts = 48 * scale, 400 * scale
+    begin, length = rng.integers(0, periods, shifts), rng.integers(4, 13, shifts)
+    row = np.concatenate([(b + np.arange(n)) % periods for b, n in zip(begin, length, strict=True)])
+    A = csc_array((np.ones(row.size), (row, np.repeat(np.arange(shifts), length))), (periods, shifts))
+    demand = 20.0 + 15.0 * np.sin(np.arange(periods) * 2 * np.pi / 48) + rng.uniform(0, 5, periods)
+    return _lp(length * rng.uniform(0.8, 1.2, shifts), A, demand, np.full(periods, math.inf), 50.0)
+
+
+def blending(rng: np.random.Generator, scale: int) -> GeneralLP:
+    """Make products from ingredients within limits on what is in them, for the largest margin."""
+    rows, columns = 60 * scale, 200 * scale
+    A = random_array((rows, columns), density=4.0 / rows, rng=rng, format="csc")
+    return _lp(
+        -rng.uniform(0.5, 1.5, columns), A, np.full(rows, -math.inf), rng.uniform(5.0, 20.0, rows), 10.0
+    )
+
+
+MODELS: dict[str, Callable[[np.random.Generator, int], GeneralLP]] = {
+    "transport": transport,
+    "commodities": commodities,
+    "staffing": staffing,
+    "blending": blending,
+}
+"""Kinds of programs that are generated."""

@@ -1,0 +1,310 @@
+"""What `copter bench all` leaves: a folder of small JSON files, and the records that they hold.
+
+    DIR/suite.json              profile, version, machine, settings, when it began, seconds, order of lines
+    DIR/lines/LINE/line.json    what a line is: the program, its rounds, tolerance, limit, the checker
+    DIR/lines/LINE/SOLVER.json  what a solver came to on it
+
+A file is written at once or not at all, so that a folder is whole at any moment and an interrupted suite
+goes on from it.  The JSON is strict: NaN and infinities are null, and read as NaN again.  Rounds are kept by
+field, one list each: a name stands once.  Seconds and relative figures have four significant digits,
+objectives and bounds all of theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
+
+from copter.bench.settings import Record
+from copter.errors import FileError
+
+Status: TypeAlias = Literal["measured", "missed", "failed", "not run"]
+"""`measured`: every round has an answer in time; `missed`: one has not; `failed`: the solver ended with an
+error; `not run`: it was not asked, for the reason that is stated."""
+Family: TypeAlias = Literal[
+    "sia", "exact", "updates", "shards", "traffic", "shockwave", "lp", "columns", "churn"
+]
+STATUSES: tuple[Status, ...] = get_args(Status)
+FAMILIES: tuple[Family, ...] = get_args(Family)
+SUITE, LINE = "suite.json", "line.json"
+_EXACT = ("objective", "bound", "integral_objective", "integral_bound")
+_DIGITS = 4
+_MAY_LACK = ("peak_memory_mb", "compile_seconds", "seconds")
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """What one solver came to on one line.
+
+    Attributes
+    ----------
+    solver, label : str
+        Name of the file, and for people.
+    threads : int
+        That it was given, or uses where it takes no such setting.
+    status : str
+        One of :data:`STATUSES`.
+    reason : str
+        Why it is no other; for people, empty where it was measured.
+    records : list of dict
+        As of :func:`copter.bench.course.solved_record`, one a round; with ``certified``, whether the checker
+        of the line found the answer to be within the tolerance, ``disagrees``, whether the solver claimed
+        that it was and the checker found that it is not, and what the checker found: ``checked_primal``,
+        ``checked_dual``, ``checked_gap``.
+    peak_memory_mb : float
+        Of its process; NaN if it was not measured.
+    compile_seconds : float
+        Of a model's compilation before the first round, that no round has in its seconds; NaN if there is
+        none.
+    seconds : float
+        Of the whole run, warm-up included.
+    stopping : dict
+        What the solver itself stops at, by its own names.
+    """
+
+    solver: str
+    label: str
+    threads: int
+    status: Status
+    reason: str = ""
+    records: list[Record] = field(default_factory=list)
+    peak_memory_mb: float = math.nan
+    compile_seconds: float = math.nan
+    seconds: float = math.nan
+    stopping: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LineResult:
+    """One line of the suite: a program and its rounds, and what the solvers came to.
+
+    Attributes
+    ----------
+    name : str
+        Of its folder.
+    family : str
+        One of :data:`FAMILIES`.
+    title : str
+        For people.
+    command : str
+        Reruns this line alone.
+    tolerance : float
+        Relative, of residuals and gap; the same for every solver.
+    threads, rounds : int
+        The same for every solver.
+    left_out : int
+        Rounds at the start that belong in no statistic: they start from nothing.
+    limit : float
+        Seconds that a solve may take.
+    x : dict of str to float
+        Where it stands on the axes: ``columns``, ``churn``, ``gpus``, ...
+    checker : str
+        What `certified` of a record says, in a sentence.
+    order : tuple of str
+        The solvers, as they are to be shown.
+    solvers : dict of str to SolverResult
+        Those that are done, in this order.
+    """
+
+    name: str
+    family: Family
+    title: str
+    command: str
+    tolerance: float
+    threads: int
+    rounds: int
+    left_out: int
+    limit: float
+    x: dict[str, float]
+    checker: str
+    order: tuple[str, ...] = ()
+    solvers: dict[str, SolverResult] = field(default_factory=dict)
+
+    def measured_rounds(self, solver: str) -> list[Record]:
+        """Records that count: those after the rounds that are left out, or all if there are no others."""
+        records = self.solvers[solver].records
+        return records[self.left_out :] or records
+
+    def certified(self, solver: str) -> bool:
+        """Whether a solver answered every round, and the checker found each answer within the tolerance."""
+        one = self.solvers.get(solver)
+        if one is None or one.status != "measured" or not one.records:
+            return False
+        return all(record["certified"] for record in one.records)
+
+
+@dataclass(frozen=True)
+class SuiteResult:
+    """A folder of results.
+
+    Attributes
+    ----------
+    profile : str
+        ``quick`` or ``full``.
+    version : str
+        Of copter.
+    machine : dict
+        Of :func:`copter.bench.machine.machine`.
+    settings : dict
+        Of the suite; a folder goes on only with the same.
+    begun : str
+        UTC, ISO 8601.
+    seconds : float
+        Of all solvers together; an interruption is not in them.
+    order : tuple of str
+        Names of the lines, as they are to be shown.
+    lines : dict of str to LineResult
+        Those that were begun, in this order.
+    """
+
+    profile: str
+    version: str
+    machine: dict[str, Any]
+    settings: dict[str, Any]
+    begun: str
+    seconds: float
+    order: tuple[str, ...]
+    lines: dict[str, LineResult] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every line has all its solvers."""
+        return all(
+            name in self.lines and set(self.lines[name].order) == set(self.lines[name].solvers)
+            for name in self.order
+        )
+
+
+Loaded = TypeVar("Loaded", SolverResult, LineResult, SuiteResult)
+
+
+def load_suite(folder: Path) -> SuiteResult:
+    """Read a folder of results, whole or under way.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    SuiteResult
+
+    Raises
+    ------
+    FileError
+        It is no such folder, or a file in it is none of these.
+    """
+    if not (folder / SUITE).is_file():
+        raise FileError(folder, f"is no folder of results: there is no {SUITE}; copter bench all makes one")
+    suite = _read(SuiteResult, folder / SUITE)
+    there = [name for name in suite.order if (line_folder(folder, name) / LINE).is_file()]
+    return replace(suite, lines={name: load_line(line_folder(folder, name)) for name in there})
+
+
+def load_line(folder: Path) -> LineResult:
+    """Read one line with the solvers that are done."""
+    line = _read(LineResult, folder / LINE)
+    there = [name for name in line.order if solver_file(folder, name).is_file()]
+    return replace(line, solvers={name: load_solver(folder, name) for name in there})
+
+
+def load_solver(folder: Path, solver: str) -> SolverResult:
+    """Read what a solver came to on the line of a folder."""
+    return _read(SolverResult, solver_file(folder, solver))
+
+
+def save_suite(folder: Path, suite: SuiteResult) -> None:
+    """Write ``suite.json``; lines have files of their own."""
+    _write(folder / SUITE, _without(suite, "lines"))
+
+
+def save_line(folder: Path, line: LineResult) -> None:
+    """Write ``line.json`` of a line in the folder of the suite; solvers have files of their own."""
+    _write(line_folder(folder, line.name) / LINE, _without(line, "solvers"))
+
+
+def save_solver(folder: Path, line: str, result: SolverResult) -> None:
+    """Write what a solver came to on a line, in the folder of the suite."""
+    document = _without(result, "records") | {"records": _by_field(result.records)}
+    _write(solver_file(line_folder(folder, line), result.solver), document)
+
+
+def line_folder(folder: Path, line: str) -> Path:
+    """Folder of a line."""
+    return folder / "lines" / line
+
+
+def solver_file(folder: Path, solver: str) -> Path:
+    """File of a solver in the folder of a line."""
+    return folder / f"{solver}.json"
+
+
+def _without(value: Any, name: str) -> dict[str, Any]:
+    return {one.name: _plain(getattr(value, one.name)) for one in fields(value) if one.name != name}
+
+
+def _plain(value: Any) -> Any:
+    """The value as strict JSON has it."""
+    if hasattr(value, "__dataclass_fields__"):
+        return _plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _by_field(records: Sequence[Record]) -> dict[str, list[Any]]:
+    """One list a field; a field that some rounds lack is None there."""
+    names = dict.fromkeys(name for record in records for name in record if name != "solver")
+    return {name: [_short(name, record.get(name)) for record in records] for name in names}
+
+
+def _short(name: str, value: Any) -> Any:
+    """The value, with no more digits than are of use."""
+    value = _plain(value)
+    if isinstance(value, float) and name not in _EXACT:
+        return float(f"{value:.{_DIGITS}g}")
+    return value
+
+
+def _by_round(solver: str, columns: Mapping[str, Sequence[Any]]) -> list[Record]:
+    count = max((len(column) for column in columns.values()), default=0)
+    return [
+        {"solver": solver} | {name: _number(column[k]) for name, column in columns.items()}
+        for k in range(count)
+    ]
+
+
+def _number(value: Any) -> Any:
+    return math.nan if value is None else value
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a file at once: whoever reads it finds all of it or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n")
+    os.replace(part, path)
+
+
+def _read(kind: type[Loaded], path: Path) -> Loaded:
+    try:
+        document = json.loads(path.read_text())
+        known = {one.name: document[one.name] for one in fields(kind) if one.name in document}
+        if kind is SolverResult:
+            known["records"] = _by_round(known["solver"], known["records"])
+        known |= {name: tuple(known[name]) for name in ("order",) if name in known}
+        known |= {name: _number(known[name]) for name in _MAY_LACK if name in known}
+        return kind(**known)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FileError(path, f"is no file of a benchmark: {type(error).__name__}: {error}") from None

@@ -1,0 +1,319 @@
+"""The suite from end to end: every line of a profile, every solver of a line, into a folder that grows.
+
+What is in the folder is kept, solver by solver, so that an interrupted suite goes on where it was; its
+settings must be the same.  A solver that misses its limit is not asked for larger lines of the same ladder.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from copter.bench.course import Course
+from copter.bench.machine import machine
+from copter.bench.suite.checker import CHECKERS, CheckedSettings
+from copter.bench.suite.isolated import Job, apart, run_job
+from copter.bench.suite.line import Inputs, Line, Profile, all_lines, label_of
+from copter.bench.suite.results import (
+    SUITE,
+    LineResult,
+    SolverResult,
+    SuiteResult,
+    load_suite,
+    save_line,
+    save_solver,
+    save_suite,
+)
+from copter.bench.suite.rivals import DEDE, RIVALS
+from copter.errors import CopterError, choices
+from copter.extras import MissingExtraError
+from copter.solvers.registry import SOLVERS
+
+_BYTES_A_COLUMN = 250.0
+"""What a solver with a matrix of its own holds at least for a column of two or three nonzeros."""
+_MEMORY_SHARE = 0.85
+"""Of the machine's memory, what a process may hold."""
+
+
+@dataclass(frozen=True)
+class SuiteSettings:
+    """What is measured, and how.
+
+    Attributes
+    ----------
+    profile : "quick" or "full"
+    threads : int
+        Of every solver that takes such a setting.
+    limit : float
+        Seconds a solve.
+    seconds : float
+        For all rounds of a solver on a line; it plays three in any case.
+    seed : int
+    rounds : int, optional
+        At most so many a line.
+    data, lps : Path, optional
+        See :class:`copter.bench.suite.line.Inputs`.
+    dede_python : Path, optional
+        Python of an environment with the package dede.
+    solvers : tuple of str
+        Only these; all if empty.
+    """
+
+    profile: Profile
+    threads: int
+    limit: float
+    seconds: float
+    seed: int = 0
+    rounds: int | None = None
+    data: Path | None = None
+    lps: Path | None = None
+    dede_python: Path | None = None
+    solvers: tuple[str, ...] = ()
+
+    def stated(self) -> dict[str, object]:
+        """As they stand in ``suite.json``; of a path only that there was one."""
+        paths = {name: getattr(self, name) is not None for name in ("data", "lps", "dede_python")}
+        return asdict(self) | paths | {"solvers": list(self.solvers)}
+
+
+QUICK = SuiteSettings("quick", 1, limit=60.0, seconds=2.0)
+FULL = SuiteSettings("full", 1, limit=20.0, seconds=12.0)
+DEFAULTS: dict[Profile, SuiteSettings] = {"quick": QUICK, "full": FULL}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A solver on a line, about to run or done.
+
+    Attributes
+    ----------
+    line, solver : str
+    number, of : int
+        Which of how many it is.
+    result : SolverResult, optional
+        Once it is done.
+    left : float
+        Seconds until the end of the suite, about; NaN if nothing is known.
+    """
+
+    line: str
+    solver: str
+    number: int
+    of: int
+    result: SolverResult | None = None
+    left: float = math.nan
+
+
+Follow = Callable[[Step], None]
+
+
+class Suite:
+    """A suite and its folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if need be; one that was begun goes on.
+    settings : SuiteSettings
+    only : sequence of str
+        Names of lines or families; all if empty.
+
+    Raises
+    ------
+    CopterError
+        The folder was begun with other settings, or no line is called so.
+    """
+
+    def __init__(self, folder: Path, settings: SuiteSettings, only: Sequence[str] = ()) -> None:
+        self.folder, self.settings = folder, settings
+        lines = all_lines(settings.profile, Inputs(settings.seed, settings.data, settings.lps))
+        self.lines = _chosen(lines, only)
+        self.result = self._begun([line.name for line in lines])
+        self._missed = self._misses()
+        self._spent, self._ran = 0.0, 0
+
+    def run(self, follow: Follow = lambda step: None) -> SuiteResult:
+        """Run what is not done yet.
+
+        Parameters
+        ----------
+        follow : callable
+            Called before and after each solver of a line.
+
+        Returns
+        -------
+        SuiteResult
+            With every line in the folder, those of earlier runs too.
+        """
+        waiting = [(line, solver) for line in self.lines for solver in self._waiting(line)]
+        save_suite(self.folder, self.result)
+        number = 0
+        for line in self.lines:
+            mine = [solver for one, solver in waiting if one is line]
+            if not mine:
+                continue
+            save_line(self.folder, self._line_result(line))
+            with _course(line) as course:
+                for solver in mine:
+                    number += 1
+                    step = Step(
+                        line.name, solver, number, len(waiting), left=self._left(waiting[number - 1 :])
+                    )
+                    follow(step)
+                    result = self._one(line, solver, course)
+                    save_solver(self.folder, line.name, result)
+                    save_suite(self.folder, self.result)
+                    follow(replace(step, result=result))
+        return load_suite(self.folder)
+
+    def _begun(self, order: list[str]) -> SuiteResult:
+        """What the folder has, or a beginning."""
+        settings = self.settings.stated()
+        mine = {line.name for line in self.lines}
+        if not (self.folder / SUITE).is_file():
+            names = tuple(name for name in order if name in mine)
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            return SuiteResult(
+                self.settings.profile, version("copter-opt"), machine(), settings, now, 0.0, names
+            )
+        there = load_suite(self.folder)
+        other = [name for name in settings if there.settings.get(name) != settings[name]]
+        if other:
+            told = ", ".join(f"{name} {there.settings.get(name)}, not {settings[name]}" for name in other)
+            raise CopterError(
+                f"{self.folder} was begun with {told}: give the same settings or another folder"
+            )
+        names = tuple(name for name in order if name in mine or name in there.order)
+        return replace(there, order=names)
+
+    def _misses(self) -> dict[tuple[str, str], tuple[float, str]]:
+        """Solvers that missed a line of a ladder: its columns and name."""
+        found: dict[tuple[str, str], tuple[float, str]] = {}
+        for line in self.lines:
+            there = self.result.lines.get(line.name)
+            for name, one in ({} if there is None else there.solvers).items():
+                if one.status == "missed":
+                    found.setdefault((line.step_of, name), (line.columns, line.name))
+        return found
+
+    def _solvers(self, line: Line) -> list[str]:
+        wanted = self.settings.solvers
+        return [name for name in line.solvers if not wanted or name in wanted]
+
+    def _waiting(self, line: Line) -> list[str]:
+        there = self.result.lines.get(line.name)
+        done = {} if there is None else there.solvers
+        return [name for name in self._solvers(line) if name not in done]
+
+    def _rounds(self, line: Line) -> int:
+        most = self.settings.rounds
+        return line.rounds if most is None else min(most, line.rounds)
+
+    def _line_result(self, line: Line) -> LineResult:
+        profile = self.settings.profile
+        return LineResult(
+            line.name,
+            line.family,
+            line.title,
+            f"copter bench all --profile {profile} --only {line.name} --out runs/{line.name}",
+            line.tolerance,
+            self.settings.threads,
+            self._rounds(line),
+            line.left_out,
+            self.settings.limit,
+            dict(line.x),
+            CHECKERS[line.checker].sentence,
+            tuple(self._solvers(line)),
+        )
+
+    def _one(self, line: Line, solver: str, course: Callable[[], Course]) -> SolverResult:
+        """Run a solver on a line, unless there is a reason not to."""
+        threads, label = self.settings.threads, label_of(solver)
+        why = self._why_not(line, solver)
+        if why:
+            return SolverResult(solver, label, threads, "not run", why)
+        begin = perf_counter()
+        try:
+            given = CheckedSettings(solver, line.tolerance, self.settings.limit, threads, line.mip_gap)
+            job = Job(
+                course(),
+                replace(given, dede_python=self.settings.dede_python),
+                line.checker,
+                self._rounds(line),
+                self.settings.seconds,
+                _MEMORY_SHARE * _memory_mb(),
+                brief=self.settings.profile == "quick",
+            )
+            result = run_job(job, label, threads)
+        except CopterError as error:  # the rounds could not be made
+            result = SolverResult(solver, label, threads, "failed", str(error))
+        spent = perf_counter() - begin
+        self._spent, self._ran = self._spent + spent, self._ran + 1
+        self.result = replace(self.result, seconds=self.result.seconds + spent)
+        if result.status == "missed":
+            self._missed.setdefault((line.step_of, solver), (line.columns, line.name))
+        return result
+
+    def _why_not(self, line: Line, solver: str) -> str:
+        """Why a solver is not asked for a line; empty if it is."""
+        columns, missed = self._missed.get((line.step_of, solver), (math.inf, ""))
+        if columns <= line.columns and missed != line.name:
+            return f"missed at {missed}"
+        if not solver.startswith("copter"):
+            needed = _BYTES_A_COLUMN * line.columns / 1e6
+            if needed > _MEMORY_SHARE * _memory_mb():
+                return f"memory: a matrix of its own needs {needed / 1e3:,.0f} GB"
+        if solver in DEDE and self.settings.dede_python is None:
+            return "no environment: see docs/benchmarks.md"
+        entry = RIVALS.get(solver) or SOLVERS.get(solver)
+        try:
+            if entry is not None:
+                entry.load()
+        except MissingExtraError as error:
+            return str(error)
+        return ""
+
+    def _left(self, waiting: Sequence[tuple[Line, str]]) -> float:
+        """Seconds that are left if solvers take as long as those before."""
+        runs = sum(not self._why_not(line, solver) for line, solver in waiting)
+        return runs * self._spent / self._ran if self._ran else math.nan
+
+
+@contextmanager
+def _course(line: Line) -> Iterator[Callable[[], Course]]:
+    """The line's course, made when it is first asked for; its files are there within the block."""
+    made: list[Course] = []
+    with TemporaryDirectory(prefix="copter-suite-") as scratch:
+
+        def course() -> Course:
+            if not made:
+                made.append(apart(line.make, Path(scratch)))
+            return made[0]
+
+        yield course
+
+
+def _chosen(lines: Sequence[Line], only: Sequence[str]) -> list[Line]:
+    """The lines that are meant by names and families."""
+    known = [*dict.fromkeys(line.family for line in lines), *(line.name for line in lines)]
+    for name in only:
+        if name not in known:
+            raise CopterError(f"no line {name!r}; {choices(name, known)}")
+    return [line for line in lines if not only or line.name in only or line.family in only]
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _memory_mb() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6

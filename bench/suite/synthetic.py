@@ -1,0 +1,134 @@
+"""Rounds of any size and any churn: requests on shared templates, whose data follow from a seed.
+
+A request has one choice of ``width``: each column uses one of a few resources, by 1 to 64 units, as a job's
+configurations use GPUs of one type.  Requests of a kind share a column template, as the coefficients hang on
+the kind alone; the costs of every column are the request's own.  Each round a share of the requests leaves
+and as many arrive, and as many others change their weight.  The same edits come for every solver: they hang
+on no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.bench.course import Course, Play, solve_round
+from copter.bench.settings import Record
+from copter.program.kept import CostType
+from copter.program.program import ContinualProgram, Template
+
+if TYPE_CHECKING:
+    from copter.bench.settings import SolverSettings
+    from copter.solvers.base import Solver
+
+RESOURCES, KINDS = 7, 16
+_BUSY = 0.3
+"""Capacity over what all requests would use of their largest columns, about."""
+_AT_ONCE = 4_000_000
+"""Columns that one edit adds at most."""
+_SMALL = 60_000
+"""Columns of the warm-up: more than 50,000, so that passes use threads."""
+
+
+@dataclass(frozen=True)
+class Synthetic(Course):
+    """Rounds of a synthetic program.
+
+    Attributes
+    ----------
+    requests, width : int
+        Columns are their product.
+    churn : float
+        Share of the requests that leave, and arrive, and change, in a round.
+    rounds : int
+    seed : int
+    cost_dtype : "float64" or "float32"
+        Of the program.
+    """
+
+    requests: int
+    width: int
+    churn: float = 0.01
+    rounds: int = 5
+    seed: int = 0
+    cost_dtype: CostType = "float64"
+
+    def small(self) -> Synthetic:
+        """Return a few rounds of a small program of the same kind."""
+        return replace(self, requests=max(2, _SMALL // self.width), rounds=3)
+
+    def play(self, settings: SolverSettings) -> Play:
+        """Begin the rounds with a program of its own."""
+        solver, rounds = settings.make(), _Rounds(self)
+        return Play(rounds.records(solver, self.rounds), solver.stopping(), rounds.program)
+
+
+class _Rounds:
+    """A program and what happens to it."""
+
+    def __init__(self, course: Synthetic) -> None:
+        self.rng = rng = np.random.default_rng(course.seed)
+        self.program, self.course = ContinualProgram(cost_dtype=course.cost_dtype), course
+        capacity = _BUSY * 32.0 * course.requests / RESOURCES
+        for row in range(RESOURCES):
+            self.program.add_resource(row, upper=capacity * rng.uniform(0.5, 1.5))
+        self.kinds = [self._kind() for _ in range(KINDS)]
+        self.present = np.zeros(0, np.int64)
+        self.next_id = 0
+
+    def _kind(self) -> tuple[Template, NDArray[np.float64]]:
+        """Template and gains of a kind: they grow with the units used, less and less."""
+        width, rng = self.course.width, self.rng
+        row, units = rng.integers(0, RESOURCES, width), rng.integers(1, 65, width).astype(float)
+        usage: dict[Hashable, Any] = {
+            k: (np.flatnonzero(row == k), units[row == k]) for k in range(RESOURCES) if (row == k).any()
+        }
+        speed = rng.uniform(0.5, 2.0, RESOURCES)[row]
+        gains = speed * units ** rng.uniform(0.5, 0.9) * rng.uniform(0.95, 1.05, width)
+        return self.program.add_template(usage, width), gains
+
+    def records(self, solver: Solver, rounds: int) -> Iterator[Record]:
+        """One record a round; what edits need is drawn on no clock."""
+        for number in range(rounds):
+            t_store = 0.0
+            for edit in self._arrive(self.course.requests) if number == 0 else self._change():
+                begin = perf_counter()
+                edit()
+                t_store += perf_counter() - begin
+            yield solve_round(number, self.program, solver, t_store, lambda solution: {})
+
+    def _arrive(self, count: int) -> Iterator[Callable[[], None]]:
+        """Edits that add requests, kind by kind and not too many columns at once."""
+        ids = np.arange(self.next_id, self.next_id + count)
+        self.next_id += count
+        self.present = np.concatenate((self.present, ids))
+        kind, most = self.rng.integers(0, KINDS, count), max(1, _AT_ONCE // self.course.width)
+        for number in range(KINDS):
+            mine = ids[kind == number]
+            for begin in range(0, mine.size, most):
+                yield self._adding(number, mine[begin : begin + most])
+
+    def _adding(self, kind: int, ids: NDArray[np.int64]) -> Callable[[], None]:
+        template, gains = self.kinds[kind]
+        width = gains.size
+        costs = self.rng.uniform(-1.1, -0.9, (ids.size, width))
+        costs *= gains * self.rng.uniform(0.2, 2.0, ids.size)[:, None]
+        sizes, totals = np.full(ids.size, width), np.ones(ids.size)
+        names, flat = ids.tolist(), costs.ravel()
+        return lambda: self.program.add_requests(names, flat, sizes, template, totals=totals)
+
+    def _change(self) -> Iterator[Callable[[], None]]:
+        count = min(max(1, round(self.course.churn * self.present.size)), self.present.size - 1)
+        gone = self.rng.choice(self.present.size, count, replace=False)
+        leaving = self.present[gone].tolist()
+        self.present = np.delete(self.present, gone)
+        changed = self.rng.choice(self.present, min(count, self.present.size), replace=False).tolist()
+        weight = self.rng.uniform(0.5, 1.5, len(changed))
+        yield lambda: self.program.remove_requests(leaving)
+        yield lambda: self.program.update_requests(changed, scales=weight)
+        yield from self._arrive(len(leaving))

@@ -1,0 +1,78 @@
+"""Whether what a suite measured can be believed: nothing here looks at speed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from copter.bench.suite.results import LineResult, SolverResult, SuiteResult
+from copter.bench.suite.statistics import OURS
+
+_ROUNDING = 1e-9
+
+
+def problems(suite: SuiteResult) -> list[str]:
+    """What is wrong, a sentence each; empty if all is well.
+
+    An answer of copter's that is not certified, a claim that the checker does not confirm, a solver that
+    failed, two certified answers for the same round whose objectives cannot both be right, a line that is
+    not done.
+
+    Parameters
+    ----------
+    suite : SuiteResult
+
+    Returns
+    -------
+    list of str
+    """
+    found = [f"{name}: not begun" for name in suite.order if name not in suite.lines]
+    for line in suite.lines.values():
+        found += [f"{line.name}: {name} is not done" for name in line.order if name not in line.solvers]
+        for one in line.solvers.values():
+            found += [f"{line.name}: {one.solver} {what}" for what in _of_solver(line, one)]
+        found += [f"{line.name}: {what}" for what in _disagreements(line)]
+    return found
+
+
+def _of_solver(line: LineResult, one: SolverResult) -> Iterator[str]:
+    if one.status == "failed":
+        yield f"failed: {one.reason}"
+        return
+    claims = [record["round"] for record in one.records if record["disagrees"]]
+    if claims:
+        yield f"claims an optimum that the checker does not confirm, in rounds {claims}"
+    if one.solver == line.order[0] and one.status != "not run" and not line.certified(one.solver):
+        rounds = [record["round"] for record in one.records if not record["certified"]]
+        yield f"is {one.status} and has no certified answer in rounds {rounds}: {one.reason}"
+
+
+def _disagreements(line: LineResult) -> Iterator[str]:
+    """Answers below a bound that another solver has for the same program."""
+    for number in range(line.rounds):
+        records = [
+            record
+            for one in line.solvers.values()
+            for record in one.records
+            if record["round"] == number and record["certified"] and math.isfinite(record["bound"])
+        ]
+        if not records or not _same_rounds(line):
+            continue
+        best = min(records, key=lambda record: record["objective"])
+        held = max(records, key=lambda record: record["bound"])
+        size = max(abs(best["objective"]), abs(held["bound"]))
+        if best["objective"] < held["bound"] - (line.tolerance + _ROUNDING) * size:
+            yield (
+                f"round {number}: {best['solver']} has {best['objective']:.9g}, below the bound "
+                f"{held['bound']:.9g} of {held['solver']}"
+            )
+
+
+def _same_rounds(line: LineResult) -> bool:
+    """Whether all solvers have the same programs: not where a round hangs on one's own last answer."""
+    sizes: dict[int, set[tuple[float, float]]] = {}
+    for one in line.solvers.values():
+        if one.solver.startswith(OURS):
+            for record in one.records:
+                sizes.setdefault(record["round"], set()).add((record["n_variables"], record["nnz"]))
+    return all(len(each) == 1 for each in sizes.values())

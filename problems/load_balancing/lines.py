@@ -1,0 +1,53 @@
+"""Lines of the suite: shards on servers, each method from its own last placement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from copter.bench.suite.line import CVXPY, HIGHS, ORTOOLS, Inputs, Line, Profile, as_it_is
+from copter.problems.load_balancing.course import Balancing
+from copter.problems.load_balancing.scenario import Scenario
+
+_LPS = ("copter", "copter-cold", "copter-rebuild", *HIGHS[:3], *ORTOOLS, CVXPY[0])
+_SIZES: tuple[tuple[int, int, int, Sequence[Profile]], ...] = (
+    (24, 4, 6, ("quick",)),
+    (64, 8, 6, ("full",)),
+    (256, 64, 24, ("full",)),
+    (1_024, 128, 24, ("full",)),
+    (2_048, 256, 12, ("full",)),
+)
+"""Shards, servers, rounds."""
+
+
+def lines(inputs: Inputs) -> Sequence[Line]:
+    """List them.
+
+    Parameters
+    ----------
+    inputs : Inputs
+
+    Returns
+    -------
+    sequence of Line
+    """
+    return [_line(inputs, *size) for size in _SIZES]
+
+
+def _line(inputs: Inputs, shards: int, servers: int, rounds: int, profiles: Sequence[Profile]) -> Line:
+    course = Balancing(Scenario(shards, servers, rounds, seed=inputs.seed))
+    parts = 2 if servers <= 8 else 4 if servers <= 64 else 16
+    others = ("dede", "dede-ours", f"pop-{parts}", "heuristic", "highs-milp")
+    return Line(
+        f"shards-{shards}",
+        "shards",
+        f"{shards:,} shards on {servers} servers",
+        partial(as_it_is, course),
+        ("copter", *others) if shards == 24 else (*_LPS, *others),
+        rounds=rounds,
+        x={"shards": shards, "servers": servers, "columns": shards * servers},
+        tolerance=1e-2,
+        left_out=2,
+        mip_gap=0.05,
+        profiles=profiles,
+    )

@@ -1,0 +1,92 @@
+"""Lines of the suite: Sia's rounds from 64 to 200,000 GPUs, and rounds whose allocations are to be proven."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from copter.bench.course import Course
+from copter.bench.proven import ProvenRounds
+from copter.bench.suite.line import CVXPY, EVERY_LP, Inputs, Line, Profile, as_it_is
+from copter.problems.sia.course import ClosedSia, Size, record_sia
+
+_BOTH: tuple[Profile, ...] = ("quick", "full")
+_FULL: tuple[Profile, ...] = ("full",)
+_SIZES = (
+    (64, 30, 21, 740),
+    (256, 60, 21, 3_100),
+    (1_024, 200, 9, 32_000),
+    (2_560, 400, 7, 149_000),
+    (5_120, 500, 5, 368_000),
+    (10_240, 1_000, 5, 1_440_000),
+    (25_600, 3_100, 4, 11_000_000),
+)
+"""GPUs, jobs, rounds, columns (about)."""
+_PROVEN = ((1_024, 200, 32_000), (2_560, 400, 149_000), (5_120, 500, 368_000), (10_240, 1_000, 1_440_000))
+
+
+def lines(inputs: Inputs) -> Sequence[Line]:
+    """List them.
+
+    Parameters
+    ----------
+    inputs : Inputs
+
+    Returns
+    -------
+    sequence of Line
+    """
+    return [
+        *(_recorded(inputs, *size) for size in _SIZES),
+        _largest(inputs),
+        *(_proven(inputs, *size, _FULL) for size in _PROVEN),
+        _proven(inputs, 128, 40, 1_500, ("quick",)),
+    ]
+
+
+def _recorded(inputs: Inputs, gpus: int, jobs: int, rounds: int, columns: int) -> Line:
+    return Line(
+        f"sia-{gpus}",
+        "sia",
+        f"Sia, {gpus:,} GPUs, {jobs:,} jobs",
+        partial(record_sia, gpus=gpus, jobs=jobs, rounds=rounds, seed=inputs.seed),
+        EVERY_LP if gpus < 25_600 else [name for name in EVERY_LP if name not in CVXPY],
+        rounds=rounds,
+        x={"gpus": gpus, "jobs": jobs, "columns": columns},
+        profiles=_BOTH if gpus == 64 else _FULL,
+    )
+
+
+def _largest(inputs: Inputs) -> Line:
+    size = Size(200_000, 37_000, 3, "shared")
+    return Line(
+        "sia-200000",
+        "sia",
+        f"Sia, {size.gpus:,} GPUs, {size.jobs:,} jobs, costs shared and of 32 bits, each solver's own rounds",
+        partial(as_it_is, ClosedSia(size, inputs.seed, "float32")),
+        ("copter", "highs-hot", "highs-ipm", "highs-pdlp", "pdlp"),
+        rounds=size.rounds,
+        x={"gpus": size.gpus, "jobs": size.jobs, "columns": 1e9},
+    )
+
+
+def _proven(inputs: Inputs, gpus: int, jobs: int, columns: int, profiles: Sequence[Profile]) -> Line:
+    rounds = 4
+    return Line(
+        f"exact-{gpus}",
+        "exact",
+        f"Sia, {gpus:,} GPUs, {jobs:,} jobs, allocations proven optimal",
+        partial(_record_proven, gpus=gpus, jobs=jobs, rounds=rounds, seed=inputs.seed),
+        ("copter-exact", "highs-milp"),
+        rounds=rounds,
+        x={"gpus": gpus, "jobs": jobs, "columns": columns},
+        checker="proof",
+        mip_gap=0.0,
+        profiles=profiles,
+    )
+
+
+def _record_proven(folder: Path, *, gpus: int, jobs: int, rounds: int, seed: int) -> Course:
+    recorded = record_sia(folder, gpus=gpus, jobs=jobs, rounds=rounds, seed=seed)
+    return ProvenRounds(recorded.rounds, recorded.warm_up, recorded.shim, recorded.cost_dtype)

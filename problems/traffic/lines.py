@@ -1,0 +1,76 @@
+"""Lines of the suite: flows of wide-area networks, most flow and least utilisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from copter.bench.course import Course
+from copter.bench.suite.line import CVXPY, HIGHS, ORTOOLS, Inputs, Line, Profile
+from copter.problems.traffic.course import make_instance, prepare
+from copter.problems.traffic.matrices import make_matrix
+from copter.problems.traffic.names import Objective
+from copter.problems.traffic.topology import load_topology
+
+_LPS = ("copter", "copter-cold", "copter-newton", "copter-rebuild", *HIGHS, *ORTOOLS, *CVXPY[:1])
+_METHODS = ("pop-16", "lp-top", "shortest")
+_DEDE = ("dede", "dede-ours")
+_NETWORKS: tuple[tuple[str, str, str, int, Objective, Sequence[Profile]], ...] = (
+    ("tiny", "topozoo/Abilene", "", 60, "max-flow", ("quick", "full")),
+    ("small", "gabriel/50/0", "", 1_000, "max-flow", ("full",)),
+    ("gtsce", "gabriel/150/0", "GtsCe", 10_000, "max-flow", ("full",)),
+    ("kdl", "gabriel/250/0", "Kdl", 20_000, "max-flow", ("full",)),
+    ("mlu", "gabriel/150/0", "GtsCe", 5_000, "min-mlu", ("full",)),
+)
+"""Name, topology of topohub, file that takes its place if it is in the folder of data, demands, objective."""
+_ROUNDS = 5
+
+
+def lines(inputs: Inputs) -> Sequence[Line]:
+    """List them.
+
+    Parameters
+    ----------
+    inputs : Inputs
+
+    Returns
+    -------
+    sequence of Line
+    """
+    return [_line(inputs, *network) for network in _NETWORKS]
+
+
+def _line(
+    inputs: Inputs,
+    name: str,
+    generated: str,
+    real: str,
+    demands: int,
+    objective: Objective,
+    profiles: Sequence[Profile],
+) -> Line:
+    found = [] if inputs.data is None or not real else sorted(inputs.data.rglob(f"{real}.graphml"))
+    topology = str(found[0]) if found else generated
+    shown = real if found else generated
+    return Line(
+        f"traffic-{name}",
+        "traffic",
+        f"{'Most flow' if objective == 'max-flow' else 'Least utilisation'}, {shown}, {demands:,} demands",
+        partial(_prepared, topology=topology, demands=demands, objective=objective, seed=inputs.seed),
+        (*_LPS, *(_DEDE if objective == "max-flow" else ()), *_METHODS),
+        rounds=_ROUNDS,
+        x={"demands": demands, "columns": 3.4 * demands},
+        ladder=objective,
+        profiles=profiles,
+    )
+
+
+def _prepared(folder: Path, *, topology: str, demands: int, objective: Objective, seed: int) -> Course:
+    """Paths and demands of a network, as ``copter bench traffic`` has them."""
+    network = load_topology(topology, capacity=1000.0)
+    matrices = make_matrix("gravity", network, seed=seed, scale=16.0)[None]
+    instance = make_instance(network, matrices, demands=demands, seed=seed)
+    return prepare(
+        folder, instance, objective, rounds=_ROUNDS, changes=("independent",), seed=seed, split=0.0
+    )
