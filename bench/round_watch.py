@@ -149,7 +149,7 @@ class Metered:
         self.nbytes += size_of(arguments) + size_of(found)
         return found
 
-    def lend(self, pieces: Sequence[Any]) -> Lent:
+    def lend(self, pieces: Sequence[Any]) -> Lent | None:
         """See :class:`copter.store.places.Places`."""
         return self.places.lend(pieces)
 
