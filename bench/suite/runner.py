@@ -84,7 +84,7 @@ class SuiteSettings:
         return asdict(self) | paths | {"solvers": list(self.solvers)}
 
 
-QUICK = SuiteSettings("quick", 1, limit=60.0, seconds=2.0)
+QUICK = SuiteSettings("quick", 1, limit=10.0, seconds=2.0)
 FULL = SuiteSettings("full", 1, limit=20.0, seconds=12.0)
 DEFAULTS: dict[Profile, SuiteSettings] = {"quick": QUICK, "full": FULL}
 
