@@ -58,6 +58,7 @@ measure: $(VENV)/.installed
 benchmarks: $(VENV)/.installed
 	$(BIN)/python docs/benchmarks/build.py render
 	$(BIN)/python docs/benchmarks/papers.py
+	$(BIN)/python docs/benchmarks/report.py
 
 # The site, with the API reference from docstrings; a warning is an error.
 docs: $(VENV)/.docs build/tree/.copied

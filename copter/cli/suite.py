@@ -77,6 +77,7 @@ def bench_all(
     suite goes on with the same command.
     """
     from copter.bench.suite.runner import DEFAULTS, Suite, cores
+    from copter.cli.suite_report import write as write_report
 
     chosen = DEFAULTS["full" if profile == "full" else "quick"]
     settings = replace(
@@ -102,6 +103,7 @@ def bench_all(
         errors().print(f"interrupted: the same command goes on from what is in {out}", highlight=False)
         raise typer.Exit(130) from None
     _show(result)
+    errors().print(f"report: {write_report(out, out)}", highlight=False, soft_wrap=True)
     if check:
         _check(result)
 

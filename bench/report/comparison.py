@@ -1,0 +1,263 @@
+"""Two folders of results, line by line: how much slower or faster a round has become, and how sure that is.
+
+Both folders played the same rounds, so that a round is compared with itself: the ratio is the median of new
+over old seconds round by round, and its spread the middle 95% of that median over resampled rounds
+(bootstrap, with a fixed seed).  Of three rounds that is their least and their largest ratio.  Where the
+numbers of rounds differ, each side is resampled for itself, and the ratio is that of the medians.
+
+A regression is a ratio whose lower end is above the threshold, or a certificate that was there and is not.
+What makes all rounds of a run slower, such as a busy machine, no resampling tells from a slower solver: that
+is why differences of machine and settings come first.
+
+Source: B. Efron and R. Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.bench.report.looks import is_copter
+from copter.bench.suite.results import LineResult, SuiteResult
+from copter.bench.suite.statistics import seconds_of, spread
+
+Outcome: TypeAlias = Literal[
+    "slower", "faster", "same", "certificate lost", "certificate won", "answer lost", "gone", "new", "-"
+]
+REGRESSIONS: tuple[Outcome, ...] = ("slower", "certificate lost", "answer lost")
+THRESHOLD = 1.1
+_RESAMPLES = 2000
+_ENDS = (2.5, 97.5)
+_CONDITIONS = ("tolerance", "threads", "rounds", "left_out", "limit", "x", "checker")
+"""Of a line: where one differs, its seconds are of something else."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A solver on a line, then and now.
+
+    Attributes
+    ----------
+    line, solver : str
+    old, new : float
+        Median seconds of a round; NaN without rounds.
+    ratio, low, high : float
+        New over old, with the ends of its spread.
+    memory : float
+        Peak memory, new over old; NaN if one was not measured.
+    outcome : str
+        ``slower`` or ``faster`` if the whole spread is beyond the threshold, or what became of the
+        certificate, or of answers that had none; ``gone`` and ``new`` if only one side was asked; ``-`` if
+        neither has an answer.
+    reason : str
+        Of a solver that has no answer now.
+    """
+
+    line: str
+    solver: str
+    old: float
+    new: float
+    ratio: float
+    low: float
+    high: float
+    memory: float
+    outcome: Outcome
+    reason: str = ""
+
+    @property
+    def regressed(self) -> bool:
+        """Whether it is worse than it was."""
+        return self.outcome in REGRESSIONS
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two folders of results.
+
+    Attributes
+    ----------
+    differences : tuple of str
+        What else differs: machine, versions, settings, conditions of lines.
+    changes : tuple of Change
+        In the order of the lines.
+    """
+
+    differences: tuple[str, ...]
+    changes: tuple[Change, ...]
+
+    @property
+    def regressions(self) -> list[Change]:
+        """Those that are worse than they were."""
+        return [change for change in self.changes if change.regressed]
+
+    def means(self) -> dict[str, tuple[float, int]]:
+        """Geometric mean of a solver's ratios, and of how many lines."""
+        found: dict[str, list[float]] = {}
+        for change in self.changes:
+            if math.isfinite(change.ratio) and change.ratio > 0.0:
+                found.setdefault(change.solver, []).append(math.log(change.ratio))
+        return {solver: (math.exp(sum(logs) / len(logs)), len(logs)) for solver, logs in found.items()}
+
+
+def compare(
+    old: SuiteResult, new: SuiteResult, *, threshold: float = THRESHOLD, everybody: bool = False
+) -> Comparison:
+    """Compare two folders of results.
+
+    Parameters
+    ----------
+    old, new : SuiteResult
+    threshold : float
+        Ratio, above 1, that counts as slower; its inverse counts as faster.
+    everybody : bool
+        Whether other solvers than copter's are compared too.
+
+    Returns
+    -------
+    Comparison
+    """
+    changes = []
+    for name in dict.fromkeys([*old.lines, *new.lines]):
+        before, after = old.lines.get(name), new.lines.get(name)
+        solvers = dict.fromkeys(
+            solver for line in (before, after) if line is not None for solver in line.order
+        )
+        changes += [
+            _change(name, solver, before, after, threshold)
+            for solver in solvers
+            if everybody or is_copter(solver)
+        ]
+    return Comparison(tuple(_differences(old, new)), tuple(changes))
+
+
+def ratio_with_spread(old: NDArray[np.float64], new: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Ratio of new to old seconds with the ends of its spread; NaN without rounds on both sides.
+
+    Medians are those of logarithms, so that the ratio of old to new is the inverse.
+
+    Parameters
+    ----------
+    old, new : (rounds,) ndarray
+        Positive.
+
+    Returns
+    -------
+    (float, float, float)
+    """
+    if not old.size or not new.size:
+        return math.nan, math.nan, math.nan
+    rng = np.random.default_rng(0)
+    before, after = np.log(old), np.log(new)
+    if old.size == new.size:
+        middle, medians = _medians(after - before, rng)
+    else:
+        (above, over), (below, under) = _medians(after, rng), _medians(before, rng)
+        middle, medians = above - below, over - under
+    low, high = np.exp(np.percentile(medians, _ENDS)).tolist()
+    return math.exp(middle), low, high
+
+
+def _medians(values: NDArray[np.float64], rng: np.random.Generator) -> tuple[float, NDArray[np.float64]]:
+    """The median, and those of resampled values."""
+    drawn = values[rng.integers(values.size, size=(_RESAMPLES, values.size))]
+    return float(np.median(values)), np.median(drawn, axis=1)
+
+
+def _change(
+    name: str, solver: str, before: LineResult | None, after: LineResult | None, threshold: float
+) -> Change:
+    old, new = _seconds(before, solver), _seconds(after, solver)
+    ratio, low, high = ratio_with_spread(old, new)
+    return Change(
+        name,
+        solver,
+        spread(old).p50,
+        spread(new).p50,
+        ratio,
+        low,
+        high,
+        _memory(after, solver) / _memory(before, solver),
+        _outcome(solver, before, after, (low, high), threshold),
+        "" if after is None or solver not in after.solvers else after.solvers[solver].reason,
+    )
+
+
+def _outcome(
+    solver: str,
+    before: LineResult | None,
+    after: LineResult | None,
+    ends: tuple[float, float],
+    threshold: float,
+) -> Outcome:
+    if before is None or solver not in before.solvers:
+        return "new" if after is not None and solver in after.solvers else "-"
+    if after is None or solver not in after.solvers:
+        return "gone"
+    then, now = before.certified(solver), after.certified(solver)
+    if then != now:
+        return "certificate lost" if then else "certificate won"
+    if before.solvers[solver].status == "measured" != after.solvers[solver].status:
+        return "answer lost"
+    if not all(map(math.isfinite, ends)):
+        return "-"
+    if ends[0] > threshold:
+        return "slower"
+    return "faster" if ends[1] < 1.0 / threshold else "same"
+
+
+def _seconds(line: LineResult | None, solver: str) -> NDArray[np.float64]:
+    if line is None or solver not in line.solvers or line.solvers[solver].status != "measured":
+        return np.empty(0)
+    found = seconds_of(line, solver)
+    return found if bool((found > 0.0).all()) else np.empty(0)
+
+
+def _memory(line: LineResult | None, solver: str) -> float:
+    """Peak memory, NaN if it was not measured."""
+    if line is None or solver not in line.solvers:
+        return math.nan
+    return line.solvers[solver].peak_memory_mb or math.nan
+
+
+def _differences(old: SuiteResult, new: SuiteResult) -> list[str]:
+    """In words, those of the machine first."""
+    found = _differing("machine", _flat(old.machine), _flat(new.machine))
+    if old.profile != new.profile:
+        found.append(f"profile: {old.profile} and {new.profile}")
+    if old.version != new.version:
+        found.append(f"copter: {old.version} and {new.version}")
+    found += _differing("setting", old.settings, new.settings)
+    for name in old.lines.keys() & new.lines.keys():
+        found += _differing(f"line {name},", _conditions(old.lines[name]), _conditions(new.lines[name]))
+    only = [
+        f"only {which}: {', '.join(missing)}"
+        for which, missing in (
+            ("in the old folder", [name for name in old.lines if name not in new.lines]),
+            ("in the new folder", [name for name in new.lines if name not in old.lines]),
+        )
+        if missing
+    ]
+    return [*found, *only]
+
+
+def _conditions(line: LineResult) -> dict[str, Any]:
+    return {one.name: getattr(line, one.name) for one in fields(line) if one.name in _CONDITIONS}
+
+
+def _flat(machine: Mapping[str, Any]) -> dict[str, Any]:
+    """The versions beside processor and memory."""
+    versions = machine.get("versions", {})
+    return {name: value for name, value in machine.items() if name != "versions"} | dict(versions)
+
+
+def _differing(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{what} {name}: {old.get(name, 'none')} and {new.get(name, 'none')}"
+        for name in dict.fromkeys([*old, *new])
+        if old.get(name) != new.get(name)
+    ]

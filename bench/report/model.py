@@ -1,0 +1,171 @@
+"""What a report is made of, before it is HTML or Markdown: claims with pictures, tables and commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Attributes
+    ----------
+    cells : tuple of str
+    ours : bool
+        Whether it is copter's, and stands out.
+    """
+
+    cells: tuple[str, ...]
+    ours: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes
+    ----------
+    title : str
+    heads : tuple of str
+    rows : tuple of Row
+    words : tuple of int
+        Which columns are words; the others are figures.
+    note : str
+        Below it.
+    """
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[Row, ...]
+    words: tuple[int, ...] = (0,)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture.
+
+    Attributes
+    ----------
+    name : str
+        Of its file, without ``.svg``.
+    caption : str
+    svg : str
+        Of :func:`copter.bench.report.svg.as_svg`.
+    """
+
+    name: str
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """What runs something again.
+
+    Attributes
+    ----------
+    what, text : str
+    """
+
+    what: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A section: what is claimed, and what it rests on.
+
+    Attributes
+    ----------
+    key : str
+        Of links to it.
+    title, text : str
+    pictures : tuple of Picture
+    tables : tuple of Table
+    commands : tuple of Command
+    """
+
+    key: str
+    title: str
+    text: str
+    pictures: tuple[Picture, ...] = ()
+    tables: tuple[Table, ...] = ()
+    commands: tuple[Command, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A line on which copter is not the fastest with a certified answer.
+
+    Attributes
+    ----------
+    line, title, text : str
+        Its name, its title, and who is faster, by how much.
+    note : str
+        Why, if somebody wrote it down; else empty.
+    """
+
+    line: str
+    title: str
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """What a reader who stops after a minute has to know.
+
+    Attributes
+    ----------
+    title, measured, machine, verdict : str
+    lost : tuple of Lost
+    remarks : tuple of str
+        What else would mislead if it were left out: lines that are not done, answers that the checker
+        refused.
+    picture : Picture
+    """
+
+    title: str
+    measured: str
+    machine: str
+    verdict: str
+    lost: tuple[Lost, ...]
+    remarks: tuple[str, ...]
+    picture: Picture | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole of it.
+
+    Attributes
+    ----------
+    first : FirstScreen
+    overall : Claim
+        Over all lines.
+    claims : tuple of Claim
+        One a family.
+    papers : tuple of Claim
+        One a table or figure of a paper.
+    versions, settings : tuple of (str, str)
+    """
+
+    first: FirstScreen
+    overall: Claim
+    claims: tuple[Claim, ...]
+    papers: tuple[Claim, ...]
+    versions: tuple[tuple[str, str], ...]
+    settings: tuple[tuple[str, str], ...]
+
+    @property
+    def sections(self) -> list[Claim]:
+        """All claims, as they stand one after the other."""
+        return [self.overall, *self.claims, *self.papers]
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """All of them, that of the first screen first."""
+        first = [self.first.picture] if self.first.picture is not None else []
+        return [*first, *(picture for claim in self.sections for picture in claim.pictures)]

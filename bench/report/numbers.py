@@ -1,0 +1,110 @@
+"""Figures as the report writes them: three digits and a unit, a dash for what there is none of."""
+
+from __future__ import annotations
+
+import math
+
+NOTHING = "–"
+_COUNTS = ((1e9, "bn"), (1e6, "M"), (1e3, "k"))
+
+
+def seconds(value: float) -> str:
+    """A time, as 12.3 ms, 4.56 s or 3.2 min.
+
+    Parameters
+    ----------
+    value : float
+    """
+    if not math.isfinite(value):
+        return NOTHING
+    for unit, size, until in (("µs", 1e-6, 1e-3), ("ms", 1e-3, 1.0), ("s", 1.0, 120.0)):
+        if abs(value) < until:
+            return f"{digits(value / size)} {unit}"
+    return f"{digits(value / 60.0)} min"
+
+
+def tick(value: float) -> str:
+    """A round time on an axis, as 10 µs or 100 s.
+
+    Parameters
+    ----------
+    value : float
+    """
+    for unit, size, until in (("µs", 1e-6, 9e-4), ("ms", 1e-3, 0.9)):
+        if value < until:
+            return f"{value / size:g} {unit}"
+    return f"{value:g} s"
+
+
+def digits(value: float) -> str:
+    """Three digits, or all of those before the point, without an exponent.
+
+    Parameters
+    ----------
+    value : float
+    """
+    if not math.isfinite(value):
+        return NOTHING
+    if value == 0.0:
+        return "0"
+    before = math.floor(math.log10(abs(float(f"{value:.3g}")))) + 1
+    return f"{value:,.{max(3 - before, 0)}f}"
+
+
+def times(ratio: float) -> str:
+    """How many times as much.
+
+    Parameters
+    ----------
+    ratio : float
+    """
+    return f"{digits(ratio)}×" if math.isfinite(ratio) else NOTHING
+
+
+def small(value: float) -> str:
+    """A residual or a gap: its order of magnitude is what counts.
+
+    Parameters
+    ----------
+    value : float
+    """
+    if not math.isfinite(value):
+        return NOTHING
+    return f"{value:.1e}" if value else "0"
+
+
+def megabytes(value: float) -> str:
+    """Memory that is given in MB.
+
+    Parameters
+    ----------
+    value : float
+    """
+    if not math.isfinite(value) or not value:
+        return NOTHING
+    return f"{digits(value / 1e3)} GB" if value >= 1e3 else f"{digits(value)} MB"
+
+
+def count(value: float) -> str:
+    """A number of columns, as 740, 32k, 1.5M or 1bn.
+
+    Parameters
+    ----------
+    value : float
+    """
+    if not math.isfinite(value):
+        return NOTHING
+    for size, letter in _COUNTS:
+        if abs(value) >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:g}"
+
+
+def share(value: float) -> str:
+    """A share, in percent.
+
+    Parameters
+    ----------
+    value : float
+    """
+    return f"{100.0 * value:.3g}%" if math.isfinite(value) else NOTHING

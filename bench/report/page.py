@@ -1,0 +1,131 @@
+"""A report as files: one page of HTML that needs nothing else, and Markdown with its pictures beside it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from pathlib import Path
+
+from copter.bench.report import papers
+from copter.bench.report.families import claim
+from copter.bench.report.first import first_screen, overall
+from copter.bench.report.looks import HUES, looks
+from copter.bench.report.model import Report
+from copter.bench.suite.results import SuiteResult
+from copter.bench.suite.statistics import families
+from copter.extras import extra
+
+with extra("cli"):
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+HTML, MARKDOWN, PICTURES = "report.html", "report.md", "pictures"
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def make_report(
+    suite: SuiteResult, notes: Mapping[str, str] | None = None, documents: Path | None = None
+) -> Report:
+    """Make the report of a folder of results.
+
+    Parameters
+    ----------
+    suite : SuiteResult
+    notes : mapping of str to str, optional
+        Why copter is not the fastest on a line, by its name.
+    documents : Path, optional
+        Folder of the documents of ``copter reproduce``, for the papers' figures.
+
+    Returns
+    -------
+    Report
+    """
+    styles = looks([solver for line in suite.lines.values() for solver in line.order])
+    found = families(suite)
+    return Report(
+        first_screen(suite, notes or {}),
+        overall(suite, styles),
+        tuple(claim(family, lines, styles) for family, lines in found.items()),
+        tuple(papers.claims(documents)),
+        tuple(suite.machine["versions"].items()),
+        tuple((name, str(value)) for name, value in suite.settings.items()),
+    )
+
+
+def as_html(report: Report) -> str:
+    """Return the page; it is well-formed XML too, and names nothing outside of itself.
+
+    Parameters
+    ----------
+    report : Report
+    """
+    light, dark = ("".join(f"--{name}:{pair[k]};" for name, pair in HUES.items()) for k in (0, 1))
+    return (
+        _environment(escape=True).get_template("report.html.j2").render(report=report, light=light, dark=dark)
+    )
+
+
+def as_markdown(report: Report, pictures: str = PICTURES) -> str:
+    """Return the report in Markdown.
+
+    Parameters
+    ----------
+    report : Report
+    pictures : str
+        Where its pictures lie, from where it lies.
+    """
+    return _environment(escape=False).get_template("report.md.j2").render(report=report, folder=pictures)
+
+
+def write_pictures(report: Report, folder: Path) -> None:
+    """Write a file of SVG for each picture, for pages that are not HTML; others that lie there are removed.
+
+    Parameters
+    ----------
+    report : Report
+    folder : Path
+    """
+    light, dark = (";".join(f"--{name}:{pair[k]}" for name, pair in HUES.items()) for k in (0, 1))
+    style = (
+        f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
+        "text{font-family:system-ui,sans-serif}</style>"
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.glob("*.svg"):
+        file.unlink()
+    for picture in report.pictures:
+        begin, rest = picture.svg.split(">", 1)
+        alone = f'{begin} xmlns="http://www.w3.org/2000/svg">{style}{rest}'
+        (folder / f"{picture.name}.svg").write_text(alone + "\n", encoding="utf-8")
+
+
+def write_report(report: Report, folder: Path) -> None:
+    """Write ``report.html``, ``report.md`` and the latter's pictures into a folder.
+
+    Parameters
+    ----------
+    report : Report
+    folder : Path
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / HTML).write_text(as_html(report), encoding="utf-8")
+    (folder / MARKDOWN).write_text(as_markdown(report), encoding="utf-8")
+    write_pictures(report, folder / PICTURES)
+
+
+def _environment(*, escape: bool) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=escape,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["words"] = _words
+    environment.filters["cell"] = lambda text: _words(text).replace("|", "\\|")
+    return environment
+
+
+def _words(text: str) -> str:
+    """Text of which Markdown makes no elements and no new lines."""
+    return " ".join(html.escape(str(text), quote=False).split())

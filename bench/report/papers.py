@@ -1,0 +1,142 @@
+"""The papers' figures beside ours, from the documents that ``copter reproduce NAME --json`` writes.
+
+The suite measures solvers on programs; the papers' tables are mostly of whole schedulers. They are runs of
+their own, and their documents lie in a folder of their own.  What has no document is named with its command.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from copter.bench.report.looks import Look
+from copter.bench.report.model import Claim, Command, Picture, Row, Table
+from copter.bench.report.numbers import NOTHING, digits, times
+from copter.bench.report.pictures import Edge, Point, dots
+from copter.bench.reproduction import Reproduction, reproductions
+from copter.errors import FileError
+
+WANTED = ("thesis-", "shockwave-figure-12")
+"""What the names of those that the report shows begin with."""
+_POINTS_OF_A_PICTURE = 3
+_LOOKS: Mapping[str, Look] = {"ours over the paper's": Look("copter", "o", "", 2.2)}
+
+
+def claims(folder: Path | None) -> list[Claim]:
+    """Return the section on the papers: one claim for each table or figure.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Of the documents.
+
+    Returns
+    -------
+    list of Claim
+
+    Raises
+    ------
+    FileError
+        A document is none of ``copter reproduce``.
+    """
+    documents = {} if folder is None else _documents(folder)
+    known = {name: one for name, one in reproductions().items() if name.startswith(WANTED)}
+    names = sorted({*known, *documents}, key=_order)
+    return [_claim(documents[name]) if name in documents else _missing(known[name]) for name in names]
+
+
+def _order(name: str) -> tuple[bool, list[int], str]:
+    """The thesis first, its figures by number."""
+    numbers = [int(part) for part in name.replace("-", ".").split(".") if part.isdigit()]
+    return not name.startswith("thesis"), numbers, name
+
+
+def _documents(folder: Path) -> dict[str, dict[str, Any]]:
+    found = {}
+    for file in sorted(folder.glob("*.json")):
+        if file.name.startswith(WANTED):
+            try:
+                document = json.loads(file.read_text())
+                found[document["name"]] = document
+            except (ValueError, KeyError, TypeError) as error:
+                raise FileError(
+                    file, f"is no document of copter reproduce: {type(error).__name__}: {error}"
+                ) from None
+    return found
+
+
+def command_of(document: Mapping[str, Any]) -> str:
+    """The command that runs a reproduction again, with its settings.
+
+    Parameters
+    ----------
+    document : mapping
+        Of ``copter reproduce NAME --json``.
+    """
+    settings = document["settings"]
+    options = [f"--seeds {settings['seeds']}"] + ([f"--seed {settings['seed']}"] if settings["seed"] else [])
+    options += ["--quick"] if settings["quick"] else []
+    options += ["--data TRACES"] if settings["data"] else []
+    return " ".join(["copter", "reproduce", document["name"], *options])
+
+
+def _claim(document: Mapping[str, Any]) -> Claim:
+    rows = tuple(_row(figure) for figure in document["figures"])
+    quick = (
+        " A smaller instance of the same kind: not to be compared." if document["settings"]["quick"] else ""
+    )
+    table = Table(document["title"], ("", "figure", "ours", "paper", "ours / paper"), rows, words=(0, 1))
+    key = document["name"].replace(".", "-")
+    picture = _picture(key, document)
+    return Claim(
+        key,
+        document["title"],
+        f"{document['source']}. What differs: {document['differs'].rstrip('.')}.{quick}",
+        (picture,) if picture is not None else (),
+        (table,),
+        (Command(document["title"], command_of(document)),),
+    )
+
+
+def _missing(one: Reproduction) -> Claim:
+    command = f"copter reproduce {one.name}" + (" --data TRACES" if one.needs_data else "")
+    return Claim(
+        one.name.replace(".", "-"),
+        one.title,
+        f"{one.source}. Not measured for this report; it takes about {one.minutes:g} min.",
+        commands=(Command(one.title, command),),
+    )
+
+
+def _row(figure: Mapping[str, Any]) -> Row:
+    unit = f" {figure['unit']}" if figure["unit"] else ""
+    ours, paper, std = (_number(figure[name]) for name in ("ours", "paper", "std"))
+    shown = digits(ours) + unit + (f" ± {digits(std)}" if math.isfinite(std) else "")
+    theirs = digits(paper) + unit if math.isfinite(paper) else NOTHING
+    return Row((figure["row"], figure["column"], shown, theirs, times(_ratio(figure))))
+
+
+def _ratio(figure: Mapping[str, Any]) -> float:
+    ours, paper = _number(figure["ours"]), _number(figure["paper"])
+    return ours / paper if paper else math.nan
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _picture(key: str, document: Mapping[str, Any]) -> Picture | None:
+    """Ours over the paper's, for the figures that the paper prints."""
+    rows = []
+    for figure in document["figures"]:
+        ratio = _ratio(figure)
+        if math.isfinite(ratio) and ratio > 0.0:
+            rows.append((f"{figure['row']}: {figure['column']}", [(next(iter(_LOOKS)), Point(ratio, 0.0))]))
+    if len(rows) < _POINTS_OF_A_PICTURE:
+        return None
+    caption = f"{document['source']}: ours over the paper's; at 1× they are the same"
+    across = Edge("ours over the paper's", lambda ratio: f"{ratio:g}×")
+    return Picture(f"paper-{key}", caption, dots(caption, rows, _LOOKS, across, mark=1.0))

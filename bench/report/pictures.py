@@ -1,0 +1,251 @@
+"""The pictures of the report: lines over the size of a program, one dot a solver, performance profiles.
+
+A filled mark is an answer that the checker found to be within the tolerance, a hollow one is not, and a cross
+is a solver that had no answer in time: it stands where the time ended, the truth is above it.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from copter.bench.report.looks import HUES, Look
+from copter.bench.report.svg import FONT_SIZE, as_svg, themed
+from copter.extras import extra
+
+with extra("cli"):
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+Kind: TypeAlias = Literal["certified", "uncertified", "missed"]
+Shown: TypeAlias = Callable[[float], str]
+_SIZE = 5.0
+_HEAD = 22
+"""Letters of the head of a row, before it is broken."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A median with its tail.
+
+    Attributes
+    ----------
+    x, y : float
+    high : float
+        End of the whisker; NaN if there is none.
+    kind : "certified", "uncertified" or "missed"
+    """
+
+    x: float
+    y: float
+    high: float = math.nan
+    kind: Kind = "certified"
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What an axis says.
+
+    Attributes
+    ----------
+    label : str
+    shown : callable
+        A value as text.
+    """
+
+    label: str
+    shown: Shown
+
+
+def over(
+    title: str, series: Mapping[str, Sequence[Point]], styles: Mapping[str, Look], across: Edge, up: Edge
+) -> str:
+    """Draw a line for each solver, both axes logarithmic.
+
+    Parameters
+    ----------
+    title : str
+        Read out; not drawn.
+    series : mapping of str to sequence of Point
+        By solver, each from left to right.
+    styles : mapping of str to Look
+    across, up : Edge
+
+    Returns
+    -------
+    str
+        SVG.
+    """
+    figure, axes = themed(height=3.2 + 0.19 * math.ceil(len(series) / 3))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    # copter's lines come last, and lie above the others
+    for rank, (solver, points) in enumerate(sorted(series.items(), key=lambda one: styles[one[0]].width)):
+        look = styles[solver]
+        there = [point for point in points if point.kind != "missed"]
+        axes.plot(
+            [p.x for p in there],
+            [p.y for p in there],
+            look.dash,
+            color=look.colour,
+            linewidth=look.width,
+            zorder=3 + 0.01 * rank,
+        )
+        for point in points:
+            _mark(axes, look, point)
+            if math.isfinite(point.high) and point.high > point.y:
+                axes.plot([point.x] * 2, [point.y, point.high], color=look.colour, linewidth=1.0, zorder=2.5)
+    _axis(axes.xaxis, across)
+    _axis(axes.yaxis, up)
+    axes.margins(x=0.06, y=0.08)
+    _legend(figure, list(series), styles, any(p.kind == "missed" for ps in series.values() for p in ps))
+    return as_svg(figure, title)
+
+
+def dots(
+    title: str,
+    rows: Sequence[tuple[str, Sequence[tuple[str, Point]]]],
+    styles: Mapping[str, Look],
+    across: Edge,
+    *,
+    mark: float | None = None,
+) -> str:
+    """Draw a row for each line of the suite, with a mark for each solver.
+
+    Parameters
+    ----------
+    title : str
+        Read out; not drawn.
+    rows : sequence of (str, sequence of (str, Point))
+        Their heads, and in them the solvers with their values as `x`; `high` is the end of the whisker.
+    styles : mapping of str to Look
+    across : Edge
+        Logarithmic.
+    mark : float, optional
+        Where a line stands from bottom to top.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
+    solvers = list(dict.fromkeys(name for _, marks in rows for name, _ in marks))
+    broken = sum(len(head) > _HEAD for head, _ in rows)
+    figure, axes = themed(height=1.0 + 0.27 * len(rows) + 0.12 * broken + 0.19 * math.ceil(len(solvers) / 3))
+    axes.set_xscale("log")
+    if mark is not None:
+        axes.axvline(mark, color=HUES["muted"][0], linewidth=1.0, zorder=2)
+    for k, (_, marks) in enumerate(rows):
+        for solver, point in sorted(marks, key=lambda one: styles[one[0]].width):
+            _mark(axes, styles[solver], Point(point.x, k, kind=point.kind))
+            if math.isfinite(point.high) and point.high > point.x:
+                hue = styles[solver].colour
+                axes.plot([point.x, point.high], [k, k], color=hue, linewidth=1.0, zorder=2.5)
+    axes.set_yticks(range(len(rows)), [textwrap.fill(head, _HEAD) for head, _ in rows])
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    _axis(axes.xaxis, across)
+    missed = any(point.kind == "missed" for _, marks in rows for _, point in marks)
+    _legend(figure, solvers, styles, missed)
+    return as_svg(figure, title)
+
+
+def profile(
+    title: str, steps: Mapping[str, tuple[Sequence[float], Sequence[float]]], styles: Mapping[str, Look]
+) -> str:
+    """Draw a performance profile: the share of lines on which a solver takes at most so many times the best.
+
+    Parameters
+    ----------
+    title : str
+        Read out; not drawn.
+    steps : mapping of str to (sequence of float, sequence of float)
+        By solver, the ratios in ascending order and the shares from there on.
+    styles : mapping of str to Look
+
+    Returns
+    -------
+    str
+        SVG.
+    """
+    figure, axes = themed(height=3.1 + 0.19 * math.ceil(len(steps) / 3))
+    axes.set_xscale("log")
+    risen = [
+        r for rs, shares in steps.values() for r, share in zip(rs, shares, strict=True) if share < shares[-1]
+    ]
+    end = 1.5 * max(risen, default=2.0)
+    for solver, (ratios, shares) in sorted(steps.items(), key=lambda one: styles[one[0]].width):
+        look = styles[solver]
+        # from nothing at a ratio of 1, and on to the right edge
+        x, y = [1.0, *ratios], [0.0, *shares]
+        axes.step(x, y, look.dash, where="post", color=look.colour, linewidth=look.width)
+    axes.set_ylim(0.0, 1.03)
+    axes.set_xlim(1.0, end)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100.0 * value:.0f}%"))
+    axes.set_ylabel("of the lines")
+    _axis(axes.xaxis, Edge("time over that of the fastest", lambda ratio: f"{ratio:g}×"))
+    _legend(figure, list(steps), styles, False, marks=False)
+    return as_svg(figure, title)
+
+
+def _mark(axes: Axes, look: Look, point: Point) -> None:
+    face = look.colour if point.kind == "certified" else "none"
+    shape = "x" if point.kind == "missed" else look.mark
+    axes.plot(
+        [point.x],
+        [point.y],
+        shape,
+        color=look.colour,
+        markerfacecolor=face,
+        markersize=_SIZE,
+        zorder=3.0 + look.width,
+        clip_on=False,
+    )
+
+
+def _axis(axis: Axis, what: Edge) -> None:
+    """Label a logarithmic axis by a few round values, in the units of its formatter."""
+    low, high = axis.get_view_interval()
+    decades = math.log10(high / low) if low > 0.0 else 1.0
+    subs = (1.0, 2.0, 5.0) if decades < 2.2 else (1.0,)
+    axis.set_major_locator(LogLocator(10.0, subs=subs, numticks=7))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: what.shown(value)))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_label_text(what.label)
+
+
+def _legend(
+    figure: Figure, solvers: Sequence[str], styles: Mapping[str, Look], missed: bool, *, marks: bool = True
+) -> None:
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=styles[name].colour,
+            linestyle=styles[name].dash,
+            linewidth=styles[name].width,
+            marker=styles[name].mark if marks else "",
+            markersize=_SIZE,
+            label=name,
+        )
+        for name in solvers
+    ]
+    if missed:
+        hue = HUES["muted"][0]
+        handles.append(Line2D([], [], color=hue, linestyle="", marker="x", markersize=_SIZE, label="missed"))
+    figure.legend(
+        handles=handles,
+        loc="outside lower left",
+        ncols=3,
+        fontsize=FONT_SIZE - 1.0,
+        frameon=False,
+        handlelength=2.6,
+        labelcolor=HUES["ink"][0],
+    )

@@ -1,0 +1,38 @@
+"""Write docs/report.md, and the self-contained page and pictures beside the latest results of the suite.
+
+copter bench all --profile full --out docs/benchmarks/full
+python docs/benchmarks/report.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from copter.bench.report.page import HTML, PICTURES, as_html, as_markdown, make_report, write_pictures
+from copter.bench.suite.results import load_suite
+from copter.cli.suite_report import notes_of
+
+HERE = Path(__file__).parent
+RESULTS, PAPERS = HERE / "full", HERE / "papers"
+PAGE = HERE.parent / "report.md"
+
+INTRODUCTION = f"""<!-- Written by make benchmarks from the results in docs/benchmarks/full: do not edit. -->
+
+[The same as one page](benchmarks/full/{HTML}) that needs no other file and reads well on a phone. It is what
+`copter bench report` makes of a folder of `copter bench all`, and `copter bench compare OLD NEW` holds two
+such folders against each other.
+
+"""
+
+
+def main() -> None:
+    """Write the three."""
+    report = make_report(load_suite(RESULTS), notes_of(RESULTS), PAPERS)
+    (RESULTS / HTML).write_text(as_html(report), encoding="utf-8")
+    write_pictures(report, RESULTS / PICTURES)
+    head, rest = as_markdown(report, f"benchmarks/full/{PICTURES}").split("\n\n", 1)
+    PAGE.write_text(f"{head}\n\n{INTRODUCTION}{rest}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Two folders of results compared: a planted regression is found, noise is not, what differs is said."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sample_suite import MACHINE, line, not_run, sample, save, solver, suite
+from scipy.stats import bootstrap
+from typer.testing import CliRunner
+
+from copter.bench.report.comparison import compare, ratio_with_spread
+from copter.cli.main import app
+
+
+def measured(seed, *, slower=(), noise=0.05, rounds=9, **fields):
+    """A suite of ten lines; copter takes half as much again on those of `slower`."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for k in range(10):
+        factor = 1.5 if k in slower else 1.0
+        ours = solver("copter", 1e-3 * 2**k * factor, rng=rng, noise=noise, rounds=rounds)
+        lines.append(line(f"sia-{k}", "sia", [ours, solver("highs-hot", 1.0, rng=rng)], columns=10.0**k))
+    return suite(lines, **fields)
+
+
+def changed(result, name, one):
+    """The suite with another result of a solver on a line."""
+    before = result.lines[name]
+    lines = result.lines | {name: replace(before, solvers=before.solvers | {one.solver: one})}
+    return replace(result, lines=lines)
+
+
+def of(comparison, name):
+    return next(change for change in comparison.changes if change.line == name)
+
+
+def test_a_folder_against_itself():
+    found = compare(sample(), sample(), everybody=True)
+    assert not found.differences and not found.regressions
+    there = [change for change in found.changes if not math.isnan(change.ratio)]
+    assert there and all(
+        change.ratio == change.low == change.high == change.memory == 1.0 for change in there
+    )
+    assert {change.outcome for change in there} == {"same"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_planted_regression_is_found_and_noise_is_not(seed):
+    """Every round of both runs has noise of its own, of 5%."""
+    found = compare(measured(2 * seed), measured(2 * seed + 1, slower=(3, 7)))
+    assert [change.line for change in found.regressions] == ["sia-3", "sia-7"]
+    assert all(1.1 < change.low <= change.ratio <= change.high < 2.0 for change in found.regressions)
+    assert not compare(measured(2 * seed), measured(2 * seed + 1)).regressions
+
+
+def test_the_other_way_round_it_is_an_improvement():
+    slow, fast = measured(1, slower=(3,)), measured(2)
+    worse, better = of(compare(fast, slow), "sia-3"), of(compare(slow, fast), "sia-3")
+    assert (worse.outcome, better.outcome) == ("slower", "faster")
+    assert worse.ratio * better.ratio == pytest.approx(1.0)
+
+
+def test_the_unit_of_time_changes_nothing():
+    rng = np.random.default_rng(4)
+    old, new = rng.lognormal(0.0, 0.2, (2, 8))
+    assert ratio_with_spread(1e-6 * old, 1e-6 * new) == pytest.approx(ratio_with_spread(old, new))
+
+
+@pytest.mark.parametrize("rounds", [3, 6, 25])
+def test_the_spread_is_that_of_a_bootstrap(rounds):
+    """Against scipy's, of the median of the ratios."""
+    rng = np.random.default_rng(rounds)
+    old, new = rng.lognormal(0.0, 0.2, (2, rounds))
+    ratio, low, high = ratio_with_spread(old, new)
+    logs = np.log(new / old)
+    other = bootstrap((logs,), np.median, method="percentile", n_resamples=4000, rng=rng)
+    expected = np.median(logs), other.confidence_interval.low, other.confidence_interval.high
+    assert np.log([ratio, low, high]) == pytest.approx(np.array(expected), abs=0.05)
+
+
+def test_numbers_of_rounds_may_differ():
+    found = compare(measured(1, rounds=9), measured(2, slower=(5,), rounds=6))
+    assert [change.line for change in found.regressions] == ["sia-5"]
+
+
+@pytest.mark.parametrize(
+    "worse",
+    [
+        solver("copter", 1e-3, certified=False),
+        not_run("copter", "round 2: no answer within 60 s", "missed"),
+        not_run("copter", "ValueError: no", "failed"),
+    ],
+    ids=["uncertified", "missed", "failed"],
+)
+def test_a_lost_certificate_is_a_regression_however_fast(worse):
+    before = measured(1)
+    after = changed(before, "sia-4", worse)
+    (found,) = compare(before, after).regressions
+    assert (found.line, found.outcome, found.reason) == ("sia-4", "certificate lost", worse.reason)
+    assert of(compare(after, before), "sia-4").outcome == "certificate won"
+
+
+def test_an_answer_that_is_gone_is_a_regression_without_a_certificate_too():
+    before = changed(measured(1), "sia-4", solver("copter", 1e-3, certified=False))
+    after = changed(before, "sia-4", not_run("copter", "ValueError: no", "failed"))
+    assert [change.outcome for change in compare(before, after).regressions] == ["answer lost"]
+
+
+def test_only_copter_unless_all_are_wanted():
+    before, after = measured(1), measured(2)
+    assert {change.solver for change in compare(before, after).changes} == {"copter"}
+    assert {change.solver for change in compare(before, after, everybody=True).changes} == {
+        "copter",
+        "highs-hot",
+    }
+
+
+def test_what_else_differs_is_said():
+    versions = MACHINE["versions"] | {"python": "3.12.1"}
+    other = measured(1, machine=MACHINE | {"cores": 64, "versions": versions}, settings={"threads": 8})
+    lines = dict(other.lines)
+    lines["sia-2"] = replace(lines["sia-2"], tolerance=1e-2)
+    del lines["sia-9"]
+    found = " | ".join(compare(measured(1), replace(other, lines=lines)).differences)
+    for text in (
+        "cores: 2 and 64",
+        "python: 3.11.7 and 3.12.1",
+        "threads: 2 and 8",
+        "sia-2, tolerance: 0.0001 and 0.01",
+    ):
+        assert text in found
+    assert found.startswith("machine") and "only in the old folder: sia-9" in found
+
+
+def test_the_command_fails_only_if_it_is_to(tmp_path):
+    old, new = (
+        save(tmp_path / "old", measured(1)),
+        save(tmp_path / "new", measured(2, slower=(3,), profile="full")),
+    )
+    run = CliRunner()
+    result = run.invoke(app, ["bench", "compare", str(old), str(new)])
+    assert result.exit_code == 0 and "sia-3" in result.output
+    assert result.output.index("profile: quick and full") < result.output.index("new / old")
+    failing = ["bench", "compare", str(old), str(new), "--fail-on-regression"]
+    assert run.invoke(app, failing).exit_code == 1
+    assert run.invoke(app, [*failing, "--threshold", "3"]).exit_code == 0
+    assert run.invoke(app, ["bench", "compare", str(new), str(old), "--fail-on-regression"]).exit_code == 0
+    result = run.invoke(app, ["bench", "compare", str(old), str(new), "--json", "-"])
+    document = json.loads(result.stdout)
+    assert [one["line"] for one in document["regressions"]] == ["sia-3"] and len(document["changes"]) == 10
