@@ -19,8 +19,8 @@ _LADDER = (
     (100_000, 100),
     (1_000_000, 1_000),
     (10_000_000, 1_000),
-    (100_000_000, 2_000),
-    (1_000_000_000, 4_000),
+    (100_000_000, 10_000),
+    (1_000_000_000, 40_000),
 )
 """Columns, and columns a request."""
 _SHARED = 500_000_000
@@ -103,6 +103,7 @@ def _columns(inputs: Inputs, columns: int, width: int) -> Line:
         _SCALED if columns <= 10_000_000 else (*COPTER[:2], "highs-hot"),
         rounds=course.rounds,
         x={"columns": columns, "churn": course.churn},
+        patience=3.0 if columns > 10_000_000 else 1.0,
         profiles=_BOTH if columns == 1_000 else _FULL,
     )
 
