@@ -77,7 +77,6 @@ def bench_all(
     suite goes on with the same command.
     """
     from copter.bench.suite.runner import DEFAULTS, Suite, cores
-    from copter.cli.suite_report import write as write_report
 
     chosen = DEFAULTS["full" if profile == "full" else "quick"]
     settings = replace(
@@ -102,8 +101,7 @@ def bench_all(
     except KeyboardInterrupt:
         errors().print(f"interrupted: the same command goes on from what is in {out}", highlight=False)
         raise typer.Exit(130) from None
-    _show(result)
-    errors().print(f"report: {write_report(out, out)}", highlight=False, soft_wrap=True)
+    _show(result, out)
     if check:
         _check(result)
 
@@ -164,9 +162,10 @@ class _Bar:
         self._progress.console.print(text, highlight=False, markup=False)
 
 
-def _show(suite: SuiteResult) -> None:
-    """Print the verdict, and where copter is not the fastest."""
+def _show(suite: SuiteResult, out: Path) -> None:
+    """Print the verdict, and where copter is not the fastest; write the report."""
     from copter.bench.suite.statistics import verdicts
+    from copter.cli.suite_report import write
 
     found = verdicts(suite)
     won = sum(one.won for one in found)
@@ -179,6 +178,7 @@ def _show(suite: SuiteResult) -> None:
         ],
         text_columns=3,
     )
+    errors().print(f"report: {write(out, out)}", highlight=False, soft_wrap=True)
 
 
 def _check(suite: SuiteResult) -> None:
