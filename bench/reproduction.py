@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from copter.spreading.tasks import Here, Spread, Task, Tell
 
 GROUP = "copter.reproductions"
 
@@ -79,6 +82,8 @@ class Effort:
         A smaller instance of the same kind, for a first look; figures are then not those of the paper.
     say : callable
         Takes a line about what is being run.
+    spread : Spread
+        Where runs are played that are not timed; those that are stay here, one after the other.
     """
 
     seeds: int = 3
@@ -86,6 +91,40 @@ class Effort:
     seed: int = 0
     quick: bool = False
     say: Callable[[str], None] = field(default=lambda line: None)
+    spread: Spread = field(default_factory=Here)
+
+    def each(self, play: Callable[..., Any], cases: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """Play some cases, all at once where they are spread.
+
+        Parameters
+        ----------
+        play : callable
+            Of a module: takes an effort, whose `say` is heard here, and what a case has.
+        cases : iterable of tuple
+
+        Returns
+        -------
+        list
+            What it returned of each case, in order.
+        """
+        plain = Effort(self.seeds, self.data, self.seed, self.quick, _silent)
+        tasks = [Task(_name(play, case), _play, (plain, play, case)) for case in cases]
+        ends = self.spread.each(tasks, lambda task, line: self.say(line))
+        return [ended.result() for ended in ends]
+
+
+def _silent(line: str) -> None:
+    """Say nothing: an effort under way to another process."""
+
+
+def _play(effort: Effort, play: Callable[..., Any], case: tuple[Any, ...], *, tell: Tell) -> Any:
+    return play(replace(effort, say=tell), *case)
+
+
+def _name(play: Callable[..., Any], case: tuple[Any, ...]) -> str:
+    """A case in words, for errors: what is said of it has more."""
+    words = (str(part) for part in case if isinstance(part, str | int | float))
+    return ", ".join((play.__name__.strip("_"), *words))
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,19 @@ the passes that use threads, and copter's solvers that choose their inner solver
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
+from itertools import islice
+from typing import Any
 
 from copter.bench.course import Course
-from copter.bench.machine import peak_memory_mb
+from copter.bench.machine import machine, peak_memory_mb
 from copter.bench.settings import Measured, Record, SolverSettings
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS
+from copter.spreading.processes import Processes
+from copter.spreading.tasks import Task, Tell
 
 _WARM_UP_SECONDS = 60.0
 _WARM_UP_SECONDS_OTHERS = 10.0
@@ -55,21 +58,57 @@ def measure(
     return measured
 
 
-def warm_up(course: Course, settings: SolverSettings) -> None:
+def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float | None = None) -> None:
     """Run the small version of a course: compiles or loads every kernel, starts the threads.
 
     What a later round may be the first to need is rehearsed too.  The deadline of the settings does not hold
     here.
+
+    Parameters
+    ----------
+    course : Course
+    settings : SolverSettings
+    seconds_of_others : float, optional
+        Solvers that compile nothing play one round only, and have so many seconds for it.
     """
     # a method of the course's own is no solver
     solver = settings.make() if settings.name in SOLVERS else None
     compiles = solver is not None and Feature.COMPILES in solver.features
-    limit = _WARM_UP_SECONDS if compiles else _WARM_UP_SECONDS_OTHERS
+    brief = seconds_of_others is not None and not compiles
+    limit = _WARM_UP_SECONDS if compiles else seconds_of_others or _WARM_UP_SECONDS_OTHERS
     play = course.small().play(replace(settings, time_limit=limit))
-    for _ in play.records:
+    for _ in islice(play.records, 1 if brief else None):
         pass
     if solver is not None and play.program is not None:
         solver.rehearse(play.program)
+
+
+def measure_task(course: Course, settings: SolverSettings) -> Task:
+    """Return the measuring of a course with one solver as a task.
+
+    It tells the name of the solver as it begins, then each record, and returns what was measured; in a
+    process of its own it also weighs that.  Tasks like this are timed: they run alone.
+
+    Parameters
+    ----------
+    course : Course
+    settings : SolverSettings
+
+    Returns
+    -------
+    Task
+    """
+    return Task(settings.name, _measure, (course, settings, os.getpid()))
+
+
+def _measure(course: Course, settings: SolverSettings, caller: int, *, tell: Tell | None = None) -> Measured:
+    if tell is not None:
+        tell(settings.name)
+    measured = measure(course, settings, tell)
+    if os.getpid() != caller:
+        measured.peak_memory_mb = peak_memory_mb()
+        measured.machine = machine()
+    return measured
 
 
 def measure_isolated(
@@ -82,19 +121,17 @@ def measure_isolated(
     course : Course
     settings : SolverSettings
     on_record : callable, optional
-        Called with each record as it is made, in that process: it is picklable.
+        Called with each record as it is made.
 
     Returns
     -------
     Measured
     """
-    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_measure_and_weigh, course, settings, on_record).result()
 
+    def hear(task: Task, said: Any) -> None:
+        if on_record is not None and not isinstance(said, str):
+            on_record(said)
 
-def _measure_and_weigh(
-    course: Course, settings: SolverSettings, on_record: Callable[[Record], None] | None
-) -> Measured:
-    measured = measure(course, settings, on_record)
-    measured.peak_memory_mb = peak_memory_mb()
+    (ended,) = Processes(1).each([measure_task(course, settings)], hear)
+    measured: Measured = ended.result()
     return measured

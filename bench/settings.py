@@ -59,9 +59,12 @@ class Measured:
         The most memory its process held; 0 if it had no process of its own.
     stopping : dict
         What the solver itself stops at, by its own names (:meth:`copter.solvers.base.Solver.stopping`).
+    machine : dict
+        Where it ran (:func:`copter.bench.machine.machine`), if it had a process of its own.
     """
 
     solver: str
     records: list[Record] = field(default_factory=list)
     peak_memory_mb: float = 0.0
     stopping: dict[str, float] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)

@@ -172,7 +172,8 @@ def document(
     Returns
     -------
     dict
-        With the summaries of each kind of round too if there is more than one kind.
+        With the summaries of each kind of round too if there is more than one kind, and as ``machines`` those
+        of the solvers that ran on another one.
     """
     course.compare(measured)
     records: list[Record] = [record for one in measured for record in one.records]
@@ -185,6 +186,9 @@ def document(
         "summary": summary,
         "ablation": rows,
     }
+    elsewhere = {one.solver: one.machine for one in measured if one.machine not in ({}, machine)}
+    if elsewhere:
+        result["machines"] = elsewhere
     kinds = {} if course.kind is None else by_kind(measured, course)
     return result | {"kinds": kinds} if len(kinds) > 1 else result
 

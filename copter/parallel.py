@@ -69,7 +69,7 @@ def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> l
         if clock is not None:
             clock.check()
         return [task(0)]
-    workers = min(count, threads or available_threads())
+    workers = min([count, threads or available_threads(), *_limits])
     results: list[Any] = [None] * count
     ended = False
 
@@ -106,8 +106,24 @@ def _wait_for(futures: list[Future[None]]) -> None:
         raise KeyboardInterrupt
 
 
+_limits: list[int] = []
+"""What :func:`limit_threads` was told."""
+
+
+def limit_threads(count: int) -> None:
+    """Let work in this process take at most so many threads, whatever it asks for.
+
+    Parameters
+    ----------
+    count : int
+    """
+    _limits[:] = [count]
+
+
 def available_threads() -> int:
     """Processors that this process may use."""
+    if _limits:
+        return _limits[0]
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -31,23 +31,27 @@ from numpy.typing import NDArray
 from copter.errors import CopterError
 from copter.parallel import dot
 from copter.proof.pricing import Pricing, price
-from copter.shims.choose_one_columns import SLACK
-from copter.shims.choose_one_moves import DUST, improve
+from copter.shims.choose_one_columns import SLACK, read_columns
+from copter.shims.choose_one_columns import Columns as Items
+from copter.shims.choose_one_moves import DUST, improve, offers
 from copter.shims.choose_one_placing import (
     NEGATIVE,
     NO_TOTAL_OF_ONE,
     ROW_WITH_LOWER,
-    find_unsound,
+    bound_requests,
+    place_cheapest,
     place_fractions,
+    unsound,
 )
 from copter.solution import check_roundable
-from copter.store.view import StoreView, view_of
+from copter.store.store import EXACTLY, slice_indices
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
     from copter.store.allocation import SparseX
     from copter.store.store import ConstraintStore
+    from copter.store.where import Columns
 
 _CANDIDATES = 40
 
@@ -140,16 +144,20 @@ class ChooseOneShim:
             given[x.slot] = x.column
             choice = Choice(program.slot_of, given)
             return Rounded(choice, solution.objective, proof.gap, perf_counter() - begin)
-        view, rows = view_of(store), store.rows
-        _check(program, view)
+        _check(program)
+        rows, table = store.rows, store.requests
         upper = rows.upper[: rows.size]
         left = np.where(rows.alive[: rows.size], upper, np.inf)
         slack = SLACK * np.where(np.isfinite(upper), abs(upper), 0.0)
-        requests, chosen = place_fractions(view, x.slot, x.column, x.value, y, left)
+        n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]
+        requests = np.flatnonzero(n_columns)
+        chosen, best = _placed(store, x, y, left)
         pricing, reach = _priced(store, solution, requests.size, left)
-        candidates = pricing.slot, pricing.column
+        far = best[requests] > pricing.marginal[requests] + reach
+        first, *offered = offers(n_columns, requests, far, pricing.slot, pricing.column)
+        items = _items(store, y, (requests, chosen[requests]), offered)
         objective, paid, served = improve(
-            view, y, requests, chosen, left, slack, candidates, pricing.marginal, reach, solution.size
+            n_columns, relation, requests, first, items, chosen, left, slack, pricing.marginal, solution.size
         )
         lost, size = objective - solution.bound, max(solution.size, paid)
         gap = lost / size if size > 0 else np.inf if lost > 0 else 0.0
@@ -157,15 +165,49 @@ class ChooseOneShim:
         return Rounded(choice, objective, float(gap) if served else np.inf, perf_counter() - begin)
 
 
+def _placed(
+    store: ConstraintStore, x: SparseX, y: NDArray[np.float64], left: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Column of each request, -1 for none, and its price, from the fractional answer; ``left`` is changed."""
+    table = store.requests
+    n_columns, bound = table.n_columns[: table.size], bound_requests(store)
+    chosen, price = np.full(table.size, -1), np.zeros(table.size)
+    view, place = store.excerpt(x.slot, x.column)
+    columns = read_columns(view, y, x.slot, place, x.column)
+    place_fractions(columns, x.slot, x.value, bound, chosen, price, left)
+    without = np.flatnonzero((chosen < 0) & (table.relation[: table.size] == EXACTLY) & (n_columns > 0))
+    if without.size:
+        sizes = n_columns[without]
+        slot, column = np.repeat(without, sizes), slice_indices(np.zeros_like(sizes), sizes)
+        view, place = store.excerpt(slot, column)
+        place_cheapest(read_columns(view, y, slot, place, column), slot, bound, chosen, price, left)
+    return chosen, price
+
+
+def _items(store: ConstraintStore, y: NDArray[np.float64], held: Columns, offered: Columns) -> Items:
+    """What requests have, then what they are offered, and last of all nothing."""
+    slot, column = held
+    some = column >= 0
+    store.excerpt(slot[some], column[some], offered)
+    view, more = store.excerpt(*offered)
+    place = column.copy()
+    place[some] = store.excerpt(slot[some], column[some])[1]
+    slots, places, columns = (
+        np.concatenate(each)
+        for each in ((slot, offered[0], [0]), (place, more, [-1]), (column, offered[1], [-1]))
+    )
+    items: Items = read_columns(view, y, slots, places, columns)
+    return items
+
+
 def _chosen(x: SparseX) -> bool:
     """Whether an allocation gives each request one whole column, or none."""
     return bool((x.value == 1.0).all() and (np.diff(x.slot) > 0).all())
 
 
-def _check(program: ContinualProgram, view: StoreView) -> None:
+def _check(program: ContinualProgram) -> None:
     """Raise if the program has rows or requests that this shim cannot round."""
-    rows = program.store.rows
-    what, slot = find_unsound(view, rows.lower[: rows.size], rows.alive[: rows.size])
+    what, slot = unsound(program.store)
     if what == NO_TOTAL_OF_ONE:
         request = program.request_ids[int(np.flatnonzero(program.request_slots == slot)[0])]
         raise CopterError(f"request {request!r} has no total of 1: this shim chooses one column a request")

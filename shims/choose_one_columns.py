@@ -44,7 +44,7 @@ class Columns(NamedTuple):
 
 
 @kernel
-def read_columns(view: Any, y: Array, slots: Array, columns: Array) -> Any:
+def read_columns(view: Any, y: Array, slots: Array, places: Array, columns: Array) -> Any:
     """Read columns of requests.
 
     Parameters
@@ -52,8 +52,8 @@ def read_columns(view: Any, y: Array, slots: Array, columns: Array) -> Any:
     view : StoreView
     y : (row slots,) array
         Prices.
-    slots, columns : (k,) arrays
-        Slot of the request and place in it; a negative place for no column.
+    slots, places, columns : (k,) arrays
+        Slot of the request, place in the view and in the request; a negative place for no column.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def read_columns(view: Any, y: Array, slots: Array, columns: Array) -> Any:
     row, value = np.empty(2 * m + 16, np.int64), np.empty(2 * m + 16)
     count = 0
     for k in range(m):
-        q, j = slots[k], columns[k]
+        q, j = slots[k], places[k]
         begin[k] = end[k] = count
         if j < 0:
             continue

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from copter.kernels import kernel
-from copter.shims.choose_one_columns import fits, read_columns, take
+from copter.shims.choose_one_columns import fits, take
 from copter.store.store import EXACTLY
 
 Array = Any
@@ -34,34 +34,32 @@ DUST = 1e-12
 
 @kernel
 def improve(
-    view: Any,
-    y: Array,
+    n_columns: Array,
+    relation: Array,
     requests: Array,
+    first: Array,
+    items: Any,
     chosen: Array,
     left: Array,
     slack: Array,
-    candidates: Any,
     marginal: Array,
-    reach: float,
     size: float,
 ) -> Any:
     """Let requests move while that lowers the cost.
 
     Parameters
     ----------
-    view : StoreView
-    y : (row slots,) array
-        Prices.
-    requests, chosen : (n,) and (request slots,) arrays
-        Of :func:`copter.shims.choose_one_placing.place_fractions`; ``chosen`` is changed.
+    n_columns, relation : (request slots,) arrays
+    requests : (n,) array
+        Slots of all requests, ascending.
+    first, items : (n + 1,) array and Columns
+        Of :func:`offers`, read.
+    chosen : (request slots,) array
+        Column of each request, -1 for none; changed.
     left, slack : (row slots,) arrays
         What is left of each row, which is changed, and what rounding errors may take of it.
-    candidates : (slot, column)
-        Columns near the best prices, ascending by slot.
     marginal : (request slots,) array
         Best price of each request.
-    reach : float
-        By so much a candidate is above it at most; of requests that are farther from it all columns count.
     size : float
         Of the objective: gains far below it are rounding errors.
 
@@ -74,8 +72,7 @@ def improve(
     """
     n = requests.size
     dust = DUST * size / max(1, n)
-    first, items = _items(view, y, requests, chosen, candidates, marginal, reach)
-    has, least, strict = np.arange(n), marginal[requests], view.relation[requests] == EXACTLY
+    has, least, strict = np.arange(n), marginal[requests], relation[requests] == EXACTLY
     everyone = np.arange(n)
     below = np.flatnonzero(items.price[:n] > least + dust)
     _move(first, items, has, strict, left, below, False, dust)
@@ -90,28 +87,39 @@ def improve(
         q, cost = requests[k], items.cost[has[k]]
         chosen[q] = items.column[has[k]]
         objective += cost
-        paid += abs(cost) if view.n_columns[q] > 1 else 0.0
+        paid += abs(cost) if n_columns[q] > 1 else 0.0
         served = served and (chosen[q] >= 0 or not strict[k])
     return objective, paid, served
 
 
 @kernel
-def _items(view, y, requests, chosen, candidates, marginal, reach):  # type: ignore[no-untyped-def]
-    """What requests may have; ``first[k]`` to ``first[k + 1]`` are the k-th one's offers.
+def offers(n_columns: Array, requests: Array, far: Array, slot: Array, column: Array) -> Any:
+    """Columns that requests may move to: candidates, and of requests that got much less than their best, all.
 
-    A request that got much less than its best may have any of its columns.
+    Parameters
+    ----------
+    n_columns : (request slots,) array
+    requests : (n,) array
+        Slots of all requests, ascending.
+    far : (n,) array
+        Whether any column counts.
+    slot, column : (k,) arrays
+        Candidates, ascending by slot.
+
+    Returns
+    -------
+    first : (n + 1,) array
+        Those from ``first[k]`` to ``first[k + 1]``, counted from n on, are the k-th one's.
+    slots, columns : arrays
+        Ascending by slot.
     """
-    slot, column = candidates
-    n, n_columns = requests.size, view.n_columns
-    held = read_columns(view, y, requests, chosen[requests])
-    far = held.price > marginal[requests] + reach
-    room = n + slot.size + n_columns[requests[far]].sum() + 1
+    n = requests.size
+    room = slot.size + n_columns[requests[far]].sum()
     slots, columns = np.empty(room, np.int64), np.empty(room, np.int64)
     first = np.empty(n + 1, np.int64)
-    count, at = n, 0
+    count = at = 0
     for k in range(n):
-        q = requests[k]
-        slots[k], columns[k], first[k] = q, chosen[q], count
+        q, first[k] = requests[k], n + count
         while at < slot.size and slot[at] <= q:
             if slot[at] == q and not far[k]:
                 slots[count], columns[count] = q, column[at]
@@ -121,9 +129,8 @@ def _items(view, y, requests, chosen, candidates, marginal, reach):  # type: ign
             for j in range(n_columns[q]):
                 slots[count], columns[count] = q, j
                 count += 1
-    first[n] = count
-    slots[count], columns[count] = 0, -1
-    return first, read_columns(view, y, slots[: count + 1], columns[: count + 1])
+    first[n] = n + count
+    return first, slots[:count], columns[:count]
 
 
 @kernel

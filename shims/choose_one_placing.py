@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.shims.choose_one_columns import fits, read_columns, take
-from copter.store.store import EXACTLY
-from copter.store.view import coefficients_of, entries_of
+from copter.shims.choose_one_columns import fits, take
+from copter.store.store import EXACTLY, ConstraintStore
+from copter.store.view import coefficients_of, entries_of, view_of
+from copter.store.where import Part, together
 
 Array = Any
 
@@ -23,18 +25,15 @@ WHOLE = 1.0 - 1e-9
 """A column that has as much of its request has all of it."""
 
 SOUND, ROW_WITH_LOWER, NEGATIVE, NO_TOTAL_OF_ONE = range(4)
-"""What :func:`find_unsound` finds."""
+"""What :func:`unsound` finds."""
 
 
-@kernel
-def find_unsound(view: Any, lower: Array, alive: Array) -> Any:
+def unsound(store: ConstraintStore) -> tuple[int, int]:
     """What makes a program no multiple-choice packing problem, and which row or request slot shows it.
 
     Parameters
     ----------
-    view : StoreView
-    lower, alive : (row slots,) arrays
-        Of the rows.
+    store : ConstraintStore
 
     Returns
     -------
@@ -42,10 +41,25 @@ def find_unsound(view: Any, lower: Array, alive: Array) -> Any:
     slot : int
         -1 if it is sound.
     """
-    for row in range(lower.size):
-        if alive[row] and np.isfinite(lower[row]):
-            return ROW_WITH_LOWER, row
-    seen = np.zeros(view.pointer_start.size, np.bool_)
+    rows, table = store.rows, store.requests
+    low = np.flatnonzero(rows.alive[: rows.size] & np.isfinite(rows.lower[: rows.size]))
+    if low.size:
+        return ROW_WITH_LOWER, int(low[0])
+    negative = max(store.each(_negative_part))
+    if negative >= 0:
+        return NEGATIVE, negative
+    other = np.flatnonzero((table.n_columns[: table.size] > 0) & (table.total[: table.size] != 1.0))
+    return (NO_TOTAL_OF_ONE, int(other[0])) if other.size else (SOUND, -1)
+
+
+def _negative_part(part: Part) -> int:
+    return int(_negative(view_of(part.store), part.store.rows.alive))
+
+
+@kernel
+def _negative(view: Any, alive: Array) -> int:
+    """The last row with a negative coefficient; -1 if there is none."""
+    seen, found = np.zeros(view.pointer_start.size, np.bool_), -1
     for q in range(view.n_columns.size):
         n, usage = view.n_columns[q], view.usage[q]
         if n == 0 or seen[usage]:
@@ -55,41 +69,53 @@ def find_unsound(view: Any, lower: Array, alive: Array) -> Any:
         shift, stride = coefficients_of(view, usage)
         for k in range(first, last):
             if view.coefficient[shift + stride * k] < 0.0 and alive[view.row[k]]:
-                return NEGATIVE, view.row[k]
-    for q in range(view.n_columns.size):
-        if view.n_columns[q] > 0 and view.total[q] != 1.0:
-            return NO_TOTAL_OF_ONE, q
-    return SOUND, -1
+                found = max(found, view.row[k])
+    return found
+
+
+def bound_requests(store: ConstraintStore) -> NDArray[np.bool_]:
+    """Whether a request's sum row is "==" and every column of it uses something.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+
+    Returns
+    -------
+    (request slots,) ndarray
+    """
+    return together(store.each(_bound_part), store.requests.size)
+
+
+def _bound_part(part: Part) -> NDArray[np.bool_]:
+    view = view_of(part.store)
+    bound: NDArray[np.bool_] = _cannot_abstain(
+        view.n_columns, view.relation, view.usage, view.pointer_start, view.pointer
+    )
+    return bound
 
 
 @kernel
-def place_fractions(view: Any, slot: Array, column: Array, value: Array, y: Array, left: Array) -> Any:
-    """Columns of the fractional answer, heaviest first, while they fit; then the cheapest that fits.
+def place_fractions(
+    columns: Any, slot: Array, value: Array, bound: Array, chosen: Array, price: Array, left: Array
+) -> None:
+    """Columns of the fractional answer, heaviest first, while they fit.
 
     Requests that have no free way out (every column uses something) come before the others.
 
     Parameters
     ----------
-    view : StoreView
-    slot, column, value : (nonzeros,) arrays
-        The answer, ascending by slot.
-    y : (row slots,) array
-        Prices.
+    columns : Columns
+        The answer's.
+    slot, value : (nonzeros,) arrays
+        Their requests, ascending, and what these have of them.
+    bound : (request slots,) array
+        Who has no way out.
+    chosen, price : (request slots,) arrays
+        Column of each, -1 for none, and its price; changed.
     left : (row slots,) array
         What is left; changed.
-
-    Returns
-    -------
-    requests : (n,) array
-        Slots of all requests, ascending.
-    chosen : (request slots,) array
-        Column of each, -1 for none.
     """
-    n_columns, relation = view.n_columns, view.relation
-    chosen = np.full(n_columns.size, -1)
-    bound = _cannot_abstain(n_columns, relation, view.usage, view.pointer_start, view.pointer)
-    requests = np.flatnonzero(n_columns)
-    columns = read_columns(view, y, slot, column)
     fractions = np.empty(slot.size, np.int64)
     for first in (True, False):
         found = 0
@@ -100,25 +126,42 @@ def place_fractions(view: Any, slot: Array, column: Array, value: Array, y: Arra
                 fractions[found] = k
                 found += 1
             else:
-                _place(columns, k, slot[k], chosen, left)
+                _place(columns, k, slot[k], chosen, price, left)
         some = fractions[:found]
         for at in np.argsort(-value[some], kind="mergesort"):
-            _place(columns, some[at], slot[some[at]], chosen, left)
+            _place(columns, some[at], slot[some[at]], chosen, price, left)
+
+
+@kernel
+def place_cheapest(columns: Any, slot: Array, bound: Array, chosen: Array, price: Array, left: Array) -> None:
+    """Of requests without a column the cheapest that fits; those without a way out come first.
+
+    Parameters
+    ----------
+    columns : Columns
+        All columns of these requests.
+    slot : (k,) array
+        Their requests, ascending.
+    bound, chosen, price, left
+        As in :func:`place_fractions`.
+    """
     for first in (True, False):
-        for q in requests:
-            if chosen[q] < 0 and relation[q] == EXACTLY and bound[q] == first:
-                every = np.arange(n_columns[q])
-                own = read_columns(view, y, np.full(every.size, q), every)
-                for k in np.argsort(own.price, kind="mergesort"):
-                    _place(own, k, q, chosen, left)
-    return requests, chosen
+        begin = 0
+        while begin < slot.size:
+            end, q = begin, slot[begin]
+            while end < slot.size and slot[end] == q:
+                end += 1
+            if bound[q] == first:
+                for k in np.argsort(columns.price[begin:end], kind="mergesort"):
+                    _place(columns, begin + k, q, chosen, price, left)
+            begin = end
 
 
 @kernel
 def _cannot_abstain(n_columns, relation, usages, starts, pointer):  # type: ignore[no-untyped-def]
-    """Whether a request's sum row is "==" and every column of it uses something.
+    """See :func:`bound_requests`; usages are looked at once.
 
-    Usages are looked at once: 0 is not yet, 1 has a column without entries, 2 has none.
+    0 is not yet, 1 has a column without entries, 2 has none.
     """
     known = np.zeros(starts.size, np.int8)
     bound = np.zeros(n_columns.size, np.bool_)
@@ -137,9 +180,9 @@ def _cannot_abstain(n_columns, relation, usages, starts, pointer):  # type: igno
 
 
 @kernel
-def _place(columns, k, q, chosen, left):  # type: ignore[no-untyped-def]
+def _place(columns, k, q, chosen, price, left):  # type: ignore[no-untyped-def]
     """Give request q the k-th of some columns, if it has none and the column is open and fits."""
     row, value, begin, end = columns.row, columns.value, columns.begin[k], columns.end[k]
     if chosen[q] < 0 and columns.cost[k] < np.inf and fits(row, value, begin, end, left):
-        chosen[q] = columns.column[k]
+        chosen[q], price[q] = columns.column[k], columns.price[k]
         take(row, value, begin, end, -1.0, left)

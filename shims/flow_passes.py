@@ -18,6 +18,7 @@ from copter.parallel import chunk_bounds, run_chunks
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, ConstraintStore
 from copter.store.view import cap_of, coefficients_of, entries_of, paid_for, view_of, with_own_costs
+from copter.store.where import Part, cut
 
 _DUST = 1e-12
 _STEPS = 4096
@@ -42,7 +43,7 @@ class Passes:
     """
 
     def __init__(self, store: ConstraintStore, requests: NDArray[np.int64]) -> None:
-        self.view = view = with_own_costs(view_of(store))
+        self.view = view = with_own_costs(store.whole())
         self.requests, self.rows = requests, store.rows.size
         bounds = chunk_bounds(view.n_columns[requests])
         self._chunks = [requests[a:b] for a, b in pairwise(bounds.tolist())]
@@ -166,7 +167,12 @@ def least_coefficient(store: ConstraintStore, requests: NDArray[np.int64]) -> fl
     requests : (k,) ndarray
         Their slots.
     """
-    return float(_least_coefficient(view_of(store), requests, store.rows.alive))
+    own = [(requests[k],) for k in cut(requests, store.parts)]
+    return min(store.each(_least_part, own=own))
+
+
+def _least_part(part: Part, requests: NDArray[np.int64]) -> float:
+    return float(_least_coefficient(view_of(part.store), part.local(requests), part.store.rows.alive))
 
 
 def column(store: ConstraintStore, slot: int, j: int) -> NDArray[np.float64]:
@@ -177,7 +183,8 @@ def column(store: ConstraintStore, slot: int, j: int) -> NDArray[np.float64]:
     store, slot, j : ConstraintStore, int and int
     """
     dense = np.zeros(store.rows.size)
-    _add_column(view_of(store), slot, j, 1.0, dense)
+    view, place = store.excerpt(np.array([slot]), np.array([j]))
+    _add_column(view, slot, place[0], 1.0, dense)
     return dense
 
 

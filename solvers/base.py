@@ -138,7 +138,8 @@ class Solver(ABC):
         CopterError
             What the solver keeps cannot be written.
         """
-        raise CopterError(f"solver {self.name!r} keeps a state that cannot be written to a file")
+        self._check_state("written to")
+        return self._saved(program)
 
     def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
         """Begin the next solve of the program from what :meth:`save_state` returned.
@@ -147,13 +148,30 @@ class Solver(ABC):
         ----------
         program : ContinualProgram
         state : SolverState or None
+            None forgets everything.
 
         Raises
         ------
         CopterError, ValueError, KeyError, TypeError
             It is no such state; the solver is as before.
         """
-        raise CopterError(f"solver {self.name!r} keeps a state that cannot be read from a file")
+        self._check_state("read from")
+        if state is None:
+            self.reset()
+        else:
+            self._load_saved(program, state)
+
+    def _check_state(self, how: str) -> None:
+        if Feature.SAVED_STATE not in self.features:
+            raise CopterError(f"solver {self.name!r} keeps a state that cannot be {how} a file")
+
+    def _saved(self, program: ContinualProgram) -> SolverState | None:
+        """State for a file, of a solver with the feature SAVED_STATE."""
+        raise NotImplementedError
+
+    def _load_saved(self, program: ContinualProgram, state: SolverState) -> None:
+        """Take over what :meth:`_saved` returned; an error leaves the solver as it was."""
+        raise NotImplementedError
 
     def reset(self) -> None:  # noqa: B027 - a solver without state has nothing to forget
         """Forget everything about earlier rounds."""

@@ -19,7 +19,6 @@ from copter.clock import Clock, Interrupted, check
 from copter.program.program import ContinualProgram
 from copter.proof.certificate import Certificate
 from copter.solution import UNKNOWN, ColdStart, Solution, Status, Timings, make_solution
-from copter.solvers.base import Solver, SolverState
 from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, LastY, churn_base
 from copter.solvers.proximal.run import Starts
@@ -56,39 +55,6 @@ class Rebuild(ProximalPoint):
         """Forget the last answer."""
         super().reset()
         self._round = None
-
-    def save_state(self, program: ContinualProgram) -> SolverState | None:
-        """Raise a CopterError: what it keeps cannot be written.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-
-        Returns
-        -------
-        dict or None
-
-        Raises
-        ------
-        CopterError
-            Always.
-        """
-        return Solver.save_state(self, program)
-
-    def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
-        """Raise a CopterError.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-        state : dict, optional
-
-        Raises
-        ------
-        CopterError
-            Always.
-        """
-        Solver.load_state(self, program, state)
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         """Build the program again as it is now and solve it from the last answer."""

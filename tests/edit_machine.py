@@ -47,11 +47,14 @@ class Edits(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.program, self.plain = ContinualProgram(), PlainProgram()
+        self.program, self.plain = self.empty_program(), PlainProgram()
         self.templates: list = []  # (handle, n, usage)
         self.vectors: list[Shared] = []
         self.names = iter(range(10**6))
         self.solver = ProximalPoint(tolerance=self.tolerance, **self.settings_of_solver)
+
+    def empty_program(self) -> ContinualProgram:
+        return ContinualProgram()
 
     @initialize(
         data=st.data(), caps=st.lists(capacities, min_size=1, max_size=3), sizes=st.lists(sizes, min_size=1)

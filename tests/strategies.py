@@ -11,6 +11,8 @@ from scipy.sparse import coo_array, csc_array
 
 from copter import ContinualProgram
 from copter.store.slabs import Pool, Table
+from copter.store.spread import SpreadStore
+from copter.store.store import ConstraintStore
 
 KINDS = ("packing", "mixed", "degenerate", "boxes", "wide", "general")
 """Kinds of random feasible and bounded programs."""
@@ -102,10 +104,17 @@ class PlainProgram:
 
 def snapshot(program: ContinualProgram) -> list:
     """Everything that a program holds, bit by bit."""
-    store = program.store
-    seen: list = [store.clock, store.n_variables, list(store._dropped_rows)]
-    seen += [dict(program._requests._slots), dict(program._resources._slots)]
+    seen: list = [dict(program._requests._slots), dict(program._resources._slots)]
     seen.append({slot: (c.tobytes(), v.tobytes()) for slot, (c, v) in program._starts.items()})
+    return seen + snapshot_of(program.store)
+
+
+def snapshot_of(store: ConstraintStore) -> list:
+    """Everything that a store holds, bit by bit, its parts in this process too."""
+    seen: list = [store.clock, store.n_variables, list(store._dropped_rows)]
+    if isinstance(store, SpreadStore):
+        store.settle()
+        seen += [snapshot_of(part) for part in store.places.stores]
     for part in vars(store).values():
         if isinstance(part, Pool):
             seen += [part.used, part.garbage, {n: list(starts) for n, starts in part._free.items() if starts}]

@@ -24,6 +24,7 @@ LINES_OF_A_FILE, LINES_OF_A_FUNCTION, LINES_IN_COMMON = 450, 60, 12
 CIRCLES = {
     "copter.program.kept copter.program.program",
     "copter.solvers.proximal.run copter.solvers.proximal.solver",
+    "copter.store.store copter.store.where",
 }
 
 

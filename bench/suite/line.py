@@ -20,7 +20,7 @@ GROUP = "copter.lines"
 Profile: TypeAlias = Literal["quick", "full"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 
-COPTER = ("copter", "copter-cold", "copter-newton", "copter-cd", "copter-rebuild")
+COPTER = ("copter", "copter-cold", "copter-newton", "copter-rebuild")
 HIGHS = ("highs-hot", "highs-simplex", "highs-ipm", "highs-pdlp")
 ORTOOLS = ("glop", "pdlp")
 CVXPY = ("clarabel", "scs", "osqp")

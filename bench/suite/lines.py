@@ -46,7 +46,8 @@ def lines(inputs: Inputs) -> Sequence[Line]:
         ),
         *(_programs(inputs, profiles) for profiles in (_QUICK, _FULL)),
         *(_columns(inputs, columns, width) for columns, width in _LADDER),
-        *(_churn(inputs, churn) for churn in _CHURNS),
+        *(_churn(inputs, churn, 1_000) for churn in _CHURNS),
+        _churn(inputs, 0.3, 20),
     ]
 
 
@@ -72,7 +73,7 @@ def _programs(inputs: Inputs, profiles: Sequence[Profile]) -> Line:
         "lp",
         "General linear programs" + ("" if inputs.lps is None else " of a folder"),
         partial(as_it_is, course),
-        LP_SOLVERS,
+        ("copter", "copter-own", "highs-simplex", "clarabel") if small else LP_SOLVERS,
         rounds=course.n_rounds,
         x={"programs": course.n_rounds},
         tolerance=1e-6,
@@ -98,20 +99,21 @@ def _columns(inputs: Inputs, columns: int, width: int) -> Line:
         EVERY_LP if columns <= 10_000_000 else (*COPTER[:2], "highs-hot"),
         rounds=course.rounds,
         x={"columns": columns, "churn": course.churn},
-        profiles=_BOTH if columns == 10_000 else _FULL,
     )
 
 
-def _churn(inputs: Inputs, churn: float) -> Line:
-    course = Synthetic(1_000, 300, churn, rounds=6, seed=inputs.seed)
+def _churn(inputs: Inputs, churn: float, requests: int) -> Line:
+    course = Synthetic(requests, 300, churn, rounds=6, seed=inputs.seed)
+    small, columns = requests < 1_000, course.requests * course.width
+    solvers = ("copter", "copter-cold", "copter-rebuild", "highs-hot", "highs-ipm", "pdlp")
     return Line(
-        f"churn-{100 * churn:g}",
+        "churn-quick" if small else f"churn-{100 * churn:g}",
         "churn",
-        f"Synthetic choices, 300,000 columns, {100 * churn:g}% of the requests replaced and as many changed",
+        f"Synthetic choices, {columns:,} columns, {100 * churn:g}% of the requests replaced, as many changed",
         partial(as_it_is, course),
-        ("copter", "copter-cold", "copter-rebuild", "highs-hot", "highs-ipm", "pdlp"),
+        ("copter", "highs-hot") if small else solvers,
         rounds=course.rounds,
-        x={"columns": 300_000, "churn": churn},
+        x={"columns": columns, "churn": churn},
         ladder=f"churn-{churn}",
-        profiles=_BOTH if churn == 0.3 else _FULL,
+        profiles=_QUICK if small else _FULL,
     )

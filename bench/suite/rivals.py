@@ -5,7 +5,7 @@ from __future__ import annotations
 from copter.solvers.registry import SolverEntry
 
 _CVXPY = "copter.solvers.baselines.cvxpy_lp:CvxpyLP"
-_DEDE = "copter.solvers.baselines.dede:DeDe"
+_DEDE = "copter.solvers.baselines.dede_lp:DeDe"
 
 RIVALS = {
     entry.name: entry

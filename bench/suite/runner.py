@@ -250,6 +250,7 @@ class Suite:
                 self._rounds(line),
                 self.settings.seconds,
                 _MEMORY_SHARE * _memory_mb(),
+                brief=self.settings.profile == "quick",
             )
             result = run_job(job, label, threads)
         except CopterError as error:  # the rounds could not be made

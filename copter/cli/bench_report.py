@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import traceback
 from collections.abc import Mapping, Sequence
@@ -12,11 +11,12 @@ import typer
 
 from copter.bench.course import Course, Figure
 from copter.bench.machine import machine
-from copter.bench.rounds import measure, measure_isolated
+from copter.bench.rounds import measure_task
 from copter.bench.settings import Measured, Record
 from copter.bench.summary import document
 from copter.cli.command import BenchOptions
 from copter.cli.console import errors, save_json, seconds, table
+from copter.spreading.tasks import Task
 
 
 def bench(title: str, course: Course, options: BenchOptions) -> None:
@@ -34,7 +34,7 @@ def bench(title: str, course: Course, options: BenchOptions) -> None:
 
 
 def measure_all(course: Course, options: BenchOptions) -> tuple[list[Measured], dict[str, str]]:
-    """Run a course with the solvers of the options, one after the other.
+    """Run a course with the solvers of the options, none beside another on one machine.
 
     A solver that fails does not end the benchmark: its error is in the second result, by its name.
 
@@ -48,28 +48,35 @@ def measure_all(course: Course, options: BenchOptions) -> tuple[list[Measured], 
     (list of Measured, dict of str to str)
     """
     measured, failures = [], {}
-    run = measure_isolated if options.isolate else measure
-    show = functools.partial(_show, course.kind, tuple(course.figures))
-    for name in options.solvers:
-        errors().print(f"measuring {name}")
-        try:
-            measured.append(run(course, options.solver_settings(name), show))
-        except (
-            Exception
-        ) as error:  # hours of other solvers' rounds must not be lost to one, whatever it raised
-            traceback.print_exc()
-            failures[name] = f"{type(error).__name__}: {error}"
-            errors().print(f"{name} failed; the others go on")
+    tasks = [measure_task(course, options.solver_settings(name)) for name in options.solvers]
+    figures = tuple(course.figures)
+
+    def hear(task: Task, said: Any) -> None:
+        if isinstance(said, str):
+            errors().print(f"measuring {said}")
+        else:
+            who = "" if options.ray is None else f" {task.name}"
+            errors().print(f" {who} {_shown(course.kind, figures, said)}", highlight=False)
+
+    with options.spread() as spread:
+        for ended in spread.each(tasks, hear, alone=True):
+            error = ended.error
+            if error is None:
+                measured.append(ended.value)
+            else:  # hours of other solvers' rounds must not be lost to one, whatever it raised
+                traceback.print_exception(error)
+                failures[ended.task.name] = f"{type(error).__name__}: {error}"
+                errors().print(f"{ended.task.name} failed; the others go on")
     return measured, failures
 
 
-def _show(kind: str | None, figures: Sequence[Figure], record: Record) -> None:
+def _shown(kind: str | None, figures: Sequence[Figure], record: Record) -> str:
     parts = [record[kind]] if kind is not None else []
     parts += [seconds(record["t_total"]), record["status"] + (", missed" if record["missed"] else "")]
     if math.isfinite(record["gap"]):
         parts.append(f"gap {record['gap']:.1e}")
     parts += [f"{one.name} {record[one.name]:{one.form}}" for one in figures if one.name in record]
-    errors().print(f"  {record['round']}: {', '.join(parts)}", highlight=False)
+    return f"{record['round']}: {', '.join(parts)}"
 
 
 def report(

@@ -22,6 +22,8 @@ from copter.cli.options import (
     Isolate,
     JsonFlag,
     JsonPath,
+    ProcessCount,
+    RayAddress,
     Seed,
     SolverNames,
     Threads,
@@ -31,9 +33,10 @@ from copter.cli.solvers import Names
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
+    from copter.spreading.tasks import Spread
 
-_OUTPUT = ("out", "as_json", "json_path")
-"""Where a command writes, which is no setting of what it computes."""
+_ASIDE = ("out", "as_json", "json_path", "ray", "processes")
+"""Where a command writes, and where it runs, which is no setting of what it computes."""
 
 Out: TypeAlias = Annotated[
     Path | None, typer.Option(help="Run folder; runs/<domain>-<time>, or with --json none, if not given.")
@@ -54,7 +57,7 @@ class Options:
 
 def ordered(options: type[Options]) -> Iterator[Field[Any]]:
     """Iterate over the settings of a class, its own before those that it shares with others."""
-    return (field for field in _in_order(options) if field.name not in _OUTPUT)
+    return (field for field in _in_order(options) if field.name not in _ASIDE)
 
 
 def _in_order(options: type[Options]) -> list[Field[Any]]:
@@ -65,6 +68,49 @@ def _in_order(options: type[Options]) -> list[Field[Any]]:
 
 def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spreading(Options):
+    """Where work that can be spread runs; its results are the same everywhere."""
+
+    ray: RayAddress = None
+    processes: ProcessCount = None
+
+    def spread(self) -> Spread:
+        """Return where tasks run: here if nothing else is asked for.
+
+        Raises
+        ------
+        MissingExtraError
+            Ray is not installed.
+        """
+        if self.ray is not None and self.processes is not None:
+            raise typer.BadParameter("leave out either this or --ray", param_hint="--processes")
+        return where(self.ray, self.processes)
+
+
+def where(ray: str | None, processes: int | None) -> Spread:
+    """Return where tasks run.
+
+    Parameters
+    ----------
+    ray : str, optional
+        Address.
+    processes : int, optional
+        How many; with neither, tasks run here.
+    """
+    if ray is not None:
+        from copter.spreading.on_ray import OnRay
+
+        return OnRay(ray)
+    if processes is not None:
+        from copter.spreading.processes import Processes
+
+        return Processes(processes)
+    from copter.spreading.tasks import Here
+
+    return Here()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +186,11 @@ class BenchOptions(Solving):
     solvers: SolverNames = Names(("copter", "highs-hot"))
     json_path: JsonPath = None
     isolate: Isolate = True
+    ray: RayAddress = None
+
+    def spread(self) -> Spread:
+        """Return where solvers are measured: in a process of their own, unless they share this one."""
+        return where(self.ray, 1 if self.isolate else None)
 
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from copter.cli.command import command
 from copter.cli.console import errors
 from copter.cli.domains import BenchGroup, RunGroup
+from copter.cli.options import LOCAL_RAY, is_address
 from copter.cli.reproduce import EXAMPLES as REPRODUCE_EXAMPLES
 from copter.cli.reproduce import ReproduceOptions, reproduce
 from copter.cli.solve import EXAMPLES as SOLVE_EXAMPLES
@@ -25,8 +27,21 @@ Examples:
   copter solve afiro.mps
 """
 
+
+class _Command(TyperGroup):
+    """The command; ``--ray`` without an address stands for a Ray of this machine."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give every ``--ray`` an address, which typer's options cannot leave out."""
+        following = [*args[1:], ""]
+        bare = [one == "--ray" and not is_address(next) for one, next in zip(args, following, strict=True)]
+        named = [f"{one}={LOCAL_RAY}" if alone else one for one, alone in zip(args, bare, strict=True)]
+        return super().parse_args(ctx, named)
+
+
 app = typer.Typer(
     name="copter",
+    cls=_Command,
     help="Continual optimization: solve a large program again every round, warm, with a certified gap.",
     epilog=_EXAMPLES,
     no_args_is_help=True,
@@ -79,7 +94,8 @@ def main() -> None:
         app()
     except (CopterError, OSError) as error:
         errors().print(f"[bold red]copter:[/] {type(error).__name__}: ", end="")
-        errors().print(str(error), markup=False, highlight=False, soft_wrap=True)
+        said = "; ".join((str(error), *getattr(error, "__notes__", ())))
+        errors().print(said, markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except SystemError as error:  # what a compiled function makes of Ctrl-C
         if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):

@@ -24,6 +24,21 @@ def _tolerance(value: float) -> float:
     return value
 
 
+LOCAL_RAY = "local"
+"""What ``--ray`` without an address stands for."""
+
+
+def is_address(text: str) -> bool:
+    """Whether a word is an address of Ray: a name must not be taken for one."""
+    return text in (LOCAL_RAY, "auto") or ":" in text
+
+
+def _address(value: str | None) -> str | None:
+    if value is not None and not is_address(value):
+        raise typer.BadParameter(f"{value!r} is no address: leave it out, or write auto, or host:port")
+    return value
+
+
 def existing_file(hint: str) -> Callable[[Path | None], Path | None]:
     """Return a check that a path, if given, is a file; the error ends with ``hint``."""
 
@@ -114,6 +129,18 @@ Traces: TypeAlias = Annotated[
     ),
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="Seed of everything that is drawn at random.")]
+RayAddress: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        callback=_address,
+        metavar="[ADDRESS]",
+        help="Spread the work over Ray: one of this machine alone, or a cluster: auto, host:port, ray://...",
+    ),
+]
+ProcessCount: TypeAlias = Annotated[
+    int | None, typer.Option("--processes", min=1, help="Spread the work over so many processes.")
+]
 JsonFlag: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")
 ]

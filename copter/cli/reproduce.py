@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from copter.cli.command import Options
+from copter.cli.command import Spreading
 from copter.cli.console import errors, save_json, seconds, table
 from copter.cli.options import JsonPath, Traces
 from copter.cli.solvers import check_known
@@ -22,12 +22,13 @@ EXAMPLES = """\b
 Examples:
   copter reproduce --list
   copter reproduce sia-table-3.3 --seeds 3
+  copter reproduce sia-table-3.3 --seeds 10 --ray auto
   copter reproduce pollux-table-2 --data data/ --json pollux.json
 """
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReproduceOptions(Options):
+class ReproduceOptions(Spreading):
     """Measure a table or figure of a paper again, and print ours beside the paper's."""
 
     name: Annotated[str | None, typer.Argument(help="Which one; --list says which there are.")] = None
@@ -57,8 +58,9 @@ def reproduce(options: ReproduceOptions) -> None:
     if one.needs_data and options.data is None:
         raise typer.BadParameter(f"{name} needs real traces: name their folder", param_hint="--data")
     begin = perf_counter()
-    effort = Effort(options.seeds, options.data, options.seed, options.quick, _say)
-    figures = one.measure(effort)
+    with options.spread() as spread:
+        effort = Effort(options.seeds, options.data, options.seed, options.quick, _say, spread)
+        figures = one.measure(effort)
     wall = perf_counter() - begin
     if options.json_path is not None:
         save_json(_document(one, figures, wall, options), options.json_path)

@@ -20,7 +20,7 @@ def check_solver(name: str, methods: Sequence[str] = ()) -> str:
     ----------
     name : str
     methods : sequence of str
-        What a domain has besides the registered solvers.  A final ``-K`` stands for a number: with ``pop-K``
+        What a domain has besides the registered solvers.  ``-K`` in them stands for a number: with ``pop-K``
         there is ``pop-16``.
     """
     if name in SOLVERS or any(_is(method, name) for method in methods):
@@ -29,9 +29,8 @@ def check_solver(name: str, methods: Sequence[str] = ()) -> str:
 
 
 def _is(method: str, name: str) -> bool:
-    if not method.endswith("-K"):
-        return name == method
-    return re.fullmatch(re.escape(method[:-1]) + "[1-9][0-9]*", name) is not None
+    pattern = re.escape(method).replace(re.escape("-K"), "-[1-9][0-9]*")
+    return re.fullmatch(pattern, name) is not None
 
 
 class Names(tuple[str, ...]):

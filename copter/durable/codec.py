@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.program.usage import Template
-from copter.program.vectors import CostVector
+from copter.program.handles import CostVector, Handle, Template
 from copter.terms.convex import ConvexTerm, LogTerm
 
 DEEPEST = 24
@@ -137,7 +136,7 @@ def _put(value: Any, parts: list[bytes], depth: int) -> None:
         _put_sized(b"s", _utf8(str(value)), parts)
     elif isinstance(value, (bytes, bytearray)):
         _put_sized(b"b", bytes(value), parts)
-    elif isinstance(value, (Template, CostVector)):
+    elif isinstance(value, Handle):
         parts.append(b"m" if isinstance(value, Template) else b"v")
         for field in (value.slot, value.n_columns, value.birth, value.key):
             parts.append(_WHOLE.pack(field))
@@ -373,7 +372,7 @@ class _Reader:
             raise CodecError("a range has no step")
         return range(start, stop, step)
 
-    def handle(self, kind: type[Template] | type[CostVector]) -> Template | CostVector:
+    def handle(self, kind: type[Handle]) -> Handle:
         return kind(*(int(_WHOLE.unpack(self.take(8))[0]) for _ in range(4)))
 
     def term(self, depth: int) -> ConvexTerm:

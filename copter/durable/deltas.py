@@ -15,7 +15,8 @@ from typing import Any
 from copter.durable.codec import CodecError, encode, id_value
 from copter.errors import EditError
 from copter.program.guard import exclusive
-from copter.program.program import KEEP, VERBS, ContinualProgram, CostVector, Template
+from copter.program.handles import Handles
+from copter.program.program import KEEP, VERBS, ContinualProgram
 
 Delta = tuple[str, dict[str, Any]]
 
@@ -123,11 +124,12 @@ def apply_delta(program: ContinualProgram, delta: Delta) -> None:
         raise CodecError(f"there is no verb {verb!r}")
     handle = arguments.pop(RETURNED, None)
     getattr(ContinualProgram, verb)(program, **arguments)
-    handles: dict[int, Any] = program._vectors if isinstance(handle, CostVector) else program._templates
-    if isinstance(handle, (Template, CostVector)):
-        if handle.slot not in handles:
-            raise CodecError("a template or a cost vector lies elsewhere")
-        handles[handle.slot] = handle
+    known: tuple[Handles[Any], ...] = (program._templates, program._vectors)
+    for handles in known:
+        if isinstance(handle, handles.kind):
+            if handle.slot not in handles:
+                raise CodecError("a template or a cost vector lies elsewhere")
+            handles[handle.slot] = handle
 
 
 def known_delta(value: Any) -> Delta:

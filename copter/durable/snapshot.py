@@ -19,8 +19,6 @@ from copter.durable.soundness import Unsound, check_program
 from copter.errors import EditError, FileError
 from copter.program.index import Index
 from copter.program.kept import COST_TYPES
-from copter.program.usage import Template
-from copter.program.vectors import CostVector
 from copter.store.slabs import Pool, Table
 from copter.store.term_table import Kind, TermTable
 from copter.terms.convex import ConvexTerm
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from copter.durable.state import Remembers
+    from copter.program.handles import Handles
     from copter.program.program import ContinualProgram
 
 MAGIC = b"\x89COPTER\n"
@@ -116,7 +115,7 @@ def pack(program: ContinualProgram, blocks: Blocks) -> None:
             blocks.put(f"{name}.{field}", getattr(table, field)[: table.size])
         blocks.put(f"{name}.free", np.array(table._free, np.int64))
     blocks.put("dropped", np.array(store._dropped_rows, np.int64))
-    for name, handles in (("templates", program._templates), ("handles of vectors", program._vectors)):
+    for name, handles in _handles(program):
         fields = [(each.slot, each.n_columns, each.birth, each.key) for each in handles.values()]
         blocks.put(name, np.array(fields, np.int64))
     starts = program._starts.values()
@@ -125,6 +124,11 @@ def pack(program: ContinualProgram, blocks: Blocks) -> None:
     blocks.put("starts.column", np.concatenate([np.empty(0, np.int64), *(columns for columns, _ in starts)]))
     blocks.put("starts.value", np.concatenate([np.empty(0), *(values for _, values in starts)]))
     _pack_terms(store.terms, blocks)
+
+
+def _handles(program: ContinualProgram) -> tuple[tuple[str, Handles[Any]], ...]:
+    """The handles of a program, by the names of their blocks."""
+    return ("templates", program._templates), ("handles of vectors", program._vectors)
 
 
 def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[ConvexTerm]]) -> None:
@@ -157,10 +161,9 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
         store._dropped_rows = blocks.take("dropped", np.int64).tolist()
         for index in (program._requests, program._resources):
             _unpack_index(index, blocks)
-        for fields in blocks.take("templates", np.int64).reshape(-1, 4).tolist():
-            program._templates[fields[0]] = Template(*fields)
-        for fields in blocks.take("handles of vectors", np.int64).reshape(-1, 4).tolist():
-            program._vectors[fields[0]] = CostVector(*fields)
+        for name, handles in _handles(program):
+            for fields in blocks.take(name, np.int64).reshape(-1, 4).tolist():
+                handles[fields[0]] = handles.kind(*fields)
         _unpack_starts(program, blocks)
         _unpack_terms(store.terms, blocks, term_classes(terms))
         check_program(program)

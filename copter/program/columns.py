@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -10,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
+from copter.program.handles import Template
 from copter.program.queries import Queries
-from copter.program.usage import Compressed, Template, Usage, from_mapping, from_matrix, joined
+from copter.program.usage import Compressed, Usage, from_mapping, from_matrix, joined
 from copter.program.validation import all_are, number, whole_number
 
 
@@ -40,8 +40,7 @@ class Columns(Queries):
         n_columns = whole_number("template", "n_columns", n_columns)
         columns = self._compressed("template", usage, n_columns)
         slot = int(self.store.add_usages(np.array([n_columns]), *columns, shared=True)[0])
-        self._templates[slot] = Template(slot, n_columns, self.store.tick(), secrets.randbits(62))
-        return self._templates[slot]
+        return self._templates.make(slot, n_columns, self.store.tick())
 
     def drop_template(self, template: Template) -> None:
         """Forget a template; requests that use it keep their columns.
@@ -50,11 +49,9 @@ class Columns(Queries):
         ----------
         template : Template
         """
-        self._check_template("template", template)
+        self._templates.check("template", template)
         del self._templates[template.slot]
-        self.store.usages.shared[template.slot] = False
-        if not self.store.usages.references[template.slot]:
-            self.store.free_usages([template.slot])
+        self.store.drop_usage(template.slot)
 
     def reserve(self, columns: int) -> None:
         """Make room for the costs of so many columns that are to be added.
@@ -76,16 +73,12 @@ class Columns(Queries):
         if not (given >= 0 and given == np.floor(given) and np.isfinite(given)):
             raise EditError("reserve", "columns", columns, "must be a whole number, not negative")
         try:
-            self.store.costs.reserve(int(given))
+            self.store.reserve(int(given))
         except (MemoryError, ValueError):  # numpy's, of an array that no machine can address
             why = "is more than there is memory for"
             raise EditError("reserve", "columns", columns, why) from None
 
     # ---- inside ----------------------------------------------------------------------------------
-
-    def _check_template(self, subject: Hashable, template: Template) -> None:
-        if self._templates.get(template.slot) != template:
-            raise EditError(subject, "usage", template, "no such template in this program (any more)")
 
     def _usage_slot(self, id: Hashable, usage: Usage, n: int) -> NDArray[np.int64] | int:
         """Slot of the usage of one request's new columns."""
@@ -107,7 +100,7 @@ class Columns(Queries):
     def _template_slot(
         self, subject: Hashable, ids: Sequence[Hashable], template: Template, widths: NDArray[np.int64]
     ) -> int:
-        self._check_template(subject, template)
+        self._templates.check(subject, template)
         if not all_are(widths, template.n_columns):
             wrong = int((widths != template.n_columns).argmax())
             why = f"the template has {template.n_columns} columns"

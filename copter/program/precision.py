@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
+from copter.store.compiled import overrides_of
 from copter.store.costs import SharedCosts
 from copter.store.edits import first_beyond
-from copter.store.slabs import contiguous, slice_indices
+from copter.store.slabs import contiguous
 
 if TYPE_CHECKING:
     from copter.program.changes import Change
@@ -116,11 +117,8 @@ def check_change(
         if change.overrides is not None:
             stays[slice(None) if change.overrides.which is None else change.overrides.which] = False
         kept = np.flatnonzero(stays)
-        table = store.requests
-        counts = table.override_length[slots[kept]]
-        flat = slice_indices(table.override_start[slots[kept]], counts)
-        columns, values = store.overrides.column[flat], store.overrides.value[flat]
-        _check_each(ids, kept, counts, columns, values, scales)
+        columns, values = overrides_of(store, slots[kept])
+        _check_each(ids, kept, columns.lengths, columns.values, values.values, scales)
 
 
 def _check_costs(ids: Sequence[Hashable], sizes: NDArray[np.int64], costs: NDArray[np.float64]) -> None:

@@ -37,13 +37,13 @@ from copter.program.changes import (
 )
 from copter.program.forms import KEEP, flags_of, new_requests_of, uppers_of
 from copter.program.guard import exclusive
+from copter.program.handles import CostVector, Template
 from copter.program.index import listed
 from copter.program.kept import Kept
 from copter.program.precision import check_change, check_new
 from copter.program.queries import Relation
-from copter.program.usage import Template, Usage
+from copter.program.usage import Usage
 from copter.program.validation import flag, scale_factor, scales_of, sum_row, upper_bounds
-from copter.program.vectors import CostVector
 from copter.terms.convex import ConvexTerm
 
 __all__ = ["KEEP", "VERBS", "ContinualProgram", "CostVector", "EntriesLike", "Relation", "Template", "Usage"]

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from copter.program.handles import Handles, Template
 from copter.program.index import Index, listed
 from copter.program.resources import Resources
-from copter.program.usage import Template
 from copter.store.edits import EXACTLY, NO_TOTAL
-from copter.store.slabs import slice_indices
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -67,7 +66,7 @@ class Queries(Resources):
     def __init__(self, cost_dtype: DTypeLike = np.float64) -> None:
         super().__init__(cost_dtype)
         self._requests = Index("request")
-        self._templates: dict[int, Template] = {}
+        self._templates = Handles(Template, "template", "usage")
         self._starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
 
     def __len__(self) -> int:
@@ -199,10 +198,7 @@ class Queries(Resources):
         dict of resource id to (columns, coefficients)
         """
         store, slot = self.store, self._requests.slot(request)
-        usage, n = int(store.requests.usage[slot]), int(store.requests.n_columns[slot])
-        at = int(store.usages.pointer_start[usage])
-        column = np.repeat(np.arange(n), np.diff(store.pointers.pointer[at : at + n + 1]))
-        row, value = store.entries_of(usage)
+        column, row, value = store.request_entries(slot)
         id_of = dict(zip(self.resource_slots.tolist(), self.resource_ids, strict=True))
         own = [(id_of[slot], row == slot) for slot in np.unique(row).tolist() if slot in id_of]
         return {id: (column[used], value[used]) for id, used in own}
@@ -323,18 +319,19 @@ class Queries(Resources):
         """
         from scipy.sparse import csc_array
 
-        from copter.store.compiled import row_positions, upper_bounds, usage_columns
+        from copter.store.compiled import (
+            given_costs,
+            overrides_of,
+            row_positions,
+            upper_bounds,
+            usage_columns,
+        )
 
         store, table = self.store, self.store.requests
         names = self.request_ids if ids is None else list(ids)
         slots = self.request_slots if ids is None else self._requests.slots(listed(names), "read_requests")
-        sizes, counts = table.n_columns[slots], table.override_length[slots]
-        costs = store.costs.cost[slice_indices(table.cost_start[slots], sizes)].astype(np.float64)
-        own = slice_indices(table.override_start[slots], counts)
-        columns = store.overrides.column[own].astype(np.int64)
-        folded = np.repeat(table.vector[slots] < 0, counts)  # the others lie aside
-        at = np.repeat(np.cumsum(sizes) - sizes, counts) + columns
-        costs[at[folded]] = store.overrides.original[own[folded]]
+        sizes = table.n_columns[slots]
+        columns, values = overrides_of(store, slots)
         used = usage_columns(store, slots, row_positions(store, self.resource_slots))
         pointer = np.concatenate(([0], np.cumsum(used.counts)))
         shape = (len(self._resources), int(sizes.sum()))
@@ -344,14 +341,14 @@ class Queries(Resources):
         totals = zip(table.total[slots].tolist(), kinds.tolist(), strict=True)
         return RequestData(
             ids=names,
-            costs=costs,
+            costs=given_costs(store, slots),
             sizes=sizes,
             usage=csc_array((used.value, used.row, pointer), shape=shape),
             totals=[None if kind == NO_TOTAL else total for total, kind in totals],
             relation=[_relation(kind) for kind in kinds.tolist()],
             upper=float(bounds[0]) if one else upper_bounds(store, slots),
             scales=table.scale[slots],
-            overrides=(counts, columns, store.overrides.value[own]),
+            overrides=(columns.lengths, columns.values, values.values),
             integral=table.integral[slots],
             starts=[None if start is None else _by_column(start) for start in starts],
             terms=[store.terms.get(slot) for slot in slots.tolist()],

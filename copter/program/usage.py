@@ -1,13 +1,12 @@
 """What columns use of the resources, as users say it, brought into compressed columns.
 
 A usage is a mapping of resource id to coefficients, a sparse matrix of many requests' columns, or a
-:class:`Template`: the handle of columns that many requests share.
+:class:`.handles.Template`: the handle of columns that many requests share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,24 +20,11 @@ from copter.store.slabs import contiguous
 if TYPE_CHECKING:
     from scipy.sparse import sparray
 
+    from copter.program.handles import Template
     from copter.program.index import Index
 
 
 _NO_COLUMNS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
-
-
-@dataclass(frozen=True)
-class Template:
-    """Handle of columns that many requests share; made by ``ContinualProgram.add_template``.
-
-    It is good for the program that made it and for copies of that, saved ones too; ``key``, drawn at random,
-    tells it from another program's.
-    """
-
-    slot: int
-    n_columns: int
-    birth: int = field(default=-1, repr=False)
-    key: int = field(default=0, repr=False)
 
 
 Usage: TypeAlias = "Template | Mapping[Any, Any] | sparray"

@@ -6,9 +6,7 @@ They share a vector as they share a column template; each has its own scale on i
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,23 +14,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from copter.errors import EditError
 from copter.program.columns import Columns
+from copter.program.handles import CostVector, Handles
 from copter.program.precision import check_vector
 from copter.program.validation import cost_vector, whole_numbers
 from copter.store.costs import SharedCosts
-
-
-@dataclass(frozen=True)
-class CostVector:
-    """Handle of costs that many requests share; made by ``ContinualProgram.add_cost_vector``.
-
-    It is good for the program that made it and for copies of that, saved ones too; ``key``, drawn at random,
-    tells it from another program's.
-    """
-
-    slot: int
-    n_columns: int
-    birth: int = field(default=-1, repr=False)
-    key: int = field(default=0, repr=False)
 
 
 class CostVectors(Columns):
@@ -40,7 +25,7 @@ class CostVectors(Columns):
 
     def __init__(self, cost_dtype: DTypeLike = np.float64) -> None:
         super().__init__(cost_dtype)
-        self._vectors: dict[int, CostVector] = {}
+        self._vectors = Handles(CostVector, "cost vector", "costs")
 
     def add_cost_vector(self, costs: ArrayLike) -> CostVector:
         """Costs that many requests will share, given as their ``costs``.
@@ -65,8 +50,7 @@ class CostVectors(Columns):
         checked = cost_vector("cost vector", "costs", costs)
         check_vector(self.store, checked)
         slot = self.store.add_vector(checked)
-        self._vectors[slot] = CostVector(slot, checked.size, self.store.tick(), secrets.randbits(62))
-        return self._vectors[slot]
+        return self._vectors.make(slot, checked.size, self.store.tick())
 
     def drop_cost_vector(self, vector: CostVector) -> None:
         """Forget a cost vector; requests that share it keep their costs.
@@ -75,7 +59,7 @@ class CostVectors(Columns):
         ----------
         vector : CostVector
         """
-        self._check_vector("cost vector", vector)
+        self._vectors.check("cost vector", vector)
         del self._vectors[vector.slot]
         self.store.drop_vector(vector.slot)
 
@@ -99,15 +83,11 @@ class CostVectors(Columns):
 
     # ---- inside ----------------------------------------------------------------------------------
 
-    def _check_vector(self, subject: Hashable, vector: Any) -> None:
-        if not isinstance(vector, CostVector) or self._vectors.get(vector.slot) != vector:
-            raise EditError(subject, "costs", vector, "no such cost vector in this program (any more)")
-
     def _costs_of_one(self, id: Hashable, costs: Any) -> NDArray[np.float64] | SharedCosts:
         """Costs of one request's columns: an array, or the vector that was given."""
         if not isinstance(costs, CostVector):
             return cost_vector(id, "costs", costs)
-        self._check_vector(id, costs)
+        self._vectors.check(id, costs)
         return SharedCosts(np.array([costs.slot]), np.array([costs.n_columns]))
 
     def _costs_of_many(self, label: str, ids: Sequence[Hashable], costs: Any, sizes: Any) -> Any:
@@ -116,12 +96,12 @@ class CostVectors(Columns):
         if not one and not (isinstance(costs, (list, tuple)) and any(type(c) is CostVector for c in costs)):
             return costs
         if one:
-            self._check_vector(label, costs)
+            self._vectors.check(label, costs)
         elif len(costs) != len(ids):
             raise EditError(label, "costs", len(costs), f"needs one for each of {len(ids)} requests")
         else:
             for id, own in zip(ids, costs, strict=True):
-                self._check_vector(id, own)
+                self._vectors.check(id, own)
         each = [costs] * len(ids) if one else costs
         slots = np.array([own.slot for own in each], np.int64)
         shared = SharedCosts(slots, np.array([own.n_columns for own in each], np.int64))

@@ -35,7 +35,6 @@ from copter.proof.tangents import term_bound
 from copter.proof.units import LooseColumns, size_of_gap
 from copter.store.allocation import SparseX
 from copter.store.store import ConstraintStore
-from copter.store.view import view_of
 from copter.terms.batch import TermBatch
 
 TRIFLE = 1e-9
@@ -136,8 +135,8 @@ def measured_certificate(
     rows = store.rows
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
     signed, wrong = _right_signs(lower, upper, y)
-    if pricing is None or wrong:
-        pricing = price(store, signed, threads=threads)
+    if pricing is None or wrong or np.isnan(pricing.slack):
+        pricing = price(store, signed, slack=0.0, threads=threads)
     found = measure(store, x.slot, x.column, x.value, signed, pricing, threads)
     objective, size = found.objective, found.size
     paid, unused, squares, worst = row_figures(lower, upper, signed, found.activity, found.weight)
@@ -171,7 +170,8 @@ def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, litt
         dual = loose.dual(store, y, little)
     if pricing.curved_dual > 0.0:
         batch = TermBatch.of(store)
-        dual = max(dual, term_bound(batch, view_of(store), y, loose.floors(*batch.columns, little))[1])
+        view, _ = store.excerpt(*batch.columns)
+        dual = max(dual, term_bound(batch, view, y, loose.floors(*batch.columns, little))[1])
     return dual
 
 

@@ -30,7 +30,7 @@ from copter.kernels import kernel
 from copter.parallel import run_chunks
 from copter.proof.pricing import Pricing, price
 from copter.store.store import NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, cap_of, cost_of, paid_for, view_of
+from copter.store.view import StoreView, cap_of, cost_of, paid_for
 
 _ROUNDING = 1e-12
 """Of all that a bound is made up of: more than the rounding errors of its terms and of their sums."""
@@ -95,16 +95,17 @@ def survivors(
     -------
     Survivors
     """
-    view, table = view_of(store), store.requests
+    table = store.requests
     whole = table.integral[: table.size]
     if pricing is None:
         pricing = price(store, y, slack=budget, threads=threads)
     budget += _ROUNDING * magnitude(store, y, pricing)
-    loose = (view.n_columns > 0) & ~whole
+    loose = (table.n_columns[: table.size] > 0) & ~whole
     reach = np.inf if loose.any() else budget
     if pricing.clock != store.clock or not pricing.slack >= reach:
         pricing = price(store, y, slack=reach, threads=threads)
     slot, column = pricing.slot, pricing.column
+    view, place = store.excerpt(slot, column)
     excess, lower, upper, full = (np.empty(slot.size) for _ in range(4))
     bounds = np.linspace(0, slot.size, 2 + slot.size // _CHUNK).astype(np.int64)
     run_chunks(
@@ -114,7 +115,7 @@ def survivors(
             pricing.marginal,
             whole,
             slot,
-            column,
+            place,
             budget,
             bounds[k],
             bounds[k + 1],

@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 
 from copter.extremes import greater, lesser
 from copter.kernels import kernel, loose_kernel
-from copter.parallel import chunk_bounds, dot, run_chunks
+from copter.parallel import chunk_bounds, run_chunks
 from copter.store.store import EXACTLY, NO_TOTAL
 from copter.store.view import StoreView
+from copter.sums import Pair, added
 
 _SHORT, _FEW = 48, 2
 """Ranges with so few columns, or so few requests, are not halved."""
@@ -90,7 +91,7 @@ def price_groups(
     slack: float | None,
     threads: int | None,
     found: tuple[NDArray[np.float64], NDArray[np.float64]],
-) -> tuple[float, NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Pair, NDArray[np.int64], NDArray[np.int64]]:
     """Price the requests of groups.
 
     Parameters
@@ -108,8 +109,8 @@ def price_groups(
 
     Returns
     -------
-    float
-        The members' part of the bound.
+    float, float
+        The members' part of the bound, as a pair (:mod:`copter.sums`).
     slot, column : (k,) ndarrays
         Candidates, ascending by column within each slot, which come in any order.
     """
@@ -134,36 +135,17 @@ def price_groups(
         bounds.size - 1,
         threads,
     )
-    member = np.sort(groups.member)
     slot, column = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-    return dot(view.total[member], marginal[member]), slot, column
-
-
-def by_slot(
-    slot: NDArray[np.int64], column: NDArray[np.int64], size: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Columns in ascending order of their slots, of which there are so many, and as they come within each.
-
-    Parameters
-    ----------
-    slot, column : (k,) arrays
-    size : int
-
-    Returns
-    -------
-    slot, column : (k,) ndarrays
-    """
-    count = np.bincount(slot, minlength=size)
-    placed = np.empty_like(column)
-    _place(slot, column, np.cumsum(count) - count, placed)
-    return np.repeat(np.arange(size), count), placed
+    return _spent(groups.member, view.total, marginal), slot, column
 
 
 @kernel
-def _place(slot, column, next_place, placed):  # type: ignore[no-untyped-def]
-    for k in range(slot.size):
-        placed[next_place[slot[k]]] = column[k]
-        next_place[slot[k]] += 1
+def _spent(member, total, marginal):  # type: ignore[no-untyped-def]
+    """What members pay at least."""
+    high, low = 0.0, 0.0
+    for q in member:
+        high, low = added(high, low, total[q] * marginal[q])
+    return high, low
 
 
 @kernel

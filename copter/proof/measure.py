@@ -30,7 +30,7 @@ from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.pricing import Pricing
 from copter.proof.units import row_limits, row_units
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
-from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, paid_for, view_of
+from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, paid_for
 
 _NOISE, COMPARABLE, _SMALL = 1e-12, 1e-3, 1e-9
 """What a row may be over, as a share of the most that one of its columns can use; asked for rows that are
@@ -81,22 +81,23 @@ def measure(
     y : (row slots,) ndarray
         The prices of ``pricing``.
     pricing : Pricing
+        Its candidates are among the columns looked at: those with p_j < m_q, at least.
     threads : int, optional
     """
-    view = view_of(store)
-    size = view.n_columns.size
-    curved = np.zeros(size, np.bool_)
+    size, table = store.requests.size, store.requests
+    view, column = store.excerpt(slot, column, (pricing.slot, pricing.column))
+    curved, n_columns = np.zeros(size, np.bool_), table.n_columns[:size]
     if store.terms:
         curved[store.terms.slots()] = True
     prices, entries = (y, pricing.marginal, pricing.forced), (column, value)
     if one_chunk(store.n_variables + slot.size + size):  # at most
-        figures, loss, activity, weight = _measure_all(view, *prices, curved, slot, *entries)
+        figures, loss, activity, weight = _measure_all(view, n_columns, *prices, curved, slot, *entries)
     else:
-        first, work, longest = _work(view, slot)
+        first, work, longest = _work(view, n_columns, slot)
         bounds, loss = chunk_bounds(work), np.zeros(size)
         parts = run_chunks(
             lambda k: _measure_chunk(
-                view, *prices, curved, first, *entries, bounds[k], bounds[k + 1], longest, loss
+                view, n_columns, *prices, curved, first, *entries, bounds[k], bounds[k + 1], longest, loss
             ),
             bounds.size - 1,
             threads,
@@ -165,43 +166,45 @@ def _is_simple(view: StoreView, q):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _work(view: StoreView, slot):  # type: ignore[no-untyped-def]
+def _work(view: StoreView, n_columns, slot):  # type: ignore[no-untyped-def]
     """Where the nonzeros of each request begin, and end; what is to be looked at of it; the most columns."""
-    size, longest = view.n_columns.size, 0
+    size, longest = n_columns.size, 0
     first, work = np.zeros(size + 1, np.int64), np.empty(size, np.int64)
     for k in range(slot.size):
         first[slot[k] + 1] += 1
     for q in range(size):
-        work[q] = 1 + first[q + 1] + (0 if _is_simple(view, q) else view.n_columns[q])
+        work[q] = 1 + first[q + 1] + (0 if _is_simple(view, q) else n_columns[q])
         first[q + 1] += first[q]
-        longest = max(longest, view.n_columns[q])
+        longest = max(longest, n_columns[q])
     return first, work, longest
 
 
 @kernel
-def _measure_all(view: StoreView, y, marginal, forced, curved, slot, column, value):  # type: ignore[no-untyped-def]
+def _measure_all(  # type: ignore[no-untyped-def]
+    view: StoreView, n_columns, y, marginal, forced, curved, slot, column, value
+):
     """All requests as one chunk: (figures, losses, activity, weight)."""
-    first, _, longest = _work(view, slot)
-    loss, size = np.zeros(view.n_columns.size), view.n_columns.size
+    first, _, longest = _work(view, n_columns, slot)
+    loss, size = np.zeros(n_columns.size), n_columns.size
     figures, activity, weight = _measure_chunk(
-        view, y, marginal, forced, curved, first, column, value, 0, size, longest, loss
+        view, n_columns, y, marginal, forced, curved, first, column, value, 0, size, longest, loss
     )
     return figures, loss, activity, weight
 
 
 @kernel
 def _measure_chunk(  # type: ignore[no-untyped-def]
-    view: StoreView, y, marginal, forced, curved, first, column, value, begin, end, longest, loss
+    view: StoreView, n_columns, y, marginal, forced, curved, first, column, value, begin, end, longest, loss
 ):
     activity, weight = np.zeros(y.size), np.zeros(y.size)
     dense = np.zeros(longest)
     objective, spent, along, squares, lost_by_all, local = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for q in range(begin, end):
-        n = view.n_columns[q]
-        if n == 0:
+        if n_columns[q] == 0:
             continue
-        usage = view.usage[q]
-        shift, stride = coefficients_of(view, usage)
+        usage, shift, stride = view.usage[q], np.uint64(0), np.uint64(0)
+        if view.n_columns[q] > 0:  # a view may have none of its columns
+            shift, stride = coefficients_of(view, usage)
         relation, total, level = view.relation[q], view.total[q], marginal[q]
         summed, simple = relation != NO_TOTAL, _is_simple(view, q)
         lost, mass, taken = 0.0, 0.0, 0.0
@@ -238,8 +241,8 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
                     local = max(local, abs(over) / max(total, taken))
             if not curved[q] and over != 0.0:
                 lost += level * over
-        if not (simple or curved[q]):
-            for j in range(n):
+        if not (simple or curved[q]):  # columns that are not in the view add nothing
+            for j in range(view.n_columns[q]):
                 p = cost_of(view, q, j) + paid_for(view, usage, j, y) - level
                 if p < 0.0:
                     cap = cap_of(view, q, j)

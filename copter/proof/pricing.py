@@ -18,40 +18,31 @@ total times the smallest of them.  The pass finds that forced price f_q on its w
 Requests that share a cost vector and a usage are priced together (:mod:`copter.proof.hulls`); requests with a
 convex term are priced by :mod:`copter.proof.tangents`; all their columns are candidates.
 
-Work is split into a fixed number of chunks of requests whatever the number of threads, and reduced in
-order: the same input gives bitwise the same output.
+Each part of the store (:mod:`copter.store.where`) prices its own requests, in chunks on threads.  Sums are
+carried so that neither parts nor chunks nor threads change a bit of the result (:mod:`copter.sums`).
 """
 
 from __future__ import annotations
 
+import math
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.extremes import greater, lesser
-from copter.kernels import kernel, loose_kernel
 from copter.parallel import chunk_bounds, one_chunk, run_chunks
-from copter.proof.hulls import by_slot, groups_of, longer, price_groups
+from copter.proof.hulls import groups_of, price_groups
+from copter.proof.pricing_kernels import KEEP_ALL, price_all, price_chunk, usage_prices
 from copter.proof.tangents import term_bound
-from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL, ConstraintStore
-from copter.store.view import (
-    StoreView,
-    coefficients_of,
-    cost_of,
-    entries_of,
-    fill_caps,
-    fill_costs,
-    paid_for,
-    view_of,
-)
+from copter.store.store import ConstraintStore
+from copter.store.view import StoreView, view_of
+from copter.store.where import Columns, Part, by_slot, joined, together
+from copter.sums import Pair, sum_of
 from copter.terms.batch import TermBatch
 
-_STRIP = 64
 GROUPS_FROM = 500_000
 """Columns up to which those of requests that share costs are looked at one by one: it is as quick."""
-KEEP_ALL = 8
-"""Requests of at most so many columns are never screened: all their columns are candidates."""
 
 
 class Pricing(NamedTuple):
@@ -119,9 +110,49 @@ def price(
     -------
     Pricing
     """
+    size = store.requests.size
+    parts = store.each(_price_part, y, slack, cost_factor, threads)
+    slot, column = joined([part.columns for part in parts], size)
+    marginal, forced = (
+        together([getattr(part, of) for part in parts], size) for of in ("marginal", "forced")
+    )
+    curved = [pair for part in parts for pair in part.curved]
+    return Pricing(
+        request_bound=sum_of(chain(curved, (pair for part in parts for pair in part.bound))),
+        curved_bound=sum_of(curved),
+        violation=math.sqrt(sum_of(pair for part in parts for pair in part.violation)),
+        dual=max(part.dual for part in parts),
+        curved_dual=max(part.curved_dual for part in parts),
+        marginal=together([part.marginal for part in parts], size),
+        forced=together([part.forced for part in parts], size),
+        slot=slot,
+        column=column,
+        slack=np.nan if slack is None else slack,
+        clock=store.clock,
+    )
+
+
+class _Priced(NamedTuple):
+    """What a part's pass found; sums are lists of pairs (:mod:`copter.sums`), ``columns`` of the program."""
+
+    bound: list[Pair]
+    curved: list[Pair]
+    violation: list[Pair]
+    dual: float
+    curved_dual: float
+    marginal: NDArray[np.float64]
+    forced: NDArray[np.float64]
+    columns: Columns
+
+
+def _price_part(
+    part: Part, y: NDArray[np.float64], slack: float | None, cost_factor: float, threads: int | None
+) -> _Priced:
+    """Price the columns of a part."""
+    store = part.store
     view = view_of(store)
     terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone
-    curved, curved_dual = (0.0, 0.0) if terms is None else term_bound(terms, view, y)
+    curved, curved_dual = ((0.0, 0.0), 0.0) if terms is None else term_bound(terms, view, y)
     if terms is not None:  # the passes below leave them out
         view = view._replace(n_columns=without(view.n_columns, terms.slot))
     collect, reach = slack is not None, slack or 0.0
@@ -129,34 +160,36 @@ def price(
     known = usages.references[: usages.size], usages.n_columns[: usages.size]
     grouping = store.vectors.size and slack != np.inf and store.n_variables > GROUPS_FROM
     groups = groups_of(view, KEEP_ALL) if grouping else None
-    grouped, more = 0.0, [np.empty(0, np.int64)] * 2
+    grouped, more = (0.0, 0.0), [np.empty(0, np.int64)] * 2
     if groups is None and one_chunk(store.n_variables):
-        part, marginal, forced = _price_all(view, y, *known, cost_factor, collect, reach)
-        parts = [part]
+        chunk, marginal, forced = price_all(view, y, *known, cost_factor, collect, reach)
+        chunks = [chunk]
     else:
-        paid, found = _usage_prices(view, y, *known), (np.zeros(size), np.zeros(size))
+        paid, found = usage_prices(view, y, *known), (np.zeros(size), np.zeros(size))
         if groups is not None:
             grouped, *more = price_groups(groups, view, paid, cost_factor, slack, threads, found)
             view = view._replace(n_columns=without(view.n_columns, groups.member))
-        parts = _price_chunks(view, y, paid, cost_factor, slack, threads, found)
+        chunks = _price_chunks(view, y, paid, cost_factor, slack, threads, found)
         marginal, forced = found
-    bound, violation, dual = curved + grouped, 0.0, 0.0
-    for part in parts:
-        bound += part[0]
-        violation += part[1]
-        dual = max(dual, part[2])
     slot, column = (
-        parts[0][3:]
-        if groups is None and len(parts) == 1
-        else (np.concatenate([more[k], *(part[3 + k] for part in parts)]) for k in (0, 1))
+        chunks[0][3:]
+        if groups is None and len(chunks) == 1
+        else (np.concatenate([more[k], *(chunk[3 + k] for chunk in chunks)]) for k in (0, 1))
     )
     if terms is not None and collect:
         slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
     if terms is not None or groups is not None:
         slot, column = by_slot(slot, column, size)
-    used = np.nan if slack is None else slack
-    root = float(np.sqrt(violation))
-    return Pricing(bound, curved, root, dual, curved_dual, marginal, forced, slot, column, used, store.clock)
+    return _Priced(
+        bound=[grouped, *(chunk[0] for chunk in chunks)],
+        curved=[curved],
+        violation=[chunk[1] for chunk in chunks],
+        dual=max(chunk[2] for chunk in chunks),
+        curved_dual=curved_dual,
+        marginal=marginal,
+        forced=forced,
+        columns=(part.slots(slot), column),
+    )
 
 
 def _price_chunks(
@@ -172,7 +205,7 @@ def _price_chunks(
     bounds, longest = chunk_bounds(view.n_columns), int(view.n_columns.max(initial=0))
     collect, reach = slack is not None, slack or 0.0
     return run_chunks(
-        lambda k: _price_chunk(
+        lambda k: price_chunk(
             view,
             y,
             *paid,
@@ -204,224 +237,3 @@ def without(n_columns: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[n
     left = n_columns.copy()
     left[slots] = 0
     return left
-
-
-@kernel
-def _usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-def]
-    """A'y of every usage that several requests share; offset -1 where it must be computed on the fly."""
-    offset, length = np.full(references.size, -1), 0
-    for usage in range(references.size):
-        if references[usage] > 1:
-            offset[usage] = length
-            length += n_columns[usage]
-    prices = np.empty(length)
-    for usage in range(references.size):
-        if offset[usage] >= 0:
-            for j in range(n_columns[usage]):
-                prices[offset[usage] + j] = paid_for(view, usage, j, y)
-    return offset, prices
-
-
-@loose_kernel
-def _strip_minima(factor, cost, prices, strip):  # type: ignore[no-untyped-def]
-    """The minimum of factor * cost + A'y of a shared usage, of each strip of columns and of all.
-
-    Returns that of all, and the least and the largest of factor * cost.  The sums themselves are not kept:
-    few strips are looked at again.
-    """
-    n = cost.size
-    low, least, most = np.inf, np.inf, -np.inf
-    for s in range(n // _STRIP):
-        own, paid = cost[s * _STRIP : (s + 1) * _STRIP], prices[s * _STRIP : (s + 1) * _STRIP]
-        smallest = np.inf
-        for j in range(_STRIP):
-            c = np.float64(own[j])
-            smallest = lesser(factor * c + paid[j], smallest)
-            least, most = lesser(c, least), greater(c, most)
-        strip[s] = smallest
-        low = lesser(smallest, low)
-    if n % _STRIP:
-        smallest = np.inf
-        for j in range(n - n % _STRIP, n):
-            c = np.float64(cost[j])
-            smallest = lesser(factor * c + prices[j], smallest)
-            least, most = lesser(c, least), greater(c, most)
-        strip[n // _STRIP] = smallest
-        low = lesser(smallest, low)
-    return low, factor * least, factor * most
-
-
-@loose_kernel
-def _fill_shared(factor, cost, prices, p):  # type: ignore[no-untyped-def]
-    """p = factor * cost + A'y of columns of a shared usage."""
-    for j in range(cost.size):
-        p[j] = factor * cost[j] + prices[j]
-
-
-@kernel
-def _fill_private(view, y, factor, cost, start, usage, n, p, strip):  # type: ignore[no-untyped-def]
-    """As `_fill_shared` and `_strip_minima`, A'y summed from the usage's entries."""
-    low, least, most = np.inf, np.inf, -np.inf
-    for s in range((n + _STRIP - 1) // _STRIP):
-        smallest = np.inf
-        for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
-            c = factor * cost[start + j]
-            v = c + paid_for(view, usage, j, y)
-            p[j] = v
-            least, most = min(least, c), max(most, c)
-            if v < smallest:
-                smallest = v
-        strip[s] = smallest
-        if smallest < low:
-            low = smallest
-    return low, least, most
-
-
-@kernel
-def _knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
-    """(value, marginal price) of min p'x over 0 <= x <= upper, sum(x) <= total or == total.
-
-    Columns are taken in the order of their prices, found price by price: a column that cannot take all of
-    what is left is rare, so few prices are looked for.  What the bounds lack of a total but for rounding is
-    no contradiction.
-    """
-    left, value, last = total, 0.0, -np.inf
-    while left > 0.0:
-        level = np.inf
-        for j in range(n):
-            if p[j] > last and p[j] < level and upper[j] > 0.0:
-                level = p[j]
-        if level == np.inf or (relation == AT_MOST and level >= 0.0):
-            break
-        for j in range(n):
-            if p[j] == level:
-                take = min(left, upper[j])
-                value += level * take
-                left -= take
-        last = level
-    if relation == EXACTLY:
-        if left > LACKING * total:
-            return np.inf, np.inf
-        return value, (last if last > -np.inf else 0.0)
-    return value, (last if left <= 0.0 and last > -np.inf else 0.0)
-
-
-@kernel
-def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
-    """|f_q| of a request with sum(x) == total whose columns have bounds: its cheapest allocation's."""
-    least, most = np.inf, -np.inf
-    for j in range(n):
-        if upper[j] > 0.0:
-            least, most = min(least, factor * cost[j]), max(most, factor * cost[j])
-    if not (least > 0.0 or most < 0.0) or total <= 0.0:
-        return 0.0
-    sized = np.empty(n)
-    for j in range(n):
-        sized[j] = abs(factor * cost[j])
-    value, _ = _knapsack(sized, upper, n, EXACTLY, total)
-    return value / total if value < np.inf else 0.0
-
-
-@kernel
-def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-def]
-    """-p_j relative to |c_j| + |a_j|'|y|."""
-    size = abs(factor * cost_of(view, q, j))
-    first, last = entries_of(view, view.usage[q], j, j + 1)
-    shift, stride = coefficients_of(view, view.usage[q])
-    for k in range(first, last):
-        size += abs(y[np.uint32(view.row[k])] * view.coefficient[shift + stride * k])
-    return -p / size
-
-
-@kernel
-def _price_chunk(  # type: ignore[no-untyped-def]
-    view, y, offset, shared, cost_factor, first, last, longest, collect, slack, marginal, forced
-):
-    p, own = np.empty(longest), np.empty(longest)
-    upper = np.empty(longest)
-    strip = np.empty((longest + _STRIP - 1) // _STRIP)
-    slots = np.empty(256 if collect else 0, np.int64)
-    columns = np.empty(256 if collect else 0, np.int64)
-    found = 0
-    bound, violation, dual = 0.0, 0.0, 0.0
-    for q in range(first, last):
-        n = view.n_columns[q]
-        if n == 0:
-            continue
-        factor, start, usage = cost_factor * view.scale[q], view.cost_start[q], view.usage[q]
-        relation, total, at = view.relation[q], view.total[q], offset[usage]
-        uncut = total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total)
-        simple = relation != NO_TOTAL and uncut  # the best column can take all of the total
-        patched = view.vector[q] >= 0 and view.override_length[q] > 0
-        if patched:
-            fill_costs(view, q, cost_factor, own)
-        if patched and at >= 0:
-            low, least, most = _strip_minima(1.0, own[:n], shared[at : at + n], strip)
-            _fill_shared(1.0, own[:n], shared[at : at + n], p)
-        elif patched:
-            low, least, most = _fill_private(view, y, 1.0, own, 0, usage, n, p, strip)
-        elif at >= 0:
-            cost, paid = view.cost[start : start + n], shared[at : at + n]
-            low, least, most = _strip_minima(factor, cost, paid, strip)
-            if not simple:
-                _fill_shared(factor, cost, paid, p)
-        else:
-            low, least, most = _fill_private(view, y, factor, view.cost, start, usage, n, p, strip)
-        level = 0.0
-        if relation == NO_TOTAL:
-            fill_caps(view, q, upper)
-            for j in range(n):
-                if p[j] < 0.0:
-                    cap = upper[j]
-                    if cap == np.inf:
-                        violation += p[j] * p[j]
-                        dual = max(dual, _relative_violation(view, y, q, j, cost_factor, p[j]))
-                    elif cap > 0.0:
-                        bound += p[j] * cap
-        elif simple:
-            level = low if relation == EXACTLY else min(0.0, low)
-            bound += total * level
-            if relation == EXACTLY:
-                forced[q] = max(0.0, least, -most)
-        else:
-            fill_caps(view, q, upper)
-            value, level = _knapsack(p, upper, n, relation, total)
-            bound += value
-            if relation == EXACTLY:
-                if patched:
-                    forced[q] = _forced_price(own, 1.0, upper, n, total)
-                else:
-                    forced[q] = _forced_price(view.cost[start : start + n], factor, upper, n, total)
-        marginal[q] = level
-        if not collect:
-            continue
-        everything = relation == NO_TOTAL or n <= KEEP_ALL
-        limit = np.inf if everything else level + slack
-        if found + n > slots.size:
-            slots = longer(slots, found, 2 * slots.size + n)
-            columns = longer(columns, found, slots.size)
-        for s in range((n + _STRIP - 1) // _STRIP):
-            if strip[s] <= limit:
-                a, b = s * _STRIP, min(n, (s + 1) * _STRIP)
-                if simple and at >= 0 and not patched:
-                    _fill_shared(factor, view.cost[start + a : start + b], shared[at + a : at + b], p[a:b])
-                for j in range(a, b):
-                    if p[j] <= limit:
-                        slots[found] = q
-                        columns[found] = j
-                        found += 1
-    return bound, violation, dual, slots[:found], columns[:found]
-
-
-@kernel
-def _price_all(view, y, references, usage_columns, cost_factor, collect, slack):  # type: ignore[no-untyped-def]
-    """All requests as one chunk: (what a chunk returns, marginal, forced)."""
-    size, longest = view.n_columns.size, 0
-    for q in range(size):
-        longest = max(longest, view.n_columns[q])
-    offset, shared = _usage_prices(view, y, references, usage_columns)
-    marginal, forced = np.zeros(size), np.zeros(size)
-    part = _price_chunk(
-        view, y, offset, shared, cost_factor, 0, size, longest, collect, slack, marginal, forced
-    )
-    return part, marginal, forced

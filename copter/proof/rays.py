@@ -24,6 +24,7 @@ from copter.proof.units import LooseColumns, row_units
 from copter.solution import Allocation, Ray
 from copter.store.allocation import SparseX, row_activity
 from copter.store.store import NO_TOTAL
+from copter.store.view import caps_at, costs_at
 from copter.terms.batch import TermBatch
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     """
     store, table = program.store, program.store.requests
     slot, column = direction.slot, direction.column
-    cap = store.column_uppers(slot, column)
+    view, place = store.excerpt(slot, column)
+    cap = caps_at(view, slot, place)
     loose = (table.relation[slot] == NO_TOTAL) & np.isinf(cap) & (direction.value > 0)
     largest = float(direction.value[loose].max(initial=0.0))
     if largest == 0:
@@ -103,7 +105,7 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     share = np.where(loose, direction.value, 0.0) / np.where(units > 0, units, 1.0)
     loose &= share > _DUST * share.max()  # what a long step leaves on columns that should not move
     ray = SparseX(slot[loose], column[loose], direction.value[loose] / largest)
-    costs = store.column_costs(ray.slot, ray.column)
+    costs = costs_at(view, ray.slot, place[loose])
     if store.terms:
         batch = TermBatch.of(store)
         costs += batch.spread_over(ray, batch.recession)

@@ -23,6 +23,7 @@ from copter.arrays import Floats
 from copter.kernels import kernel
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
 from copter.store.view import StoreView, coefficients_of, cost_of
+from copter.sums import Pair, added, sum_of
 from copter.terms.batch import TermBatch
 from copter.terms.phi import slope, touching, value
 
@@ -36,7 +37,7 @@ _ROUNDING = 1e-14
 
 def term_bound(
     batch: TermBatch, view: StoreView, y: Floats, floors: Floats | None = None
-) -> tuple[float, float]:
+) -> tuple[Pair, float]:
     """(sum of min p'x + phi(a'x) over X_q, largest relative violation of unbounded columns) at prices y.
 
     Parameters
@@ -50,12 +51,13 @@ def term_bound(
 
     Returns
     -------
-    float, float
+    (float, float), float
+        The sum as a pair (:mod:`copter.sums`).
     """
     p, size = _prices(view, batch.slot, batch.first, y)
     if floors is not None:
         size = np.maximum(size, floors)
-    return tangent_bound(batch, p, size, batch.image, batch.upper)
+    return _bounds(batch.phi, p, size, batch.first, batch.image, batch.upper, batch.relation, batch.total)
 
 
 def tangent_bound(
@@ -76,7 +78,7 @@ def tangent_bound(
     float, float
     """
     bound, violation = _bounds(batch.phi, p, size, batch.first, image, upper, batch.relation, batch.total)
-    return float(bound), float(violation)
+    return sum_of([bound]), float(violation)
 
 
 @kernel
@@ -222,16 +224,16 @@ def _best_tangent(phi, q, p, size, begin, end, image, upper, relation, total):  
 
 @kernel
 def _bounds(phi, p, size, first, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """(sum of the bounds of all terms, largest violation)"""
-    bounds, violations = 0.0, 0.0
+    """(sum of the bounds of all terms, as a pair, largest violation)"""
+    bounds, low, violations = 0.0, 0.0, 0.0
     for q in range(relation.size):
         begin, end = first[q], first[q + 1]
         if end == begin + 1 and relation[q] != EXACTLY and image[begin] > 0.0:
             cap = upper[begin] if relation[q] == NO_TOTAL else min(upper[begin], total[q])
             if cap < np.inf:  # its best value is known, and no tangent asks for more
-                bounds += _one_column(phi, q, p[begin], image[begin], cap)
+                bounds, low = added(bounds, low, _one_column(phi, q, p[begin], image[begin], cap))
                 continue
         bound, violation = _best_tangent(phi, q, p, size, begin, end, image, upper, relation[q], total[q])
-        bounds += bound
+        bounds, low = added(bounds, low, bound)
         violations = max(violations, violation)
-    return bounds, violations
+    return (bounds, low), violations

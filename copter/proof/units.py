@@ -6,7 +6,7 @@ rows that it uses (:class:`LooseColumns`).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.magnitudes import components, geometric_means, medians
+from copter.store.slabs import slice_indices
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
-from copter.store.view import cap_of, coefficients_of, cost_of, entries_of, view_of
+from copter.store.view import cap_of, coefficients_of, cost_of, costs_at, entries_of, view_of
+from copter.store.where import Part, cut
 
 _MEAN_PASSES, _SAMPLE = 12, 16
 LITTLE = 1e-3
@@ -41,15 +43,18 @@ def size_of_gap(store: ConstraintStore, size: float, gap: float) -> float:
     -------
     float
     """
-    view, rows = view_of(store), store.rows
-    limits, n, enough = (rows.lower[: rows.size], rows.upper[: rows.size]), view.n_columns.size, size / LITTLE
-    some = LITTLE * _least_stake(view, limits, enough, max(1, n // _SAMPLE))
-    if some <= size or gap > some > 0.0 and some < np.inf:  # nothing to add, or the gap is large in any case
-        return max(size, some)
+    enough, n = size / LITTLE, store.requests.size
+    least = _least_stake(store, enough, np.arange(0, n, max(1, n // _SAMPLE)))
+    some = LITTLE * least
+    if least <= enough:  # nothing to add
+        return size
+    if gap > some > 0.0 and some < np.inf:  # it is large in any case
+        return some
     loose = LooseColumns.of(store)
-    stakes = abs(store.column_costs(loose.slot, loose.column)) * loose.unit
-    least = min(_least_stake(view, limits, enough, 1), float(stakes[stakes > 0].min(initial=np.inf)))
-    return max(size, LITTLE * least) if least < np.inf else size
+    view, column = store.excerpt(loose.slot, loose.column)
+    stakes = abs(costs_at(view, loose.slot, column)) * loose.unit
+    least = min(_least_stake(store, enough, None), float(stakes[stakes > 0].min(initial=np.inf)))
+    return LITTLE * least if enough < least < np.inf else size
 
 
 def row_units(store: ConstraintStore, wanted: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
@@ -90,8 +95,8 @@ class LooseColumns(NamedTuple):
     @classmethod
     def of(cls, store: ConstraintStore) -> LooseColumns:
         """The loose columns of a store."""
-        view, rows = view_of(store), store.rows
-        slot, column, pointer, row, value = _loose_columns(view)
+        rows = store.rows
+        slot, column, pointer, row, value = _merged(store.each(_loose_part))
         each = np.arange(slot.size + 1)
         with np.errstate(divide="ignore"):  # entries may be 0
             size = np.log(abs(value))
@@ -144,7 +149,8 @@ class LooseColumns(NamedTuple):
         float
         """
         owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
-        cost, paid = cost_factor * store.column_costs(self.slot, self.column), y[self.row] * self.value
+        view, column = store.excerpt(self.slot, self.column)
+        cost, paid = cost_factor * costs_at(view, self.slot, column), y[self.row] * self.value
         p = cost + np.bincount(owner, paid, self.slot.size)
         whole = abs(cost) + np.bincount(owner, abs(paid), self.slot.size)
         curved = np.zeros(store.requests.size, np.bool_)
@@ -214,14 +220,23 @@ def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
     return min(most, widest) if widest > 0.0 and most < np.inf else most
 
 
-@kernel
-def _least_stake(view, bounds, enough, step):  # type: ignore[no-untyped-def]
-    """Of every so many requests, until one has no more than is enough; infinite if none has a choice.
+def _least_stake(store: ConstraintStore, enough: float, slots: NDArray[np.int64] | None) -> float:
+    """The least stake of some requests, or of all; any that is no more than enough, if there is one."""
+    own = None if slots is None else [(slots[k],) for k in cut(slots, store.parts)]
+    return min(store.each(_stake_part, enough, own=own))
 
-    ``bounds`` are the lower and upper ones of the rows.
-    """
-    limit, least = _limits(*bounds), np.inf
-    for q in range(0, view.n_columns.size, step):
+
+def _stake_part(part: Part, enough: float, slots: NDArray[np.int64] | None = None) -> float:
+    store = part.store
+    local = np.arange(store.requests.size) if slots is None else part.local(slots)
+    return float(_stake_of(view_of(store), row_limits(store), enough, local))
+
+
+@kernel
+def _stake_of(view, limit, enough, slots):  # type: ignore[no-untyped-def]
+    """Of requests, until one has no more than is enough; infinite if none has a choice."""
+    least = np.inf
+    for q in slots:
         if least <= enough:
             break
         summed = view.relation[q] != NO_TOTAL
@@ -252,12 +267,17 @@ def _row_units(store: ConstraintStore, wanted: NDArray[np.bool_]) -> NDArray[np.
     """:func:`row_units` of the columns that a bound or a total holds."""
     if not wanted.any():
         return np.zeros(wanted.size)
-    view, limit = view_of(store), row_limits(store)
+    return np.maximum.reduce(store.each(_units_part, wanted))
+
+
+def _units_part(part: Part, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
+    view, limit = view_of(part.store), row_limits(part.store)
     bounds = chunk_bounds(view.n_columns)
     parts = run_chunks(
         lambda k: _units_of(view, limit, wanted, bounds[k], bounds[k + 1]), bounds.size - 1, threads=None
     )
-    return np.maximum.reduce(parts)
+    units: NDArray[np.float64] = np.maximum.reduce(parts)
+    return units
 
 
 @kernel
@@ -275,6 +295,23 @@ def _units_of(view, limit, wanted, begin, end):  # type: ignore[no-untyped-def]
                 if wanted[r]:
                     units[r] = max(units[r], abs(view.coefficient[shift + stride * e]) * most)
     return units
+
+
+def _loose_part(part: Part) -> Any:
+    slot, *others = _loose_columns(view_of(part.store))
+    return part.slots(slot), *others
+
+
+def _merged(lists: list[Any]) -> Any:
+    """The lists of parts as one, ascending by slot."""
+    if len(lists) == 1:
+        return lists[0]
+    slot, column, row, value = (np.concatenate([each[k] for each in lists]) for k in (0, 1, 3, 4))
+    counts = np.concatenate([np.diff(each[2]) for each in lists])
+    order = np.argsort(slot, kind="stable")
+    flat = slice_indices((np.cumsum(counts) - counts)[order], counts[order])
+    pointer = np.concatenate(([0], np.cumsum(counts[order])))
+    return slot[order], column[order], pointer, row[flat], value[flat]
 
 
 @kernel

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.parallel import run_chunks
 from copter.store.store import ConstraintStore
-from copter.store.view import StoreView, coefficients_of, entries_of, view_of
+from copter.store.view import StoreView, coefficients_of, entries_of
 
 _CHUNK = 50_000
 """Nonzeros whose usage is summed in one piece, about."""
@@ -128,14 +128,14 @@ def row_activity(
     -------
     (row slots,) ndarray
     """
-    view = view_of(store)
+    view, column = store.excerpt(x.slot, x.column)
     if absolute:
         view = view._replace(coefficient=abs(view.coefficient))
     value = abs(x.value) if absolute else x.value
     bounds = np.linspace(0, x.slot.size, 2 + x.slot.size // _CHUNK).astype(np.int64)
     n_rows = store.rows.size
     parts = run_chunks(
-        lambda k: _activity(view, x.slot, x.column, value, bounds[k], bounds[k + 1], n_rows),
+        lambda k: _activity(view, x.slot, column, value, bounds[k], bounds[k + 1], n_rows),
         bounds.size - 1,
         threads,
     )

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from copter.clock import check
 from copter.errors import UnsupportedError
+from copter.store.runs import Runs, runs_of
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore, slice_indices
+from copter.store.where import Part
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
@@ -84,14 +86,19 @@ def effective_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray
     -------
     (sum of their columns,) ndarray
     """
-    table = store.requests
+    costs: NDArray[np.float64] = runs_of(store, slots, _costs_of)[0].values
+    return costs
+
+
+def _costs_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
+    store, table = part.store, part.store.requests
     sizes = table.n_columns[slots]
     costs: NDArray[np.float64] = np.repeat(table.scale[slots], sizes)
     costs *= store.costs.cost[slice_indices(table.cost_start[slots], sizes)]
     if store.vectors.size:
         place, column, value = store.aside(slots)
         costs[(np.cumsum(sizes) - sizes)[place] + column] = value
-    return costs
+    return [Runs(sizes, costs)]
 
 
 def upper_bounds(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -106,14 +113,19 @@ def upper_bounds(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np
     -------
     (sum of their columns,) ndarray
     """
-    table = store.requests
+    upper: NDArray[np.float64] = runs_of(store, slots, _uppers_of)[0].values
+    return upper
+
+
+def _uppers_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
+    store, table = part.store, part.store.requests
     sizes = table.n_columns[slots]
     upper: NDArray[np.float64] = np.repeat(table.upper[slots], sizes)
     own = table.upper_start[slots] >= 0
     if own.any():
         flat = slice_indices(table.upper_start[slots[own]], sizes[own])
         upper[np.repeat(own, sizes)] = store.uppers.upper[flat]
-    return upper
+    return [Runs(sizes, upper)]
 
 
 def sum_row_bounds(
@@ -149,21 +161,81 @@ def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: ND
     -------
     Columns
     """
-    usages = store.usages
-    which = store.requests.usage[slots]
-    sizes, nnz = usages.n_columns[which], usages.nnz[which]
-    at = slice_indices(usages.pointer_start[which], sizes)
-    pointer = store.pointers.pointer
-    counts = (pointer[at + 1] - pointer[at]).astype(np.int64)
-    flat = slice_indices(usages.entry_start[which], nnz)
-    row = position[store.entries.row[flat]]
-    value = store.coefficients_of(which, np.zeros_like(nnz), nnz)
+    counted, rows, values = runs_of(store, slots, _entries_of)
+    counts, row, value = counted.values, position[rows.values], values.values
     gone = row < 0
     if gone.any():
         column = np.repeat(np.arange(counts.size), counts)
         counts = np.bincount(column[~gone], minlength=counts.size)
         row, value = row[~gone], value[~gone]
     return Columns(counts, row, value)
+
+
+def _entries_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
+    """Of some requests: entries in each column, their rows, their coefficients."""
+    store, usages = part.store, part.store.usages
+    which = store.requests.usage[slots]
+    sizes, nnz = usages.n_columns[which], usages.nnz[which]
+    at = slice_indices(usages.pointer_start[which], sizes)
+    pointer = store.pointers.pointer
+    counts = (pointer[at + 1] - pointer[at]).astype(np.int64)
+    row = store.entries.row[slice_indices(usages.entry_start[which], nnz)]
+    value = store.coefficients_of(which, np.zeros_like(nnz), nnz)
+    return [Runs(sizes, counts), Runs(nnz, row), Runs(nnz, value)]
+
+
+def overrides_of(store: ConstraintStore, slots: NDArray[np.int64]) -> tuple[Runs, Runs]:
+    """Overrides of many requests.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    slots : (k,) ndarray
+
+    Returns
+    -------
+    Runs, Runs
+        Their columns and costs.
+    """
+    columns, values = runs_of(store, slots, _overrides_of)
+    return columns, values
+
+
+def _overrides_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
+    store, counts = part.store, part.store.requests.override_length[slots]
+    own = slice_indices(store.requests.override_start[slots], counts)
+    return [
+        Runs(counts, store.overrides.column[own].astype(np.int64)),
+        Runs(counts, store.overrides.value[own]),
+    ]
+
+
+def given_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Costs of many requests as they were given, without scale and overrides, flat.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    slots : (k,) ndarray
+
+    Returns
+    -------
+    (sum of their columns,) ndarray
+    """
+    costs: NDArray[np.float64] = runs_of(store, slots, _given_costs_of)[0].values
+    return costs
+
+
+def _given_costs_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
+    store, table = part.store, part.store.requests
+    sizes, counts = table.n_columns[slots], table.override_length[slots]
+    costs = store.costs.cost[slice_indices(table.cost_start[slots], sizes)].astype(np.float64)
+    own = slice_indices(table.override_start[slots], counts)
+    columns = store.overrides.column[own]
+    folded = np.repeat(table.vector[slots] < 0, counts)  # the others lie aside
+    at = np.repeat(np.cumsum(sizes) - sizes, counts) + columns
+    costs[at[folded]] = store.overrides.original[own[folded]]
+    return [Runs(sizes, costs)]
 
 
 def row_positions(store: ConstraintStore, row_slots: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -254,7 +326,7 @@ def compile_program(program: ContinualProgram) -> CompiledProgram:
     shape = (row_slots.size + int(with_total.sum()), int(sizes.sum()))
     sum_lower, sum_upper = sum_row_bounds(store, slots[with_total])
     position = row_positions(store, row_slots)
-    most = int(store.usages.nnz[store.requests.usage[slots]].sum() + sizes[with_total].sum())
+    most = sum(store.each(_stored_entries)) + int(sizes[with_total].sum())
     costs, upper = np.empty(shape[1]), np.empty(shape[1])
     indptr, indices, data = np.zeros(shape[1] + 1, np.int32), np.empty(most, np.int32), np.empty(most)
     done = nnz = 0
@@ -280,6 +352,12 @@ def compile_program(program: ContinualProgram) -> CompiledProgram:
         resource_ids=program.resource_ids,
         sum_row=sum_row,
     )
+
+
+def _stored_entries(part: Part) -> int:
+    """Entries of all requests, those in dropped rows too."""
+    usages = part.store.usages
+    return int(usages.nnz[: usages.size] @ usages.references[: usages.size])
 
 
 def append_sum_rows(

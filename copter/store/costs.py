@@ -41,6 +41,10 @@ class SharedCosts(NamedTuple):
 class CostEdits(Layout):
     """The half of the store's edits that is about costs."""
 
+    def reserve(self, columns: int) -> None:
+        """Make room for the costs of so many columns more."""
+        self.costs.reserve(columns)
+
     # ---- vectors -------------------------------------------------------------------------------
 
     def add_vector(self, costs: NDArray[np.float64]) -> int:

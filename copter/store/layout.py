@@ -256,6 +256,22 @@ class Layout:
         row: NDArray[np.int32] = self.entries.row[start : start + nnz]
         return row, np.ones(nnz) if value < 0 else self.coefficients.value[value : value + nnz]
 
+    def request_entries(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+        """Columns, rows and coefficients of a request's entries, column after column.
+
+        Parameters
+        ----------
+        slot : int
+
+        Returns
+        -------
+        (nnz,) ndarray, (nnz,) ndarray, (nnz,) ndarray
+        """
+        usage, n = int(self.requests.usage[slot]), int(self.requests.n_columns[slot])
+        at = int(self.usages.pointer_start[usage])
+        column = np.repeat(np.arange(n), np.diff(self.pointers.pointer[at : at + n + 1]))
+        return column, *self.entries_of(usage)
+
     def coefficients_of(
         self, usage: NDArray[np.int64], begin: NDArray[np.integer], counts: NDArray[np.int64]
     ) -> NDArray[np.float64]:

@@ -29,6 +29,7 @@ from copter.store.edits import (
     release_requests,
 )
 from copter.store.slabs import contiguous, places, slice_indices
+from copter.store.where import Here
 
 if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
@@ -45,7 +46,7 @@ _NONE_GIVEN = np.empty(0)
 """Stands for numbers that are not given."""
 
 
-class ConstraintStore(CostEdits):
+class ConstraintStore(CostEdits, Here):
     """Rows, usages and requests on slabs, and their edits; :mod:`copter.store.layout` describes them."""
 
     # ---- rows ----------------------------------------------------------------------------------
@@ -168,6 +169,12 @@ class ConstraintStore(CostEdits):
         if shared:
             table.shared[slots] = True
         return slots
+
+    def drop_usage(self, slot: int) -> None:
+        """Forget the handle of a shared usage; requests that use it keep it."""
+        self.usages.shared[slot] = False
+        if not self.usages.references[slot]:
+            self.free_usages([slot])
 
     def free_usages(self, slots: list[int]) -> None:
         """Forget usages that nothing points at."""

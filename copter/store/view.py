@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import inlined_kernel, kernel
-from copter.store.store import ConstraintStore
+from copter.store.layout import Layout
 
 
 class StoreView(NamedTuple):
@@ -37,7 +37,7 @@ class StoreView(NamedTuple):
     override_value: NDArray[np.float64]
 
 
-def view_of(store: ConstraintStore) -> StoreView:
+def view_of(store: Layout) -> StoreView:
     """View of a store's current arrays; valid until the next edit."""
     requests, usages = store.requests, store.usages
     return StoreView(
@@ -107,6 +107,44 @@ def cost_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def costs_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Effective costs of single columns, each named by its request's slot and its place in the view.
+
+    Parameters
+    ----------
+    view : StoreView
+    slot, column : (k,) arrays
+
+    Returns
+    -------
+    (k,) ndarray
+    """
+    costs = np.empty(slot.size)
+    for k in range(slot.size):
+        costs[k] = cost_of(view, slot[k], column[k])
+    return costs
+
+
+@kernel
+def caps_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Upper bounds of single columns, each named by its request's slot and its place in the view.
+
+    Parameters
+    ----------
+    view : StoreView
+    slot, column : (k,) arrays
+
+    Returns
+    -------
+    (k,) ndarray
+    """
+    caps = np.empty(slot.size)
+    for k in range(slot.size):
+        caps[k] = cap_of(view, slot[k], column[k])
+    return caps
+
+
+@kernel
 def fill_costs(view: StoreView, q, factor, costs):  # type: ignore[no-untyped-def]
     """Write factor times the effective costs of all columns of request q to the head of an array."""
     start, scale = view.cost_start[q], factor * view.scale[q]
@@ -159,3 +197,42 @@ def paid_for(view: StoreView, usage, j, y):  # type: ignore[no-untyped-def]
         for k in range(first, last):
             paid += y[np.uint32(view.row[k])] * view.coefficient[shift + k]
     return paid
+
+
+@kernel
+def take_entries(
+    view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64], seen: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64]]:
+    """Entries of single columns in rows that are seen, compressed by columns.
+
+    Parameters
+    ----------
+    view : StoreView
+    slot, column : (k,) arrays
+        Slot of the request, and place in the view.
+    seen : (row slots,) truth values
+
+    Returns
+    -------
+    pointer : (k + 1,) ndarray
+    row, value : (nnz,) ndarrays
+    """
+    first = np.empty(slot.size + 1, np.int64)
+    first[0] = 0
+    for j in range(slot.size):
+        count = 0
+        begin, end = entries_of(view, view.usage[slot[j]], column[j], column[j] + 1)
+        for k in range(begin, end):
+            count += seen[np.uint32(view.row[k])]
+        first[j + 1] = first[j] + count
+    rows, values = np.empty(first[-1], np.uint32), np.empty(first[-1])
+    n = 0
+    for j in range(slot.size):
+        usage = view.usage[slot[j]]
+        begin, end = entries_of(view, usage, column[j], column[j] + 1)
+        shift, stride = coefficients_of(view, usage)
+        for k in range(begin, end):
+            if seen[np.uint32(view.row[k])]:
+                rows[n], values[n] = view.row[k], view.coefficient[shift + stride * k]
+                n += 1
+    return first, rows, values

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from copter.arrays import Floats
 from copter.kernels import kernel
 from copter.store.slabs import slice_indices
+from copter.store.view import caps_at
 from copter.terms.compiled import addresses
 from copter.terms.phi import HEAD, SLOPE, VALUE, Phi, of_all
 
@@ -73,7 +74,8 @@ class TermBatch:
         sizes, image = terms.images(slot)
         first = np.concatenate(([0], np.cumsum(sizes)))
         columns = np.repeat(slot, sizes), slice_indices(np.zeros_like(sizes), sizes)
-        upper = store.column_uppers(*columns)
+        view, _ = store.excerpt(*columns)  # all columns of these requests, each in its place
+        upper = caps_at(view, *columns)
         functions = _functions(terms, slot)
         recession = np.array([kind.type.recession for kind in terms.kinds])[terms.kind_of(slot)]
         relation, total = table.relation[slot], table.total[slot]

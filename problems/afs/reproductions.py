@@ -56,11 +56,18 @@ def _reductions(
     """How many times lower a statistic is than a baseline's, by trace, and the range over the traces."""
     found: dict[str, list[float]] = {policy: [] for policy in policies}
     figures = []
+    seeds = range(effort.seed, effort.seed + effort.seeds)
+    runs = [
+        (trace, policy, seed)
+        for trace in _traces(effort)
+        for policy in (baseline, *policies)
+        for seed in seeds
+    ]
+    every = dict(zip(runs, effort.each(_statistic, [(statistic, *run) for run in runs]), strict=True))
     for trace in _traces(effort):
-        seeds = range(effort.seed, effort.seed + effort.seeds)
-        base = np.array([statistic(_play(effort, trace, baseline, seed)) for seed in seeds])
+        base = np.array([every[trace, baseline, seed] for seed in seeds])
         for policy in policies:
-            ratio = base / [statistic(_play(effort, trace, policy, seed)) for seed in seeds]
+            ratio = base / [every[trace, policy, seed] for seed in seeds]
             figures.append(mean_figure(f"trace {trace}", policy, "x", ratio))
             found[policy].append(figures[-1].ours)
     for label, ratios in found.items():
@@ -70,6 +77,16 @@ def _reductions(
             Figure("most", label, "x", max(ratios), high),
         ]
     return figures
+
+
+def _statistic(
+    effort: Effort, statistic: Callable[[Run], float], trace: int, policy: str, seed: int
+) -> float:
+    return statistic(_play(effort, trace, policy, seed))
+
+
+def _mean_hours(effort: Effort, trace: int, policy: str, peak_requests: bool) -> float:
+    return _play(effort, trace, policy, effort.seed, peak_requests=peak_requests).mean_hours
 
 
 def _mean(run: Run) -> float:
@@ -122,10 +139,11 @@ def figure_6(effort: Effort) -> list[Figure]:
     paper = {"srtf": (1 / 1.21, 4.85), "srsf": (1 / 1.17, 5.84), "tiresias-l": (NAN, 16.14)}
     figures: list[Figure] = []
     found: dict[str, list[float]] = {policy: [] for policy in paper}
+    runs = [(trace, policy, peak) for trace in _traces(effort) for policy in paper for peak in (False, True)]
+    hours = dict(zip(runs, effort.each(_mean_hours, runs), strict=True))
     for trace in _traces(effort):
         for policy in paper:
-            blown = _play(effort, trace, policy, effort.seed, peak_requests=True).mean_hours
-            found[policy].append(blown / _play(effort, trace, policy, effort.seed).mean_hours)
+            found[policy].append(hours[trace, policy, True] / hours[trace, policy, False])
             figures.append(Figure(f"trace {trace}", policy, "x", found[policy][-1]))
     for policy, (low, high) in paper.items():
         figures.append(Figure("least", policy, "x", min(found[policy]), low))

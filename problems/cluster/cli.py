@@ -12,13 +12,16 @@ from copter.problems.cluster.names import NAMED_SWEEPS
 from copter.problems.cluster.options import ClusterBenchOptions, ClusterRunOptions, parse_value
 
 if TYPE_CHECKING:
-    from copter.problems.cluster.experiment import Conditions
+    from rich.progress import TaskID
+
     from copter.problems.cluster.report import ClusterRun
+    from copter.spreading.tasks import Spread, Task
 
 _RUN_EXAMPLES = """\b
 Examples:
   copter run cluster --policy sia,gavel --seeds 3
   copter run cluster --cluster homogeneous-64 --trace helios --policy sia,pollux,shockwave --seeds 10
+  copter run cluster --policy sia,pollux,gavel --seeds 10 --ray
   copter run cluster --trace philly --data shared/data --policy afs-l,srtf,tiresias --json
   copter run cluster --policy sia --set sia.p=-1 --estimator bootstrap --failures 24
 """
@@ -49,30 +52,34 @@ def run_cluster(options: ClusterRunOptions) -> None:
     ----------
     options : ClusterRunOptions
     """
-    conditions = options.conditions()
     from copter.cli.run import conclude
     from copter.problems.cluster.report import ClusterRun
 
-    with ClusterRun(conditions, options, options.folder("cluster")) as run:
-        _follow(run, conditions, options)
+    with options.spread() as spread, ClusterRun(options, options.folder("cluster")) as run:
+        _follow(run, spread, options)
         conclude(run)
 
 
-def _follow(run: ClusterRun, conditions: Conditions, options: ClusterRunOptions) -> None:
+def _follow(run: ClusterRun, spread: Spread, options: ClusterRunOptions) -> None:
     """Play all policies and seeds, each under a progress bar of completed jobs."""
+    from copter.problems.cluster.playing import Progress, run_tasks
+
     bar = progress("{task.fields[hour]:6.1f} h", "queue {task.fields[queue]:4d}", quiet=options.as_json)
+    lines: dict[Task, TaskID] = {}
+    idle: dict[str, list[TaskID]] = {}
+
+    def show(task: Task, now: Progress) -> None:
+        free = idle.setdefault(now.policy, [])
+        if task not in lines:
+            lines[task] = free.pop() if free else bar.add_task(now.policy, total=None, hour=0.0, queue=0)
+            bar.reset(lines[task], total=now.total, description=f"{now.policy} seed {now.seed}")
+        bar.update(lines[task], completed=now.completed, hour=now.hour, queue=now.queue)
+        if now.over:  # the policy's next seed takes its line
+            free.append(lines[task])
+
     with bar:
-        for name in options.policies:
-            task = bar.add_task(name, total=None, hour=0.0, queue=0)
-            run.warm_up(conditions, name)
-            for seed in options.all_seeds():
-                simulator = conditions.simulator(name, seed)
-                bar.reset(task, total=simulator.admitted, description=f"{name} seed {seed}")
-                for record in simulator.run():
-                    queue = record.jobs - record.running
-                    bar.update(task, completed=simulator.completed, hour=record.time / 3600.0, queue=queue)
-                bar.update(task, completed=simulator.completed)
-                run.take(name, seed, simulator)
+        for ended in spread.each(run_tasks(options.setup(), options.policies, options.all_seeds()), show):
+            run.take(ended.result())
 
 
 def bench_cluster(options: ClusterBenchOptions) -> None:

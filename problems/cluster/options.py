@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from copter.cli.command import Options, RunOptions
+from copter.cli.command import RunOptions, Spreading
 from copter.cli.options import JsonPath, Traces, one_of, positive
 from copter.cli.solvers import Names, check_known, check_names
 from copter.errors import choices
 from copter.problems.cluster.names import ESTIMATORS, PLACERS, SWEEPS
 
 if TYPE_CHECKING:
-    from copter.problems.cluster.experiment import Conditions
+    from copter.problems.cluster.setups import Setup
 
 
 def _policies(text: str) -> Names:
@@ -67,7 +67,7 @@ Policies: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConditionOptions(Options):
+class ConditionOptions(Spreading):
     """What policies are played under."""
 
     policies: Policies = Names(("sia",))
@@ -119,11 +119,11 @@ class ConditionOptions(Options):
         for name in self.policy_settings():
             self.check_owner(name, "--set")
         try:
-            self.conditions()
+            self.setup()
         except SettingsError as error:
             raise typer.BadParameter(str(error)) from None
 
-    def conditions(self, **over: Any) -> Conditions:
+    def setup(self, **over: Any) -> Setup:
         """Return what policies are played under.
 
         Parameters
@@ -140,10 +140,10 @@ class ConditionOptions(Options):
         from copter.problems.cluster.setups import Setup
 
         own = {name: getattr(self, name) for name in Setup.names() if name != "settings"}
-        conditions = Setup(**(own | {"settings": self.policy_settings()} | over)).conditions()
+        setup = Setup(**(own | {"settings": self.policy_settings()} | over))
         for name in self.policies:
-            make_policy(name, **conditions.settings.get(name, {}))
-        return conditions
+            make_policy(name, **setup.settings.get(name, {}))
+        return setup
 
     def check_owner(self, name: str, option: str) -> None:
         """Raise a usage error if a setting is of no policy that is played, nor of the trace.

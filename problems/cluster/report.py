@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from copter.cli.console import seconds, table
 from copter.cli.run import Run
 from copter.cli.runfolder import RowFile, RunFolder
-from copter.problems.cluster.experiment import Conditions, Outcome, averages, conclude
+from copter.problems.cluster.experiment import Outcome, averages
 from copter.problems.cluster.results import RoundRecord
-from copter.problems.cluster.simulator import Simulator
 from copter.problems.cluster.sweep import number
 
 if TYPE_CHECKING:
     from copter.problems.cluster.options import ClusterRunOptions
-
-WARM_UP_ROUNDS = 3
 
 _WHO = {"policy": "its name", "seed": "of the sample of the trace"}
 _ROUND = _WHO | {
@@ -89,7 +85,6 @@ class ClusterRun(Run):
 
     Parameters
     ----------
-    conditions : Conditions
     options : ClusterRunOptions
     path : Path, optional
         Run folder; None writes nothing.
@@ -97,7 +92,7 @@ class ClusterRun(Run):
 
     meaning = "figures of each policy, with _std and the interval of the mean, _low to _high, beside each"
 
-    def __init__(self, conditions: Conditions, options: ClusterRunOptions, path: Path | None) -> None:
+    def __init__(self, options: ClusterRunOptions, path: Path | None) -> None:
         title = f"{options.trace} on {options.cluster}, {options.seeds} seeds: {', '.join(options.policies)}"
         super().__init__(options, path, title)
         self.outcomes: list[Outcome] = []
@@ -110,32 +105,17 @@ class ClusterRun(Run):
             ):
                 self._files[name] = self._folder.rows(name, columns, f"a row per policy, seed and {row}:")
 
-    def warm_up(self, conditions: Conditions, policy: str) -> None:
-        """Play a few rounds first, so that compilation is in no round's time.
+    def take(self, outcome: Outcome) -> None:
+        """Write down what became of a policy with a seed.
 
         Parameters
         ----------
-        conditions : Conditions
-        policy : str
+        outcome : Outcome
         """
-        for _ in islice(conditions.simulator(policy, 0).run(), WARM_UP_ROUNDS):
-            pass
-
-    def take(self, policy: str, seed: int, simulator: Simulator) -> None:
-        """Write down what a simulation left.
-
-        Parameters
-        ----------
-        policy : str
-        seed : int
-        simulator : Simulator
-            Played.
-        """
-        outcome = conclude(policy, seed, simulator)
         self.outcomes.append(outcome)
         if self._folder is None:
             return
-        who = {"policy": policy, "seed": seed}
+        who = {"policy": outcome.policy, "seed": outcome.seed}
         for record in outcome.rounds:
             self._files["rounds.csv"].write(who | _round(record))
         for job in outcome.jobs:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from copter.cli.console import errors, progress, save_json, seconds, table
-from copter.problems.cluster.experiment import averages, conclude
+from copter.problems.cluster.experiment import averages
 from copter.problems.cluster.names import SWEEPS
+from copter.problems.cluster.playing import Progress, run_tasks
+from copter.spreading.tasks import Task
 
 if TYPE_CHECKING:
     from copter.problems.cluster.options import ClusterBenchOptions
@@ -36,22 +38,25 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
         Of what is varied.
     """
     begin = perf_counter()
-    under = [(value, options.conditions(**varied(options, value))) for value in values]
-    results: list[dict[str, Any]] = []
+    setups = [options.setup(**varied(options, value)) for value in values]
+    tasks = [
+        Task(f"{options.sweep} = {value}, {one.name}", one.function, one.arguments)
+        for value, setup in zip(values, setups, strict=True)
+        for one in run_tasks(setup, options.policies, options.all_seeds())
+    ]
     bar = progress(quiet=str(options.json_path) == "-")
-    with bar:
-        task = bar.add_task("runs", total=len(values) * len(options.policies) * options.seeds)
-        for value, conditions in under:
-            outcomes = []
-            for seed in options.all_seeds():
-                for name in options.policies:
-                    bar.update(task, description=f"{options.sweep} = {value}, {name}, seed {seed}")
-                    outcomes.append(conclude(name, seed, conditions.simulator(name, seed).play()))
-                    bar.advance(task)
-            results += [
-                {"value": value, "policy": policy, **figures}
-                for policy, figures in averages(outcomes).items()
-            ]
+    with options.spread() as spread, bar:
+        line = bar.add_task("runs", total=len(tasks))
+
+        def show(task: Task, now: Progress) -> None:
+            bar.update(line, description=task.name, advance=now.over)
+
+        outcomes = [ended.result() for ended in spread.each(tasks, show)]
+    results: list[dict[str, Any]] = []
+    runs = len(options.policies) * options.seeds
+    for k, value in enumerate(values):
+        averaged = averages(outcomes[k * runs : (k + 1) * runs])
+        results += [{"value": value, "policy": policy, **figures} for policy, figures in averaged.items()]
     if options.json_path is not None:
         save_json(_document(options, results), options.json_path)
         if str(options.json_path) == "-":

@@ -266,16 +266,17 @@ class LoadBalancer(ShardState):
 
     def _set_rows(self) -> None:
         """A load row for each column; those of servers that are gone take nothing."""
-        alive = set(self._columns.values())
-        lower_band, upper_band = self.fleet().inner_band
-        idle = not self._loads.any()
-        rows = self.program.resource_ids
-        for column in range(self._memory.size):
-            lower, upper = (0.0 if idle else lower_band, upper_band) if column in alive else (0.0, 0.0)
-            if column >= len(rows):
-                self.program.add_resource(column, upper, lower)
-            elif self.program.capacity(column) != (lower, upper):
-                self.program.set_capacity(column, upper, lower)
+        live, (lower_band, upper_band) = self._live(), self.fleet().inner_band
+        lower, upper = np.zeros(self._memory.size), np.zeros(self._memory.size)
+        lower[live], upper[live] = lower_band if self._loads.any() else 0.0, upper_band
+        known = self.program.read_resources()  # row i is that of column i
+        fresh = range(len(known.ids), lower.size)
+        if fresh:
+            self.program.add_resource_rows(fresh, upper[fresh.start :], lower[fresh.start :])
+        off = (lower[: fresh.start] != known.lower) | (upper[: fresh.start] != known.upper)
+        if off.any():
+            columns = np.flatnonzero(off)
+            self.program.set_capacities(columns.tolist(), upper=upper[columns], lower=lower[columns])
 
     def _set_width(self) -> None:
         """As many columns for each shard as there are servers, and requests for new shards."""

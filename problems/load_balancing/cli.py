@@ -13,6 +13,7 @@ from copter.cli.console import seconds
 from copter.cli.options import MipGap, Tolerance, existing_file, one_of, solver_option, solvers_option
 from copter.cli.solvers import Names
 from copter.problems.load_balancing.names import METHODS, MODES, Mode
+from copter.problems.pop import pop_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -175,7 +176,8 @@ def run_load_balancing(options: BalancingRunOptions) -> None:
 def _check(scenario: Scenario, names: Iterable[str], option: str) -> None:
     """Raise if POP is asked for more parts than there are servers, or the shards do not fit."""
     for name in names:
-        if name.startswith("pop-") and int(name.removeprefix("pop-")) > scenario.servers:
+        pop = pop_name(name)
+        if pop is not None and pop.parts > scenario.servers:
             raise typer.BadParameter(
                 f"{name} needs as many servers, and there are {scenario.servers}", param_hint=option
             )

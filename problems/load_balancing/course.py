@@ -2,7 +2,7 @@
 
 What a round costs depends on the solver's own last placement, so rounds cannot be recorded once.  All solvers
 of linear programs get the same reduced program and the same shim; `highs-milp` is the exact problem
-with its replicas X, by branch and bound; `heuristic` and `pop-K` are those of
+with its replicas X, by branch and bound; `heuristic`, `pop-K` and `pop-K-ray` are those of
 :mod:`copter.problems.load_balancing`.  One rule holds for all: what carries load is there next round.
 """
 
@@ -19,6 +19,7 @@ from copter.bench.settings import Record
 from copter.problems.load_balancing import BalancingRound, LoadBalancer, Pop, greedy, solve_exact
 from copter.problems.load_balancing.names import METHODS
 from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.pop import pop_name
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
@@ -66,16 +67,17 @@ class Balancing(Course):
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with a solver or a method."""
         name = settings.name
-        if name not in (*METHODS, EXACT) and not name.startswith("pop-"):
+        if name not in (*METHODS, EXACT) and pop_name(name) is None:
             solver, balancer = settings.make(), self.scenario.balancer()
             return Play(_solved(self.scenario, balancer, solver), solver.stopping(), balancer.program)
         scenario = self.scenario
-        parts = int(name.removeprefix("pop-")) if name.startswith("pop-") else 1
+        pop = pop_name(name)
         if self.warming:
+            parts = 1 if pop is None else pop.parts
             scenario = replace(scenario, shards=16 * parts, servers=2 * parts, rounds=2)
         stopping = {} if name == "heuristic" else {"mip_rel_gap": settings.mip_gap}
         rounds = {"heuristic": _heuristic, EXACT: _exact}.get(name, _pop)
-        return Play(rounds(scenario, settings, parts), stopping)
+        return Play(rounds(scenario, settings), stopping)
 
 
 def _figures(done: BalancingRound) -> Record:
@@ -107,7 +109,7 @@ def _solved(scenario: Scenario, balancer: LoadBalancer, solver: Solver) -> Itera
         yield solve_round(number, balancer.program, solver, perf_counter() - begin, finish)
 
 
-def _heuristic(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator[Record]:
+def _heuristic(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
     balancer = scenario.balancer()
     for number, loads in enumerate(scenario.loads()):
         balancer.set_loads(loads)
@@ -119,7 +121,7 @@ def _heuristic(scenario: Scenario, settings: SolverSettings, parts: int) -> Iter
         yield method_round(settings.name, number, t_solve=seconds, **_figures(done))
 
 
-def _exact(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator[Record]:
+def _exact(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
     balancer = scenario.balancer()
     for number, loads in enumerate(scenario.loads()):
         balancer.set_loads(loads)
@@ -147,21 +149,24 @@ def _exact(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator
         yield method_round(settings.name, number, **took, **fields)
 
 
-def _pop(scenario: Scenario, settings: SolverSettings, parts: int) -> Iterator[Record]:
+def _pop(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
     balancer = scenario.balancer()
-    pop: Pop | None = None
+    name = pop_name(settings.name)
+    assert name is not None
+    pop, spread = None, name.spread()
     for number, loads in enumerate(scenario.loads()):
         balancer.set_loads(loads)
         balancer.check()
         fleet, last = balancer.fleet(), balancer.placement()
-        pop = pop or Pop(fleet, parts, scenario.seed)
+        pop = pop or Pop(fleet, name.parts, scenario.seed, spread)
         found = pop.solve(fleet, last, mip_gap=settings.mip_gap, deadline=settings.time_limit)
         done = balancer.take(found.placement)
-        build = sum(answer.effort.build_seconds for answer in found.answers)
-        seconds = [answer.effort.seconds for answer in found.answers]
+        build = [answer.effort.build_seconds for answer in found.answers]
+        solve = [answer.effort.seconds for answer in found.answers]
+        seconds = (0.0, found.seconds) if name.on_ray else (sum(build), sum(solve))
         fields = _figures(done) | {
             "n_variables": sum(answer.effort.columns for answer in found.answers),
-            "t_longest_part": max(seconds),
+            "t_parallel_estimated": max(map(sum, zip(build, solve, strict=True))),
             "status": "deadline" if found.unanswered else "complete",
         }
-        yield method_round(settings.name, number, t_edit=build, t_solve=sum(seconds), **fields)
+        yield method_round(settings.name, number, t_edit=seconds[0], t_solve=seconds[1], **fields)

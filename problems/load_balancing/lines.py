@@ -11,7 +11,8 @@ from copter.problems.load_balancing.scenario import Scenario
 
 _LPS = ("copter", "copter-cold", "copter-rebuild", *HIGHS[:3], *ORTOOLS, CVXPY[0])
 _SIZES: tuple[tuple[int, int, int, Sequence[Profile]], ...] = (
-    (64, 8, 6, ("quick",)),
+    (24, 4, 6, ("quick",)),
+    (64, 8, 6, ("full",)),
     (256, 64, 24, ("full",)),
     (1_024, 128, 24, ("full",)),
     (2_048, 256, 12, ("full",)),
@@ -35,13 +36,14 @@ def lines(inputs: Inputs) -> Sequence[Line]:
 
 def _line(inputs: Inputs, shards: int, servers: int, rounds: int, profiles: Sequence[Profile]) -> Line:
     course = Balancing(Scenario(shards, servers, rounds, seed=inputs.seed))
-    parts = 4 if servers <= 64 else 16
+    parts = 2 if servers <= 8 else 4 if servers <= 64 else 16
+    others = ("dede", "dede-ours", f"pop-{parts}", "heuristic", "highs-milp")
     return Line(
         f"shards-{shards}",
         "shards",
         f"{shards:,} shards on {servers} servers",
         partial(as_it_is, course),
-        (*_LPS, "dede", "dede-ours", f"pop-{parts}", "heuristic", "highs-milp"),
+        ("copter", *others) if shards == 24 else (*_LPS, *others),
         rounds=rounds,
         x={"shards": shards, "servers": servers, "columns": shards * servers},
         tolerance=1e-2,

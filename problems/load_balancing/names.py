@@ -8,5 +8,5 @@ Mode: TypeAlias = Literal["stateless", "stateful"]
 """How the Zipf exponent changes from round to round."""
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-METHODS = ("heuristic", "pop-K")
+METHODS = ("heuristic", "pop-K", "pop-K-ray")
 """What solves no linear program of all shards; -K stands for a number."""

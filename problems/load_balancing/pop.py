@@ -12,12 +12,16 @@ Source: Narayanan et al., "Solving large-scale granular resource allocation prob
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.load_balancing.milp import Exact, solve_exact
 from copter.problems.load_balancing.spread import Fleet, Placement
+from copter.spreading.tasks import Here, Spread, Task
 
 _LEAST_SHARE = 1e-9
 
@@ -34,11 +38,28 @@ class Parts:
     unanswered : int
         Parts without a placement (in time, or at all): theirs stayed as it was, or all did if that exceeded
         the memory of a server.
+    seconds : float
+        Until all answers were here.
     """
 
     placement: Placement
     answers: list[Exact]
     unanswered: int
+    seconds: float
+
+
+class _Place(NamedTuple):
+    """Where the shards and servers of a part are in all."""
+
+    shards: NDArray[np.int64]
+    servers: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    before: Placement
+
+    def carried(self, exact: Exact) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Shards, servers and shares of the part's answer; without one those of before."""
+        found = self.before if exact.placement is None else exact.placement
+        return self.shards[found.shard], self.servers[found.server], found.share * self.weight[found.shard]
 
 
 class Pop:
@@ -51,14 +72,17 @@ class Pop:
     parts : int
         At most the number of servers.
     seed : int
+    spread : Spread, optional
+        Where parts are solved; here, one after the other, if not given.
     """
 
-    def __init__(self, fleet: Fleet, parts: int, seed: int) -> None:
+    def __init__(self, fleet: Fleet, parts: int, seed: int, spread: Spread | None = None) -> None:
         k, n = fleet.loads.size, fleet.memory.size
         if not 1 <= parts <= n:
             raise ValueError(f"{parts} parts of {n} servers: there must be between 1 and {n}")
         self._rng = np.random.default_rng(seed)
         self.parts = parts
+        self._spread = spread or Here()
         self._part_of_server = self._rng.permutation(np.arange(n) % parts)
         self._shard = np.arange(k)
         self._weight = np.ones(k)
@@ -93,8 +117,9 @@ class Pop:
         """
         self._split(fleet)
         n = fleet.memory.size
-        carried: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
-        answers, unanswered = [], 0
+        solve = partial(solve_exact, mip_gap=mip_gap, deadline=deadline, threads=threads)
+        places: list[_Place] = []
+        tasks: list[Task] = []
         for part in range(self.parts):
             servers = np.flatnonzero(self._part_of_server == part)
             shards, weight = self._shards_of(part)
@@ -109,18 +134,18 @@ class Pop:
             own = Fleet(
                 fleet.loads[shards] * weight, fleet.sizes[shards], fleet.memory[servers], fleet.tolerance
             )
-            exact = solve_exact(own, before, mip_gap=mip_gap, deadline=deadline, threads=threads)
-            answers.append(exact)
-            found = exact.placement
-            unanswered += found is None
-            if found is None:
-                found = before
-            carried.append((shards[found.shard], servers[found.server], found.share * weight[found.shard]))
+            places.append(_Place(shards, servers, weight, before))
+            tasks.append(Task(f"part {part}", solve, (own, before)))
+        begin = perf_counter()
+        answers: list[Exact] = [ended.result() for ended in self._spread.each(tasks)]
+        seconds = perf_counter() - begin
+        unanswered = sum(exact.placement is None for exact in answers)
+        carried = [place.carried(exact) for place, exact in zip(places, answers, strict=True)]
         placement = _joined(fleet, last, carried)
         used = np.bincount(placement.server, fleet.sizes[placement.shard], n)
         if unanswered and (used > fleet.memory * (1 + 1e-9)).any():
             placement = last  # shards of a part without an answer are in the way of other parts'
-        return Parts(placement, answers, unanswered)
+        return Parts(placement, answers, unanswered, seconds)
 
     def _split(self, fleet: Fleet) -> None:
         while True:

@@ -87,6 +87,25 @@ class Placement:
         return self.shard * servers + self.server
 
 
+def among(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which keys (:meth:`Placement.keys`) are also among others.
+
+    Parameters
+    ----------
+    keys : (m,) int ndarray
+    others : (k,) int ndarray
+        Ascending.
+
+    Returns
+    -------
+    (m,) bool ndarray
+    """
+    at = np.searchsorted(others, keys)
+    found = at < others.size
+    found[found] = others[at[found]] == keys[found]
+    return found
+
+
 NOWHERE = Placement(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
@@ -229,7 +248,7 @@ def _pool(
 ) -> tuple[Replicas, Search]:
     """Pool of the replicas `keys` (shard * n + server), their loads in proportion to `value`."""
     k, n = fleet.loads.size, fleet.memory.size
-    shard, is_old = keys // n, np.isin(keys, old, assume_unique=True)
+    shard, is_old = keys // n, among(keys, old)
     total = np.bincount(shard, value, k)
     value = np.where((total <= DUST)[shard], loads[shard], value)
     total = np.bincount(shard, value, k)

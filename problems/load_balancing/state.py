@@ -16,7 +16,7 @@ from copter.problems.load_balancing.outcome import (
     in_band,
 )
 from copter.problems.load_balancing.replicas import SLACK
-from copter.problems.load_balancing.spread import Fleet, Placement
+from copter.problems.load_balancing.spread import Fleet, Placement, among
 from copter.solution import Solution
 
 TOLERANCE = 0.05
@@ -386,9 +386,9 @@ class ShardState:
             server = int(over.argmax())
             why = f"{used[server]:g} of its {fleet.memory[server]:g} of memory is used"
             raise LoadBalancingError(f"server {self.servers[server]!r}: {why}")
-        new = ~np.isin(placement.keys(n), before.keys(n))
+        new = ~among(placement.keys(n), before.keys(n))
         cost = float(fleet.sizes[placement.shard[new]].sum())
-        floor = max(self.fleet().unit_size, cost)
+        floor = max(fleet.unit_size, cost)
         ratio = imbalance(fleet, placement)
         done = BalancingRound(
             number=self.number,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,30 @@ def run(
     """
     effort.say(f"{name} {settings or ''}: {len(jobs)} jobs on {gpus} GPUs")
     return replay(jobs, gpus, make_policy(name, **settings), estimator=estimator)
+
+
+def metrics(
+    effort: Effort, cases: Sequence[tuple[Sequence[Job], int, str, Mapping[str, Any]]]
+) -> list[Metrics]:
+    """Metrics of several replays, all at once where they are spread.
+
+    Parameters
+    ----------
+    effort : Effort
+    cases : sequence of (jobs, GPUs, name, settings)
+        See :func:`run`.
+
+    Returns
+    -------
+    list of Metrics
+    """
+    return effort.each(_metrics, cases)
+
+
+def _metrics(
+    effort: Effort, jobs: Sequence[Job], gpus: int, name: str, settings: Mapping[str, Any]
+) -> Metrics:
+    return run(effort, jobs, gpus, name, **settings).metrics
 
 
 def fairness_figures(row: str, found: Sequence[Metrics], paper: tuple[float, float]) -> list[Figure]:

@@ -13,6 +13,7 @@ from copter.problems.shockwave.experiments import (
     FAIR,
     SIZES,
     fairness_figures,
+    metrics,
     published_folder,
     published_trace,
     run,
@@ -93,7 +94,7 @@ def figure_7(effort: Effort) -> list[Figure]:
     """
     jobs = published_trace(effort, 32)
     names = ("shockwave", *FAIR, "gavel-max-sum", "ossp", "gandiva-fair", "srpt")
-    found = {name: run(effort, jobs, 32, name).metrics for name in names}
+    found = dict(zip(names, metrics(effort, [(jobs, 32, name, {}) for name in names]), strict=True))
     ours = found["shockwave"]
     spans = {"themis": 1.3, "gavel": 1.3, "allox": 1.3, "gavel-max-sum": 1.37, "ossp": 1.0}
     fairness = {"shockwave": (1.82, NAN), "ossp": (5.79, 70.8), "gavel-max-sum": (5.2, 25.0)}
@@ -155,8 +156,8 @@ def figure_9(effort: Effort) -> list[Figure]:
     figures = []
     for gpus in sizes:
         jobs = published_trace(effort, gpus)
-        for name in names:
-            found[name].append(run(effort, jobs, gpus, name).metrics)
+        for name, one in zip(names, metrics(effort, [(jobs, gpus, name, {}) for name in names]), strict=True):
+            found[name].append(one)
         ours = found["shockwave"][-1]
         for name in names[1:]:
             ratio = found[name][-1].makespan / ours.makespan

@@ -12,6 +12,7 @@ from copter.bench.reproduction import Effort, Figure, mean_figure
 from copter.problems.shockwave.experiments import (
     FAIR,
     fairness_figures,
+    metrics,
     published_trace,
     run,
 )
@@ -52,7 +53,14 @@ def _seeds(effort: Effort) -> range:
 def _metrics(
     effort: Effort, traces: Sequence[Sequence[Job]], gpus: int, name: str, **settings: Any
 ) -> list[Metrics]:
-    return [run(effort, jobs, gpus, name, **settings).metrics for jobs in traces]
+    return metrics(effort, [(jobs, gpus, name, settings) for jobs in traces])
+
+
+def _found(effort: Effort, traces: Sequence[Sequence[Job]], gpus: int) -> dict[str, list[Metrics]]:
+    """Shockwave's and the fair schedulers' metrics on each trace."""
+    names = ("shockwave", *FAIR)
+    every = metrics(effort, [(jobs, gpus, name, {}) for name in names for jobs in traces])
+    return {name: every[k * len(traces) : (k + 1) * len(traces)] for k, name in enumerate(names)}
 
 
 def figure_10(effort: Effort) -> list[Figure]:
@@ -72,7 +80,7 @@ def figure_10(effort: Effort) -> list[Figure]:
     figures = []
     for share in DYNAMIC_SHARES:
         traces = [mixed_jobs(seed, share, jobs) for seed in _seeds(effort)]
-        found = {name: _metrics(effort, traces, GPUS, name) for name in ("shockwave", *FAIR)}
+        found = _found(effort, traces, GPUS)
         label = f"{share:.0%} dynamic"
         ratios = [
             float(np.mean([found[name][k].makespan for name in FAIR])) / one.makespan
@@ -131,7 +139,7 @@ def figure_16(effort: Effort) -> list[Figure]:
     for factor, gain in gains.items():
         count = round(factor * SMALL_GPUS)
         traces = [generate(count, seed=seed, arrival_seconds=arrival) for seed in _seeds(effort)]
-        found = {name: _metrics(effort, traces, SMALL_GPUS, name) for name in ("shockwave", *FAIR)}
+        found = _found(effort, traces, SMALL_GPUS)
         better = [
             100.0 * (float(np.mean([found[name][k].makespan for name in FAIR])) / one.makespan - 1.0)
             for k, one in enumerate(found["shockwave"])

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from copter.bench.reproduction import Effort, Figure, mean_figure
 from copter.problems.cluster.estimators import make_estimator
@@ -26,6 +26,9 @@ from copter.problems.cluster.simulator import Simulator
 from copter.problems.cluster.traces.registry import by_name
 
 LONG_ROUND_SECONDS = 360.0
+Key = TypeVar("Key")
+Sample: TypeAlias = tuple[dict[str, float], dict[tuple[str, str], float]]
+"""Figures of a run, and GPU-hours a job by model and GPU type."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +126,7 @@ def _hours(scenario: Scenario) -> float:
     return math.ceil(max(job.time for job in scenario.jobs) / 3600.0)
 
 
-def play(
-    scenario: Scenario, rival: Rival, seed: int = 0
-) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
+def play(scenario: Scenario, rival: Rival, seed: int = 0) -> Sample:
     """Simulate until all jobs are complete.
 
     Parameters
@@ -150,30 +151,27 @@ def play(
     return figures, gpu_hours(jobs, simulator.segments)
 
 
-def samples(
-    effort: Effort, setting: Setting, name: str, label: str = ""
-) -> list[tuple[dict[str, float], dict[tuple[str, str], float]]]:
-    """Outcomes of a policy on each sample of a workload, see :func:`play`.
+def samples(effort: Effort, cases: Mapping[Key, tuple[Setting, str, str]]) -> dict[Key, list[Sample]]:
+    """Outcomes of policies on each sample of their workloads, see :func:`play`.
 
     Parameters
     ----------
     effort : Effort
-    setting : Setting
-    name : str
-        In :data:`RIVALS`.
-    label : str
-        Said before the name.
+    cases : mapping of key to (Setting, str, str)
+        Workload, name of the policy in :data:`RIVALS`, and what is said before the name.
 
     Returns
     -------
-    list of (dict, dict)
+    dict of key to list of (dict, dict)
     """
-    outcomes = []
-    for k in range(effort.seeds):
-        scenario = setting.scenario(effort, effort.seed + k)
-        effort.say(f"{label}{name}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
-        outcomes.append(play(scenario, RIVALS[name], effort.seed + k))
-    return outcomes
+    found = effort.each(_sample, [(*case, k) for case in cases.values() for k in range(effort.seeds)])
+    return {key: found[n * effort.seeds : (n + 1) * effort.seeds] for n, key in enumerate(cases)}
+
+
+def _sample(effort: Effort, setting: Setting, name: str, label: str, k: int) -> Sample:
+    scenario = setting.scenario(effort, effort.seed + k)
+    effort.say(f"{label}{name}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
+    return play(scenario, RIVALS[name], effort.seed + k)
 
 
 def row(

@@ -49,20 +49,10 @@ class Played:
     def __init__(
         self, effort: Effort, label: str, setting: Setting, estimator: str = "oracle", **settings: Any
     ) -> None:
-        self.figures: list[dict[str, float]] = []
-        self.jobs: list[list[JobRecord]] = []
-        for k in range(effort.seeds):
-            seed = effort.seed + k
-            scenario = setting.scenario(effort, seed)
-            effort.say(f"{label}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
-            simulator = Simulator(
-                scenario,
-                Sia(**settings),
-                placer=SiaPlacer(),
-                estimator=make_estimator(estimator, seed),
-            ).play()
-            self.jobs.append(simulator.job_results())
-            self.figures.append(summarise(scenario, self.jobs[-1], simulator.records, simulator.segments))
+        cases = [(label, setting, estimator, settings, k) for k in range(effort.seeds)]
+        found = effort.each(_played, cases)
+        self.figures: list[dict[str, float]] = [figures for figures, _ in found]
+        self.jobs: list[list[JobRecord]] = [jobs for _, jobs in found]
 
     def mean(self, name: str) -> float:
         """Mean of a figure over the samples."""
@@ -80,6 +70,19 @@ class Played:
         first, last = (3600.0 * hour for hour in BURST_HOURS)
         values = [of(job) for jobs in self.jobs for job in jobs if first <= job.submitted < last]
         return float(np.mean(values)) / 3600.0 if values else math.nan
+
+
+def _played(
+    effort: Effort, label: str, setting: Setting, estimator: str, settings: Mapping[str, Any], k: int
+) -> tuple[dict[str, float], list[JobRecord]]:
+    """Figures and jobs of one sample."""
+    seed = effort.seed + k
+    scenario = setting.scenario(effort, seed)
+    effort.say(f"{label}: {len(scenario.jobs)} jobs, sample {k + 1} of {effort.seeds}")
+    known = make_estimator(estimator, seed)
+    simulator = Simulator(scenario, Sia(**settings), placer=SiaPlacer(), estimator=known).play()
+    jobs = simulator.job_results()
+    return summarise(scenario, jobs, simulator.records, simulator.segments), jobs
 
 
 _JCT = {"average JCT": ("average_jct_hours", "h")}

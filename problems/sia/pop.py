@@ -6,8 +6,9 @@ jobs among those that can run it; it leaves it only if that lost the nodes that 
 part can run, such as a rigid one of more GPUs than any part has, is in none and waits until nodes come that
 let one run it: POP splits work that is small beside a part, and parts that grow for one job would take GPUs
 from running ones.  If it is all that is left, the simulator says that it starves.  Each part is
-a Sia program of its own, solved here one after the other; what they would take side by side is the longest of
-them (``parallel_seconds``), an estimate that leaves out what it costs to split and to join.
+a Sia program of its own.  They are solved here one after the other; what they would take side by side is the
+longest of them (``parallel_seconds_estimated``), an estimate that leaves out what it costs to split and to
+join.  Or each has an actor of its own on Ray, which keeps its program: then ``wall_seconds`` is measured.
 
 Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
 (SOSP 2021); thesis section 4.5.1, which solves the integer program of each part.
@@ -26,10 +27,58 @@ from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.workload import Kind
+from copter.problems.sia.mail import Mail, Parcel
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
 from copter.solvers.registry import make_solver
+from copter.spreading.tasks import Held, HeldHere
 
 MILP = "highs-milp"
+
+
+class PopPart:
+    """Sia on a part.
+
+    Parameters
+    ----------
+    solver : str
+    own : mapping
+        Settings of the solver; if there are none, it gets Sia's.
+    **settings
+        Of :class:`~copter.problems.sia.scheduler.Sia`.
+
+    Attributes
+    ----------
+    policy : Sia
+    """
+
+    def __init__(self, solver: str, own: Mapping[str, Any], **settings: Any) -> None:
+        self.policy = Sia(solver=make_solver(solver, **own) if own else solver, **settings)
+        self._mail = Mail()
+
+    def schedule(self, own: ClusterState) -> tuple[Mapping[str, Configuration], float]:
+        """Schedule the part's jobs.
+
+        Parameters
+        ----------
+        own : ClusterState
+
+        Returns
+        -------
+        mapping of str to Configuration, and float
+            What each job gets, and the seconds that it took.
+        """
+        begin = perf_counter()
+        answer = self.policy.schedule(own)
+        return answer, perf_counter() - begin
+
+    def receive(self, parcel: Parcel) -> tuple[Mapping[str, Configuration], float]:
+        """Schedule the part's jobs in another process; see :meth:`schedule`.
+
+        Parameters
+        ----------
+        parcel : Parcel
+        """
+        return self.schedule(self._mail.unpack(parcel))
 
 
 class Pop:
@@ -45,6 +94,8 @@ class Pop:
     mip_gap : float
         Relative gap at which branch and bound stops.
     round_seconds : float
+    ray : str, optional
+        Where the parts are solved: an address of Ray, "local" or "auto"; here if not given.
     **settings
         Of :class:`~copter.problems.sia.scheduler.Sia`.
 
@@ -53,7 +104,8 @@ class Pop:
     name : str
         As "pop-16".
     figures : dict of str to float
-        ``parallel_seconds`` and ``total_seconds`` of the last round.
+        Of the last round: ``total_seconds`` of all parts, ``parallel_seconds_estimated`` of the longest one,
+        and ``wall_seconds`` that passed until all had answered.
     """
 
     kind: Kind = "adaptive"
@@ -66,21 +118,24 @@ class Pop:
         solver: str = MILP,
         mip_gap: float = 1e-3,
         round_seconds: float = ROUND_SECONDS,
+        ray: str | None = None,
         **settings: Any,
     ) -> None:
         if parts < 1:
             raise ValueError(f"parts = {parts}: must be at least 1")
         self.name = f"pop-{parts}"
         self.round_seconds: float | None = round_seconds
+        self._count = parts
         self.figures: dict[str, float] = {}
-        self._policies = [
-            Sia(
-                solver=make_solver(solver, mip_gap=mip_gap) if solver == MILP else solver,
-                round_seconds=round_seconds,
-                **settings,
-            )
-            for _ in range(parts)
-        ]
+        own: dict[str, Any] = {"mip_gap": mip_gap} if solver == MILP else {}
+        make = partial(PopPart, solver, own, round_seconds=round_seconds, **settings)
+        self._parts: Held[PopPart]
+        if ray is None:
+            self._parts, self._mail = HeldHere([make] * parts), None
+        else:
+            from copter.spreading.on_ray import OnRay
+
+            self._parts, self._mail = OnRay(ray).hold([make] * parts), [Mail() for _ in range(parts)]
         self._clusters: list[Cluster] = []
         self._part: dict[str, int] = {}
         self._nowhere: list[str] = []
@@ -89,7 +144,7 @@ class Pop:
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """What every part gives its jobs, see :class:`~copter.problems.cluster.policy.Policy`."""
         self._split_nodes(now.cluster)
-        left: list[list[JobState]] = [[] for _ in self._policies]
+        left: list[list[JobState]] = [[] for _ in self._clusters]
         for job in now.left:
             if job.name in self._part:
                 left[self._part.pop(job.name)].append(job)
@@ -97,32 +152,43 @@ class Pop:
         for job in stranded:
             left[self._part.pop(job.name)].append(job)
         arrived = self._split_jobs((*(now.jobs[name] for name in self._nowhere), *now.arrived, *stranded))
-        jobs: list[dict[str, JobState]] = [{} for _ in self._policies]
+        jobs: list[dict[str, JobState]] = [{} for _ in self._clusters]
         for name, job in now.jobs.items():
             if name in self._part:
                 jobs[self._part[name]][name] = job
-        answer: dict[str, Configuration] = {}
-        seconds = []
-        for part, policy in enumerate(self._policies):
-            begin = perf_counter()
+        asked: dict[int, ClusterState] = {}
+        for part, cluster in enumerate(self._clusters):
             if jobs[part] or left[part]:
-                own = ClusterState(
+                asked[part] = ClusterState(
                     time=now.time,
                     index=now.index,
                     seconds=now.seconds,
-                    cluster=self._clusters[part],
+                    cluster=cluster,
                     jobs=jobs[part],
                     arrived=tuple(arrived[part]),
                     left=tuple(left[part]),
                 )
-                answer.update(policy.schedule(own))
-            seconds.append(perf_counter() - begin)
-        self.figures = {"parallel_seconds": max(seconds), "total_seconds": sum(seconds)}
-        return answer
+        return self._ask(asked)
+
+    def _ask(self, asked: Mapping[int, ClusterState]) -> dict[str, Configuration]:
+        """Have every part schedule what it is asked, and join their answers in the order of the parts."""
+        begin = perf_counter()
+        if self._mail is None:
+            answers = self._parts.each("schedule", {part: (own,) for part, own in asked.items()})
+        else:
+            mail = {part: (self._mail[part].pack(own),) for part, own in asked.items()}
+            answers = self._parts.each("receive", mail)
+        seconds = [took for _, took in answers.values()]
+        self.figures = {
+            "parallel_seconds_estimated": max(seconds, default=0.0),
+            "total_seconds": sum(seconds),
+            "wall_seconds": perf_counter() - begin,
+        }
+        return {name: configuration for given, _ in answers.values() for name, configuration in given.items()}
 
     def _split_nodes(self, cluster: Cluster) -> None:
         """Bring the parts up to the cluster's nodes."""
-        parts = len(self._policies)
+        parts = self._count
         if not self._clusters:
             empty = [GpuType(type.name, type.gpus_per_node, 0) for type in cluster.types]
             self._clusters = [Cluster(empty) for _ in range(parts)]
@@ -146,8 +212,8 @@ class Pop:
 
     def _split_jobs(self, jobs: tuple[JobState, ...]) -> list[list[JobState]]:
         """Put jobs that are in no part into parts, by part; those that none can run stay out."""
-        counts = np.bincount(list(self._part.values()), minlength=len(self._policies))
-        arrived: list[list[JobState]] = [[] for _ in self._policies]
+        counts = np.bincount(list(self._part.values()), minlength=self._count)
+        arrived: list[list[JobState]] = [[] for _ in self._clusters]
         self._nowhere = []
         for job in jobs:
             able = np.flatnonzero([_runs(job, cluster) for cluster in self._clusters])

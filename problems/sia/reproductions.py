@@ -12,9 +12,10 @@ from functools import partial
 import numpy as np
 
 from copter.bench.reproduction import Effort, Figure, Reproduction
-from copter.problems.sia.comparison import Setting, ratio, row, samples
+from copter.problems.sia.comparison import Sample, Setting, ratio, row, samples
 
 TRACES = {"Philly": "philly", "Helios": "helios", "newTrace": "new-trace"}
+_THREE = ("Sia", "Pollux", "Gavel+TJ")
 _TABLE = ("average JCT", "p99 JCT", "makespan", "GPU-hours a job", "average contention", "max contention")
 _TABLE_33 = (*_TABLE, "restarts a job")
 PAPER_33: Mapping[tuple[str, str], tuple[float, ...]] = {
@@ -60,12 +61,20 @@ def _paper(columns: Sequence[str], values: Sequence[float] | None) -> dict[str, 
     return {} if values is None else dict(zip(columns, values, strict=True))
 
 
+def _compared(effort: Effort, settings: Mapping[str, Setting]) -> dict[tuple[str, str], list[Sample]]:
+    """Samples of the three policies under several settings, by their labels and the policies' names."""
+    cases = {
+        (label, name): (setting, name, f"{label}, ") for label, setting in settings.items() for name in _THREE
+    }
+    return samples(effort, cases)
+
+
 def _table_33(effort: Effort, traces: Sequence[str] = tuple(TRACES)) -> list[Figure]:
-    figures = []
+    figures, found = [], _compared(effort, {label: Setting(TRACES[label]) for label in traces})
     for label in traces:
-        setting, jct = Setting(TRACES[label]), {}
-        for name in ("Sia", "Pollux", "Gavel+TJ"):
-            outcomes = [figures for figures, _ in samples(effort, setting, name, f"{label}, ")]
+        jct = {}
+        for name in _THREE:
+            outcomes = [figures for figures, _ in found[label, name]]
             figures += row(f"{label} {name}", outcomes, _paper(_TABLE_33, PAPER_33[label, name]), _TABLE_33)
             figures += row(f"{label} {name}", outcomes, {}, (*FAIRNESS, *FAIRNESS_AUTHORS))
             jct[name] = float(np.mean([outcome["average_jct_hours"] for outcome in outcomes]))
@@ -77,8 +86,9 @@ def _table_33(effort: Effort, traces: Sequence[str] = tuple(TRACES)) -> list[Fig
 
 def _table_34(effort: Effort) -> list[Figure]:
     setting, figures = Setting("philly", "homogeneous-64"), []
+    found = samples(effort, {name: (setting, name, "") for name in PAPER_34})
     for name, paper in PAPER_34.items():
-        outcomes = [figures for figures, _ in samples(effort, setting, name)]
+        outcomes = [figures for figures, _ in found[name]]
         figures += row(name, outcomes, _paper(_TABLE_34, paper), _TABLE_34)
         figures += row(name, outcomes, {}, ("average contention", "restarts a job"))
     return figures
@@ -98,11 +108,11 @@ def _figure_31(effort: Effort) -> list[Figure]:
         ("adaptive, heterogeneous", "Pollux"): 1.0,
         ("adaptive, heterogeneous", "Sia"): 0.6,
     }
-    figures = []
-    for label, setting in parts.items():
+    figures, found = [], _compared(effort, parts)
+    for label in parts:
         jct = {}
-        for name in ("Gavel+TJ", "Pollux", "Sia"):
-            outcomes = [figures for figures, _ in samples(effort, setting, name, f"{label}, ")]
+        for name in reversed(_THREE):
+            outcomes = [figures for figures, _ in found[label, name]]
             paper = {"average JCT": printed.get((label, name), math.nan)}
             figures += row(f"{label}: {name}", outcomes, paper, ("average JCT",))
             jct[name] = figures[-1].ours
@@ -114,8 +124,9 @@ def _figure_31(effort: Effort) -> list[Figure]:
 
 def _figure_35(effort: Effort) -> list[Figure]:
     figures: list[Figure] = []
-    for name in ("Sia", "Pollux", "Gavel+TJ"):
-        hours = [hours for _, hours in samples(effort, Setting("helios"), name)]
+    found = samples(effort, {name: (Setting("helios"), name, "") for name in _THREE})
+    for name in _THREE:
+        hours = [hours for _, hours in found[name]]
         keys = sorted({key for one in hours for key in one})
         mean = {key: float(np.mean([one.get(key, 0.0) for one in hours])) for key in keys}
         for model in sorted({model for model, _ in keys}):
@@ -131,23 +142,24 @@ def _figure_35(effort: Effort) -> list[Figure]:
 
 def _figure_36(effort: Effort) -> list[Figure]:
     figures = []
-    for rate in RATES:
-        setting, jct = Setting("helios", settings={"jobs": 8 * rate}), {}
-        for name in ("Sia", "Pollux", "Gavel+TJ"):
-            outcomes = [figures for figures, _ in samples(effort, setting, name, f"{rate} jobs an hour, ")]
-            figures += row(f"{rate} jobs an hour: {name}", outcomes, {}, ("average JCT",))
+    rates = {f"{rate} jobs an hour": Setting("helios", settings={"jobs": 8 * rate}) for rate in RATES}
+    found = _compared(effort, rates)
+    for label in rates:
+        jct = {}
+        for name in _THREE:
+            outcomes = [figures for figures, _ in found[label, name]]
+            figures += row(f"{label}: {name}", outcomes, {}, ("average JCT",))
             jct[name] = figures[-1].ours
         # The text says from 50 to 65%.
-        figures.append(
-            ratio(f"{rate} jobs an hour: Sia", "JCT below Pollux", jct["Sia"], jct["Pollux"], 50.0)
-        )
+        figures.append(ratio(f"{label}: Sia", "JCT below Pollux", jct["Sia"], jct["Pollux"], 50.0))
     return figures
 
 
 def _figure_37(effort: Effort) -> list[Figure]:
     figures = []
+    found = samples(effort, {name: (Setting("helios"), name, "") for name in PAPER_37})
     for name, paper in PAPER_37.items():
-        outcomes = [figures for figures, _ in samples(effort, Setting("helios"), name)]
+        outcomes = [figures for figures, _ in found[name]]
         # The figure does not say which reading it shows: the printed values stand beside both.
         printed = _paper(FAIRNESS, paper) | _paper(FAIRNESS_AUTHORS, paper)
         figures += row(name, outcomes, printed, (*FAIRNESS, *FAIRNESS_AUTHORS, "average JCT"))

@@ -24,7 +24,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,13 @@ from numpy.typing import NDArray
 from copter.errors import SolverError
 from copter.kernels import kernel
 from copter.problems.traffic.model import TrafficEngineering
+from copter.problems.traffic.names import Objective
+from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState
+from copter.problems.traffic.topology import Topology
 from copter.shims.flow import THETA
 from copter.solvers.registry import make_solver
+from copter.spreading.tasks import Here, Spread, Task
 
 QUANTILE, LEAST = 0.9, 0.001
 """Demands that LP-Top solves: at or above this quantile of those that are larger than this."""
@@ -51,14 +55,14 @@ class Allocated:
     ----------
     path_flows : (paths,) ndarray
     seconds : float
-        With everything one after the other.
-    parallel_seconds : float
-        With all parts at once, a processor for each: an estimate, the slowest part and what cannot be split.
+        Measured: everything one after the other, or what passed until parts that were spread were back.
+    estimated_seconds : float
+        Estimated: all parts at once, a machine for each, which is the slowest part and what cannot be split.
     """
 
     path_flows: NDArray[np.float64]
     seconds: float
-    parallel_seconds: float
+    estimated_seconds: float
 
 
 def shortest_path(traffic: TrafficState) -> Allocated:
@@ -108,7 +112,7 @@ def lp_top(
     spent = perf_counter() - begin
     capacity = traffic.effective_capacity
     if traffic.objective == "max-flow":
-        chosen, seconds = _solve_part(traffic, top, volume, capacity, (solver, settings))
+        chosen, seconds = _solve_some(traffic, top, volume, capacity, (solver, settings))
         begin = perf_counter()
         left = capacity - traffic.loads_of(chosen)
         _fill_first(paths.first, paths.pointer, paths.link, rest, left, chosen)
@@ -118,7 +122,7 @@ def lp_top(
         pinned = _place_first(paths.first, paths.pointer, paths.link, rest, capacity <= 0)
         loads = traffic.loads_of(pinned)
         spent += perf_counter() - begin
-        chosen, seconds = _solve_part(traffic, top, volume, capacity, (solver, settings), loads)
+        chosen, seconds = _solve_some(traffic, top, volume, capacity, (solver, settings), loads)
         chosen += pinned
     return Allocated(chosen, spent + seconds, spent + seconds)
 
@@ -130,6 +134,7 @@ def pop(
     split: float = 0.0,
     seed: int = 0,
     solver: str = SOLVER,
+    spread: Spread | None = None,
     **settings: Any,
 ) -> Allocated:
     """Solve k parts of the problem and put them together.
@@ -142,6 +147,8 @@ def pop(
     split : float
         Client splitting until there are (1 + split) times as many demands; 0 for none.
     seed : int
+    spread : Spread, optional
+        Where parts are solved; here, one after the other, if not given.
     solver, **settings
         Of each LP; see :func:`copter.solvers.make_solver`.
 
@@ -160,15 +167,21 @@ def pop(
     pair, volume = split_clients(traffic.volume, split)
     part = np.random.default_rng(seed).integers(0, parts, pair.size)
     capacity = traffic.effective_capacity / parts
-    alone, slowest = perf_counter() - begin, 0.0
-    flows, total = np.zeros(traffic.paths.n_paths), alone
+    alone = perf_counter() - begin
+    tasks, served = [], []
     for k in range(parts):
         mine = part == k
         own: NDArray[np.float64] = np.bincount(pair[mine], volume[mine], traffic.paths.n_pairs).astype(float)
-        some, seconds = _solve_part(traffic, own > 0, own, capacity, (solver, settings))
-        flows += some
-        total, slowest = total + seconds, max(slowest, seconds)
-    return Allocated(flows, total, alone + slowest)
+        served.append(own > 0)
+        tasks.append(Task(f"part {k}", _solve, (_part(traffic, own > 0, own, capacity), solver, settings)))
+    begin = perf_counter()
+    answers = [ended.result() for ended in (spread or Here()).each(tasks)]
+    wall = perf_counter() - begin
+    flows = np.zeros(traffic.paths.n_paths)
+    for chosen, (some, _) in zip(served, answers, strict=True):
+        flows[np.repeat(chosen, traffic.paths.counts)] += some
+    each = [seconds for _, seconds in answers]
+    return Allocated(flows, alone + (sum(each) if spread is None else wall), alone + max(each))
 
 
 def split_clients(volume: NDArray[np.float64], split: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -192,7 +205,29 @@ def split_clients(volume: NDArray[np.float64], split: float) -> tuple[NDArray[np
     return np.array(owners, np.int64), -np.array(amounts)
 
 
-def _solve_part(
+class _Part(NamedTuple):
+    """An LP over some demands: with `loads` on its links already, for min-MLU."""
+
+    topology: Topology
+    paths: PathSet
+    objective: Objective
+    volume: NDArray[np.float64]
+    loads: NDArray[np.float64] | None
+
+
+def _part(
+    traffic: TrafficState,
+    chosen: NDArray[np.bool_],
+    volume: NDArray[np.float64],
+    capacity: NDArray[np.float64],
+    loads: NDArray[np.float64] | None = None,
+) -> _Part:
+    pairs = np.flatnonzero(chosen)
+    network = traffic.topology.with_capacity(capacity)
+    return _Part(network, traffic.paths.take(pairs), traffic.objective, volume[pairs], loads)
+
+
+def _solve_some(
     traffic: TrafficState,
     chosen: NDArray[np.bool_],
     volume: NDArray[np.float64],
@@ -200,33 +235,35 @@ def _solve_part(
     solver: tuple[str, dict[str, Any]],
     loads: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.float64], float]:
-    """Flows on all paths of an LP over some demands, and the seconds of its model, solver and repair.
+    """Flows on all paths of an LP over some demands, and its seconds."""
+    flows = np.zeros(traffic.paths.n_paths)
+    some, seconds = _solve(_part(traffic, chosen, volume, capacity, loads), *solver)
+    flows[np.repeat(chosen, traffic.paths.counts)] = some
+    return flows, seconds
+
+
+def _solve(part: _Part, name: str, settings: dict[str, Any]) -> tuple[NDArray[np.float64], float]:
+    """Flows on the paths of a part, and the seconds of its model, solver and repair.
 
     Interior point without crossover may end in no answer at all: then simplex finds one, and both count.
     """
-    paths = traffic.paths
-    flows = np.zeros(paths.n_paths)
-    pairs = np.flatnonzero(chosen)
-    if not pairs.size:
-        return flows, 0.0
-    network = traffic.topology.with_capacity(capacity)
-    part = TrafficEngineering(network, paths.take(pairs), traffic.objective)
-    part.set_volumes(volume[pairs])
-    if loads is not None:
-        part.program.set_capacities(list(range(loads.size)), upper=-loads)
-        part.program.update_request(THETA, upper=np.inf)
-    name, settings = solver
+    if not part.volume.size:
+        return np.zeros(0), 0.0
+    engineering = TrafficEngineering(part.topology, part.paths, part.objective)
+    engineering.set_volumes(part.volume)
+    if part.loads is not None:
+        engineering.program.set_capacities(list(range(part.loads.size)), upper=-part.loads)
+        engineering.program.update_request(THETA, upper=np.inf)
     spent = 0.0
     for lp in dict.fromkeys((name, "highs-simplex")):
-        solution = make_solver(lp, **settings).solve(part.program)
+        solution = make_solver(lp, **settings).solve(engineering.program)
         spent += solution.timings.edit + solution.timings.solve
         if solution.found:
             break
     else:
-        raise SolverError(f"{lp} on {pairs.size} demands: {solution.status}: {solution.reason}")
-    rounded = part.repair(solution)
-    flows[np.repeat(chosen, paths.counts)] = part.path_flows(rounded)
-    return flows, spent + rounded.seconds
+        raise SolverError(f"{lp} on {part.volume.size} demands: {solution.status}: {solution.reason}")
+    rounded = engineering.repair(solution)
+    return engineering.path_flows(rounded), spent + rounded.seconds
 
 
 @kernel

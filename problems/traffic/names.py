@@ -18,5 +18,5 @@ CHANGES: tuple[str, ...] = (*DRIFTS, "failures", "sequence")
 PathKind: TypeAlias = Literal["edge-disjoint", "shortest"]
 PATH_KINDS: tuple[PathKind, ...] = get_args(PathKind)
 
-METHODS = ("lp-top", "pop-K", "shortest")
+METHODS = ("lp-top", "pop-K", "pop-K-ray", "shortest")
 """What solves no whole program; -K stands for a number."""

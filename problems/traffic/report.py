@@ -31,7 +31,7 @@ _ROUND = {
     "t_solve": "seconds of the solver: of copter's with the certificate, of a baseline its own run",
     "t_shim": "seconds of making the flow feasible",
     "t_total": "seconds of the round: edit, solve and shim",
-    "t_parallel": "the same, had POP had a processor for each part",
+    "t_parallel_estimated": "estimated: the same, had POP a machine for each part",
     "t_store": "seconds in which events became edits of copter's program",
     "change": "what kind of change came before the round",
     "status": "why the solver stopped",

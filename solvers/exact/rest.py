@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from copter.store.allocation import SparseX
-from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore, slice_indices
-from copter.store.view import view_of
+from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.view import take_entries
 
 if TYPE_CHECKING:
     from copter.proof.fixing import Survivors
@@ -110,15 +110,9 @@ def _entries(
     store: ConstraintStore, slot: NDArray[np.int64], column: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """Rows and coefficients of some columns, one column after the other, and how many each has."""
-    view = view_of(store)
-    usage = view.usage[slot]
-    at = view.pointer_start[usage] + column
-    counts = (view.pointer[at + 1] - view.pointer[at]).astype(np.int64)
-    rows = view.row[slice_indices(view.entry_start[usage] + view.pointer[at], counts)].astype(np.int64)
-    value, kept = store.coefficients_of(usage, view.pointer[at], counts), store.rows.alive[rows]
-    if not kept.all():
-        counts = np.bincount(np.repeat(np.arange(slot.size), counts)[kept], minlength=slot.size)
-    return rows[kept], value[kept], counts
+    view, place = store.excerpt(slot, column)
+    first, rows, value = take_entries(view, slot, place, store.rows.alive[: store.rows.size])
+    return rows.astype(np.int64), value, np.diff(first)
 
 
 class _Rows(NamedTuple):

@@ -96,40 +96,16 @@ class ExactSolver(ProximalPoint):
         super().reset()
         self._integral = None
 
-    def save_state(self, program: ContinualProgram) -> SolverState | None:
-        """What the relaxation keeps, and the last integral allocation.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-
-        Returns
-        -------
-        dict or None
-        """
-        state, last = super().save_state(program), self._integral
+    def _saved(self, program: ContinualProgram) -> SolverState | None:
+        """What the relaxation keeps, and the last integral allocation."""
+        state, last = super()._saved(program), self._integral
         if state is None or last is None or last.program is not program:
             return state
         return state | last.to_arrays("integral")
 
-    def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
-        """Begin the next solve where the solver did that saved this state.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-        state : dict, optional
-            None forgets everything.
-
-        Raises
-        ------
-        ValueError, KeyError
-            The state is none of this solver and program.
-        """
-        integral = None
-        if state is not None and "integral.slot" in state:
-            integral = LastX.from_arrays(program, state, "integral")
-        super().load_state(program, state)
+    def _load_saved(self, program: ContinualProgram, state: SolverState) -> None:
+        integral = LastX.from_arrays(program, state, "integral") if "integral.slot" in state else None
+        super()._load_saved(program, state)
         self._integral = integral
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:

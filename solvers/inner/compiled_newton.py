@@ -181,7 +181,7 @@ def _evaluate(w, tilted, terms, pull, y, centre, sigma, spread):  # type: ignore
     more, s, t = (0.0, pull, pull) if pull.size == 0 else _tilt(w, tilted, terms, pull, y, centre, sigma)
     x = np.empty(w.column.size)
     free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
-    height, gradient = project_blocks(w, tilted, y, centre, sigma, 0, w.slot.size, x, free, tight)
+    height, gradient, _ = project_blocks(w, tilted, y, centre, sigma, 0, w.slot.size, x, free, tight)
     height += more + spread
     for i in range(y.size):
         low, high = w.lower_row[i], w.upper_row[i]

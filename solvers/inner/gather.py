@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.proof.pricing import KEEP_ALL
+from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.scaling import levels, natural_units, without_forced
 from copter.solvers.inner.tuning import SetTuning
 from copter.solvers.inner.working_set import WorkingSet
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
-from copter.store.view import coefficients_of, entries_of, view_of
+from copter.store.view import caps_at, coefficients_of, costs_at, entries_of, take_entries, view_of
+from copter.store.where import Columns, Part, cut, joined
 
 _DUST = 1e-12
 """Values below this are the rounding errors of a step, where no bound or total says what is large."""
@@ -69,10 +70,14 @@ def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def
     return slots[:count], columns[:count]
 
 
-def lightest(store: ConstraintStore) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def lightest(store: ConstraintStore) -> Columns:
     """Of each screened request the column that uses least; with them a working set is rarely infeasible."""
-    found: tuple[NDArray[np.int64], NDArray[np.int64]] = _lightest(view_of(store))
-    return found
+    return joined(store.each(_lightest_part), store.requests.size)
+
+
+def _lightest_part(part: Part) -> Columns:
+    slot, column = _lightest(view_of(part.store))
+    return part.slots(slot), column
 
 
 def typical_slack(
@@ -96,11 +101,23 @@ def typical_slack(
     """
     sample = (tuning or SetTuning()).slack_sample
     slots = np.flatnonzero(store.requests.n_columns[: store.requests.size] > max(KEEP_ALL, wanted))
-    slacks = []
-    for slot in slots[:: max(1, slots.size // sample)].tolist():
-        prices = np.partition(store.priced_columns(slot, y, cost_factor), wanted)[: wanted + 1]
-        slacks.append(prices[wanted] - prices.min())
-    return float(np.median(slacks)) if slacks else 0.0
+    slots = slots[:: max(1, slots.size // sample)]
+    if not slots.size:
+        return 0.0
+    own = [(slots[k],) for k in cut(slots, store.parts)]
+    slacks = store.each(_slack_part, y, wanted, cost_factor, own=own)
+    return float(np.median(np.concatenate(slacks)))
+
+
+def _slack_part(
+    part: Part, y: NDArray[np.float64], wanted: int, cost_factor: float, slots: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Slacks at which so many columns of some requests are candidates."""
+    slacks = np.empty(slots.size)
+    for k, slot in enumerate(part.local(slots).tolist()):
+        prices = np.partition(part.store.priced_columns(slot, y, cost_factor), wanted)[: wanted + 1]
+        slacks[k] = prices[wanted] - prices.min()
+    return slacks
 
 
 class Held(NamedTuple):
@@ -274,12 +291,13 @@ def _take(
     """Read the columns, and their entries in the rows that are seen."""
     table = store.requests
     slots, first, block = _blocks(slot)
-    cost, upper = store.column_costs(slot, column), store.column_uppers(slot, column)
+    view, place = store.excerpt(slot, column)
+    cost, upper = costs_at(view, slot, place), caps_at(view, slot, place)
     total, relation = table.total[slots], table.relation[slots]
     if stands_for is not None:
         upper, total = upper * stands_for[slot], total * stands_for[slots]
     seen = np.ones(store.rows.size, np.bool_) if held is None else held.rows
-    pointer, row, value = _take_entries(view_of(store), slot, column, seen)
+    pointer, row, value = take_entries(view, slot, place, seen)
     decided = (relation == EXACTLY) & (table.n_columns[slots] == 1)
     single = (relation == NO_TOTAL)[block]
     return _Taken(slots, relation, total, first, block, cost, upper, pointer, row, value, decided, single)
@@ -325,30 +343,6 @@ def _blocks(slot):  # type: ignore[no-untyped-def]
         block[j] = blocks - 1
     first[blocks] = slot.size
     return slots[:blocks], first[: blocks + 1], block
-
-
-@kernel
-def _take_entries(view, slot, column, seen):  # type: ignore[no-untyped-def]
-    """Entries of columns in rows that are seen."""
-    first = np.empty(slot.size + 1, np.int64)
-    first[0] = 0
-    for j in range(slot.size):
-        count = 0
-        begin, end = entries_of(view, view.usage[slot[j]], column[j], column[j] + 1)
-        for k in range(begin, end):
-            count += seen[np.uint32(view.row[k])]
-        first[j + 1] = first[j] + count
-    rows, values = np.empty(first[-1], np.uint32), np.empty(first[-1])
-    n = 0
-    for j in range(slot.size):
-        usage = view.usage[slot[j]]
-        begin, end = entries_of(view, usage, column[j], column[j] + 1)
-        shift, stride = coefficients_of(view, usage)
-        for k in range(begin, end):
-            if seen[np.uint32(view.row[k])]:
-                rows[n], values[n] = view.row[k], view.coefficient[shift + stride * k]
-                n += 1
-    return first, rows, values
 
 
 @kernel

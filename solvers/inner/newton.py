@@ -28,37 +28,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-from copter.parallel import chunk_bounds, dot, run_chunks
+from copter.parallel import dot
 from copter.solvers.inner.elastic import costless, least_violation
-from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times, project_blocks
 from copter.solvers.inner.sampling import Sampler
+from copter.solvers.inner.sums import Curvature, Projection, Sums
 from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.store.store import NO_TOTAL
 
-Sample: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
-"""Blocks, and how many each stands for."""
-
-_BLOCKS_A_CHUNK = 10_000
-"""Of which products with the Hessian are summed in one piece, about."""
 _GOLDEN = 0.6180339887498949
 """Multiples of the golden section spread evenly: so the samples of successive steps do."""
 
 
 @dataclass
 class Point:
-    """An evaluation of psi: value, gradient and what the Newton system needs."""
+    """An evaluation of psi: value, gradient and the projection that it is of."""
 
     y: NDArray[np.float64]
-    x: NDArray[np.float64]
-    free: NDArray[np.bool_]
-    tight: NDArray[np.bool_]
+    at: Projection
     value: float
     gradient: NDArray[np.float64]
 
@@ -92,6 +84,8 @@ class SemismoothNewton:
         Asked before every step whether to give up, for deadlines.
     threads : int, optional
     tuning : NewtonTuning, optional
+    sums : Sums, optional
+        Over the set; by default by threads of this process.
     """
 
     def __init__(
@@ -100,10 +94,12 @@ class SemismoothNewton:
         stop: Callable[[], bool],
         threads: int | None = None,
         tuning: NewtonTuning | None = None,
+        sums: Sums | None = None,
     ) -> None:
         self.working = working
         self.stop = stop
         self.threads = threads
+        self.sums = sums or Sums(working, threads)
         self.tuning = tuning or NewtonTuning()
         self._damping = self.tuning.line.first_damping
         self._turn = self._poor = 0
@@ -113,8 +109,6 @@ class SemismoothNewton:
         self._sampler = Sampler(self._weight, self._blocks)
         self._elastic = 0.0
         self._rows = RowTest(working)
-        weights = np.diff(working.pointer[working.first]) + np.diff(working.first)
-        self._chunks = chunk_bounds(weights)
         self._kinked = working.lower_row < working.upper_row
 
     def evaluate(self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float) -> Point:
@@ -132,26 +126,20 @@ class SemismoothNewton:
         -------
         Point
         """
-        bounds, w = self._chunks, self.working
-        x = np.empty(w.column.size)
-        free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
-        parts = run_chunks(
-            lambda k: project_blocks(w, w.cost, y, centre, sigma, bounds[k], bounds[k + 1], x, free, tight),
-            bounds.size - 1,
-            self.threads,
-        )
-        value, activity = 0.5 * dot(centre, centre) / sigma, np.zeros(y.size)
-        for part in parts:
-            value += part[0]
-            activity += part[1]
+        self.sums.begin(centre, sigma)
+        return self._evaluate(y)
+
+    def _evaluate(self, y: NDArray[np.float64]) -> Point:
+        """The same for the step under way."""
+        w, at = self.working, self.sums.project(y)
         target = np.where(y > 0, w.upper_row, np.where(y < 0, w.lower_row, 0.0))
-        value -= dot(np.where(y == 0, 0.0, y), target)
-        nearest = np.clip(activity, w.lower_row, w.upper_row)
+        value = at.value - dot(np.where(y == 0, 0.0, y), target)
+        nearest = np.clip(at.activity, w.lower_row, w.upper_row)
         held = np.where(self._kinked, target, w.upper_row)
-        gradient = activity - np.where((y == 0) & self._kinked, nearest, held)
+        gradient = at.activity - np.where((y == 0) & self._kinked, nearest, held)
         value -= 0.5 * self._elastic * dot(y, y)
         gradient -= self._elastic * y
-        return Point(y, x, free, tight, value, gradient)
+        return Point(y, at, value, gradient)
 
     def solve(
         self,
@@ -189,17 +177,19 @@ class SemismoothNewton:
 
         def result(iterations: int) -> InnerResult:
             off, residual = _paid_for(here), _norm(here.gradient)
-            return InnerResult(here.x, here.y, left <= 1.0, iterations, left / first, residual, *off)
+            x = self.sums.x(here.at)
+            return InnerResult(x, here.y, left <= 1.0, iterations, left / first, residual, *off)
 
         for iteration in range(limit):
             # prices run away where rows cannot be met
             if left <= 1.0 or abs(here.y).max(initial=0.0) > far or self.stop():
                 return result(iteration)
-            if iteration and _norm(here.gradient) <= enough * _norm(here.x - centre):
+            moved = math.sqrt(self.sums.moved(here.at)) if iteration and enough else 0.0
+            if iteration and _norm(here.gradient) <= enough * moved:
                 return result(iteration)
             there = None
             for _ in range(self.tuning.line.retries):
-                there = self._search(here, self._direction(here, sigma), centre, sigma)
+                there = self._search(here, self._direction(here, sigma))
                 if there is not None:
                     break
             if there is None:
@@ -212,7 +202,8 @@ class SemismoothNewton:
         """What is left of the gradient, over what may be left of it."""
         if self._elastic:
             return float(np.linalg.norm(here.gradient)) / closeness
-        return self._rows.worst(here.gradient, here.x, closeness)
+        at = here.at
+        return self._rows.worst_of_sums(here.gradient, at.square, lambda: self.sums.weight(at), closeness)
 
     def _judge(self, good: bool | np.bool_) -> None:
         """Take a larger sample for the Hessian where steps lead little further."""
@@ -248,20 +239,22 @@ class SemismoothNewton:
     def _direction(self, here: Point, sigma: float) -> NDArray[np.float64]:
         """Newton step; prices that would cross their kink go right to it, the others know of that."""
         damping = self._damping * sigma + self._elastic
-        moving = np.count_nonzero((here.gradient != 0) | (here.y != 0))
-        self._enlarge(self.tuning.blocks_a_row * int(moving))
+        moving = (here.gradient != 0) | (here.y != 0)
+        active = np.flatnonzero(moving)
+        self._enlarge(self.tuning.blocks_a_row * active.size)
         self._turn += 1
         sample = self._sampler.draw(self._turn * _GOLDEN % 1.0)
-        diagonal = self._diagonal(here, sigma, sample) + damping
+        dense = active.size <= self.tuning.systems.dense_rows
+        curvature = Curvature(self.sums, here.at, sample, dense)
+        diagonal = sigma * curvature.diagonal() + damping
         towards = self._kinked & (here.y * here.gradient < 0)
         crossing = towards & (abs(here.gradient) >= abs(here.y) * diagonal)
         step = np.where(crossing, -here.y, 0.0)
-        mask = ((here.gradient != 0) | (here.y != 0)) & ~crossing
-        active = np.flatnonzero(mask | crossing)
-        if active.size <= self.tuning.systems.dense_rows:
+        mask = moving & ~crossing
+        if dense:
             index = np.full(here.y.size, -1)
             index[active] = np.arange(active.size)
-            hessian = self._hessian(here, sigma, index, active, sample)
+            hessian = sigma * curvature.matrix(index, active.size)
             rest, gone = index[mask], index[crossing]
             right = here.gradient[mask] - hessian[np.ix_(rest, gone)] @ step[crossing]
             hessian[np.diag_indices(active.size)] += damping + 1e-15 * hessian.diagonal().max(initial=0.0)
@@ -269,48 +262,10 @@ class SemismoothNewton:
             return step
 
         def times(d: NDArray[np.float64]) -> NDArray[np.float64]:
-            return self._hessian_times(here, sigma, d, sample)
+            return sigma * curvature.times(d)
 
         right = here.gradient - times(step)
         return step + self._conjugate_gradients(times, right, mask, diagonal, damping)
-
-    def _hessian(
-        self,
-        here: Point,
-        sigma: float,
-        index: NDArray[np.int64],
-        active: NDArray[np.int64],
-        sample: Sample,
-    ) -> NDArray[np.float64]:
-        """Minus the Hessian of psi on active rows, which ``index`` numbers; from a sample of the blocks."""
-        part = dense_hessian(self.working, here.free, here.tight, index, active.size, *sample)
-        return sigma * part
-
-    def _hessian_times(
-        self, here: Point, sigma: float, d: NDArray[np.float64], sample: Sample
-    ) -> NDArray[np.float64]:
-        """Minus the Hessian of psi times d, from a sample of the blocks."""
-        blocks, stands_for = sample
-        cuts = np.linspace(0, blocks.size, 2 + blocks.size // _BLOCKS_A_CHUNK).astype(np.int64)
-        parts = run_chunks(
-            lambda k: hessian_times(
-                self.working,
-                here.free,
-                here.tight,
-                d,
-                blocks[cuts[k] : cuts[k + 1]],
-                stands_for[cuts[k] : cuts[k + 1]],
-            ),
-            cuts.size - 1,
-            self.threads,
-        )
-        product: NDArray[np.float64] = np.sum(parts, axis=0)
-        return sigma * product
-
-    def _diagonal(self, here: Point, sigma: float, sample: Sample) -> NDArray[np.float64]:
-        """About the diagonal of minus the Hessian of psi, not below it."""
-        diagonal: NDArray[np.float64] = hessian_diagonal(self.working, here.free, here.tight, *sample)
-        return sigma * diagonal
 
     def _conjugate_gradients(
         self,
@@ -343,14 +298,12 @@ class SemismoothNewton:
             search = scaled + (product / last) * search
         return step
 
-    def _search(
-        self, here: Point, step: NDArray[np.float64], centre: NDArray[np.float64], sigma: float
-    ) -> Point | None:
+    def _search(self, here: Point, step: NDArray[np.float64]) -> Point | None:
         """A point along the (kinked) ray that is higher and not too steep; None if there is none."""
         line = self.tuning.line
         slope = dot(here.gradient, step)
         # psi is a difference: x'x / 2 - x'v against z'z / 2, over sigma
-        noise = 1e-14 * (1.0 + abs(here.value) + 0.5 * dot(centre, centre) / sigma)
+        noise = 1e-14 * (1.0 + abs(here.value) + 0.5 * self.sums.centre_square / self.sums.sigma)
         steepness = dot(here.gradient, here.gradient)
         length, low, high = 1.0, 0.0, np.inf
         best: Point | None = None
@@ -361,7 +314,7 @@ class SemismoothNewton:
             blocked = np.isinf(self.working.upper_row) & (y > 0)
             blocked |= np.isinf(self.working.lower_row) & (y < 0)
             y[blocked] = 0.0
-            there = self.evaluate(y, centre, sigma)
+            there = self._evaluate(y)
             risen = there.value - here.value
             enough = risen >= line.armijo * dot(here.gradient, y - here.y) - noise
             # at the noise floor of the values only the gradient tells

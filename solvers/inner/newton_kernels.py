@@ -56,13 +56,13 @@ def multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
 
 @kernel
 def project_blocks(w, cost, y, centre, sigma, first, last, x, free, tight):  # type: ignore[no-untyped-def]
-    """x = Proj(centre - sigma p), p = cost + A'y, for blocks [first, last); their part of psi and of A x.
+    """x = Proj(centre - sigma p), p = cost + A'y, for blocks [first, last); (part of psi, of A x, of x'x).
 
     p'x + |x - z|^2 / (2 sigma) = (x'x / 2 - x'v + z'z / 2) / sigma with v = z - sigma p: the last term is
     the caller's, so that only the support of x counts here.
     """
     activity = np.zeros(y.size)
-    value = 0.0
+    value = square = 0.0
     for b in range(first, last):
         begin, end = w.first[b], w.first[b + 1]
         top, second, best = -np.inf, -np.inf, begin
@@ -93,6 +93,7 @@ def project_blocks(w, cost, y, centre, sigma, first, last, x, free, tight):  # t
             x[best] = total
             free[best] = total < w.upper[best]
             value += total * (0.5 * total - top)
+            square += total * total
             for k in range(w.pointer[best], w.pointer[best + 1]):
                 activity[w.row[k]] += w.value[k] * total
             continue
@@ -109,9 +110,10 @@ def project_blocks(w, cost, y, centre, sigma, first, last, x, free, tight):  # t
             xj = min(d, w.upper[j])
             x[j] = xj
             value += xj * (0.5 * xj - v)
+            square += xj * xj
             for k in range(w.pointer[j], w.pointer[j + 1]):
                 activity[w.row[k]] += w.value[k] * xj
-    return value / sigma, activity
+    return value / sigma, activity, square
 
 
 @inlined_kernel

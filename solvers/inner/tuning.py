@@ -97,6 +97,7 @@ class NewtonTuning:
     blocks_a_row : at first for each row that has a price or is off: with fewer, what some curve by would not
         be known (chosen).  On 100,000 demands of a network of 1,739 nodes, with thousands of such rows,
         products with the Hessian of all took three quarters of a cold start
+    lent_columns : where the columns are elsewhere, working sets of so many are lent to there (to be measured)
     poor_steps : after so many steps in a row that do not halve the gradient the sample doubles
         (0%, +1%)
     line, systems, elastic : see there
@@ -108,6 +109,7 @@ class NewtonTuning:
     columns_a_call: int = 200_000
     hessian_blocks: int = 10_000
     blocks_a_row: int = 10
+    lent_columns: int = 1_000_000
     poor_steps: int = 3
     line: LineSearch = LineSearch()
     systems: NewtonSystems = NewtonSystems()

@@ -14,6 +14,7 @@ and no forced cost drowns the others in rounding errors.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,32 @@ class RowTest:
             At most 1 if no row is too far off.
         """
         return float(worst_row(self.working, off, x, self.sizes, closeness))
+
+    def worst_of_sums(
+        self,
+        off: NDArray[np.float64],
+        square: float,
+        weight: Callable[[], NDArray[np.float64]],
+        closeness: float,
+    ) -> float:
+        """The same of an allocation of which only sums are known.
+
+        Parameters
+        ----------
+        off : (rows,) ndarray
+        square : float
+            x'x.
+        weight : callable
+            Returns |A| |x|, (rows,); asked where it may be what matters.
+        closeness : float
+
+        Returns
+        -------
+        float
+            At most 1 if no row is too far off.
+        """
+        worst, doubtful = _worst_by_bounds(off, square, self.sizes, closeness)
+        return float(_worst_by_weight(off, square, weight(), self.sizes, closeness) if doubtful else worst)
 
 
 class InnerResult(NamedTuple):
@@ -277,10 +304,10 @@ def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def row_weight(w, x):  # type: ignore[no-untyped-def]
-    """|A| |x| of a working set."""
+def row_weight(w, x, first, last):  # type: ignore[no-untyped-def]
+    """|A| |x| of columns [first, last) of a working set."""
     weight = np.zeros(w.lower_row.size)
-    for j in range(x.size):
+    for j in range(first, last):
         for k in range(w.pointer[j], w.pointer[j + 1]):
             weight[w.row[k]] += abs(w.value[k] * x[j])
     return weight
@@ -310,19 +337,30 @@ def _row_sizes(w):  # type: ignore[no-untyped-def]
 @kernel
 def worst_row(w, off, x, sizes, closeness):  # type: ignore[no-untyped-def]
     """See :meth:`RowTest.worst`; what flows through rows is looked at where it may be what matters."""
+    square = np.sum(x * x)
+    worst, doubtful = _worst_by_bounds(off, square, sizes, closeness)
+    return _worst_by_weight(off, square, row_weight(w, x, 0, x.size), sizes, closeness) if doubtful else worst
+
+
+@kernel
+def _worst_by_bounds(off, square, sizes, closeness):  # type: ignore[no-untyped-def]
+    """The worst row by its bounds alone, and whether it may not be so bad by what flows through it."""
     size, heavy = sizes
-    rounding = _ROUNDING * (1.0 + np.sqrt(np.sum(x * x)))
-    worst, light, doubtful = 0.0, False, False
+    rounding = _ROUNDING * (1.0 + np.sqrt(square))
+    worst, light = 0.0, False
     for i in range(off.size):
         ratio = abs(off[i]) / max(closeness * size[i], rounding)
         if np.isnan(ratio):
-            return ratio
-        if ratio > 1.0:
-            light = light or not heavy[i]
-            doubtful = True
+            return ratio, False
+        light = light or (ratio > 1.0 and not heavy[i])
         worst = max(worst, ratio)
-    if doubtful and not light:
-        weight, worst = row_weight(w, x), 0.0
-        for i in range(off.size):
-            worst = max(worst, abs(off[i]) / max(closeness * max(size[i], weight[i]), rounding))
+    return worst, worst > 1.0 and not light
+
+
+@kernel
+def _worst_by_weight(off, square, weight, sizes, closeness):  # type: ignore[no-untyped-def]
+    size, worst = sizes[0], 0.0
+    rounding = _ROUNDING * (1.0 + np.sqrt(square))
+    for i in range(off.size):
+        worst = max(worst, abs(off[i]) / max(closeness * max(size[i], weight[i]), rounding))
     return worst

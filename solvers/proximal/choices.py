@@ -17,7 +17,7 @@ from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, NO_TOTAL
-from copter.store.view import cap_of, coefficients_of, cost_of, entries_of, view_of
+from copter.store.view import cap_of, coefficients_of, cost_of, entries_of
 
 if TYPE_CHECKING:
     from copter.proof.pricing import Pricing
@@ -64,16 +64,19 @@ class Choices(NamedTuple):
         -------
         Choices
         """
-        view, size = view_of(store), store.requests.size
+        size = store.requests.size
+        view, place = store.excerpt(pricing.slot, pricing.column)
         first = np.concatenate(([0], np.cumsum(np.bincount(pricing.slot, minlength=size))))
-        column, margin = np.full(size, -2), np.full(size, np.inf)
+        best, margin = np.full(size, -2), np.full(size, np.inf)
         bounds = chunk_bounds(np.diff(first))
         run_chunks(
-            lambda k: _choose(view, y, first, pricing.column, seen, bounds[k], bounds[k + 1], column, margin),
+            lambda k: _choose(
+                view, y, first, place, pricing.column, seen, bounds[k], bounds[k + 1], best, margin
+            ),
             bounds.size - 1,
             threads,
         )
-        return cls(column, margin)
+        return cls(best, margin)
 
     def of_requests(self, store: ConstraintStore, slots: NDArray[np.int64]) -> SparseX:
         """The allocation in which some requests have what they would choose.
@@ -109,10 +112,9 @@ class Choices(NamedTuple):
 
 
 @kernel
-def _choose(view, y, first, column, seen, begin, end, best, margin):  # type: ignore[no-untyped-def]
+def _choose(view, y, first, place, column, seen, begin, end, best, margin):  # type: ignore[no-untyped-def]
     for q in range(begin, end):
-        n = view.n_columns[q]
-        if n == 0 or view.total[q] <= 0.0 or first[q] == first[q + 1]:
+        if view.total[q] <= 0.0 or first[q] == first[q + 1]:
             continue
         matters = False
         usage, single = view.usage[q], view.relation[q] != NO_TOTAL
@@ -121,7 +123,7 @@ def _choose(view, y, first, column, seen, begin, end, best, margin):  # type: ig
         if view.relation[q] == AT_MOST:
             low = 0.0
         for k in range(first[q], first[q + 1]):
-            j = column[k]
+            j = place[k]
             cost = cost_of(view, q, j)
             paid, owed = 0.0, abs(cost)
             enter, leave = entries_of(view, usage, j, j + 1)
@@ -134,7 +136,7 @@ def _choose(view, y, first, column, seen, begin, end, best, margin):  # type: ig
             size = max(size, owed)
             single = single and cap_of(view, q, j) >= view.total[q]
             if p < low:
-                low, second, at = p, low, j
+                low, second, at = p, low, column[k]
             else:
                 second = min(second, p)
         if single:

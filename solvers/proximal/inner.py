@@ -11,13 +11,17 @@ from copter.solvers.inner.compiled_newton import CompiledNewton, is_small
 from copter.solvers.inner.convex_descent import ConvexDescent
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.descent import CoordinateDescent
+from copter.solvers.inner.lent_sums import LentSums, pieces_of
 from copter.solvers.inner.newton import SemismoothNewton
+from copter.solvers.inner.sums import Sums
+from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import InnerResult, WorkingSet
 from copter.terms.batch import TermBatch
 
 if TYPE_CHECKING:
     from copter.solvers.proximal.budget import Budget
     from copter.solvers.proximal.tuning import ProximalTuning
+    from copter.store.store import ConstraintStore
 
 Method: TypeAlias = Literal["cd", "newton"]
 """Coordinate descent, or semismooth Newton."""
@@ -76,11 +80,15 @@ class Inner(NamedTuple):
     free: bool
 
 
-def linear_inner(working: WorkingSet, method: Method, budget: Budget, tuning: ProximalTuning) -> Inner:
+def linear_inner(
+    store: ConstraintStore, working: WorkingSet, method: Method, budget: Budget, tuning: ProximalTuning
+) -> Inner:
     """Inner solver of a working set without convex terms.
 
     Parameters
     ----------
+    store : ConstraintStore
+        Where work is lent to, if its columns are elsewhere.
     working : WorkingSet
     method : "cd" or "newton"
     budget : Budget
@@ -92,8 +100,18 @@ def linear_inner(working: WorkingSet, method: Method, budget: Budget, tuning: Pr
     elif is_small(working, tuning.newton):
         solver = CompiledNewton(working, budget.late, tuning.newton, budget.threads)
     else:
-        solver = SemismoothNewton(working, budget.late, budget.threads, tuning.newton)
+        sums = _sums(store, working, budget.threads, tuning.newton)
+        solver = SemismoothNewton(working, budget.late, budget.threads, tuning.newton, sums)
     return Inner(solver, working, working, 1.0, not working.cost.any())
+
+
+def _sums(store: ConstraintStore, working: WorkingSet, threads: int | None, tuning: NewtonTuning) -> Sums:
+    """Sums over a working set, its pieces lent to where the columns are if that is worth it."""
+    sums = Sums(working, threads)
+    if store.parts == 1 or working.column.size < tuning.lent_columns or sums.bounds.size <= 2:
+        return sums
+    lent = store.lend(pieces_of(working, sums.bounds))
+    return sums if lent is None else LentSums(working, lent, threads)
 
 
 def curved_inner(

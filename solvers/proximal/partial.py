@@ -32,8 +32,9 @@ from copter.solvers.proximal.answer import Answer
 from copter.solvers.proximal.choices import Choices
 from copter.solvers.proximal.steps import Aim, run_steps
 from copter.store.allocation import SparseX, merged, row_activity
-from copter.store.store import EXACTLY, NO_TOTAL
+from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import view_of
+from copter.store.where import Part
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -77,7 +78,7 @@ class PartialSteps:
         self._flow, self._share, self._sharper, self._moved = flow, self.tuning.share, False, 0
         self._loose = self.tuning.loose * budget.tolerance if program.mend is not None else 0.0
         self._moves = np.zeros(self.store.requests.size, np.bool_)
-        self._needed = _needed(view_of(self.store), self.store.rows.size)
+        self._needed = _needed(self.store)
 
     def step(self, now: Answer) -> Moved | None:
         """One step from an answer; None if this leads no further.
@@ -198,9 +199,21 @@ def _threshold(loss: NDArray[np.float64], ignored: float) -> float:
     return float(ascending[within - 1]) if within else 0.0
 
 
-@kernel
-def _needed(view, rows):  # type: ignore[no-untyped-def]
+def _needed(store: ConstraintStore) -> NDArray[np.bool_]:
     """Rows of the columns that nothing but rows may bound: without them a step could be endless."""
+    table = store.requests
+    if not ((table.relation[: table.size] == NO_TOTAL) & (table.n_columns[: table.size] > 0)).any():
+        return np.zeros(store.rows.size, np.bool_)
+    return np.logical_or.reduce(store.each(_needed_part))
+
+
+def _needed_part(part: Part) -> NDArray[np.bool_]:
+    needed: NDArray[np.bool_] = _needed_of(view_of(part.store), part.store.rows.size)
+    return needed
+
+
+@kernel
+def _needed_of(view, rows):  # type: ignore[no-untyped-def]
     needed = np.zeros(rows, np.bool_)
     for q in range(view.n_columns.size):
         if view.relation[q] != NO_TOTAL:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.pricing import KEEP_ALL, Pricing, price
+from copter.proof.pricing import Pricing, price
+from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.gather import lightest, typical_slack, union
 
 if TYPE_CHECKING:
@@ -56,9 +57,11 @@ class Screening:
         share = np.count_nonzero(sizes[pricing.slot] > KEEP_ALL) / screened
         if share > tuning.far_too_many * tuning.wanted:
             slack = self._typical_slack(y, tuning.wanted)
-            if slack < self.slack:  # else they are as many because so many prices are equal
+            if slack < self.slack:
                 self.slack = slack
                 pricing = price(store, y, slack=slack, threads=threads)
+            else:  # most requests have few, some have many whose prices are equal: less, for the next pass
+                self.slack = max(tuning.narrower * self.slack, tuning.least_slack * slack)
         elif share > tuning.too_many * tuning.wanted:
             self.slack *= tuning.narrower
         elif share < tuning.too_few * tuning.wanted:

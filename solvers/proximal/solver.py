@@ -202,17 +202,8 @@ class ProximalPoint(ClockedSolver):
             answer, slack, before = state.answer, state.slack, state.last
         self._state = Kept(answer, LastX.of(program, x, before), LastY.of(program, y), slack)
 
-    def save_state(self, program: ContinualProgram) -> SolverState | None:
-        """Last round's allocation, prices and screening slack; None if it was of another program.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-
-        Returns
-        -------
-        dict or None
-        """
+    def _saved(self, program: ContinualProgram) -> SolverState | None:
+        """Last round's allocation, prices and screening slack; None if it was of another program."""
         state = self._state
         if state is None or state.last.program is not program:
             return None
@@ -221,23 +212,7 @@ class ProximalPoint(ClockedSolver):
             return arrays | {"answered": state.answer is not None}
         return arrays | {"answered": True} | state.answer.to_arrays("answer")
 
-    def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
-        """Begin the next solve where the solver did that saved this state.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-        state : dict, optional
-            None forgets everything.
-
-        Raises
-        ------
-        ValueError, KeyError
-            The state is none of this solver and program.
-        """
-        if state is None:
-            self.reset()
-            return
+    def _load_saved(self, program: ContinualProgram, state: SolverState) -> None:
         last, slack = LastX.from_arrays(program, state, "last"), state["slack"]
         if not isinstance(slack, float):
             raise ValueError("slack is no number")

@@ -104,7 +104,7 @@ def run_steps(
     if program.store.terms:
         inner = curved_inner(working, TermBatch.of(program.store), method, centre, budget, tuning)
     else:
-        inner = linear_inner(working, method, budget, tuning)
+        inner = linear_inner(program.store, working, method, budget, tuning)
     return _Steps(program, inner, budget, centre, inner.working.scaled_prices(y), aim, tuning.steps).run()
 
 

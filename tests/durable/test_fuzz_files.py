@@ -21,7 +21,7 @@ from scipy.sparse import csc_array
 from copter import ContinualProgram, CopterError, FileError, Journal, LogTerm, ProximalPoint
 from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
 from copter.durable.codec import CodecError, decode, encode
-from copter.program.usage import Template
+from copter.program.handles import Template
 
 LONGER = int(os.environ.get("COPTER_FUZZ", "1"))
 EXAMPLES = 40 * LONGER

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from copter import ContinualProgram
 from copter.proof import pricing
 from copter.proof.hulls import groups_of
-from copter.proof.pricing import KEEP_ALL, price
+from copter.proof.pricing import price
+from copter.proof.pricing_kernels import KEEP_ALL
 from copter.store.view import view_of
 
 ROWS = ("a", "b", "c")

@@ -10,10 +10,11 @@ from strategies import KINDS, PlainProgram, random_plain
 
 from copter import ContinualProgram
 from copter.parallel import chunk_bounds, run_chunks
-from copter.proof.pricing import KEEP_ALL, price
+from copter.proof.pricing import price
+from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.descent import descend, make_feasible, usage_of_rows
 from copter.solvers.inner.gather import gather, union
-from copter.solvers.inner.newton import SemismoothNewton
+from copter.solvers.inner.newton import Point, SemismoothNewton
 from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times
 from copter.solvers.inner.sampling import Sampler
 from copter.solvers.inner.working_set import WorkingSet
@@ -182,7 +183,8 @@ def test_projection_onto_capped_simplices(magnitude):
         step = sigma * w.cost_scale / unit[0] ** 2
         lengths = step * unit**2 / w.cost_scale  # of columns of one sum row: all the same
         assert not relation or (unit == unit[0]).all()
-        found = unit * SemismoothNewton(w, bool).evaluate(np.zeros(0), centre / unit, step).x
+        newton = SemismoothNewton(w, bool)
+        found = unit * newton.sums.x(newton.evaluate(np.zeros(0), centre / unit, step).at)
         wanted = project(centre - lengths * costs, upper, relation, total)
         # digits of x that are lost to the size of sigma * c
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12 + 1e-13 * sigma, err_msg=str(seed))
@@ -215,10 +217,15 @@ def test_gradient_is_the_derivative_of_psi(kind, seed):
             (high.value - low.value) / 2e-6, abs=2e-7 * (1 + abs(point.value))
         )
     for i in np.flatnonzero((y == 0) & (w.lower_row < w.upper_row)):
-        activity = usage_of_rows(w, point.x)[i]
+        activity = usage_of_rows(w, newton.sums.x(point.at))[i]
         assert point.gradient[i] == pytest.approx(
             activity - np.clip(activity, w.lower_row[i], w.upper_row[i])
         )
+
+
+def flags_at(newton: SemismoothNewton, point: Point):
+    """Which columns are free, and which sum rows are tight."""
+    return newton.sums.flags(point.at, np.arange(newton.working.slot.size))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -228,35 +235,37 @@ def test_hessian_is_the_derivative_of_the_gradient(kind, seed):
     point = newton.evaluate(y, centre, sigma)
     m = y.size
     every = np.arange(w.slot.size), np.ones(w.slot.size)
-    hessian = sigma * dense_hessian(w, point.free, point.tight, np.arange(m), m, *every)
+    free, tight = flags_at(newton, point)
+    hessian = sigma * dense_hessian(w, free, tight, np.arange(m), m, *every)
     for i in np.flatnonzero(y):
         step = np.zeros(m)
         step[i] = 1e-7
         high, low = newton.evaluate(y + step, centre, sigma), newton.evaluate(y - step, centre, sigma)
-        if (high.free != low.free).any() or (high.tight != low.tight).any():
+        above, below = flags_at(newton, high), flags_at(newton, low)
+        if any((one != other).any() for one, other in zip(above, below, strict=True)):
             continue  # a kink of the gradient
         rows = np.flatnonzero(y)  # where y = 0 the gradient is measured from the nearest point of [l, u]
         difference = (low.gradient - high.gradient) / 2e-7
         np.testing.assert_allclose(hessian[rows, i], difference[rows], atol=1e-6)
     assert np.linalg.eigvalsh(hessian).min(initial=0.0) >= -1e-12
     d = rng.normal(size=m)
-    product = sigma * hessian_times(w, point.free, point.tight, d, *every)
+    product = sigma * hessian_times(w, free, tight, d, *every)
     np.testing.assert_allclose(product, hessian @ d, atol=1e-12)
     part = np.flatnonzero(rng.random(m) < 0.6)
     index = np.full(m, -1)
     index[part] = np.arange(part.size)
-    smaller = sigma * dense_hessian(w, point.free, point.tight, index, part.size, *every)
+    smaller = sigma * dense_hessian(w, free, tight, index, part.size, *every)
     np.testing.assert_allclose(smaller, hessian[np.ix_(part, part)], atol=1e-12)
-    diagonal = sigma * hessian_diagonal(w, point.free, point.tight, *every)
+    diagonal = sigma * hessian_diagonal(w, free, tight, *every)
     assert (diagonal >= hessian.diagonal() - 1e-12).all()
-    untied = np.zeros_like(point.tight)
-    loose = sigma * dense_hessian(w, point.free, untied, np.arange(m), m, *every).diagonal()
+    untied = np.zeros_like(tight)
+    loose = sigma * dense_hessian(w, free, untied, np.arange(m), m, *every).diagonal()
     assert (diagonal <= loose + 1e-12).all()
     sampler, offsets = Sampler(w.total**2, w.slot.size // 2), (np.arange(64) + 0.5) / 64
     draws = [sampler.draw(offset) for offset in offsets]
-    samples = [dense_hessian(w, point.free, point.tight, np.arange(m), m, *draw) for draw in draws]
+    samples = [dense_hessian(w, free, tight, np.arange(m), m, *draw) for draw in draws]
     np.testing.assert_allclose(sigma * sum(samples) / 64, hessian, atol=0.1 * abs(hessian).max(initial=0.0))
-    samples = [hessian_diagonal(w, point.free, point.tight, *draw) for draw in draws]
+    samples = [hessian_diagonal(w, free, tight, *draw) for draw in draws]
     np.testing.assert_allclose(sigma * sum(samples) / 64, diagonal, atol=0.1 * diagonal.max(initial=0.0))
 
 

@@ -55,7 +55,7 @@ def test_the_program_is_large_enough_for_several_chunks():
     assert chunk_bounds(sizes).size > 4
     slots = program.request_slots[SCREENED:]
     working = gather(program.store, np.repeat(slots, 8), np.tile(np.arange(8), SMALL))
-    assert SemismoothNewton(working, bool)._chunks.size > 4
+    assert SemismoothNewton(working, bool).sums.bounds.size > 4
 
 
 def test_threads_and_processes_do_not_matter():

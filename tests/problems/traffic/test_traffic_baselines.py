@@ -46,7 +46,7 @@ def test_max_flows_are_feasible_and_no_better_than_the_optimum(name, state):
     assert (done.path_flows >= 0).all() and check.overload <= 1e-9 and check.excess <= 1e-9
     best = best_flow(topology, paths, volume, topology.capacity)
     assert check.total_flow <= best + 1e-6
-    assert 0 <= done.parallel_seconds <= done.seconds
+    assert 0 <= done.estimated_seconds <= done.seconds
     if name == "pop-1":
         assert check.total_flow == pytest.approx(best, abs=1e-6)
 

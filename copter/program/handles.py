@@ -1,0 +1,89 @@
+"""Handles of what many requests of a program share, column templates and cost vectors, and who is known.
+
+A slot of the store is used again, so a handle has more: when it was made, and a key drawn at random.  It is
+good for the program that made it and for copies of that, saved ones too, and for no other program.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from copter.errors import EditError
+
+
+@dataclass(frozen=True)
+class Handle:
+    """What stands for something in a program's store.
+
+    Attributes
+    ----------
+    slot : int
+        Where it is in its table.
+    n_columns : int
+        How many columns a request has that uses it.
+    birth : int
+        The store's clock when it was made.
+    key : int
+        Drawn at random: tells it from another program's.
+    """
+
+    slot: int
+    n_columns: int
+    birth: int = field(default=-1, repr=False)
+    key: int = field(default=0, repr=False)
+
+
+class Template(Handle):
+    """Handle of columns that many requests share; made by ``ContinualProgram.add_template``."""
+
+
+class CostVector(Handle):
+    """Handle of costs that many requests share; made by ``ContinualProgram.add_cost_vector``."""
+
+
+H = TypeVar("H", bound=Handle)
+
+
+class Handles(dict[int, H], Generic[H]):
+    """The handles of one kind that a program knows, by slot, in the order in which they were made.
+
+    Parameters
+    ----------
+    kind : type of Handle
+    called, given_as : str
+        What it is, and the argument that it is given as, for messages.
+    """
+
+    def __init__(self, kind: type[H], called: str, given_as: str) -> None:
+        super().__init__()
+        self.kind, self._called, self._given_as = kind, called, given_as
+
+    def make(self, slot: int, n_columns: int, birth: int) -> H:
+        """A handle of what is new in a slot.
+
+        Parameters
+        ----------
+        slot, n_columns, birth : int
+
+        Returns
+        -------
+        Handle
+        """
+        self[slot] = self.kind(slot, n_columns, birth, secrets.randbits(62))
+        return self[slot]
+
+    def check(self, subject: Hashable, handle: Any) -> None:
+        """Raise an EditError if this is no handle of what the program has.
+
+        Parameters
+        ----------
+        subject : hashable
+            The request or the verb, for messages.
+        handle : object
+        """
+        if not isinstance(handle, self.kind) or self.get(handle.slot) != handle:
+            why = f"no such {self._called} in this program (any more)"
+            raise EditError(subject, self._given_as, handle, why)

@@ -1,0 +1,30 @@
+"""SpreadProgram: a program whose requests are spread over places, with the verbs of any other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from copter.program.kept import CostType
+from copter.program.program import ContinualProgram
+from copter.store.places import Places
+from copter.store.spread import SpreadStore
+
+
+class SpreadProgram(ContinualProgram):
+    """A continual program whose columns are elsewhere.
+
+    Edits are validated here and sent when a solve or a query asks for something, those of a round together.
+
+    Parameters
+    ----------
+    places : Places
+        Empty; who holds the columns.
+    cost_dtype : "float64" or "float32"
+        What costs are kept as.
+    """
+
+    store: SpreadStore
+
+    def __init__(self, places: Places, *, cost_dtype: CostType = "float64") -> None:
+        super().__init__(cost_dtype=cost_dtype)
+        self.store = SpreadStore(places, np.dtype(cost_dtype))

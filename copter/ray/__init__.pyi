@@ -1,0 +1,1 @@
+from copter.ray.program import RayProgram as RayProgram

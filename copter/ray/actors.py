@@ -1,0 +1,223 @@
+"""One actor of a program: its process, what it would be made again from, and what it is asked.
+
+An actor that dies is made again: a new process takes the last snapshot of the old one's parts and makes the
+edits since.  A snapshot is taken when the edits since the last have grown larger than it is, so edits are
+never held more than twice; they are dropped only when a snapshot that has them is in the object store.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from copter.clock import current
+from copter.extras import extra
+from copter.ray.holder import Holder, writable
+from copter.store.edit_log import Edit
+
+with extra("ray"):
+    import ray
+    from ray.exceptions import RayActorError
+
+_LOG = logging.getLogger("copter")
+_LOOK = 0.05
+"""Seconds between looks at the solve's clock while actors work."""
+_SNAPSHOT_FROM = 1 << 24
+"""Bytes of edits that are never worth a snapshot."""
+_MOST_DEATHS = 5
+"""So often an actor is made again for one call before it is given up."""
+
+
+@dataclass
+class Snapshot:
+    """Stores of an actor's parts, in the object store.
+
+    Attributes
+    ----------
+    ref : ObjectRef
+    edits : int
+        How many of the edits since the one before are in it.
+    """
+
+    ref: Any
+    edits: int
+
+
+class Actor:
+    """A holder of parts in a process of its own.
+
+    Parameters
+    ----------
+    number : int
+        For messages.
+    parts : tuple of int
+        First part and one behind the last, and how many there are.
+    cost_dtype : str
+    options : mapping
+        Of Ray's actor.
+    threads : int
+    """
+
+    def __init__(
+        self,
+        number: int,
+        parts: tuple[int, int, int],
+        cost_dtype: str,
+        options: Mapping[str, Any],
+        threads: int,
+    ) -> None:
+        self.number = number
+        self.first, self.last, _ = parts
+        self.deaths = 0
+        self.lent: dict[int, Any] = {}
+        self._make: Any = ray.remote(Holder).options(**options).remote
+        self._arguments = *parts, cost_dtype, threads
+        self._since: list[Edit] = []
+        self._bytes = self._largest = 0
+        self._last: Snapshot | None = None
+        self._next: Snapshot | None = None
+        self._sent: list[Any] = []
+        self.handle: Any = self._make(*self._arguments)
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Ask for something; the reference of the answer.
+
+        Parameters
+        ----------
+        method : str
+            Of :class:`copter.ray.holder.Holder`.
+        *arguments
+
+        Returns
+        -------
+        ObjectRef
+        """
+        return getattr(self.handle, method).remote(*arguments)
+
+    def send(self, edits: list[Edit]) -> None:
+        """Let it make edits.
+
+        Parameters
+        ----------
+        edits : list of Edit
+            For all parts; cut to those of this actor here.
+        """
+        own = [cut for edit in edits if (cut := edit.of(self.first, self.last)) is not None]
+        if not own:
+            return
+        self._since += own
+        self._bytes += sum(edit.nbytes for edit in own)
+        self._sent.append(self.call("send", own))
+        self._look_after_snapshots()
+
+    def _look_after_snapshots(self) -> None:
+        """Drop edits that are in a snapshot by now, and take the next where it is worth it."""
+        if self._next is not None and ray.wait([self._next.ref], timeout=0, fetch_local=False)[0]:
+            taken, self._next = self._next, None
+            try:
+                ray.get(taken.ref)
+            except RayActorError:
+                return  # it died before; the edits are still here
+            del self._since[: taken.edits]
+            self._last, self._bytes = taken, sum(edit.nbytes for edit in self._since)
+        if self._next is None and self._bytes > max(_SNAPSHOT_FROM, self._largest):
+            self._next = Snapshot(self.call("snapshot"), len(self._since))
+            self._largest = max(self._largest, self._bytes)
+
+    def settled(self) -> None:
+        """Raise what went wrong with edits that were sent, of which a later call has been answered."""
+        sent, self._sent = self._sent, []
+        ray.get(sent)
+
+    def lend(self, key: int, pieces: Sequence[Any]) -> None:
+        """Give it pieces of work; they are given again to the next process if this one dies.
+
+        Parameters
+        ----------
+        key : int
+        pieces : sequence of objects
+        """
+        self.lent[key] = ray.put(list(pieces))
+        self.call("lend", key, self.lent[key])
+
+    def forget(self, key: int) -> None:
+        """Take pieces of work back.
+
+        Parameters
+        ----------
+        key : int
+        """
+        if self.lent.pop(key, None) is not None and ray.is_initialized():
+            self.call("forget", key)
+
+    def revive(self, why: Exception) -> None:
+        """Make it again: the last snapshot, the edits since, the pieces that it had.
+
+        Parameters
+        ----------
+        why : Exception
+            What a call to it ended with.
+        """
+        self.deaths += 1
+        _LOG.warning("actor %d died (%s): it is made again", self.number, _first_line(why))
+        self.kill()
+        self._next, self._sent = None, []
+        self.handle = self._make(*self._arguments)
+        if self._last is not None:
+            self.call("restore", self._last.ref)
+        self._sent.append(self.call("send", self._since))
+        for key, pieces in self.lent.items():
+            self.call("lend", key, pieces)
+
+    def kill(self) -> None:
+        """End its process."""
+        ray.kill(self.handle)
+
+
+def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Ask actors for something, each for its own, and wait; those that die are made again and asked again.
+
+    Parameters
+    ----------
+    actors : sequence of Actor
+    method : str
+        Of :class:`copter.ray.holder.Holder`; it changes nothing, or nothing that matters if it is repeated.
+    arguments : sequence of tuples
+        Of each actor.
+
+    Returns
+    -------
+    list
+        An answer an actor.
+
+    Raises
+    ------
+    Interrupted
+        The solve that this is a part of is late, or was cancelled.
+    """
+    pending = {
+        actor.call(method, *own): k for k, (actor, own) in enumerate(zip(actors, arguments, strict=True))
+    }
+    found: list[Any] = [None] * len(actors)
+    clock = current()
+    while pending:
+        done, _ = ray.wait(list(pending), num_returns=len(pending), timeout=_LOOK)
+        for ref in done:
+            k = pending.pop(ref)
+            try:
+                found[k] = writable(ray.get(ref))
+                actors[k].settled()
+            except RayActorError as died:
+                if actors[k].deaths >= _MOST_DEATHS:
+                    raise
+                actors[k].revive(died)
+                pending[actors[k].call(method, *arguments[k])] = k
+        if clock is not None:
+            clock.check()
+    return found
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,209 @@
+"""Holder: some parts of a program in a process of their own, an actor on Ray.
+
+It imports nothing of Ray: an actor is a plain object whose methods are called from elsewhere.  Arrays that
+come out of Ray's object store cannot be written to; they are copied, as kernels are compiled for arrays that
+can.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from copter.parallel import limit_threads
+from copter.store.edit_log import Edit
+from copter.store.part_store import PartStore
+from copter.store.slabs import Pool, Table, contiguous
+from copter.store.where import Part, Task
+
+
+class Holder:
+    """Parts next to one another, and pieces of work that were lent.
+
+    Parameters
+    ----------
+    first, last : int
+        The parts from ``first`` to ``last - 1``.
+    of : int
+        How many parts there are.
+    cost_dtype : str
+        What they keep costs as.
+    threads : int
+        Of this process.
+    """
+
+    def __init__(self, first: int, last: int, of: int, cost_dtype: str, threads: int) -> None:
+        limit_threads(threads)
+        self._parts = [Part(PartStore(np.dtype(cost_dtype)), number, of) for number in range(first, last)]
+        self._lent: dict[int, list[Any]] = {}
+
+    def send(self, edits: list[Edit]) -> None:
+        """Make edits, each cut to the parts that are here.
+
+        Parameters
+        ----------
+        edits : list of Edit
+        """
+        for edit in edits:
+            fresh = edit._replace(fields={name: writable(each) for name, each in edit.fields.items()})
+            for k, part in enumerate(self._parts):
+                own = fresh.of(k, k + 1)
+                if own is not None:
+                    _store(part).apply(own)
+
+    def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
+        """``task(part, *common, *own[k])`` of every part that is here.
+
+        Parameters
+        ----------
+        task : callable
+        common : tuple
+        own : sequence of tuples, optional
+
+        Returns
+        -------
+        list
+        """
+        return _each(self._parts, task, common, own)
+
+    def one(self, place: int, task: Task, arguments: tuple[Any, ...]) -> Any:
+        """``task(part, *arguments)`` of one part.
+
+        Parameters
+        ----------
+        place : int
+            Of the part among those that are here.
+        task : callable
+        arguments : tuple
+
+        Returns
+        -------
+        object
+        """
+        return task(self._parts[place], *writable(arguments))
+
+    # ---- pieces of work ------------------------------------------------------------------------
+
+    def lend(self, key: int, pieces: list[Any]) -> None:
+        """Take pieces of work.
+
+        Parameters
+        ----------
+        key : int
+            What they are asked by.
+        pieces : list of objects
+        """
+        self._lent[key] = writable(pieces)
+
+    def each_lent(
+        self, key: int, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None
+    ) -> list[Any]:
+        """``task(piece, *common, *own[k])`` of every piece that came with a key.
+
+        Parameters
+        ----------
+        key : int
+        task : callable
+        common : tuple
+        own : sequence of tuples, optional
+
+        Returns
+        -------
+        list
+        """
+        return _each(self._lent[key], task, common, own)
+
+    def forget(self, key: int) -> None:
+        """Forget pieces of work.
+
+        Parameters
+        ----------
+        key : int
+        """
+        self._lent.pop(key, None)
+
+    # ---- the process ---------------------------------------------------------------------------
+
+    def snapshot(self) -> list[PartStore]:
+        """The parts' stores, as they are; Ray copies them.
+
+        Returns
+        -------
+        list of PartStore
+        """
+        return [_store(part) for part in self._parts]
+
+    def restore(self, stores: list[PartStore]) -> None:
+        """Take stores that another process had.
+
+        Parameters
+        ----------
+        stores : list of PartStore
+            What :meth:`snapshot` gave.
+        """
+        self._parts = [part._replace(store=store) for part, store in zip(self._parts, stores, strict=True)]
+
+    def memory(self) -> dict[str, int]:
+        """Bytes that the parts' columns take.
+
+        Returns
+        -------
+        dict of str to int
+            ``bytes`` of their pools and tables, room for more included; ``pid`` of the process.
+        """
+        return {"bytes": sum(_bytes_of(part.store) for part in self._parts), "pid": os.getpid()}
+
+
+def _each(
+    things: Sequence[Any], task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None
+) -> list[Any]:
+    given = writable(common)
+    mine = [()] * len(things) if own is None else writable(own)
+    return [task(thing, *given, *each) for thing, each in zip(things, mine, strict=True)]
+
+
+def writable(value: Any) -> Any:
+    """A value with its arrays as kernels take them: those that cannot be written to are copied.
+
+    Parameters
+    ----------
+    value : object
+        An array; a tuple, list or dict of values; something that has values as attributes; anything else is
+        left as it is.
+
+    Returns
+    -------
+    object
+    """
+    if isinstance(value, np.ndarray):
+        return contiguous(value)
+    if isinstance(value, tuple):
+        parts = map(writable, value)
+        return type(value)._make(parts) if hasattr(value, "_make") else tuple(parts)
+    if isinstance(value, list):
+        return [writable(each) for each in value]
+    if isinstance(value, dict):
+        return {key: writable(each) for key, each in value.items()}
+    if hasattr(value, "__dataclass_fields__") and hasattr(value, "__dict__"):
+        for name, each in vars(value).items():
+            object.__setattr__(value, name, writable(each))
+    return value
+
+
+def _store(part: Part) -> PartStore:
+    assert isinstance(part.store, PartStore)
+    return part.store
+
+
+def _bytes_of(store: Any) -> int:
+    """Bytes of a store's pools and tables, room for more included."""
+    held = 0
+    for each in vars(store).values():
+        if isinstance(each, Pool):
+            held += sum(getattr(each, name).nbytes for name in each.names)
+        elif isinstance(each, Table):
+            held += each.whole.nbytes + each.real.nbytes + each.small.nbytes
+    return held

@@ -1,0 +1,140 @@
+"""Parts on the actors of a Ray cluster.
+
+Every actor holds parts next to one another, and is asked once for all of them.  What goes to all actors is
+put into the object store once, where it is large; arrays come out of it without a copy but the one that makes
+them writable.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any, NoReturn
+
+import numpy as np
+
+from copter.errors import UnsupportedError
+from copter.extras import extra
+from copter.ray.actors import Actor, answers
+from copter.store.edit_log import Edit, size_of
+from copter.store.where import Task
+
+with extra("ray"):
+    import ray
+
+_PUT_FROM = 1 << 16
+"""Bytes from which on what goes to all actors is put into the object store."""
+
+
+class OnActors:
+    """Parts on actors: :class:`copter.store.places.Places`.
+
+    Parameters
+    ----------
+    actors : int
+        At most as many as there are parts.
+    parts : int
+    cost_dtype : str
+        What costs are kept as.
+    options : mapping
+        Of Ray's actors.
+    threads : int
+        Of each actor.
+    """
+
+    def __init__(
+        self, actors: int, parts: int, cost_dtype: str, options: Mapping[str, Any], threads: int
+    ) -> None:
+        self.parts = parts
+        ends = np.linspace(0, parts, actors + 1).astype(np.int64).tolist()
+        self.actors = [
+            Actor(number, (first, last, parts), cost_dtype, options, threads)
+            for number, (first, last) in enumerate(zip(ends[:-1], ends[1:], strict=True))
+        ]
+        self._keys = count()
+
+    def send(self, edits: list[Edit]) -> None:
+        """See :class:`copter.store.places.Places`."""
+        for actor in self.actors:
+            actor.send(edits)
+
+    def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
+        """See :class:`copter.store.places.Places`."""
+        bounds = [(actor.first, actor.last) for actor in self.actors]
+        return self._ask("each", (task,), common, own, bounds)
+
+    def one(self, number: int, task: Task, *arguments: Any) -> Any:
+        """See :class:`copter.store.places.Places`."""
+        (actor,) = [actor for actor in self.actors if actor.first <= number < actor.last]
+        return answers([actor], "one", [(number - actor.first, task, arguments)])[0]
+
+    def _ask(
+        self,
+        method: str,
+        first: tuple[Any, ...],
+        common: tuple[Any, ...],
+        own: Sequence[tuple[Any, ...]] | None,
+        bounds: Sequence[tuple[int, int]],
+    ) -> list[Any]:
+        shared = ray.put(common) if size_of(common) > _PUT_FROM else common
+        each = [(*first, shared, None if own is None else list(own[a:b])) for a, b in bounds]
+        return [result for mine in answers(self.actors, method, each) for result in mine]
+
+    def lend(self, pieces: Sequence[Any]) -> LentToActors:
+        """See :class:`copter.store.places.Places`."""
+        return LentToActors(self, next(self._keys), pieces)
+
+    def memory(self) -> list[dict[str, int]]:
+        """Of each actor: bytes of the columns that it holds, and its process.
+
+        Returns
+        -------
+        list of dict
+            ``bytes`` and ``pid``.
+        """
+        return answers(self.actors, "memory", [()] * len(self.actors))
+
+    def close(self) -> None:
+        """See :class:`copter.store.places.Places`."""
+        for actor in self.actors:
+            actor.kill()
+        self.actors = []
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedError(
+            "a program on actors has no copy: read_requests and read_resources give its data"
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        self.__reduce__()
+
+
+class LentToActors:
+    """Pieces of work at actors: :class:`copter.store.lent.Lent`.
+
+    Parameters
+    ----------
+    places : OnActors
+    key : int
+        By which actors know the pieces.
+    pieces : sequence of objects
+        Given to the actors evenly, neighbours together.
+    """
+
+    def __init__(self, places: OnActors, key: int, pieces: Sequence[Any]) -> None:
+        self._places, self._key = places, key
+        ends = np.linspace(0, len(pieces), len(places.actors) + 1).astype(np.int64).tolist()
+        self._bounds = list(zip(ends[:-1], ends[1:], strict=True))
+        for actor, (first, last) in zip(places.actors, self._bounds, strict=True):
+            actor.lend(key, pieces[first:last])
+        weakref.finalize(self, _forget, list(places.actors), key)
+
+    def each(self, task: Task, *common: Any, own: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
+        """See :meth:`copter.store.lent.Lent.each`."""
+        return self._places._ask("each_lent", (self._key, task), common, own, self._bounds)
+
+
+def _forget(actors: Sequence[Actor], key: int) -> None:
+    for actor in actors:
+        actor.forget(key)

@@ -1,0 +1,1 @@
+"""Tasks that know nothing of each other: one after the other, in processes of their own, or on Ray."""

@@ -1,0 +1,158 @@
+"""Tasks on a Ray cluster: one that this process starts on its own machine, or one that is there.
+
+Only functions of installed modules are sent by name; copter must be installed on every node.  A task whose
+worker or node dies is run once more, unless it is timed.  Arguments that several tasks share are stored once.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from copter.extras import extra
+from copter.spreading.outcomes import Outcome, outcome
+from copter.spreading.tasks import Ended, Hear, Held, InOrder, Kept, LostTaskError, Spread, Task, Tell
+
+with extra("ray"):
+    import ray
+    from ray.util.queue import Queue
+
+LOCAL = "local"
+"""In place of an address: a cluster of this machine alone, started and ended with the tasks."""
+_POLL_SECONDS = 0.1
+_RETRIES = 1
+
+
+class OnRay(Spread):
+    """On Ray.
+
+    Parameters
+    ----------
+    address : str
+        "local" starts it here, "auto" joins the cluster of this machine, ``ray://host:port`` or ``host:port``
+        another one.  A Ray that this process is connected to already is taken as it is.
+
+    Raises
+    ------
+    ConnectionError
+        There is no cluster at the address.
+    """
+
+    def __init__(self, address: str = LOCAL) -> None:
+        self._started = not ray.is_initialized()
+        if self._started:
+            own: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
+            ray.init(address=address, logging_level=logging.WARNING, **own)
+
+    def each(
+        self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
+    ) -> Iterator[Ended]:
+        """Run tasks; see :meth:`copter.spreading.tasks.Spread.each`."""
+        order = InOrder(tasks)
+        mailbox = Queue(actor_options={"num_cpus": 0}) if hear is not None else None
+        pending: dict[ray.ObjectRef[Any], int] = {}
+        try:
+            remote, most = _remote(alone)
+            stored = _stored(tasks)
+            waiting = deque(enumerate(tasks))
+            while not order.complete:
+                while waiting and len(pending) < most:
+                    number, task = waiting.popleft()
+                    given = [stored.get(id(one), one) for one in task.arguments]
+                    pending[remote.remote(task.name, task.function, number, mailbox, *given)] = number
+                done, _ = ray.wait(list(pending), num_returns=1, timeout=_POLL_SECONDS)
+                _deliver(mailbox, tasks, hear)
+                for ref in done:
+                    number = pending.pop(ref)
+                    order.put(number, _ended(tasks[number], ref))
+                yield from order.ready()
+        finally:
+            for ref in pending:
+                ray.cancel(ref, force=True)
+            if mailbox is not None:
+                mailbox.shutdown(force=True)
+
+    def hold(self, makers: Sequence[Callable[[], Kept]]) -> Held[Kept]:
+        """Make objects on actors, one each; see :meth:`copter.spreading.tasks.Spread.hold`."""
+        return _HeldOnRay(makers)
+
+    def close(self) -> None:
+        """End the Ray that was started for this, and no other."""
+        if self._started:
+            ray.shutdown()
+
+
+def _remote(alone: bool) -> tuple[Any, float]:
+    """The function that workers run, and how many of it at most.
+
+    It has a processor, or, alone, all of a node of the largest size.  Of those no more are sent than there
+    are nodes: one that waits for tasks of its own gives its processors back, and the next would come.
+    """
+    if not alone:
+        return ray.remote(num_cpus=1, max_retries=_RETRIES)(_work), math.inf
+    sizes = [node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]]
+    work = ray.remote(num_cpus=max(sizes), max_retries=0, max_calls=1)(_work)
+    return work, sizes.count(max(sizes))
+
+
+def _stored(tasks: Sequence[Task]) -> dict[int, Any]:
+    """References to the arguments that several tasks share, by their ids."""
+    counts = Counter(id(one) for task in tasks for one in task.arguments)
+    shared = {id(one): one for task in tasks for one in task.arguments if counts[id(one)] > 1}
+    return {key: ray.put(one) for key, one in shared.items()}
+
+
+def _work(
+    name: str, function: Callable[..., Any], number: int, mailbox: Queue | None, *arguments: Any
+) -> Outcome:
+    """What a worker does."""
+    task, tell = Task(name, function, arguments), _teller(number, mailbox)
+    return outcome(task, tell)
+
+
+def _teller(number: int, mailbox: Queue | None) -> Tell | None:
+    return None if mailbox is None else lambda message: mailbox.put((number, message))
+
+
+def _deliver(mailbox: Queue | None, tasks: Sequence[Task], hear: Hear | None) -> None:
+    """Hand out what was told so far."""
+    if mailbox is None or hear is None:
+        return
+    for number, message in mailbox.get_nowait_batch(mailbox.qsize()):
+        hear(tasks[number], message)
+
+
+def _ended(task: Task, ref: ray.ObjectRef[Any]) -> Ended:
+    try:
+        done: Outcome = ray.get(ref)
+    except ray.exceptions.RayError as error:
+        return Ended(task, error=LostTaskError(f"{task.name}: {type(error).__name__}: {error}"))
+    return done.ended(task)
+
+
+class _Holder:
+    """An actor with one object."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._object = make()
+
+    def call(self, method: str, arguments: tuple[Any, ...]) -> Any:
+        """Call a method of the object."""
+        return getattr(self._object, method)(*arguments)
+
+
+class _HeldOnRay(Held[Kept]):
+    """Objects on actors; they end when this is let go."""
+
+    def __init__(self, makers: Sequence[Callable[[], Kept]]) -> None:
+        # Actors without a processor of their own: more parts than processors take turns.
+        holder: Any = ray.remote(num_cpus=0)(_Holder)
+        self._actors: list[Any] = [holder.remote(make) for make in makers]
+
+    def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """Call a method of some of the objects at once; see :meth:`copter.spreading.tasks.Held.each`."""
+        refs = [self._actors[k].call.remote(method, given) for k, given in arguments.items()]
+        return dict(zip(arguments, ray.get(refs), strict=True))

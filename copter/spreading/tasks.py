@@ -1,0 +1,252 @@
+"""Tasks that know nothing of each other, and where they run: here, in processes, or on Ray.
+
+::
+
+    tasks = [Task(f"seed {seed}", play, (setup, seed)) for seed in range(10)]
+    with where as spread:  # Here(), Processes(4) or OnRay("auto")
+        outcomes = [ended.result() for ended in spread.each(tasks)]
+
+Answers come in the order of the tasks, each as soon as it and all before it are there, and they are the same
+wherever the tasks run: a task has all that it computes from in its arguments.  Functions and arguments are
+picklable, except for those that only ever run here.
+
+A task may tell how far it is.  With ``hear`` every function gets one more argument, ``tell``; what it tells
+arrives at ``hear`` with the task, here and in order, before the task's answer.
+
+Tasks that are timed must not share a machine with others: ``alone=True``.  Processes are then started one
+after the other, and on Ray each task has a whole node, all of the largest size, to itself.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Generic, Self, TypeAlias, TypeVar
+
+Tell: TypeAlias = Callable[[Any], None]
+"""How a task says something."""
+Hear: TypeAlias = Callable[["Task", Any], None]
+"""Who hears it."""
+Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Something to compute.
+
+    Attributes
+    ----------
+    name : str
+        For people: in errors, and beside progress.
+    function : callable
+        Of a module, or a partial of one.
+    arguments : tuple
+        What it is called with.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A task that ended, one way or the other.
+
+    Attributes
+    ----------
+    task : Task
+    value : object
+        What its function returned.
+    error : Exception, optional
+        What it raised; a note in it names the task.
+    """
+
+    task: Task
+    value: Any = None
+    error: Exception | None = None
+
+    def result(self) -> Any:
+        """Return the value, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class LostTaskError(RuntimeError):
+    """The process of a task ended without an answer: killed, out of memory, or crashed."""
+
+
+class Held(ABC, Generic[Kept]):
+    """Objects that stay where they were made, and are called there."""
+
+    @abstractmethod
+    def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """Call a method of some of the objects, all at once where they are apart.
+
+        Parameters
+        ----------
+        method : str
+        arguments : mapping of int to tuple
+            Of each call, by the number of its object.
+
+        Returns
+        -------
+        dict of int to object
+            What each returned.
+        """
+
+
+class Spread(ABC):
+    """Where tasks run.  A context manager: leaving it ends what it started."""
+
+    @abstractmethod
+    def each(
+        self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
+    ) -> Iterator[Ended]:
+        """Run tasks.
+
+        Parameters
+        ----------
+        tasks : sequence of Task
+        hear : callable, optional
+            Takes a task and what it tells; functions then get ``tell`` by that name.
+        alone : bool
+            Whether no task may share its machine with another.
+
+        Yields
+        ------
+        Ended
+            Of each task, in the order of the tasks.  A caller that stops listening ends those under way.
+        """
+
+    @abstractmethod
+    def hold(self, makers: Sequence[Callable[[], Kept]]) -> Held[Kept]:
+        """Make objects that keep something between calls, such as a program between rounds.
+
+        Parameters
+        ----------
+        makers : sequence of callable
+
+        Returns
+        -------
+        Held
+        """
+
+    def close(self) -> None:  # noqa: B027 - most have started nothing
+        """End what was started."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class HeldHere(Held[Kept]):
+    """Objects in this process.
+
+    Parameters
+    ----------
+    makers : sequence of callable
+
+    Attributes
+    ----------
+    objects : list
+    """
+
+    def __init__(self, makers: Sequence[Callable[[], Kept]]) -> None:
+        self.objects = [make() for make in makers]
+
+    def each(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """Call a method of some of the objects, one after the other; see :meth:`Held.each`."""
+        return {k: getattr(self.objects[k], method)(*given) for k, given in arguments.items()}
+
+
+class Here(Spread):
+    """In this process, one after the other."""
+
+    def each(
+        self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
+    ) -> Iterator[Ended]:
+        """Run tasks; see :meth:`Spread.each`."""
+        for task in tasks:
+            tell = None if hear is None else _teller(hear, task)
+            try:
+                ended = Ended(task, call(task, tell))
+            except Exception as error:  # whatever somebody's task raises is its answer
+                ended = Ended(task, error=noted(error, task))
+            yield ended
+
+    def hold(self, makers: Sequence[Callable[[], Kept]]) -> Held[Kept]:
+        """Make objects here; see :meth:`Spread.hold`."""
+        return HeldHere(makers)
+
+
+def _teller(hear: Hear, task: Task) -> Tell:
+    return lambda message: hear(task, message)
+
+
+def call(task: Task, tell: Tell | None) -> Any:
+    """Return what a task's function returns.
+
+    Parameters
+    ----------
+    task : Task
+    tell : callable, optional
+    """
+    return task.function(*task.arguments) if tell is None else task.function(*task.arguments, tell=tell)
+
+
+def noted(error: Exception, task: Task) -> Exception:
+    """Return an error with the name of its task as a note.
+
+    Parameters
+    ----------
+    error : Exception
+    task : Task
+    """
+    error.add_note(f"in {task.name}")
+    return error
+
+
+@dataclass
+class InOrder:
+    """Answers that come in any order, given out in that of their tasks.
+
+    Attributes
+    ----------
+    tasks : sequence of Task
+    given : int
+        How many were given out.
+    """
+
+    tasks: Sequence[Task]
+    given: int = 0
+    _waiting: dict[int, Ended] = field(default_factory=dict)
+
+    def put(self, number: int, ended: Ended) -> None:
+        """Take the answer of a task.
+
+        Parameters
+        ----------
+        number : int
+            Of the task.
+        ended : Ended
+        """
+        self._waiting[number] = ended
+
+    def ready(self) -> Iterator[Ended]:
+        """Iterate over the answers whose turn it is."""
+        while self.given in self._waiting:
+            yield self._waiting.pop(self.given)
+            self.given += 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether all were given out."""
+        return self.given == len(self.tasks)

@@ -1,0 +1,127 @@
+"""Places: who holds the parts of a store that is spread, and runs tasks there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from numpy.typing import DTypeLike
+
+from copter.clock import check
+from copter.store.edit_log import Edit
+from copter.store.lent import Lent, LentHere
+from copter.store.part_store import PartStore
+from copter.store.where import Part, Task
+
+
+class Places(Protocol):
+    """Where the parts of a spread store are.
+
+    Attributes
+    ----------
+    parts : int
+        How many there are.
+    """
+
+    parts: int
+
+    def send(self, edits: list[Edit]) -> None:
+        """Let the parts make edits, before whatever is asked of them next.
+
+        Parameters
+        ----------
+        edits : list of Edit
+            Not to be changed afterwards.
+        """
+
+    def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
+        """``task(part, *common, *own[k])`` of every part k, in the order of the parts.
+
+        Parameters
+        ----------
+        task : callable
+            At the top of its module; it changes nothing.
+        common : tuple
+            For all parts.
+        own : sequence of tuples, optional
+            For each part its own.
+
+        Returns
+        -------
+        list
+            A result a part.
+        """
+
+    def one(self, number: int, task: Task, *arguments: Any) -> Any:
+        """``task(part, *arguments)`` of one part.
+
+        Parameters
+        ----------
+        number : int
+        task : callable
+            At the top of its module; it changes nothing.
+        *arguments
+
+        Returns
+        -------
+        object
+        """
+
+    def lend(self, pieces: Sequence[Any]) -> Lent:
+        """Give pieces of work to the places, evenly.
+
+        Parameters
+        ----------
+        pieces : sequence of objects
+
+        Returns
+        -------
+        Lent
+        """
+
+    def close(self) -> None:
+        """Forget the parts."""
+
+
+class InProcess:
+    """All parts in this process, one after the other.
+
+    Parameters
+    ----------
+    parts : int
+    cost_dtype : dtype
+        What costs are kept as.
+    """
+
+    def __init__(self, parts: int, cost_dtype: DTypeLike) -> None:
+        self.parts = parts
+        self.stores = [PartStore(cost_dtype) for _ in range(parts)]
+
+    def send(self, edits: list[Edit]) -> None:
+        """See :class:`Places`."""
+        for edit in edits:
+            for number, store in enumerate(self.stores):
+                own = edit.of(number, number + 1)
+                if own is not None:
+                    store.apply(own)
+
+    def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
+        """See :class:`Places`."""
+        results = []
+        for number in range(self.parts):
+            check()
+            mine = () if own is None else own[number]
+            results.append(self.one(number, task, *common, *mine))
+        return results
+
+    def one(self, number: int, task: Task, *arguments: Any) -> Any:
+        """See :class:`Places`."""
+        return task(Part(self.stores[number], number, self.parts), *arguments)
+
+    def lend(self, pieces: Sequence[Any]) -> Lent:
+        """See :class:`Places`."""
+        return LentHere(pieces)
+
+    def close(self) -> None:
+        """See :class:`Places`."""
+        self.stores = []

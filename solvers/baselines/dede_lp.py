@@ -1,0 +1,250 @@
+"""DeDe (Xu and others, "Decouple and decompose", OSDI 2025) in an environment of its own.
+
+DeDe splits an allocation problem into one problem for each resource and one for each demand, and brings them
+together by the alternating direction method of multipliers, on Ray.  The package ``dede`` pins an old cvxpy
+and numpy, so it runs in another Python (:mod:`copter.solvers.baselines.dede_worker`), which gets the program
+as a file and answers with one.
+
+ADMM with one penalty for all needs numbers of one size: columns are given in shares of their request's total,
+rows in shares of their capacity, costs relative to the largest.  Two stopping rules:
+
+``own``
+    DeDe's: the augmented Lagrangian changes by less than 1% in an iteration.
+``ours``
+    The certificate is within the tolerance, looked at every few iterations.
+
+DeDe has no prices, so its answer is certified at those of a solve by copter before it, on no clock.  The
+round's edit is making DeDe's problem, which is kept as long as only capacities and totals change, with Ray's
+start and the compilation of the subproblems; the solve is its iterations.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array
+
+from copter.clock import Clock, Interrupted
+from copter.errors import SolverError, UnsupportedError
+from copter.proof.certificate import certify
+from copter.solution import Solution, Status
+from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
+from copter.solvers.features import Feature
+from copter.solvers.proximal.solver import ProximalPoint
+from copter.solvers.settings import Setting, one_of
+from copter.store.allocation import dense_to_sparse
+from copter.store.compiled import CompiledProgram, compile_program
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+
+_AT_ONCE = 10
+"""Iterations between two looks at the certificate."""
+_SHARPER = 0.1
+"""Tolerance of the solve for prices, as a share of the wanted one."""
+_START_SECONDS = 120.0
+"""For a worker to start, which is on no clock."""
+_NO_LIMIT = 3600.0
+"""Seconds, if no deadline is given: a worker that died without a word is waited for no longer."""
+_GRACE = 1.2
+"""Limits that a worker is waited for."""
+
+
+class DeDe(Baseline):
+    """DeDe, its problem kept as long as only right-hand sides change.
+
+    Parameters
+    ----------
+    python : Path
+        Interpreter of an environment with the package dede.
+    rule : "own" or "ours"
+        When it stops.
+    **common
+        ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`; edit
+        and solve have the deadline each for themselves.
+    """
+
+    features = BASELINE & ~(Feature.CANCEL | Feature.RAYS) | Feature.THREADS
+    rule = Setting(one_of("own", "ours"))
+    python = Setting(Path)
+    _of_one_round = ("_compiled", "_program", "_layout", "_y", "_unit", "_edit_seconds", "_worker")
+
+    def __init__(
+        self, name: str, *, python: Path = Path("python"), rule: Literal["own", "ours"] = "own", **common: Any
+    ) -> None:
+        super().__init__(name, **common)
+        self.rule, self.python = rule, python
+        self._reference = ProximalPoint(tolerance=_SHARPER * self.tolerance, threads=self.threads)
+        self._worker: _Worker | None = None
+        self._unit = np.zeros(0)
+
+    def stopping(self) -> dict[str, float]:
+        """Its own rule's share, or the wanted tolerance.
+
+        Returns
+        -------
+        dict of name to float
+        """
+        return {"tolerance": self.tolerance} if self.rule == "ours" else {"least_improvement": 0.01}
+
+    def solve(
+        self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
+    ) -> Solution:
+        """Solve; before it, on no clock, copter finds the prices by which the answer is certified.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        deadline : float, optional
+            Seconds.
+        raise_error : bool
+
+        Returns
+        -------
+        Solution
+        """
+        self._y = self._reference.solve(program).y
+        return super().solve(program, deadline=deadline, raise_error=raise_error)
+
+    def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
+        """Those that the worker says: what it takes to send files is on no clock.
+
+        Parameters
+        ----------
+        solution : Solution
+        wall : float
+
+        Returns
+        -------
+        float, float
+        """
+        return self._edit_seconds, solution.timings.solve
+
+    def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
+        return super()._solve(program, Clock())  # of its own: edit and solve have the deadline each
+
+    def _load(self, program: ContinualProgram) -> Layout:
+        if self._worker is None:
+            self._worker = _Worker(self.python, self.threads or 1)
+        self._program, layout = program, Layout.of(program)
+        self._layout, self._compiled = layout, compile_program(program)
+        arrays, self._unit = _scaled(self._compiled, layout, self._unit)
+        self._edit_seconds = self._limit
+        self._edit_seconds = self._worker.load(arrays, self._limit)
+        return layout
+
+    @property
+    def _limit(self) -> float:
+        return _NO_LIMIT if self.deadline is None else self.deadline
+
+    def _run(self, clock: Clock, reserve: float, sharper: float) -> Outcome:
+        assert self._worker is not None
+        spent, iterations, status, reason = 0.0, 0, Status.OPTIMAL, "DeDe: less than 1% of change"
+        while True:
+            at_once = _AT_ONCE if self.rule == "ours" else None
+            try:
+                shares, seconds = self._worker.iterate(at_once, self._limit - spent)
+            except Interrupted:
+                return Outcome(Status.DEADLINE, "DeDe: deadline", details={"seconds": self._limit})
+            x = np.clip(shares * self._unit, 0.0, self._compiled.upper)
+            spent, iterations = spent + seconds, iterations + _AT_ONCE
+            if self.rule == "own" or self._within(x):
+                break
+            if spent >= self._limit:
+                status, reason = Status.DEADLINE, "DeDe: deadline"
+                break
+        dual = -self._y[self._layout.row_slots]
+        count = iterations if self.rule == "ours" else 0
+        return Outcome(status, reason, x, dual, count, details={"seconds": spent})
+
+    def _within(self, x: NDArray[np.float64]) -> bool:
+        layout = self._layout
+        sparse = dense_to_sparse(layout.slots, layout.sizes, x)
+        return certify(self._program.store, sparse, self._y, threads=self.threads).within(self.tolerance)
+
+
+class _Worker:
+    """The process in the other environment, and the files through which arrays go."""
+
+    def __init__(self, python: Path, threads: int) -> None:
+        self._folder = TemporaryDirectory(prefix="copter-dede-")
+        script = str(files("copter.solvers.baselines") / "dede_worker.py")
+        self._process = subprocess.Popen(
+            [str(python), script, str(threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # Ray and DeDe tell every step
+        )
+        self._ask({"ready": True}, _START_SECONDS)
+
+    def load(self, arrays: dict[str, NDArray[Any]], limit: float) -> float:
+        """Hand a program over; the seconds that its problem took."""
+        path = str(Path(self._folder.name) / "program.npz")
+        np.savez(path, **cast(dict[str, Any], arrays))
+        return float(self._ask({"load": path}, limit)["seconds"])
+
+    def iterate(self, count: int | None, limit: float) -> tuple[NDArray[np.float64], float]:
+        """Columns after so many iterations, or when it stops by itself, and the seconds of them."""
+        path = str(Path(self._folder.name) / "answer.npz")
+        seconds = float(self._ask({"iterate": count, "x": path}, limit)["seconds"])
+        with np.load(path) as stored:
+            return stored["x"], seconds
+
+    def _ask(self, request: dict[str, Any], limit: float) -> dict[str, Any]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
+        ready, _, _ = select.select([self._process.stdout], [], [], _GRACE * limit)
+        if not ready:
+            self._process.stdin.close()  # it ends, and Ray with it, when it next reads
+            raise Interrupted("the deadline is over")
+        line = self._process.stdout.readline()
+        answer: dict[str, Any] = json.loads(line) if line else {"error": "it ended"}
+        if "error" in answer:
+            raise SolverError(f"DeDe: {answer['error']}")
+        return answer
+
+
+def _scaled(
+    compiled: CompiledProgram, layout: Layout, last: NDArray[np.float64]
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
+    """The program in shares of totals and capacities, as the worker reads it, and the unit of each column.
+
+    The units are the last ones if there are as many columns: then only right-hand sides change with totals.
+
+    Raises
+    ------
+    UnsupportedError
+        A request without a total, or a column whose upper bound is below it.
+    """
+    m, summed = layout.rows.size, compiled.sum_row
+    total = compiled.row_upper[summed] if (summed >= 0).all() else np.full(summed.size, np.inf)
+    most = np.repeat(total, layout.sizes)
+    unit = last if last.size == most.size else np.where(most > 0, most, 1.0)
+    if not np.isfinite(total).all() or (compiled.upper < most).any():
+        raise UnsupportedError("DeDe is given requests with a total and columns without bounds, no others")
+    lower, upper = compiled.row_lower[:m], compiled.row_upper[:m]
+    largest = np.where(np.isfinite(upper), np.abs(upper), np.abs(lower))
+    size = np.where(np.isfinite(largest) & (largest > 0), largest, 1.0)
+    A = csr_array(diags_array(1.0 / size) @ compiled.A[:m] @ diags_array(unit))
+    c = compiled.c * unit
+    arrays = {
+        "c": c / max(float(np.abs(c).max(initial=0.0)), 1e-300),
+        "data": A.data,
+        "indices": A.indices,
+        "indptr": A.indptr,
+        "start": compiled.column_start,
+        "lower": lower / size,
+        "upper": upper / size,
+        "total": total / unit[compiled.column_start[:-1]],
+        "equal": compiled.row_lower[summed] == total,
+    }
+    return arrays, unit

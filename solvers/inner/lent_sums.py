@@ -1,0 +1,290 @@
+"""Sums over a working set whose chunks are lent to where the columns are.
+
+Out go prices and the length of the step, back come value, activity and two norms; x, the flags and the
+sample of the step under way stay at the pieces.  Nothing that a piece keeps is needed: what is lost with its
+process is made again from the centre, the prices and the sample, bit by bit the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.solvers.inner.newton_kernels import hessian_diagonal, hessian_times, project_blocks
+from copter.solvers.inner.sums import Flags, Projection, Sample, Sums, added, cut_sample, distance
+from copter.solvers.inner.working_set import WorkingSet, row_weight
+from copter.store.lent import Lent
+
+
+@dataclass(eq=False)
+class _There(Projection):
+    """With its number at the pieces, and |x - z|^2."""
+
+    number: int
+    moved: float
+
+
+def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[Piece]:
+    """The chunks of a working set, each for itself.
+
+    Parameters
+    ----------
+    working : WorkingSet
+    bounds : (chunks + 1,) ndarray
+        Of :class:`Sums`.
+    """
+    w, none, size = working, np.empty(0), working.lower_row
+    pieces = []
+    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        first = w.first[begin : end + 1]
+        a, b = int(first[0]), int(first[-1])
+        pointer = w.pointer[a : b + 1]
+        c, d = int(pointer[0]), int(pointer[-1])
+        piece = w._replace(
+            slot=w.slot[begin:end], relation=w.relation[begin:end], total=w.total[begin:end], first=first - a
+        )
+        # what no sum asks for stays behind; one array of a row each says how many rows there are
+        piece = piece._replace(block=none.astype(np.int64), column=none.astype(np.int64))
+        piece = piece._replace(upper_row=size, row_scale=size, column_scale=none)
+        piece = piece._replace(cost=w.cost[a:b], upper=w.upper[a:b], pointer=pointer - c)
+        pieces.append(Piece(piece._replace(row=w.row[c:d], value=w.value[c:d])))
+    return pieces
+
+
+@dataclass(eq=False)
+class Piece:
+    """A chunk of a working set, and what it keeps of the step under way.
+
+    Attributes
+    ----------
+    working : WorkingSet
+        Of the chunk alone.
+    centre, of : z, and the number by which the caller knows it
+    points : x, free and tight by the number of a projection
+    sample : the last sample of its blocks
+    """
+
+    working: WorkingSet
+    centre: NDArray[np.float64] | None = None
+    of: int = -1
+    points: dict[int, tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]] = field(
+        default_factory=dict
+    )
+    sample: tuple[int, Sample] | None = None
+
+
+class LentSums(Sums):
+    """Sums over a working set whose chunks are lent.
+
+    What a piece keeps can be lost with its process: then it answers None, gets all that it needs, and is
+    asked again.
+
+    Parameters
+    ----------
+    working : WorkingSet
+    lent : Lent
+        Of :func:`pieces_of` this set, with the bounds of :class:`Sums`.
+    threads : int, optional
+        For what is summed here.
+    """
+
+    def __init__(self, working: WorkingSet, lent: Lent, threads: int | None = None) -> None:
+        super().__init__(working, threads)
+        self._lent = lent
+        self._ends = working.first[self.bounds]
+        self._numbers = count()
+        self._kept: WeakValueDictionary[int, _There] = WeakValueDictionary()
+        self._of = self._source = self._known = -1
+        """Numbers of the centre, of the projection that it is, if it is one, and of what the pieces have."""
+        self._last: tuple[_There, NDArray[np.float64]] | None = None
+        self._sample: tuple[_There, Sample] | None = None
+        self._buffers = np.zeros(working.column.size, np.bool_), np.zeros(working.slot.size, np.bool_)
+
+    def begin(self, centre: NDArray[np.float64], sigma: float) -> None:
+        """See :meth:`Sums.begin`; a centre that is the last x which came from the pieces stays there."""
+        if centre is not self.centre:
+            self._of = next(self._numbers)
+            known = self._last is not None and centre is self._last[1]
+            self._source = self._last[0].number if known and self._last is not None else -1
+        super().begin(centre, sigma)
+
+    def project(self, y: NDArray[np.float64]) -> Projection:
+        """See :meth:`Sums.project`."""
+        number = next(self._numbers)
+        parts = self._projected(number, y, new=self._source < 0 and self._known != self._of)
+        there = _There(y, *self._added(parts), number, sum(part[3] for part in parts))
+        self._kept[number] = there
+        return there
+
+    def _projected(self, number: int, y: NDArray[np.float64], new: bool) -> list[Any]:
+        """What the pieces answer; they get the centre, if it is new to them."""
+        place = self._of, self._source, tuple(self._kept)
+        parts: list[Any] = [None] if new else self._lent.each(_project, number, y, self.sigma, *place)
+        while any(part is None for part in parts):
+            centres = [(self.centre[a:b],) for a, b in zip(self._ends[:-1], self._ends[1:], strict=True)]
+            parts = self._lent.each(_project, number, y, self.sigma, *place, own=centres)
+        self._known = self._of
+        return parts
+
+    def _ask(
+        self, task: Callable[..., Any], at: Projection, *common: Any, own: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Ask the pieces for what they know of a projection, which they make again if they do not."""
+        assert isinstance(at, _There)
+        parts = self._lent.each(task, at.number, *common, own=own)
+        while any(part is None for part in parts):
+            self._projected(at.number, at.y, new=True)
+            if self._sample is not None and self._sample[0] is at:
+                self._lent.each(_diagonal, at.number, own=cut_sample(self._sample[1], self.bounds, own=True))
+            parts = self._lent.each(task, at.number, *common, own=own)
+        return parts
+
+    def x(self, at: Projection) -> NDArray[np.float64]:
+        """See :meth:`Sums.x`."""
+        assert isinstance(at, _There)
+        x = np.concatenate(self._ask(_values, at))
+        self._last = at, x
+        return x
+
+    def moved(self, at: Projection) -> float:
+        """See :meth:`Sums.moved`."""
+        assert isinstance(at, _There)
+        return at.moved
+
+    def weight(self, at: Projection) -> NDArray[np.float64]:
+        """See :meth:`Sums.weight`."""
+        return added(self._ask(_weight, at))
+
+    def flags(self, at: Projection, blocks: NDArray[np.int64]) -> Flags:
+        """See :meth:`Sums.flags`."""
+        free, tight = self._buffers
+        places = np.searchsorted(blocks, self.bounds)
+        own = [
+            (blocks[a:b] - begin,) for a, b, begin in zip(places[:-1], places[1:], self.bounds, strict=False)
+        ]
+        parts = self._ask(_flags, at, own=own)
+        columns, rows = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+        _put_flags(self.working.first, blocks, columns, rows, free, tight)
+        return free, tight
+
+    def diagonal(self, at: Projection, sample: Sample) -> NDArray[np.float64]:
+        """See :meth:`Sums.diagonal`; the pieces keep the sample."""
+        assert isinstance(at, _There)
+        self._sample = at, sample
+        return added(self._ask(_diagonal, at, own=cut_sample(sample, self.bounds, own=True)))
+
+    def times(self, at: Projection, sample: Sample, d: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See :meth:`Sums.times`.
+
+        Parameters
+        ----------
+        at : Projection
+        sample : Sample
+        d : (rows,) ndarray
+        """
+        return added(self._ask(_times, at, d))
+
+
+# ---- at a piece: None is for what it does not know ---------------------------------------------------
+
+
+def _project(
+    piece: Piece,
+    number: int,
+    y: NDArray[np.float64],
+    sigma: float,
+    of: int,
+    source: int,
+    kept: tuple[int, ...],
+    centre: NDArray[np.float64] | None = None,
+) -> tuple[float, NDArray[np.float64], float, float] | None:
+    """(value, activity, x'x, |x - z|^2) at prices; of earlier points only those that are ``kept`` stay."""
+    points = piece.points
+    if centre is not None:
+        piece.centre, piece.of = centre, of
+    elif piece.of != of:
+        if source not in points:
+            return None
+        piece.centre, piece.of = points[source][0], of
+    assert piece.centre is not None
+    w = piece.working
+    x = np.empty(w.cost.size)
+    free, tight = np.empty(w.cost.size, np.bool_), np.empty(w.slot.size, np.bool_)
+    sums = project_blocks(w, w.cost, y, piece.centre, sigma, 0, w.slot.size, x, free, tight)
+    piece.points = {key: points[key] for key in kept if key in points} | {number: (x, free, tight)}
+    return (*sums, distance(x, piece.centre))
+
+
+def _values(piece: Piece, number: int) -> NDArray[np.float64] | None:
+    """x"""
+    return piece.points[number][0] if number in piece.points else None
+
+
+def _weight(piece: Piece, number: int) -> NDArray[np.float64] | None:
+    """|A| |x|"""
+    if number not in piece.points:
+        return None
+    x = piece.points[number][0]
+    weight: NDArray[np.float64] = row_weight(piece.working, x, 0, x.size)
+    return weight
+
+
+def _flags(piece: Piece, number: int, blocks: NDArray[np.int64]) -> Flags | None:
+    """Flags of some blocks, one after the other."""
+    if number not in piece.points:
+        return None
+    _, free, tight = piece.points[number]
+    return _take_flags(piece.working.first, blocks, free), tight[blocks]
+
+
+def _diagonal(
+    piece: Piece, number: int, blocks: NDArray[np.int64], stands_for: NDArray[np.float64]
+) -> NDArray[np.float64] | None:
+    """Diagonal from a sample, which the piece keeps."""
+    if number not in piece.points:
+        return None
+    piece.sample = number, (blocks, stands_for)
+    _, free, tight = piece.points[number]
+    diagonal: NDArray[np.float64] = hessian_diagonal(piece.working, free, tight, blocks, stands_for)
+    return diagonal
+
+
+def _times(piece: Piece, number: int, d: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """H d from the sample that the piece keeps."""
+    if number not in piece.points or not piece.sample or piece.sample[0] != number:
+        return None
+    _, free, tight = piece.points[number]
+    product: NDArray[np.float64] = hessian_times(piece.working, free, tight, d, *piece.sample[1])
+    return product
+
+
+@kernel
+def _take_flags(first, blocks, free):  # type: ignore[no-untyped-def]
+    """Flags of the columns of some blocks, one after the other."""
+    size = 0
+    for b in blocks:
+        size += first[b + 1] - first[b]
+    taken, n = np.empty(size, np.bool_), 0
+    for b in blocks:
+        for j in range(first[b], first[b + 1]):
+            taken[n] = free[j]
+            n += 1
+    return taken
+
+
+@kernel
+def _put_flags(first, blocks, taken, tightness, free, tight):  # type: ignore[no-untyped-def]
+    """Put flags that :func:`_take_flags` took, and those of the sum rows, where they belong."""
+    n = 0
+    for i in range(blocks.size):
+        tight[blocks[i]] = tightness[i]
+        for j in range(first[blocks[i]], first[blocks[i] + 1]):
+            free[j] = taken[n]
+            n += 1

@@ -1,0 +1,251 @@
+"""What Newton's method asks of a working set: sums over its blocks, by threads here or where pieces are lent.
+
+At prices y the blocks give their part of psi and of A x, and for a Newton step products with
+
+    H = sum_q A_q P_q A_q'     (:mod:`copter.solvers.inner.newton`, whose Hessian is -sigma H)
+
+and its diagonal; x itself, which columns are free and which sum rows are tight stays where the blocks are,
+for the points that the caller still has.  The set is cut into chunks that its own sizes say, each is summed
+for itself, and their sums are added in order: so the result is bit by bit the same for any number of threads,
+and where these chunks are lent to other processes (:mod:`copter.solvers.inner.lent_sums`).
+
+Of a sample of few blocks the flags come here, and H is summed here: the sample does not grow with the set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.parallel import chunk_bounds, dot, run_chunks
+from copter.solvers.inner.newton_kernels import dense_hessian, hessian_diagonal, hessian_times, project_blocks
+from copter.solvers.inner.working_set import WorkingSet, row_weight
+
+Sample: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
+"""Blocks in ascending order, and how many each stands for."""
+Flags: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+"""Which columns are free and which blocks have a tight sum row, (columns,) and (blocks,)."""
+
+_FEW_BLOCKS = 50_000
+"""Up to so many blocks of a sample are summed here: their flags are less than what a piece's sums are."""
+_BLOCKS_A_CHUNK = 10_000
+"""Of which products with the Hessian are then summed in one piece, about."""
+
+
+@dataclass(eq=False)
+class Projection:
+    """The inner minimiser at some prices, of which only sums are here.
+
+    Attributes
+    ----------
+    y : (rows,) prices
+    value : psi without what the bounds of the rows pay
+    activity : (rows,) A x
+    square : x'x
+    """
+
+    y: NDArray[np.float64]
+    value: float
+    activity: NDArray[np.float64]
+    square: float
+
+
+@dataclass(eq=False)
+class _Here(Projection):
+    """With all of it in this process."""
+
+    x: NDArray[np.float64]
+    free: NDArray[np.bool_]
+    tight: NDArray[np.bool_]
+
+
+class Sums:
+    """Sums over a working set that is here.
+
+    Parameters
+    ----------
+    working : WorkingSet
+    threads : int, optional
+        At most; by default one a processor.
+
+    Attributes
+    ----------
+    bounds : (chunks + 1,) ndarray
+        Blocks at which the chunks begin and end.
+    centre : (columns,) ndarray
+        z of the step under way.
+    centre_square : float
+        z'z.
+    """
+
+    def __init__(self, working: WorkingSet, threads: int | None = None) -> None:
+        self.working, self.threads = working, threads
+        weights = np.diff(working.pointer[working.first]) + np.diff(working.first)
+        self.bounds = chunk_bounds(weights)
+        self.centre, self.sigma, self.centre_square = np.empty(0), 1.0, 0.0
+
+    def begin(self, centre: NDArray[np.float64], sigma: float) -> None:
+        """Begin a step of length ``sigma`` from a centre; what was projected before is of no use then.
+
+        Parameters
+        ----------
+        centre : (columns,) ndarray
+            z; it is not to be changed later.
+        sigma : float
+        """
+        if centre is not self.centre:
+            self.centre, self.centre_square = centre, dot(centre, centre)
+        self.sigma = sigma
+
+    def project(self, y: NDArray[np.float64]) -> Projection:
+        """Minimise over x at prices ``y``.
+
+        Parameters
+        ----------
+        y : (rows,) ndarray
+        """
+        w, bounds = self.working, self.bounds
+        x = np.empty(w.column.size)
+        free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
+        place = self.centre, self.sigma
+        parts = run_chunks(
+            lambda k: project_blocks(w, w.cost, y, *place, bounds[k], bounds[k + 1], x, free, tight),
+            bounds.size - 1,
+            self.threads,
+        )
+        return _Here(y, *self._added(parts), x, free, tight)
+
+    def _added(self, parts: Sequence[tuple[Any, ...]]) -> tuple[float, NDArray[np.float64], float]:
+        """Value, activity and x'x of the chunks together."""
+        value, activity = 0.5 * self.centre_square / self.sigma, np.zeros(self.working.lower_row.size)
+        square = 0.0
+        for part in parts:
+            value += part[0]
+            activity += part[1]
+            square += part[2]
+        return value, activity, square
+
+    def x(self, at: Projection) -> NDArray[np.float64]:
+        """The minimiser itself, (columns,)."""
+        assert isinstance(at, _Here)
+        return at.x
+
+    def moved(self, at: Projection) -> float:
+        """|x - z|^2."""
+        assert isinstance(at, _Here)
+        ends = self.working.first[self.bounds]
+        return sum(distance(at.x[a:b], self.centre[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True))
+
+    def weight(self, at: Projection) -> NDArray[np.float64]:
+        """|A| |x|, (rows,)."""
+        assert isinstance(at, _Here)
+        x, ends = at.x, self.working.first[self.bounds]
+        return added(self._chunks(lambda k: row_weight(self.working, x, ends[k], ends[k + 1])))
+
+    def flags(self, at: Projection, blocks: NDArray[np.int64]) -> Flags:
+        """Flags in which those of some blocks, in ascending order, are right."""
+        assert isinstance(at, _Here)
+        return at.free, at.tight
+
+    def diagonal(self, at: Projection, sample: Sample) -> NDArray[np.float64]:
+        """Diagonal of sum_q A_q diag(F) A_q', which is not below that of H; from a sample, (rows,)."""
+        flags, pieces = self.flags(at, sample[0]), cut_sample(sample, self.bounds)
+        return added(self._chunks(lambda k: hessian_diagonal(self.working, *flags, *pieces[k])))
+
+    def times(self, at: Projection, sample: Sample, d: NDArray[np.float64]) -> NDArray[np.float64]:
+        """H d, from the sample of the last diagonal.
+
+        Parameters
+        ----------
+        at : Projection
+        sample : Sample
+        d : (rows,) ndarray
+
+        Returns
+        -------
+        (rows,) ndarray
+        """
+        flags, pieces = self.flags(at, sample[0]), cut_sample(sample, self.bounds)
+        return added(self._chunks(lambda k: hessian_times(self.working, *flags, d, *pieces[k])))
+
+    def _chunks(self, task: Callable[[int], Any]) -> list[Any]:
+        return run_chunks(task, self.bounds.size - 1, self.threads)
+
+
+class Curvature:
+    """H at a point, from a sample of the blocks.
+
+    Parameters
+    ----------
+    sums : Sums
+    at : Projection
+    sample : Sample
+    dense : bool
+        Whether it is wanted as a matrix.
+    """
+
+    def __init__(self, sums: Sums, at: Projection, sample: Sample, dense: bool) -> None:
+        self._sums, self._at, self._sample = sums, at, sample
+        self._flags = sums.flags(at, sample[0]) if dense or sample[0].size <= _FEW_BLOCKS else None
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """About the diagonal, not below it, (rows,)."""
+        if self._flags is None:
+            return self._sums.diagonal(self._at, self._sample)
+        diagonal: NDArray[np.float64] = hessian_diagonal(self._sums.working, *self._flags, *self._sample)
+        return diagonal
+
+    def matrix(self, index: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+        """H itself on the rows that ``index`` numbers, -1 for others; (size, size)."""
+        assert self._flags is not None
+        matrix: NDArray[np.float64] = dense_hessian(
+            self._sums.working, *self._flags, index, size, *self._sample
+        )
+        return matrix
+
+    def times(self, d: NDArray[np.float64]) -> NDArray[np.float64]:
+        """H d, (rows,)."""
+        sums, flags = self._sums, self._flags
+        if flags is None:
+            return sums.times(self._at, self._sample, d)
+        blocks = self._sample[0].size
+        cuts = np.linspace(0, blocks, 2 + blocks // _BLOCKS_A_CHUNK).astype(np.int64)
+        pieces = [tuple(part[a:b] for part in self._sample) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+        return added(
+            run_chunks(
+                lambda k: hessian_times(sums.working, *flags, d, *pieces[k]), len(pieces), sums.threads
+            )
+        )
+
+
+def added(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Sum of the chunks' arrays, in their order."""
+    total: NDArray[np.float64] = np.sum(parts, axis=0)
+    return total
+
+
+def cut_sample(sample: Sample, bounds: NDArray[np.int64], own: bool = False) -> list[Sample]:
+    """The sample of each chunk.
+
+    Parameters
+    ----------
+    sample : Sample
+    bounds : (chunks + 1,) ndarray
+    own : bool
+        Whether blocks are to be numbered from the first one of their chunk.
+    """
+    places = np.searchsorted(sample[0], bounds)
+    return [
+        (sample[0][a:b] - bounds[k] if own else sample[0][a:b], sample[1][a:b])
+        for k, (a, b) in enumerate(zip(places[:-1].tolist(), places[1:].tolist(), strict=True))
+    ]
+
+
+def distance(x: NDArray[np.float64], z: NDArray[np.float64]) -> float:
+    """|x - z|^2"""
+    move = x - z
+    return dot(move, move)

@@ -1,0 +1,45 @@
+"""How many columns a pass collects, where most of a request's columns cost the same."""
+
+import numpy as np
+import pytest
+
+from copter import ContinualProgram
+from copter.solvers.proximal.screening import Screening
+from copter.solvers.proximal.tuning import ProximalTuning
+
+REQUESTS, WIDTH = 40, 100
+
+
+def program_of(prices):
+    """Requests with one free column each, and one price, or a row of prices, for the others."""
+    program = ContinualProgram()
+    program.add_resource_rows(range(WIDTH), 1.0)
+    template = program.add_template({i: ([i], [1.0]) for i in range(WIDTH)}, WIDTH)
+    for k, price in enumerate(prices):
+        costs = np.append(0.0, np.broadcast_to(price, WIDTH - 1))
+        program.add_request(k, costs, template, total=1.0, relation="==")
+    return program
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
+def test_passes_come_to_collect_few_although_prices_are_tied(spread):
+    """Requests differ in what their columns cost: a slack that is most's own takes in all of the others."""
+    rng = np.random.default_rng(5)
+    program = program_of(np.exp(spread * rng.standard_normal(REQUESTS)))
+    tuning = ProximalTuning()
+    screening, y = Screening(program.store, 1, tuning), np.zeros(program.store.rows.size)
+    collected = [screening.price(y).slot.size for _ in range(30)]
+    most = tuning.screening.far_too_many * tuning.screening.wanted * REQUESTS
+    assert max(collected) > most  # at first
+    assert min(collected[-5:]) <= most
+
+
+def test_the_others_keep_their_next_best_columns():
+    """A third of the requests have no choice but all; for their sake the others are not left with one."""
+    tied = np.arange(REQUESTS) % 3 == 0
+    program = program_of([0.0 if tied[k] else np.arange(1.0, WIDTH) for k in range(REQUESTS)])
+    screening, y = Screening(program.store, 1, ProximalTuning()), np.zeros(program.store.rows.size)
+    for _ in range(40):
+        found = screening.price(y)
+        columns = np.bincount(found.slot, minlength=REQUESTS)
+        assert (columns[tied] == WIDTH).all() and (columns[~tied] >= 2).all()

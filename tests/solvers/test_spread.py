@@ -1,0 +1,188 @@
+"""A program in parts is solved bit by bit as in one process, whatever the number of parts."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from large_programs import edit as edit_large
+from large_programs import large, wide
+from random_programs import random_edits, random_program
+from rich_program import edit, rich
+from shockwave_cases import windows
+from spread_programs import made
+from strategies import KINDS, make_infeasible, make_unbounded, random_plain
+
+from copter import ExactSolver, ProximalPoint, make_solver
+from copter.problems.load_balancing import LoadBalancer
+from copter.problems.shockwave.program import RelaxationProgram
+from copter.problems.sia.steady import SteadyReplay
+from copter.problems.traffic import TrafficEngineering
+from copter.problems.traffic.search import k_shortest_paths
+from copter.problems.traffic.topology import Topology
+from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning, ScreeningTuning
+
+PARTS = (1, 3, 8)
+SCREENED = ProximalTuning(screening=ScreeningTuning(screen_from=0))
+PARTIAL = ProximalTuning(partial=PartialTuning(columns_from=0, rows_from=0))
+
+
+def answer(solution):
+    """All that a solve came to, to be compared bit by bit."""
+    ray = solution.ray and (solution.ray.kind, solution.ray.value, solution.ray.residual)
+    figures = (solution.status, solution.objective, solution.bound, solution.size, solution.relative)
+    figures += (solution.absolute, solution.iterations, solution.churn, ray)
+    return repr(figures), *(part.tobytes() for part in (*solution.nonzeros, solution.y))
+
+
+def rounded(solution):
+    return (
+        solution.choice.of(np.arange(solution.choice._columns.size)).tobytes(),
+        solution.objective,
+        solution.gap,
+    )
+
+
+def same_for_all(play, parts=PARTS):
+    """What a play comes to in one process, which is what it comes to in parts."""
+    alone = made(0, play)
+    for number in parts:
+        there = made(number, play)
+        assert there == alone, number
+    return alone
+
+
+def rounds_of_random(seed, tuning):
+    program, rng, fresh = random_program(seed), np.random.default_rng(seed), count(100)
+    solver = ProximalPoint(tuning=tuning)
+    answers = [answer(solver.solve(program))]
+    for _ in range(2):
+        random_edits(program, rng, fresh)
+        answers.append(answer(solver.solve(program)))
+    return answers
+
+
+@given(seed=st.integers(0, 2**32), tuning=st.sampled_from([ProximalTuning(), SCREENED, PARTIAL]))
+@settings(max_examples=20, deadline=None)
+def test_random_programs(seed, tuning):
+    same_for_all(lambda: rounds_of_random(seed, tuning), parts=(1, 5))
+
+
+@pytest.mark.parametrize("spoil", [make_infeasible, make_unbounded])
+@pytest.mark.parametrize("seed", range(6))
+def test_programs_without_an_optimum(seed, spoil):
+    def play():
+        rng = np.random.default_rng(seed)
+        plain = random_plain(rng, KINDS[seed % len(KINDS)])
+        spoil(rng, plain)
+        return answer(ProximalPoint(tolerance=1e-8).solve(plain.build()))
+
+    same_for_all(play)
+
+
+def test_many_requests_on_threads_and_screened():
+    def play():
+        program, solver = large(small=6_000), ProximalPoint()
+        answers = []
+        for seed in range(2):
+            answers.append(answer(solver.solve(program)))
+            edit_large(program, seed)
+        return answers
+
+    same_for_all(play, parts=(3,))
+
+
+def test_partial_steps():
+    def play():
+        program, solver = wide(requests=600, columns=12), ProximalPoint(tuning=PARTIAL)
+        answers = [answer(solver.solve(program))]
+        program.update_requests(range(0, 600, 3), scales=np.full(200, 1.2))
+        return [*answers, answer(solver.solve(program))]
+
+    same_for_all(play)
+
+
+def test_everything_that_a_program_can_have():
+    def play():
+        program, solver = rich(), ProximalPoint(tolerance=1e-7)
+        answers = [answer(solver.solve(program))]
+        edit(program)
+        return [*answers, answer(solver.solve(program))]
+
+    same_for_all(play)
+
+
+@pytest.mark.parametrize("costs", ["own", "shared"])
+def test_sia_with_its_shim(costs):
+    def play():
+        solver, seen = make_solver("copter"), []
+        replay = SteadyReplay(512, 60, 3, solver, seed=2, costs=costs)
+        for _ in zip(range(3), replay.simulator.run(), strict=False):
+            decided = replay.scheduler.last
+            seen.append((answer(decided.solution), rounded(decided.rounded)))
+        return seen
+
+    assert len(same_for_all(play, parts=(4,))) == 3
+
+
+def test_sia_exact():
+    def play():
+        solver = ExactSolver()
+        replay = SteadyReplay(64, 24, 2, solver, seed=1)
+        return [
+            answer(replay.scheduler.last.solution)
+            for _ in zip(range(2), replay.simulator.run(), strict=False)
+        ]
+
+    same_for_all(play)
+
+
+@pytest.mark.parametrize("objective", ["max-flow", "min-mlu"])
+def test_traffic_with_its_shim(objective):
+    graph = nx.random_geometric_graph(14, 0.45, seed=3).to_directed()
+    nx.set_edge_attributes(graph, 10.0, "capacity")
+    topology = Topology.from_networkx(graph, name="plane")
+    paths = k_shortest_paths(topology, k=3, cache=False)
+    size = paths.first.size - 1
+
+    def play():
+        traffic, seen = TrafficEngineering(topology, paths, objective), []
+        rng, solver = np.random.default_rng(0), ProximalPoint(tuning=PARTIAL)
+        for _ in range(3):
+            traffic.set_volumes(rng.uniform(0.1, 2.0, size))
+            done = traffic.round(solver)
+            nonzeros = (part.tobytes() for part in done.flows.nonzeros)
+            seen.append((answer(done.solution), *nonzeros, done.flows.objective, done.flows.gap))
+        return seen
+
+    same_for_all(play)
+
+
+def test_shards():
+    def play():
+        rng, balancer, solver = np.random.default_rng(5), LoadBalancer(), make_solver("copter")
+        for server in range(6):
+            balancer.add_server(server, 20.0)
+        balancer.add_shards(range(48), rng.uniform(1, 9, 48), np.ones(48), (np.arange(48) % 6).tolist())
+        seen = []
+        for _ in range(3):
+            done = balancer.round(solver)
+            seen.append((done.cost, done.gap, done.bound, done.movements, done.imbalance))
+            balancer.set_loads(rng.uniform(1, 9, 48))
+        return seen
+
+    same_for_all(play)
+
+
+@given(window=windows())
+@settings(max_examples=10, deadline=None)
+def test_relaxations_of_shockwave(window):
+    def play():
+        found = RelaxationProgram()(window)
+        return found.objective, found.bound, found.iterations
+
+    same_for_all(play, parts=(1, 3))

@@ -1,0 +1,34 @@
+"""Programs whose stores are in parts, made by whatever makes programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import numpy as np
+
+from copter.program import resources
+from copter.store.places import InProcess
+from copter.store.spread import SpreadStore
+
+Made = TypeVar("Made")
+
+
+@contextmanager
+def spread_stores(parts: int) -> Iterator[None]:
+    """Within it the store of every new program is in so many parts, in this process."""
+    usual = resources.ConstraintStore
+    resources.ConstraintStore = lambda dtype=np.float64: SpreadStore(InProcess(parts, dtype), dtype)
+    try:
+        yield
+    finally:
+        resources.ConstraintStore = usual
+
+
+def made(parts: int, make: Callable[..., Made], *arguments, **options) -> Made:
+    """What ``make`` makes with a store in so many parts; 0: with a store of one process."""
+    if not parts:
+        return make(*arguments, **options)
+    with spread_stores(parts):
+        return make(*arguments, **options)

@@ -1,0 +1,172 @@
+"""Evaluations give the same rows here, in processes and on Ray, and POP the same answers on its actors."""
+
+import csv
+import itertools
+import json
+import math
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+from networks import all_simple_paths
+from typer.testing import CliRunner
+
+from copter.bench.reproduction import Effort
+from copter.bench.rounds import measure
+from copter.bench.settings import SolverSettings
+from copter.cli.main import app, main
+from copter.problems.cluster.estimators import make_estimator
+from copter.problems.cluster.simulator import Simulator
+from copter.problems.load_balancing.course import Balancing
+from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.pop import PopName, pop_name
+from copter.problems.sia.generator import generate
+from copter.problems.sia.pop import Pop
+from copter.problems.traffic.baselines import pop
+from copter.problems.traffic.state import TrafficState
+from copter.problems.traffic.topology import Topology
+from copter.spreading.on_ray import OnRay
+from copter.spreading.processes import Processes
+from copter.spreading.tasks import Here
+
+SMALL = "--trace philly --jobs 12 --policy srtf,sia --seeds 2".split()
+WAYS = {"here": [], "processes": ["--processes", "2"], "ray": ["--ray"]}
+BENCH = "sia --gpus 64 --jobs 10 --rounds 2 --solvers copter,highs-hot --json -".split()
+#: Fields of records that are seconds, or follow from them.
+TIMED = ("t_", "policy_")
+
+
+def invoke(*words, code=0):
+    result = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def untimed(row):
+    return {name: value for name, value in row.items() if not name.startswith(TIMED)}
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return [untimed(row) for row in csv.DictReader(file)]
+
+
+def test_runs_write_the_same_rows_wherever_they_are_played(local_ray, tmp_path):
+    for way, words in WAYS.items():
+        invoke("run", "cluster", *SMALL, "--out", str(tmp_path / way), *words)
+    for name in ("rounds.csv", "jobs.csv", "allocations.csv"):
+        here = rows(tmp_path / "here" / name)
+        assert len({(row["policy"], row["seed"]) for row in here}) == 4
+        assert rows(tmp_path / "processes" / name) == here
+        assert rows(tmp_path / "ray" / name) == here
+
+
+def test_sweeps_have_the_same_results_wherever_they_are_played(local_ray):
+    words = "bench cluster --policy srtf --sweep jobs --values 6,12 --seeds 2 --json -".split()
+    here, *others = (json.loads(invoke(*words, *way).stdout)["results"] for way in WAYS.values())
+    assert [one["value"] for one in here] == [6, 12]
+    for other in others:
+        assert list(map(untimed, other)) == list(map(untimed, here))
+
+
+def test_benchmarks_record_the_same_rounds_on_ray(local_ray):
+    documents = [json.loads(invoke("bench", *BENCH, *way).stdout) for way in (["--no-isolate"], ["--ray"])]
+    here, there = ([untimed(record) for record in one["records"]] for one in documents)
+    assert [record["solver"] for record in here] == ["copter"] * 2 + ["highs-hot"] * 2
+    np.testing.assert_equal(there, here)
+    peaks = [[one["peak_memory_mb"] for one in each["summary"].values()] for each in documents]
+    assert peaks[0] == [None, None] and all(peaks[1])
+
+
+def test_a_failing_run_is_named(tmp_path, monkeypatch, capsys):
+    workload = tmp_path / "jobs.csv"
+    workload.write_text("name,time,application\na,0,no-such-model\n")
+    words = ["copter", "run", "cluster", "--trace", str(workload), "--processes", "1", "--json"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "jobs.csv" in said and "in sia, seed 0" in said
+
+
+@pytest.mark.parametrize("words", [["--ray", "nowhere", "--json"], ["--ray", "--processes", "2"]])
+def test_what_is_no_place_is_a_usage_error(words):
+    result = CliRunner().invoke(app, ["run", "cluster", *words])
+    assert result.exit_code == 2
+
+
+def test_without_ray_the_extra_is_named(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "copter.spreading.on_ray", raising=False)
+    monkeypatch.setattr(sys, "argv", ["copter", "run", "cluster", "--ray", "--json"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 1
+    assert "pip install 'copter-opt[ray]'" in " ".join(capsys.readouterr().err.split())
+
+
+def test_reproductions_give_the_same_figures_and_say_the_same(on_ray):
+    from copter.problems.shockwave.sweeps import figure_16
+
+    figures, said = [], []
+    for spread in (Here(), Processes(2), on_ray):
+        lines = []
+        figures.append(figure_16(Effort(seeds=1, quick=True, say=lines.append, spread=spread)))
+        said.append(sorted(lines))
+    np.testing.assert_equal(figures[1], figures[0])
+    np.testing.assert_equal(figures[2], figures[0])
+    assert said[1] == said[2] == said[0] and len(said[0]) == 12
+
+
+# ---- POP ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ["oracle", "bootstrap"])
+def test_pop_of_sia_decides_the_same_on_actors(local_ray, estimator):
+    """With a bootstrap the profiles of jobs change under way: actors must see that, and nothing else."""
+    scenario, played = generate(gpus=64, jobs_per_day=800, hours=0.5), []
+    for ray in (None, "local"):
+        policy = Pop(parts=2, solver="copter", ray=ray)
+        simulator = Simulator(scenario, policy, estimator=make_estimator(estimator, 0))
+        for record in simulator.run():
+            assert 0 <= policy.figures["parallel_seconds_estimated"] <= policy.figures["total_seconds"] + 1e-9
+            if record.index == 45:
+                break
+        played.append(simulator.segments)
+    assert played[0] == played[1] and len(played[0]) > 10
+
+
+def test_pop_of_traffic_is_the_same_on_ray(on_ray):
+    topology = Topology.from_networkx(nx.grid_2d_graph(3, 3), name="grid", capacity=5.0)
+    paths = all_simple_paths(topology, itertools.permutations(range(9), 2), 3)
+    traffic = TrafficState(topology, paths)
+    traffic.set_volumes(np.random.default_rng(0).uniform(0.1, 3.0, paths.n_pairs))
+    here, there = (pop(traffic, 3, split=0.5, spread=spread) for spread in (None, on_ray))
+    np.testing.assert_array_equal(there.path_flows, here.path_flows)
+    assert there.seconds >= max(there.estimated_seconds * 0.1, 1e-4)
+    assert here.estimated_seconds <= here.seconds
+
+
+def test_pop_of_shards_is_the_same_on_ray_and_its_measured_time_is_of_the_whole(local_ray):
+    course = Balancing(Scenario(shards=32, servers=4, rounds=3))
+    here, there = (
+        measure(course, SolverSettings(name, mip_gap=0.01)).records for name in ("pop-2", "pop-2-ray")
+    )
+    for one, other in zip(here, there, strict=True):
+        assert {**untimed(one), "solver": ""} == pytest.approx({**untimed(other), "solver": ""}, nan_ok=True)
+        assert 0 < one["t_parallel_estimated"] <= one["t_total"]
+        assert other["t_total"] > 0 and math.isfinite(other["t_parallel_estimated"])
+
+
+def test_names_of_pop():
+    assert pop_name("pop-16") == PopName(16, False) and pop_name("pop-4-ray") == PopName(4, True)
+    assert [pop_name(name) for name in ("pop-0", "pop-", "pop-4-", "highs", "pop-4-rays")] == [None] * 5
+    assert isinstance(pop_name("pop-4").spread(), Here)
+
+
+def test_a_ray_that_is_there_is_left_running(local_ray):
+    with OnRay():
+        pass
+    assert local_ray.is_initialized()
