@@ -131,13 +131,14 @@ def profile_of(
     Picture or None
     """
     shares = performance_profile(lines, TAUS.tolist())
-    if not shares:
+    often = [name for name in shares if 2 * sum(name in line.solvers for line in lines) >= len(lines)]
+    if not often:
         return None
-    steps = {solver: (TAUS.tolist(), each.tolist()) for solver, each in shares.items()}
+    steps = {solver: (TAUS.tolist(), shares[solver].tolist()) for solver in often}
     return Picture(
         f"{name}-profile",
-        f"{caption}. How many of the lines that it was run on a solver ends, certified, within so many "
-        "times the seconds of the fastest.",
+        f"{caption}, of solvers that take part in half of the lines or more. How many of its lines a solver "
+        "ends, certified, within so many times the seconds of the fastest.",
         profile(caption, steps, styles),
     )
 
