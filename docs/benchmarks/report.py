@@ -1,4 +1,4 @@
-"""Write docs/report.md, and the self-contained page and pictures beside the latest results of the whole suite.
+"""Write docs/report.md, and the self-contained page and pictures beside the results of the whole suite.
 
     copter bench all --profile full --out docs/benchmarks/full
     python docs/benchmarks/report.py
