@@ -1,7 +1,7 @@
 """Write docs/report.md, and the self-contained page and pictures beside the results of the whole suite.
 
-    copter bench all --profile full --out docs/benchmarks/full
-    python docs/benchmarks/report.py
+copter bench all --profile full --out docs/benchmarks/full
+python docs/benchmarks/report.py
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Figure 4.6 of the thesis: what solver, differential interface and warm start are worth, one on the other.
 
-The same recorded rounds four times: by a general solver that gets a new model each round, by copter's that gets
-one too and starts cold, by one that gets edits in place, still cold, and by one that starts warm.  Each speed-up
-is a ratio of the seconds of a round, round by round.
+The same recorded rounds four times: by a general solver that gets a new model each round, by copter's that
+gets one too and starts cold, by one that gets edits in place, still cold, and by one that starts warm.  Each
+speed-up is a ratio of the seconds of a round, round by round.
 
 Source: thesis, section 4.5.2.
 """
