@@ -18,9 +18,21 @@ PAGE = HERE.parent / "report.md"
 
 INTRODUCTION = f"""<!-- Written by make benchmarks from the results in docs/benchmarks/full: do not edit. -->
 
-[The same as one page](benchmarks/full/{HTML}) that needs no other file and reads well on a phone. It is what
-`copter bench report` makes of a folder of `copter bench all`, and `copter bench compare OLD NEW` holds two
-such folders against each other.
+[The same as one page](benchmarks/full/{HTML}) needs no other file and reads well on a phone. Both are what
+`copter bench report` makes of a folder of results:
+
+```sh
+copter bench all --profile full --out docs/benchmarks/full
+copter bench report docs/benchmarks/full --papers docs/benchmarks/papers
+copter bench compare docs/benchmarks/full runs/after --fail-on-regression
+```
+
+The last one holds a folder against another one of the same lines: first what differs in machine, versions and
+settings, then for each of copter's solvers (`--all-solvers` for everybody's) the ratio of new to old seconds,
+round by round, with its spread over resampled rounds. A ratio whose lower end is above `--threshold` (1.1) is a
+regression, and so is a certificate that was there and is not.
+
+A file `notes.json` in the folder, `{{"LINE": "why"}}`, adds a remark to a line that copter loses.
 
 """
 
