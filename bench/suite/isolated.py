@@ -263,7 +263,7 @@ def _warm_up(job: Job) -> None:
 
 def _rounds(job: Job, records: Iterator[Record]) -> Iterator[Record]:
     checker = CHECKERS[job.checker]
-    for record in records:
+    for record in islice(records, job.rounds):
         found: Mapping[str, float] = job.settings.found()
         yield record | checker.judge(record, found, job.settings.tolerance)
 

@@ -43,7 +43,9 @@ def _loads(effort: Effort) -> list[Figure]:
             ("median", np.median(relative)),
             ("most", relative.max()),
         ):
-            figures.append(Figure(mode, f"mean load of a server, {what}", "of its mean", float(value)))
+            figures.append(
+                Figure(mode, f"mean load of a server over the rounds' mean, {what}", "x", float(value))
+            )
         steps = np.abs(np.diff(np.log(means)))
         figures.append(
             Figure(mode, "change from round to round, median", "%", 100.0 * float(np.median(steps)))

@@ -34,7 +34,8 @@ def test_loads_of_servers_are_those_of_the_scenario():
     found = figures("thesis-figure-5.1")
     for mode in ("stateless", "stateful"):
         least, median, most = (
-            found[mode, f"mean load of a server, {what}"].ours for what in ("least", "median", "most")
+            found[mode, f"mean load of a server over the rounds' mean, {what}"].ours
+            for what in ("least", "median", "most")
         )
         assert 0.0 < least < median < most and least < 1.0 < most
     step = "change from round to round, median"
