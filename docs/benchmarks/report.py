@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from copter.bench.report.model import Report
 from copter.bench.report.page import HTML, PICTURES, as_html, as_markdown, make_report, write_pictures
 from copter.bench.suite.results import load_suite
 from copter.cli.suite_report import notes_of
@@ -18,8 +19,8 @@ PAGE = HERE.parent / "report.md"
 
 INTRODUCTION = f"""<!-- Written by make benchmarks from the results in docs/benchmarks/full: do not edit. -->
 
-[The same as one page](benchmarks/full/{HTML}) needs no other file and reads well on a phone. Both are what
-`copter bench report` makes of a folder of results:
+[The same as one page](benchmarks/full/{HTML}) needs no other file and reads well on a phone. Both are
+what `copter bench report` makes of a folder of results:
 
 ```sh
 copter bench all --profile full --out docs/benchmarks/full
@@ -37,13 +38,23 @@ A file `notes.json` in the folder, `{{"LINE": "why"}}`, adds a remark to a line 
 """
 
 
+def made() -> Report:
+    """The report of the results, with the papers' figures."""
+    return make_report(load_suite(RESULTS), notes_of(RESULTS), PAPERS)
+
+
+def page(report: Report) -> str:
+    """The text of docs/report.md."""
+    head, rest = as_markdown(report, f"benchmarks/full/{PICTURES}").split("\n\n", 1)
+    return f"{head}\n\n{INTRODUCTION}{rest}"
+
+
 def main() -> None:
-    """Write the three."""
-    report = make_report(load_suite(RESULTS), notes_of(RESULTS), PAPERS)
+    """Write all three."""
+    report = made()
     (RESULTS / HTML).write_text(as_html(report), encoding="utf-8")
     write_pictures(report, RESULTS / PICTURES)
-    head, rest = as_markdown(report, f"benchmarks/full/{PICTURES}").split("\n\n", 1)
-    PAGE.write_text(f"{head}\n\n{INTRODUCTION}{rest}", encoding="utf-8")
+    PAGE.write_text(page(report), encoding="utf-8")
 
 
 if __name__ == "__main__":
