@@ -28,10 +28,10 @@ copter bench report docs/benchmarks/full --papers docs/benchmarks/papers
 copter bench compare docs/benchmarks/full runs/after --fail-on-regression
 ```
 
-The last one holds a folder against another one of the same lines: first what differs in machine, versions and
+The last one holds a folder against another of the same lines: first what differs in machine, versions and
 settings, then for each of copter's solvers (`--all-solvers` for everybody's) the ratio of new to old seconds,
-round by round, with its spread over resampled rounds. A ratio whose lower end is above `--threshold` (1.1) is a
-regression, and so is a certificate that was there and is not.
+round by round, with its spread over resampled rounds. A ratio whose lower end is above `--threshold` (1.1) is
+a regression, and so is a certificate that was there and is not.
 
 A file `notes.json` in the folder, `{{"LINE": "why"}}`, adds a remark to a line that copter loses.
 
