@@ -85,7 +85,7 @@ class SuiteSettings:
 
 
 QUICK = SuiteSettings("quick", 1, limit=10.0, seconds=2.0)
-FULL = SuiteSettings("full", 1, limit=20.0, seconds=12.0)
+FULL = SuiteSettings("full", 1, limit=20.0, seconds=8.0)
 DEFAULTS: dict[Profile, SuiteSettings] = {"quick": QUICK, "full": FULL}
 
 
