@@ -19,8 +19,12 @@ PAGE = HERE.parent / "report.md"
 
 INTRODUCTION = f"""<!-- Written by make benchmarks from the results in docs/benchmarks/full: do not edit. -->
 
-[The same as one page](benchmarks/full/{HTML}) needs no other file and reads well on a phone. Both are
-what `copter bench report` makes of a folder of results:
+[The same as one page](benchmarks/full/{HTML}), which needs no other file and reads well on a phone;
+[how both are made](#how-this-is-made).
+
+"""
+END = """
+## How this is made
 
 ```sh
 copter bench all --profile full --out docs/benchmarks/full
@@ -28,13 +32,14 @@ copter bench report docs/benchmarks/full --papers docs/benchmarks/papers
 copter bench compare docs/benchmarks/full runs/after --fail-on-regression
 ```
 
-The last one holds a folder against another of the same lines: first what differs in machine, versions and
-settings, then for each of copter's solvers (`--all-solvers` for everybody's) the ratio of new to old seconds,
-round by round, with its spread over resampled rounds. A ratio whose lower end is above `--threshold` (1.1) is
-a regression, and so is a certificate that was there and is not.
+`copter bench all` measures, and goes on where it was interrupted. `copter bench report` writes `report.html` and
+`report.md` from the folder of results; a file `notes.json` in it, `{"LINE": "why"}`, adds a remark to a line that
+copter loses. The papers' figures are documents of `copter reproduce NAME --json`.
 
-A file `notes.json` in the folder, `{{"LINE": "why"}}`, adds a remark to a line that copter loses.
-
+`copter bench compare` holds a folder against another of the same lines: first what differs in machine, versions
+and settings, then for each of copter's solvers (`--all-solvers`: for everybody's) the ratio of new to old
+seconds, round by round, with its spread over resampled rounds. A ratio whose lower end is above `--threshold`
+(1.1) is a regression, and so is a certificate that was there and is not.
 """
 
 
@@ -46,7 +51,7 @@ def made() -> Report:
 def page(report: Report) -> str:
     """The text of docs/report.md."""
     head, rest = as_markdown(report, f"benchmarks/full/{PICTURES}").split("\n\n", 1)
-    return f"{head}\n\n{INTRODUCTION}{rest}"
+    return f"{head}\n\n{INTRODUCTION}{rest}{END}"
 
 
 def main() -> None:
