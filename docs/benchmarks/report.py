@@ -32,14 +32,15 @@ copter bench report docs/benchmarks/full --papers docs/benchmarks/papers
 copter bench compare docs/benchmarks/full runs/after --fail-on-regression
 ```
 
-`copter bench all` measures, and goes on where it was interrupted. `copter bench report` writes `report.html` and
-`report.md` from the folder of results; a file `notes.json` in it, `{"LINE": "why"}`, adds a remark to a line that
-copter loses. The papers' figures are documents of `copter reproduce NAME --json`.
+`copter bench all` measures, and goes on where it was interrupted. `copter bench report` writes
+`report.html` and `report.md` from the folder of results; a file `notes.json` in it, `{"LINE": "why"}`,
+adds a remark to a line that copter loses. The papers' figures are documents of `copter reproduce NAME
+--json`.
 
-`copter bench compare` holds a folder against another of the same lines: first what differs in machine, versions
-and settings, then for each of copter's solvers (`--all-solvers`: for everybody's) the ratio of new to old
-seconds, round by round, with its spread over resampled rounds. A ratio whose lower end is above `--threshold`
-(1.1) is a regression, and so is a certificate that was there and is not.
+`copter bench compare` holds a folder against another of the same lines: first what differs in machine,
+versions and settings, then for each of copter's solvers (`--all-solvers`: for everybody's) the ratio of
+new to old seconds, round by round, with its spread over resampled rounds. A ratio whose lower end is
+above `--threshold` (1.1) is a regression, and so is a certificate that was there and is not.
 """
 
 
