@@ -158,8 +158,8 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
             unpack_parts(store, blocks, np.dtype(cost_dtype), classes)
         else:
             check_store(store)
+            store.sort_overrides()  # here: those of parts have always been in order
         check_program(program)
-        store.sort_overrides()
     except (CodecError, Unsound) as wrong:
         raise blocks.wrong(f"holds no sound program: {wrong}") from None
     except (ValueError, IndexError, OverflowError, KeyError, TypeError) as wrong:

@@ -37,6 +37,19 @@ def test_it_goes_on_where_it_was(tmp_path, often):
                 journal.compact()
 
 
+def test_overrides_of_several_columns_come_back(tmp_path):
+    with opened(tmp_path) as journal:
+        template = journal.add_template({}, 3)
+        vector = journal.add_cost_vector([1.0, 2.0, 3.0])
+        journal.add_request("own", [1.0, 2.0, 3.0], template, override={2: 7.0, 0: 5.0})
+        journal.add_request("shared", vector, template, override={2: 7.0, 0: 5.0})
+        journal.compact()
+    with opened(tmp_path) as journal:
+        for id in ("own", "shared"):
+            assert journal.override(id) == {0: 5.0, 2: 7.0}
+            assert journal.costs(id).tolist() == [5.0, 2.0, 7.0]
+
+
 def test_what_it_cannot_be_opened_with_is_said(tmp_path):
     with opened(tmp_path / "parts") as journal:
         make_round(journal, 0)
