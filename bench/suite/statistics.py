@@ -230,7 +230,7 @@ def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]
 
 
 def verdicts(suite: SuiteResult) -> list[Verdict]:
-    """The verdict on each line, in order.
+    """The verdict on each line that copter was to solve, in order.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def verdicts(suite: SuiteResult) -> list[Verdict]:
     -------
     list of Verdict
     """
-    return [verdict(line) for line in suite.lines.values() if line.solvers]
+    return [verdict(line) for line in suite.lines.values() if line.solvers and line.order[0].startswith(OURS)]
 
 
 def not_fastest(suite: SuiteResult) -> list[Verdict]:

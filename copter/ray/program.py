@@ -81,8 +81,12 @@ class RayProgram(SpreadProgram):
             ray.init(address or "local", logging_level=logging.WARNING, log_to_driver=False, **own)
         options = {"num_cpus": num_cpus, "resources": dict(resources or {}), "scheduling_strategy": "SPREAD"}
         threads = max(1, int(num_cpus))
-        self._places = OnActors(actors, parts, cost_dtype, options, threads)
-        super().__init__(self._places, cost_dtype=cost_dtype)
+        try:
+            self._places = OnActors(actors, parts, cost_dtype, options, threads)
+            super().__init__(self._places, cost_dtype=cost_dtype)
+        except BaseException:
+            self._shut_down()  # who has no program cannot close it
+            raise
 
     def memory(self) -> list[dict[str, int]]:
         """Of each actor: bytes of the columns that it holds, and its process.
@@ -98,6 +102,9 @@ class RayProgram(SpreadProgram):
     def close(self) -> None:
         """End the actors, and the local Ray that was started for them."""
         super().close()
+        self._shut_down()
+
+    def _shut_down(self) -> None:
         if self._started and ray.is_initialized():
             ray.shutdown()
         self._started = False

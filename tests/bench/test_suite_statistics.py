@@ -107,3 +107,9 @@ def test_lines_that_are_lost_are_listed(lines):
     suite = SuiteResult("full", "", {}, {}, "", 0.0, (), {one.name: one for one in lines})
     expected = [one.name for one in lines if lost(one)]
     assert [one.line for one in statistics.not_fastest(suite)] == expected and 0 < len(expected) < 6
+
+
+def test_a_line_that_copter_was_not_asked_for_has_no_verdict():
+    lines = {name: line(name, {name: result(name, [1.0, 2.0])}) for name in ("copter", "highs-hot")}
+    suite = SuiteResult("quick", "1", {}, {}, "2026-01-01", 1.0, tuple(lines), lines)
+    assert [one.line for one in statistics.verdicts(suite)] == ["copter"]

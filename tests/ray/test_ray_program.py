@@ -129,3 +129,17 @@ def test_an_actor_that_is_killed_is_made_again(ray_program):
         assert (found.objective, found.bound) == (wanted.objective, wanted.bound)
         for each in (program, here):
             edit(each, np.random.default_rng(k))
+
+
+def test_no_ray_is_left_by_a_program_that_could_not_be_made(monkeypatch):
+    import ray
+
+    from copter.ray import RayProgram
+
+    running = []
+    monkeypatch.setattr(ray, "is_initialized", lambda: bool(running))
+    monkeypatch.setattr(ray, "init", lambda *_, **__: running.append(1))
+    monkeypatch.setattr(ray, "shutdown", running.clear)
+    with pytest.raises(ValueError, match="cannot be negative"):
+        RayProgram(1, resources={"x": -1})
+    assert not running
