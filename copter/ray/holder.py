@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
@@ -187,7 +188,7 @@ def writable(value: Any) -> Any:
         return [writable(each) for each in value]
     if isinstance(value, dict):
         return {key: writable(each) for key, each in value.items()}
-    if hasattr(value, "__dataclass_fields__") and hasattr(value, "__dict__"):
+    if is_dataclass(value) and not isinstance(value, type) and hasattr(value, "__dict__"):
         for name, each in vars(value).items():
             object.__setattr__(value, name, writable(each))
     return value
