@@ -359,15 +359,3 @@ def write_scales(
             for i in range(begin, begin + whole[OVERRIDE_LENGTH, q]):
                 pool[start + column[i]] = value[i] / scales[k]
         whole[COST_STAMP, q] = clock
-
-
-@kernel
-def lay_over(whole: Array, column: Array, value: Array, slots: Array, columns: Array, costs: Array) -> None:
-    """Overrides of shared vectors in the costs of single columns, each named by its slot and its place."""
-    for k in range(slots.size):
-        q = slots[k]
-        if whole[VECTOR, q] >= 0:
-            begin = whole[OVERRIDE_START, q]
-            at = place_among(column, begin, begin + whole[OVERRIDE_LENGTH, q], columns[k])
-            if at >= 0:
-                costs[k] = value[at]
