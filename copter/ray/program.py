@@ -97,7 +97,7 @@ class RayProgram(SpreadProgram):
 
     def close(self) -> None:
         """End the actors, and the local Ray that was started for them."""
-        self._places.close()
+        super().close()
         if self._started and ray.is_initialized():
             ray.shutdown()
         self._started = False

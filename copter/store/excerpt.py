@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.store.slabs import contiguous, slice_indices
-from copter.store.view import StoreView, coefficients_of, entries_of, view_of
+from copter.store.view import StoreView, coefficients_of, entries_of, override_at, view_of
 from copter.store.where import Columns, Part, Task, cut
 
 if TYPE_CHECKING:
@@ -408,10 +408,9 @@ def _columns_of(part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]) 
 def _fetch_overrides(view, slot, column, override):  # type: ignore[no-untyped-def]
     for k in range(slot.size):
         q = slot[k]
-        if view.vector[q] >= 0:
-            for i in range(view.override_start[q], view.override_start[q] + view.override_length[q]):
-                if view.override_column[i] == column[k]:
-                    override[k] = view.override_value[i]
+        at = override_at(view, q, column[k]) if view.vector[q] >= 0 else -1
+        if at >= 0:
+            override[k] = view.override_value[at]
 
 
 @kernel
