@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from cProfile import Profile
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.bench.course import Course
 from copter.bench.round_model import Network, Observation
+from copter.bench.settings import SolverSettings
 from copter.proof.pricing import price
+from copter.solvers.base import Solver
 from copter.solvers.wrapper import Wrapper
 from copter.store.edit_log import Edit, size_of
 from copter.store.lent import Lent
@@ -21,7 +25,6 @@ from copter.store.where import Part, Task
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
-    from copter.solvers.base import Solver
     from copter.store.store import ConstraintStore
 
 _REPEATS = 30
@@ -101,6 +104,38 @@ class Watched(Wrapper):
             driver=seconds - far,
             far=far,
         )
+
+
+@dataclass(frozen=True)
+class _Given(SolverSettings):
+    """Settings of a solver that is there already."""
+
+    solver: Solver | None = None
+
+    def make(self) -> Solver:
+        """Return it."""
+        assert self.solver is not None
+        return self.solver
+
+
+def observations(course: Course, solver: Watched, left_out: int) -> Iterator[Observation]:
+    """Play a course; its rounds but the first ones.
+
+    Parameters
+    ----------
+    course : Course
+    solver : Watched
+    left_out : int
+
+    Yields
+    ------
+    Observation
+    """
+    play = course.play(_Given(solver.name, solver=solver))
+    for record in play.records:
+        assert play.program is not None
+        if record["round"] >= left_out:
+            yield solver.observed(play.program, record["t_total"], None)
 
 
 class Metered:
