@@ -159,6 +159,10 @@ def measure(sizes: list[Size], checks: list[Size], rounds: int, actors: int, see
     spread = RoundModel.fit(apart, 1, _PARTS)
     found: dict[str, Any] = {
         "here": [local.checked(here[size], Places(1, threads)) for size in checks],
+        "parts": [
+            spread.checked(list(_watched(size, rounds, seed, "parts")), Places(1, 1), _PARTS)
+            for size in checks
+        ],
     }
     network, memory = None, dict[str, float]()
     if actors:
