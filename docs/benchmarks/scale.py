@@ -34,7 +34,7 @@ Newton's method, P passes over all columns and k places of w threads each takes
 
 seconds. The driver edits, steps, certifies and rounds. The columns' part are A tasks (calls times parts) and
 the passes; a store in this process has one place, no network, and A = P. C is the number of round trips, B
-the bytes that go out and come back, l0 + l1 k what a round trip to k places takes whatever is in it, and b the
+the bytes that go out and come back, l0 + l1 k what a round trip to k places takes whatever is in it, b the
 bandwidth. So the overhead of a program on actors is its round trips, its bytes, and its tasks.
 
 The coefficients d and e are fitted to rounds of some sizes, and checked on rounds of others.
@@ -132,9 +132,9 @@ def overheads(document: dict[str, Any]) -> list[str]:
             wanted = each["predicted"]["round"] - here["predicted"]["round"]
             network = each["predicted"]["network"]
             lines.append(
-                f"- {each['columns']:,} columns: with {each['places']} actors a round took {1e3 * more:.1f} ms "
-                f"more than in one process; predicted are {1e3 * wanted:.1f} ms, {1e3 * network:.1f} of them for "
-                f"{each['calls']:.0f} round trips and their bytes"
+                f"- {each['columns']:,} columns: a round with {each['places']} actors took {1e3 * more:.1f} "
+                f"ms more than in one process; predicted are {1e3 * wanted:.1f} ms, {1e3 * network:.1f} of "
+                f"them for {each['calls']:.0f} round trips and their bytes"
             )
     return ["", *lines] if lines else []
 
@@ -146,8 +146,8 @@ def predictions(document: dict[str, Any]) -> list[str]:
         return ["Without Ray nothing was measured that this could be predicted by."]
     lines = [
         f"Nodes of {found[0]['threads']} threads as fast as this machine's, an actor each; a round trip\n"
-        "takes what Ray took here and the network's latency. Requests have columns of their own, and each round\n"
-        "2% of them are new. Nothing of this table was measured.\n",
+        "takes what Ray took here and the network's latency. Requests have columns of their own, and each\n"
+        "round 2% of them are new. Nothing of this table was measured.\n",
         "| columns | requests | nodes | network | round | driver | columns' | network's | a node holds |",
         "| ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
