@@ -167,7 +167,14 @@ class Metered:
         self.nbytes += sum(edit.nbytes for edit in edits)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`copter.store.places.Places`."""
+        """See :class:`copter.store.places.Places`.
+
+        Parameters
+        ----------
+        task : callable
+        common : tuple
+        own : sequence of tuples, optional
+        """
         begin = perf_counter()
         found = self.places.each(task, common, own)
         self.seconds += perf_counter() - begin
@@ -176,7 +183,14 @@ class Metered:
         return found
 
     def one(self, number: int, task: Task, *arguments: Any) -> Any:
-        """See :class:`copter.store.places.Places`."""
+        """See :class:`copter.store.places.Places`.
+
+        Parameters
+        ----------
+        number : int
+        task : callable
+        *arguments
+        """
         begin = perf_counter()
         found = self.places.one(number, task, *arguments)
         self.seconds += perf_counter() - begin
