@@ -235,7 +235,7 @@ class Solution:
     clock : int
         The store's clock when the program was solved: an edit since then makes the slots above stale.
     details : mapping of name to float
-        What else a baseline reports of itself.
+        What else a baseline reports of itself; actors that were slow or died (:mod:`copter.store.places`).
     pricing : Pricing, optional
         The solver's last pass over the columns, at these prices, for shims.
     found : bool

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
@@ -287,6 +288,9 @@ class ClockedSolver(Solver):
         with program.guard.solving(who), self._busy(clock), ctrl_c_cancels(clock), running(clock):
             check_features(self.name, self.features, program)
             solution = self._solve(program, clock)
+        told = program.store.told()
+        if told:
+            solution = replace(solution, details={**solution.details, **told})
         if raise_error:
             check_optimal(solution)
         return solution

@@ -43,19 +43,38 @@ class Blocks:
         self.path = path
         self.facts: dict[str, Any] = {}
         self._content: dict[str, NDArray[np.uint8]] = {}
+        self._prefix = ""
+
+    def section(self, name: str) -> Blocks:
+        """Blocks and facts of their own in the same file, whose names can be those of others.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Blocks
+        """
+        facts = self.facts.setdefault(name, {})
+        if type(facts) is not dict:
+            raise self.wrong(f"has no section {name!r}")
+        part = Blocks(self.path)
+        part.facts, part._content, part._prefix = facts, self._content, f"{self._prefix}{name}/"
+        return part
 
     def put(self, name: str, array: NDArray[Any] | bytes) -> None:
         """Name an array, which must not change until the file is written, or bytes."""
         if isinstance(array, bytes):
-            self._content[name] = np.frombuffer(array, np.uint8)
+            self._content[self._prefix + name] = np.frombuffer(array, np.uint8)
             return
         flat = np.ascontiguousarray(array)
         if _SWAPPED:
             flat = flat.astype(flat.dtype.newbyteorder("<"))
-        self._content[name] = flat.reshape(-1).view(np.uint8)
+        self._content[self._prefix + name] = flat.reshape(-1).view(np.uint8)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._content
+        return self._prefix + name in self._content
 
     def take(self, name: str, dtype: Any) -> NDArray[Any]:
         """The vector of this name, to keep."""
@@ -67,9 +86,9 @@ class Blocks:
 
     def raw(self, name: str) -> NDArray[np.uint8]:
         """The bytes of this name."""
-        if name not in self._content:
-            raise self.wrong(f"has no block {name!r}")
-        return self._content[name]
+        if name not in self:
+            raise self.wrong(f"has no block {self._prefix + name!r}")
+        return self._content[self._prefix + name]
 
     def fact(self, name: str, kind: type) -> Any:
         """The fact of this name, of a type."""

@@ -29,6 +29,7 @@ from copter.durable.files import TEMPORARY, sync_folder
 from copter.durable.records import UNIT, Record, RecordFile, create_records
 from copter.durable.snapshot import MAGIC, pack, pack_solver, restore_solver, solver_state, unpack
 from copter.errors import CopterError, FileError
+from copter.program.spread import SpreadProgram
 from copter.solution import Solution, check_optimal
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from copter.durable.state import Remembers
     from copter.program.program import ContinualProgram
+    from copter.store.spread import SpreadStore
     from copter.terms.convex import ConvexTerm
 
 log = logging.getLogger("copter")
@@ -63,7 +65,9 @@ class Journal(WrittenProgram):
         Whose state belongs to the rounds; it is given the state that was written last (and no settings: make
         it with the same as before).  One that can be saved: :class:`copter.ProximalPoint`.
     program : ContinualProgram, optional
-        What to begin with, if there is no journal yet; it is left alone.
+        What to begin with, if there is no journal yet; it is left alone.  Or an empty one that keeps its
+        columns elsewhere, :class:`copter.ray.RayProgram`, whether there is a journal or not: its places hold
+        the journal's columns, and it must be as long there as the journal.
     terms : iterable of classes
         Classes of convex terms of your own that the program uses.
 
@@ -106,6 +110,8 @@ class Journal(WrittenProgram):
         terms: Iterable[type[ConvexTerm]] = (),
     ) -> None:
         super().__init__()
+        if isinstance(program, SpreadProgram):
+            self.store, program = _taken_over(program), None
         self.path = Path(path)
         self.solver = solver
         self._terms = tuple(terms)
@@ -375,6 +381,13 @@ class Journal(WrittenProgram):
                 self._file(what, number).unlink(missing_ok=True)
         for file in self.path.glob(f".*{TEMPORARY}"):
             file.unlink(missing_ok=True)
+
+
+def _taken_over(program: SpreadProgram) -> SpreadStore:
+    """The store of a program that lends its places to a journal."""
+    if program.store.clock or program.store.rows.size:
+        raise CopterError("a program that holds a journal's columns must be empty: make a new one")
+    return program.store
 
 
 def _make_folder(path: Path) -> None:

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from copter.durable.blocks import Blocks
-from copter.durable.codec import CodecError, decode, encode, id_value, make_term, term_classes, term_name
-from copter.durable.soundness import Unsound, check_program
+from copter.durable.codec import CodecError, decode, encode, id_value, term_classes
+from copter.durable.parts import check_parts, pack_parts, unpack_parts
+from copter.durable.soundness import Unsound, check_program, check_store
+from copter.durable.stores import pack_store, unpack_store
 from copter.errors import EditError, FileError
 from copter.program.index import Index
 from copter.program.kept import COST_TYPES
-from copter.store.slabs import Pool, Table
-from copter.store.term_table import Kind, TermTable
+from copter.store.far import FarColumns
+from copter.store.slabs import Pool
 from copter.terms.convex import ConvexTerm
 
 if TYPE_CHECKING:
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
 MAGIC = b"\x89COPTER\n"
-_POOLS = ("costs", "uppers", "pointers", "entries", "coefficients", "overrides")
-_TABLES = ("rows", "usages", "vectors", "requests")
 
 
 def save(program: ContinualProgram, path: str | PathLike[str], solver: Remembers | None = None) -> None:
@@ -103,18 +103,12 @@ def pack(program: ContinualProgram, blocks: Blocks) -> None:
         An id is of a type that cannot be written, or two classes of terms have the same name.
     """
     store = program.store
-    blocks.facts |= {"clock": store.clock, "n_variables": store.n_variables, "cost_dtype": program.cost_dtype}
+    blocks.facts["cost_dtype"] = program.cost_dtype
     for index in (program._requests, program._resources):
         _pack_index(index, blocks)
-    for name in _POOLS:
-        _pack_pool(name, getattr(store, name), blocks)
-    for name in _TABLES:
-        table: Table = getattr(store, name)
-        blocks.facts[name] = table.size
-        for field in table._fields:
-            blocks.put(f"{name}.{field}", getattr(table, field)[: table.size])
-        blocks.put(f"{name}.free", np.array(table._free, np.int64))
-    blocks.put("dropped", np.array(store._dropped_rows, np.int64))
+    pack_store(store, blocks)
+    if isinstance(store, FarColumns):
+        pack_parts(store, blocks)
     for name, handles in _handles(program):
         fields = [(each.slot, each.n_columns, each.birth, each.key) for each in handles.values()]
         blocks.put(name, np.array(fields, np.int64))
@@ -123,7 +117,6 @@ def pack(program: ContinualProgram, blocks: Blocks) -> None:
     blocks.put("starts.count", np.array([columns.size for columns, _ in starts], np.int64))
     blocks.put("starts.column", np.concatenate([np.empty(0, np.int64), *(columns for columns, _ in starts)]))
     blocks.put("starts.value", np.concatenate([np.empty(0), *(values for _, values in starts)]))
-    _pack_terms(store.terms, blocks)
 
 
 def _handles(program: ContinualProgram) -> tuple[tuple[str, Handles[Any]], ...]:
@@ -149,24 +142,24 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
         of no use then.
     """
     store = program.store
-    store.clock, store.n_variables = blocks.fact("clock", int), blocks.fact("n_variables", int)
+    check_parts(store, blocks)
     if (cost_dtype := blocks.fact("cost_dtype", str)) not in COST_TYPES:
         raise blocks.wrong(f"has costs of the type {cost_dtype!r}")
-    store.costs = Pool(cost=np.dtype(cost_dtype))
+    store.costs, classes = Pool(cost=np.dtype(cost_dtype)), term_classes(terms)
     try:
-        for name in _POOLS:
-            _unpack_pool(name, getattr(store, name), blocks)
-        for name in _TABLES:
-            _unpack_table(name, getattr(store, name), blocks)
-        store._dropped_rows = blocks.take("dropped", np.int64).tolist()
+        unpack_store(store, blocks, classes)
         for index in (program._requests, program._resources):
             _unpack_index(index, blocks)
         for name, handles in _handles(program):
             for fields in blocks.take(name, np.int64).reshape(-1, 4).tolist():
                 handles[fields[0]] = handles.kind(*fields)
         _unpack_starts(program, blocks)
-        _unpack_terms(store.terms, blocks, term_classes(terms))
+        if isinstance(store, FarColumns):
+            unpack_parts(store, blocks, np.dtype(cost_dtype), classes)
+        else:
+            check_store(store)
         check_program(program)
+        store.sort_overrides()
     except (CodecError, Unsound) as wrong:
         raise blocks.wrong(f"holds no sound program: {wrong}") from None
     except (ValueError, IndexError, OverflowError, KeyError, TypeError) as wrong:
@@ -194,32 +187,6 @@ def _unpack_index(index: Index, blocks: Blocks) -> None:
     index.add(ids, slots)
 
 
-def _pack_pool(name: str, pool: Pool, blocks: Blocks) -> None:
-    for part in pool.names:
-        blocks.put(f"{name}.{part}", getattr(pool, part)[: pool.used])
-    blocks.put(f"{name}.free", pool.freed())
-
-
-def _unpack_pool(name: str, pool: Pool, blocks: Blocks) -> None:
-    arrays = {part: blocks.take(f"{name}.{part}", getattr(pool, part).dtype) for part in pool.names}
-    if len({array.size for array in arrays.values()}) != 1:
-        raise Unsound(f"sizes of {name}")
-    free: dict[int, list[int]] = {}
-    freed = blocks.take(f"{name}.free", np.int64).reshape(-1, 2)
-    for length, start in freed.tolist():
-        free.setdefault(length, []).append(start)
-    pool.__setstate__({"arrays": arrays, "garbage": int(freed[:, 0].sum()), "free": free})
-
-
-def _unpack_table(name: str, table: Table, blocks: Blocks) -> None:
-    size = blocks.fact(name, int)
-    columns = {field: blocks.take(f"{name}.{field}", dtype) for field, (dtype, _) in table._fields.items()}
-    if any(column.size != size for column in columns.values()):
-        raise Unsound(f"sizes of {name}")
-    free = blocks.take(f"{name}.free", np.int64).tolist()
-    table.__setstate__({"fields": table._fields, "size": size, "columns": columns, "free": free})
-
-
 def _unpack_starts(program: ContinualProgram, blocks: Blocks) -> None:
     slots, counts = (blocks.take(f"starts.{name}", np.int64) for name in ("slot", "count"))
     column, value = blocks.take("starts.column", np.int64), blocks.take("starts.value", np.float64)
@@ -228,47 +195,6 @@ def _unpack_starts(program: ContinualProgram, blocks: Blocks) -> None:
     ends = np.cumsum(counts).tolist()
     for slot, begin, end in zip(slots.tolist(), [0, *ends], ends, strict=False):
         program._starts[slot] = column[begin:end], value[begin:end]
-
-
-def _pack_terms(terms: TermTable, blocks: Blocks) -> None:
-    names = [term_name(kind.type) for kind in terms.kinds]
-    for name in names:
-        if len({kind.type for kind in terms.kinds if term_name(kind.type) == name}) > 1:
-            raise EditError("save", "term", name, "is the name of several classes of terms")
-    blocks.facts["kinds"] = [[name, list(kind.names)] for name, kind in zip(names, terms.kinds, strict=True)]
-    blocks.put("terms.kind", terms._kind)
-    blocks.put("terms.start", terms._start)
-    blocks.put("terms.length", terms._length)
-    _pack_pool("terms", terms._data, blocks)
-    blocks.put("terms.given", np.array(list(terms), np.int64))
-    scalar = [np.ndim(terms._given[slot].image) == 0 for slot in terms]
-    blocks.put("terms.scalar", np.array(scalar, np.int8))
-
-
-def _unpack_terms(terms: TermTable, blocks: Blocks, classes: dict[str, type[ConvexTerm]]) -> None:
-    for name, names in blocks.fact("kinds", list):
-        if name not in classes:
-            raise blocks.wrong(f"has terms of the class {name}: name it in `terms`")
-        if not all(isinstance(each, str) for each in names):
-            raise Unsound("classes of terms")
-        terms.kinds.append(Kind(classes[name], tuple(names)))
-    terms._kind = blocks.take("terms.kind", np.int16)
-    terms._start, terms._length = (blocks.take(f"terms.{name}", np.int64) for name in ("start", "length"))
-    if not terms._kind.size == terms._start.size == terms._length.size:
-        raise Unsound("terms")
-    _unpack_pool("terms", terms._data, blocks)
-    given, scalar = blocks.take("terms.given", np.int64), blocks.take("terms.scalar", np.int8)
-    if not np.array_equal(np.sort(given), terms.slots()) or scalar.size != given.size:
-        raise Unsound("terms")
-    for slot, one in zip(given.tolist(), scalar.tolist(), strict=True):
-        kind, names = terms.kinds[int(terms._kind[slot])]
-        start, length = int(terms._start[slot]), int(terms._length[slot])
-        data = terms._data.data[start : start + length]
-        if start < 0 or data.size != length or length <= len(names):
-            raise Unsound("terms")
-        image = float(data[len(names)]) if one else data[len(names) :].copy()
-        parameters = dict(zip(names, data[: len(names)].tolist(), strict=True))
-        terms._given[slot] = make_term(kind, image, parameters)
 
 
 # ---- solvers -----------------------------------------------------------------------------------------

@@ -30,13 +30,12 @@ def _insist(holds: Any, what: str) -> None:
         raise Unsound(what)
 
 
-def check_program(program: ContinualProgram) -> None:
-    """Raise :class:`Unsound` unless everything in a program points at something that is there."""
-    store = program.store
-    usages, requests, rows, vectors = store.usages, store.requests, store.rows, store.vectors
+def check_store(store: ConstraintStore) -> None:
+    """Raise :class:`Unsound` unless everything in a store points at something that is there."""
+    requests, rows = store.requests, store.rows
     for table, name in (
-        (usages, "usages"),
-        (vectors, "vectors"),
+        (store.usages, "usages"),
+        (store.vectors, "vectors"),
         (requests, "requests"),
         (rows, "rows"),
     ):
@@ -44,17 +43,23 @@ def check_program(program: ContinualProgram) -> None:
     _check_usages(store)
     _check_requests(store)
     _check_costs(store)
+    dropped = np.array(store._dropped_rows, np.int64)
+    _insist(_within(dropped, 0, rows.size - 1) and not rows.alive[dropped].any(), "dropped rows")
+    _insist(np.unique(dropped).size == dropped.size, "dropped rows")
+    _insist(not np.isin(dropped, rows._free).any(), "dropped rows")
+    _check_terms(store)
+
+
+def check_program(program: ContinualProgram) -> None:
+    """Raise :class:`Unsound` unless a program's ids, handles and starts are of what is in its store."""
+    store = program.store
+    usages, requests, rows, vectors = store.usages, store.requests, store.rows, store.vectors
     for slots, live, name in (
         (program.request_slots, requests.n_columns[: requests.size] > 0, "requests"),
         (program.resource_slots, rows.alive[: rows.size], "resources"),
     ):
         _insist(_within(slots, 0, live.size - 1), f"slots of {name}")
         _insist(np.array_equal(np.sort(slots), np.flatnonzero(live)), f"ids of {name}")
-    dropped = np.array(store._dropped_rows, np.int64)
-    _insist(_within(dropped, 0, rows.size - 1) and not rows.alive[dropped].any(), "dropped rows")
-    _insist(np.unique(dropped).size == dropped.size, "dropped rows")
-    _insist(not np.isin(dropped, rows._free).any(), "dropped rows")
-    _check_terms(store)
     for table, handles, name in (
         (usages, program._templates, "templates"),
         (vectors, program._vectors, "handles of vectors"),

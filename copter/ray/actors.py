@@ -1,21 +1,25 @@
 """One actor of a program: its process, what it would be made again from, and what it is asked.
 
 An actor that dies is made again: a new process takes the last snapshot of the old one's parts and makes the
-edits since.  A snapshot is taken when the edits since the last have grown larger than it is, so edits are
-never held more than twice; they are dropped only when a snapshot that has them is in the object store.
+edits since, and what was asked of the old one is asked of it.  A snapshot is taken when the edits since the
+last have grown larger than it is, so edits are never held more than twice; they are dropped only when a
+snapshot that has them is in the object store.  An actor that keeps the others waiting is reported.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 from copter.clock import current
 from copter.extras import extra
 from copter.ray.holder import Holder, writable
 from copter.store.edit_log import Edit
+from copter.store.part_store import PartStore
 
 with extra("ray"):
     import ray
@@ -27,7 +31,9 @@ _LOOK = 0.05
 _SNAPSHOT_FROM = 1 << 24
 """Bytes of edits that are never worth a snapshot."""
 _MOST_DEATHS = 5
-"""So often an actor is made again for one call before it is given up."""
+"""So often an actor is made again for one answer before it is given up."""
+_SLOW_FROM, _SLOW_TIMES = 1.0, 5.0
+"""Seconds, and times what half of the actors took, after which one that has not answered is slow."""
 
 
 @dataclass
@@ -58,6 +64,15 @@ class Actor:
     options : mapping
         Of Ray's actor.
     threads : int
+
+    Attributes
+    ----------
+    deaths : int
+        Since it answered last.
+    revived : int
+        How often it was made again, and
+    waited : float
+        the most seconds that it kept the others waiting, both since somebody asked.
     """
 
     def __init__(
@@ -70,7 +85,8 @@ class Actor:
     ) -> None:
         self.number = number
         self.first, self.last, _ = parts
-        self.deaths = 0
+        self.deaths = self.revived = 0
+        self.waited = 0.0
         self.lent: dict[int, Any] = {}
         self._make: Any = ray.remote(Holder).options(**options).remote
         self._arguments = *parts, cost_dtype, threads
@@ -126,6 +142,17 @@ class Actor:
             self._next = Snapshot(self.call("snapshot"), len(self._since))
             self._largest = max(self._largest, self._bytes)
 
+    def restore(self, stores: list[PartStore]) -> None:
+        """Put stores in place of those of its parts: what it is made again from.
+
+        Parameters
+        ----------
+        stores : list of PartStore
+        """
+        self._last, self._next = Snapshot(ray.put(stores), 0), None
+        self._since, self._bytes = [], 0
+        self._sent = [self.call("restore", self._last.ref)]
+
     def settled(self) -> None:
         """Raise what went wrong with edits that were sent, of which a later call has been answered."""
         sent, self._sent = self._sent, []
@@ -161,12 +188,13 @@ class Actor:
             What a call to it ended with.
         """
         self.deaths += 1
+        self.revived += 1
         _LOG.warning("actor %d died (%s): it is made again", self.number, _first_line(why))
         self.kill()
         self._next, self._sent = None, []
         self.handle = self._make(*self._arguments)
         if self._last is not None:
-            self.call("restore", self._last.ref)
+            self._sent.append(self.call("restore", self._last.ref))
         self._sent.append(self.call("send", self._since))
         for key, pieces in self.lent.items():
             self.call("lend", key, pieces)
@@ -201,7 +229,7 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
         actor.call(method, *own): k for k, (actor, own) in enumerate(zip(actors, arguments, strict=True))
     }
     found: list[Any] = [None] * len(actors)
-    clock = current()
+    clock, watch = current(), Watch(actors)
     while pending:
         done, _ = ray.wait(list(pending), num_returns=len(pending), timeout=_LOOK)
         for ref in done:
@@ -209,14 +237,56 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
             try:
                 found[k] = writable(ray.get(ref))
                 actors[k].settled()
+                actors[k].deaths = 0
             except RayActorError as died:
                 if actors[k].deaths >= _MOST_DEATHS:
                     raise
+                watch.revived.add(k)
                 actors[k].revive(died)
                 pending[actors[k].call(method, *arguments[k])] = k
+        watch.look(set(pending.values()))
         if clock is not None:
             clock.check()
     return found
+
+
+class Watch:
+    """Looks for actors that keep the others waiting, in one call; needs two actors, to compare them.
+
+    Parameters
+    ----------
+    actors : sequence of Actor
+
+    Attributes
+    ----------
+    revived : set of int
+        Places of those that were made again: they have a reason.
+    """
+
+    def __init__(self, actors: Sequence[Actor]) -> None:
+        self.revived: set[int] = set()
+        self._actors, self._begin = actors, perf_counter()
+        self._limit = math.inf
+        self._said: set[int] = set()
+
+    def look(self, waiting: set[int]) -> None:
+        """Note who has not answered yet.
+
+        Parameters
+        ----------
+        waiting : set of int
+            Places of actors.
+        """
+        seconds = perf_counter() - self._begin
+        if self._limit == math.inf and 2 * len(waiting) <= len(self._actors):
+            self._limit = _SLOW_FROM + _SLOW_TIMES * seconds
+        if seconds > self._limit:
+            for k in waiting - self.revived:
+                actor = self._actors[k]
+                actor.waited = max(actor.waited, seconds)
+                if k not in self._said:
+                    _LOG.warning("actor %d is slow: no answer for %.1f s", actor.number, seconds)
+                    self._said.add(k)
 
 
 def _first_line(error: Exception) -> str:

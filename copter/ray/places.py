@@ -19,6 +19,7 @@ from copter.extras import extra
 from copter.parallel import available_threads
 from copter.ray.actors import Actor, answers
 from copter.store.edit_log import Edit, size_of
+from copter.store.part_store import PartStore
 from copter.store.where import Task
 
 with extra("ray"):
@@ -61,7 +62,14 @@ class OnActors:
             actor.send(edits)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`copter.store.places.Places`."""
+        """See :class:`copter.store.places.Places`.
+
+        Parameters
+        ----------
+        task : callable
+        common : tuple
+        own : sequence of tuples, optional
+        """
         bounds = [(actor.first, actor.last) for actor in self.actors]
         return self._ask("each", (task,), common, own, bounds)
 
@@ -88,6 +96,22 @@ class OnActors:
             return None
         return LentToActors(self, next(self._keys), pieces)
 
+    def restore(self, stores: list[PartStore]) -> None:
+        """See :class:`copter.store.places.Places`."""
+        for actor in self.actors:
+            actor.restore(stores[actor.first : actor.last])
+
+    def told(self) -> dict[str, float]:
+        """See :class:`copter.store.places.Places`."""
+        told: dict[str, float] = {}
+        for actor in self.actors:
+            if actor.waited:
+                told[f"slow_actor_{actor.number}"] = actor.waited
+            if actor.revived:
+                told[f"revived_actor_{actor.number}"] = float(actor.revived)
+            actor.waited, actor.revived = 0.0, 0
+        return told
+
     def memory(self) -> list[dict[str, int]]:
         """Of each actor: bytes of the columns that it holds, and its process.
 
@@ -106,7 +130,7 @@ class OnActors:
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedError(
-            "a program on actors has no copy: read_requests and read_resources give its data"
+            "a program on actors cannot be copied: read_requests and read_resources give what it holds"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:

@@ -41,7 +41,18 @@ class Processes(Spread):
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
     ) -> Iterator[Ended]:
-        """Run tasks; see :meth:`copter.spreading.tasks.Spread.each`."""
+        """Run tasks; see :meth:`copter.spreading.tasks.Spread.each`.
+
+        Parameters
+        ----------
+        tasks : sequence of Task
+        hear : callable, optional
+        alone : bool
+
+        Yields
+        ------
+        Ended
+        """
         order, waiting = InOrder(tasks), deque(enumerate(tasks))
         running: list[_Running] = []
         try:

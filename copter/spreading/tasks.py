@@ -173,7 +173,18 @@ class Here(Spread):
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
     ) -> Iterator[Ended]:
-        """Run tasks; see :meth:`Spread.each`."""
+        """Run tasks; see :meth:`Spread.each`.
+
+        Parameters
+        ----------
+        tasks : sequence of Task
+        hear : callable, optional
+        alone : bool
+
+        Yields
+        ------
+        Ended
+        """
         for task in tasks:
             tell = None if hear is None else _teller(hear, task)
             try:

@@ -79,6 +79,25 @@ class Places(Protocol):
         Lent or None
         """
 
+    def restore(self, stores: list[PartStore]) -> None:
+        """Put stores in place of those of the parts.
+
+        Parameters
+        ----------
+        stores : list of PartStore
+            One a part.
+        """
+
+    def told(self) -> dict[str, float]:
+        """What was out of the ordinary since it was asked the last time, by name.
+
+        Returns
+        -------
+        dict of str to float
+            Of actors: as ``slow_actor_3`` the most seconds that one kept the others waiting, and as
+            ``revived_actor_3`` how often it was made again.
+        """
+
     def close(self) -> None:
         """Forget the parts."""
 
@@ -106,7 +125,14 @@ class InProcess:
                     store.apply(own)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`Places`."""
+        """See :class:`Places`.
+
+        Parameters
+        ----------
+        task : callable
+        common : tuple
+        own : sequence of tuples, optional
+        """
         results = []
         for number in range(self.parts):
             check()
@@ -121,6 +147,14 @@ class InProcess:
     def lend(self, pieces: Sequence[Any]) -> Lent:
         """See :class:`Places`."""
         return LentHere(pieces)
+
+    def restore(self, stores: list[PartStore]) -> None:
+        """See :class:`Places`."""
+        self.stores = stores
+
+    def told(self) -> dict[str, float]:
+        """See :class:`Places`."""
+        return {}
 
     def close(self) -> None:
         """See :class:`Places`."""

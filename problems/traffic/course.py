@@ -23,10 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 from copter.bench.course import Course, Figure, Play, method_round, solve_round
 from copter.bench.settings import Record
 from copter.problems.pop import pop_name
-from copter.problems.traffic.baselines import SPLIT_POISSON, Allocated, lp_top, pop, shortest_path
 from copter.problems.traffic.changes import drift, failures
+from copter.problems.traffic.methods import is_method, run_method
 from copter.problems.traffic.model import TrafficEngineering
-from copter.problems.traffic.names import CHANGES, METHODS, Drift, Objective, PathKind
+from copter.problems.traffic.names import CHANGES, Drift, Objective, PathKind
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.search import Progress, edge_disjoint_paths, k_shortest_paths
 from copter.problems.traffic.state import TrafficState
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from copter.bench.settings import Measured, SolverSettings
     from copter.solution import Solution
     from copter.solvers.base import Solver
-    from copter.spreading.tasks import Spread
 
 SMALL_PAIRS = 32_000
 """Pairs of the warm-up: more than 50,000 columns, so that passes use threads."""
@@ -288,7 +287,7 @@ class TrafficCourse(Course):
         network = instance.topology, instance.paths, self.objective
         if is_method(settings.name):
             return Play(self._method_rounds(TrafficState(*network), events, settings))
-        solver, traffic = settings.make(), TrafficEngineering(*network)
+        solver, traffic = settings.make(), TrafficEngineering(*network, program=settings.program())
         return Play(self._rounds(traffic, events, solver), solver.stopping(), traffic.program)
 
     def _rounds(
@@ -378,47 +377,6 @@ class UtilisationCourse(TrafficCourse):
 COURSES: dict[str, type[TrafficCourse]] = {"max-flow": TrafficCourse, "min-mlu": UtilisationCourse}
 
 
-def is_method(name: str) -> bool:
-    """Whether a name is one of :data:`METHODS`."""
-    return name in METHODS or pop_name(name) is not None
-
-
-def run_method(
-    settings: SolverSettings, traffic: TrafficState, *, seed: int, split: float, spread: Spread | None = None
-) -> Allocated:
-    """Serve the demands of now with one of :data:`METHODS`.
-
-    Parameters
-    ----------
-    settings : SolverSettings
-        The method's name, and the deadline, threads and tolerance of its LPs.
-    traffic : TrafficState
-    seed, split, spread : int, float, and Spread
-        Of POP; see :func:`copter.problems.traffic.baselines.pop`.
-
-    Returns
-    -------
-    Allocated
-    """
-    own: dict[str, Any] = {
-        "deadline": settings.time_limit,
-        "threads": settings.threads,
-        "tolerance": settings.tolerance,
-    }
-    if settings.name == "shortest":
-        return shortest_path(traffic)
-    if settings.name == "lp-top":
-        return lp_top(traffic, **own)
-    named = pop_name(settings.name)
-    assert named is not None
-    return pop(traffic, named.parts, seed=seed, split=split, spread=spread, **own)
-
-
-def split_for(matrix: str) -> float:
-    """Client splitting of POP in the published runs: for few large flows, else none."""
-    return SPLIT_POISSON if matrix == "poisson" else 0.0
-
-
 def prepare(
     folder: Path,
     instance: Instance,
@@ -440,7 +398,7 @@ def prepare(
     rounds, changes, seed
         See :func:`schedule`.
     split : float
-        See :func:`run_method`.
+        See :func:`.methods.run_method`.
 
     Returns
     -------

@@ -1,0 +1,68 @@
+"""A journal whose columns are in parts: opened, it is what it was; files of another kind are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from journal_rounds import essence, make_round
+
+from copter import ContinualProgram, Journal, ProximalPoint
+from copter.errors import CopterError, FileError
+from copter.program.spread import SpreadProgram
+from copter.store.places import InProcess
+
+
+def opened(path, parts=3):
+    return Journal(path, ProximalPoint(), program=SpreadProgram(InProcess(parts, np.float64)))
+
+
+def content(program):
+    requests, rows = (dict(vars(read())) for read in (program.read_requests, program.read_resources))
+    usage = requests.pop("usage").toarray()
+    return [*sorted(requests.items()), ("usage", usage), *sorted(rows.items())]
+
+
+@pytest.mark.parametrize("often", [False, True])
+def test_it_goes_on_where_it_was(tmp_path, often):
+    program, solver = ContinualProgram(), ProximalPoint()
+    for number in range(5):
+        with opened(tmp_path) as journal:
+            assert journal.round == number + (number if often else 0)
+            np.testing.assert_equal(content(journal), content(program))
+            for each in (journal, program):
+                make_round(each, number)
+            assert essence(journal.solve()) == essence(solver.solve(program))
+            assert journal.store.costs.used == 0  # its columns are in the parts
+            if often:
+                journal.compact()
+
+
+def test_what_it_cannot_be_opened_with_is_said(tmp_path):
+    with opened(tmp_path / "parts") as journal:
+        make_round(journal, 0)
+        journal.compact()
+    with pytest.raises(FileError, match="holds a program in 3 parts, and is to fill a program in 4 parts"):
+        opened(tmp_path / "parts", 4)
+    with pytest.raises(FileError, match="is to fill a program of one process"):
+        Journal(tmp_path / "parts", ProximalPoint())
+    Journal(tmp_path / "whole").close()
+    with pytest.raises(FileError, match="holds a program of one process"):
+        opened(tmp_path / "whole")
+    full = SpreadProgram(InProcess(3, np.float64))
+    make_round(full, 0)
+    with pytest.raises(CopterError, match="must be empty"):
+        Journal(tmp_path / "new", program=full)
+
+
+def test_damage_in_any_part_is_refused(tmp_path):
+    with opened(tmp_path) as journal:
+        make_round(journal, 0)
+        journal.compact()
+    (file,) = tmp_path.glob("snapshot-*")
+    whole = file.read_bytes()
+    for at in range(0, len(whole), max(1, len(whole) // 40)):
+        wrong = bytearray(whole)
+        wrong[at] ^= 0xA5
+        file.write_bytes(wrong)
+        with pytest.raises(FileError, match=file.name):
+            opened(tmp_path)

@@ -1,0 +1,66 @@
+"""Actors and drivers are killed at random moments: answers are those of a program left undisturbed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("ray")
+
+import ray_kills
+from ray_kills import Truth, kill_actors, kill_drivers, make_round, new_solver, of_content
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(ray_kills, "JOBS", 40)
+    monkeypatch.setenv("RAY_KILLS_JOBS", "40")  # for drivers
+
+
+@pytest.mark.parametrize("snapshots", [True, False])
+def test_killed_actors_change_no_answer_and_lose_no_edit(local_ray, snapshots):
+    score = kill_actors(3, seed=4, snapshots=snapshots)
+    assert score.kills == 3 and score.rounds > 0
+    assert score.clean, str(score)
+
+
+def test_a_killed_driver_loses_no_completed_round(local_ray, tmp_path):
+    address = local_ray.get_runtime_context().gcs_address
+    score = kill_drivers(tmp_path, 2, 1, address, True)
+    assert score.kills == 2
+    assert score.clean, str(score)
+
+
+def test_the_deadline_holds_and_the_slow_one_is_named_while_an_actor_hangs(local_ray, caplog):
+    from copter.ray import RayProgram
+
+    with RayProgram(2, parts=4, num_cpus=0) as program:
+        solver, truth = new_solver(), Truth()
+        for number in range(2):
+            make_round(program, number)
+            solver.solve(program)
+        make_round(program, 2)
+        stopped = program.memory()[1]["pid"]
+        os.kill(stopped, signal.SIGSTOP)
+        timer = threading.Timer(4.0, os.kill, (stopped, signal.SIGCONT))
+        timer.start()
+        try:
+            begin = time.monotonic()
+            late = solver.solve(program, deadline=2.0)
+            assert time.monotonic() - begin < 3.0
+            assert late.status == "deadline"
+            assert "actor 1 is slow" in caplog.text
+            assert late.details["slow_actor_1"] > 1.0
+        finally:
+            timer.join()
+        truth.upto(2)
+        make_round(truth.program, 2)
+        assert of_content(program) == of_content(truth.program)
+        found, wanted = solver.solve(program), truth.solver.solve(truth.program)
+        assert found.status == wanted.status == "optimal"
+        assert found.objective == pytest.approx(wanted.objective, rel=1e-5)
+        assert not found.details
