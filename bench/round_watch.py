@@ -19,6 +19,7 @@ from copter.solvers.base import Solver
 from copter.solvers.wrapper import Wrapper
 from copter.store.edit_log import Edit, size_of
 from copter.store.lent import Lent
+from copter.store.part_store import PartStore
 from copter.store.places import Places
 from copter.store.where import Part, Task
 
@@ -201,6 +202,14 @@ class Metered:
     def lend(self, pieces: Sequence[Any]) -> Lent | None:
         """See :class:`copter.store.places.Places`."""
         return self.places.lend(pieces)
+
+    def restore(self, stores: list[PartStore]) -> None:
+        """See :class:`copter.store.places.Places`."""
+        self.places.restore(stores)
+
+    def told(self) -> dict[str, float]:
+        """See :class:`copter.store.places.Places`."""
+        return self.places.told()
 
     def close(self) -> None:
         """See :class:`copter.store.places.Places`."""
