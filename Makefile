@@ -64,7 +64,7 @@ measure: $(VENV)/.installed
 benchmarks: $(VENV)/.installed
 	$(BIN)/python docs/benchmarks/build.py render
 	$(BIN)/python docs/benchmarks/papers.py
-	$(BIN)/python docs/benchmarks/scale.py
+	test ! -e docs/benchmarks/scale.json || $(BIN)/python docs/benchmarks/scale.py
 	$(BIN)/python docs/benchmarks/report.py
 
 # The site, with the API reference from docstrings; a warning is an error.
