@@ -6,7 +6,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 FOLDERS := solvers problems shims bench
 SOURCES := $(shell find copter $(FOLDERS) -name '*.py' -o -name '*.pyi')
 
-.PHONY: demo test lint types pytest duplicates light dist bench measure benchmarks docs clean
+.PHONY: demo test lint types pytest duplicates light dist bench suite measure benchmarks docs clean
 
 # A quarter of a day of job arrivals from the built-in generator; the run folder lands in runs/demo.
 demo: $(VENV)/.cli
@@ -49,6 +49,11 @@ bench: $(VENV)/.installed
 	$(BIN)/copter bench sia --gpus 1024 --jobs 200 --rounds 5 --solvers copter,copter-cold,highs-hot,highs-simplex \
 	    --json runs/bench/sia.json
 	$(BIN)/copter bench updates --sizes 100000,1000000 --json runs/bench/updates.json
+
+# Whether every solver's answers are what they claim to be, on tiny lines of every family; nothing about speed.
+suite: $(VENV)/.installed
+	rm -rf runs/quick
+	$(BIN)/copter bench all --profile quick --check --out runs/quick
 
 # The figures of docs/benchmarks.md, in less than 15 minutes, on a machine that does nothing else.
 measure: $(VENV)/.installed

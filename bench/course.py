@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from copter.bench.settings import Measured, Record, SolverSettings
 from copter.program.program import ContinualProgram
+from copter.program.spread import SpreadProgram
 from copter.proof.integer import integer_figures
 from copter.solvers.features import Feature
 
@@ -74,6 +75,11 @@ class Play:
     records: Iterator[Record]
     stopping: dict[str, float] = field(default_factory=dict)
     program: ContinualProgram | None = None
+
+    def close(self) -> None:
+        """Give back what the program holds in other processes."""
+        if isinstance(self.program, SpreadProgram):
+            self.program.close()
 
 
 class Course(ABC):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from copter.store.store import slice_indices
+from copter.store.view import take_entries
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -50,13 +50,17 @@ class IntegralChurn:
 def _usages(program: ContinualProgram, choice: Choice) -> dict[Hashable, bytes]:
     """Entries of each request's column, rows and coefficients, as they lie in memory; nothing for none."""
     store, slots = program.store, program.request_slots
-    usage, column = store.requests.usage[slots], choice.of(slots)
-    at = store.usages.pointer_start[usage] + np.maximum(column, 0)
-    begin, end = store.pointers.pointer[at], store.pointers.pointer[at + 1]
-    counts = np.where(column >= 0, end - begin, 0).astype(np.int64)
-    entries = slice_indices(store.usages.entry_start[usage] + begin, counts)
-    used = np.column_stack((store.entries.row[entries], store.coefficients_of(usage, begin, counts)))
-    ends = np.cumsum(counts)
+    column = choice.of(slots)
+    some = np.flatnonzero(column >= 0)
+    some = some[np.argsort(slots[some])]
+    slot = slots[some]
+    view, place = store.excerpt(slot, column[some])
+    pointer, row, value = take_entries(view, slot, place, np.ones(store.rows.size, np.bool_))
+    counts = np.zeros(slots.size, np.int64)
+    counts[some] = np.diff(pointer)
+    used = np.column_stack((row, value))
+    begin = np.zeros(slots.size, np.int64)
+    begin[some] = pointer[:-1]
     whole, width = used.tobytes(), used.itemsize * 2
-    cuts = zip((width * (ends - counts)).tolist(), (width * ends).tolist(), strict=True)
+    cuts = zip((width * begin).tolist(), (width * (begin + counts)).tolist(), strict=True)
     return {id: whole[first:last] for id, (first, last) in zip(program.request_ids, cuts, strict=True)}

@@ -131,19 +131,16 @@ class _Deltas:
 
 
 class Replayer:
-    """Applies recorded deltas to a program of its own.
+    """Applies recorded deltas to a program.
 
     Parameters
     ----------
-    cost_dtype : "float64" or "float32"
-
-    Attributes
-    ----------
-    program : ContinualProgram
+    program : ContinualProgram, optional
+        Empty; by default one in this process.
     """
 
-    def __init__(self, cost_dtype: CostType = "float64") -> None:
-        self.program = ContinualProgram(cost_dtype=cost_dtype)
+    def __init__(self, program: ContinualProgram | None = None) -> None:
+        self.program = ContinualProgram() if program is None else program
 
     def apply(self, delta: Delta) -> None:
         """Apply one delta."""
@@ -177,7 +174,7 @@ class Recorded(Course):
 
     def play(self, settings: SolverSettings) -> Play:
         """Replay the recording through a solver."""
-        solver, replayer = settings.make(), Replayer(self.cost_dtype)
+        solver, replayer = settings.make(), Replayer(settings.program(self.cost_dtype))
         return Play(self._records(solver, replayer), solver.stopping(), replayer.program)
 
     def _records(self, solver: Solver, replayer: Replayer) -> Iterator[Record]:

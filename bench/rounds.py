@@ -55,6 +55,7 @@ def measure(
         measured.records.append(record)
         if on_record is not None:
             on_record(record)
+    play.close()
     return measured
 
 
@@ -81,6 +82,7 @@ def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float |
         pass
     if solver is not None and play.program is not None:
         solver.rehearse(play.program)
+    play.close()
 
 
 def measure_task(course: Course, settings: SolverSettings) -> Task:

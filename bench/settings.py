@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from copter.program.kept import CostType
+from copter.program.program import ContinualProgram
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver, solver_entry
 from copter.solvers.settings import setting_defaults
@@ -30,6 +32,8 @@ class SolverSettings:
     threads : int, optional
     mip_gap : float
         Relative gap at which branch and bound stops; only solvers with such a setting are given it.
+    actors : int
+        Over how many actors of Ray its programs are spread; 0 for programs in this process.
     """
 
     name: str
@@ -37,6 +41,7 @@ class SolverSettings:
     time_limit: float | None = None
     threads: int | None = None
     mip_gap: float = MIP_GAP
+    actors: int = 0
 
     def make(self) -> Solver:
         """Return a new solver with these settings."""
@@ -45,6 +50,19 @@ class SolverSettings:
         if "mip_gap" in setting_defaults(solver_entry(self.name).load()):
             given["mip_gap"] = self.mip_gap
         return make_solver(self.name, **given)
+
+    def program(self, cost_dtype: CostType = "float64") -> ContinualProgram:
+        """Return an empty program for the solver.
+
+        Parameters
+        ----------
+        cost_dtype : "float64" or "float32"
+        """
+        if not self.actors:
+            return ContinualProgram(cost_dtype=cost_dtype)
+        from copter.ray import RayProgram
+
+        return RayProgram(self.actors, cost_dtype=cost_dtype)
 
 
 @dataclass

@@ -32,7 +32,6 @@ from copter.errors import CopterError
 from copter.parallel import dot
 from copter.proof.pricing import Pricing, price
 from copter.shims.choose_one_columns import SLACK, read_columns
-from copter.shims.choose_one_columns import Columns as Items
 from copter.shims.choose_one_moves import DUST, improve, offers
 from copter.shims.choose_one_placing import (
     NEGATIVE,
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from copter.solution import Solution
     from copter.store.allocation import SparseX
     from copter.store.store import ConstraintStore
-    from copter.store.where import Columns
 
 _CANDIDATES = 40
 
@@ -154,8 +152,9 @@ class ChooseOneShim:
         chosen, best = _placed(store, x, y, left)
         pricing, reach = _priced(store, solution, requests.size, left)
         far = best[requests] > pricing.marginal[requests] + reach
-        first, *offered = offers(n_columns, requests, far, pricing.slot, pricing.column)
-        items = _items(store, y, (requests, chosen[requests]), offered)
+        first, slots, columns = offers(n_columns, requests, chosen, far, pricing.slot, pricing.column)
+        view, place = store.excerpt(slots, columns)
+        items = read_columns(view, y, slots, place, columns)
         objective, paid, served = improve(
             n_columns, relation, requests, first, items, chosen, left, slack, pricing.marginal, solution.size
         )
@@ -182,22 +181,6 @@ def _placed(
         view, place = store.excerpt(slot, column)
         place_cheapest(read_columns(view, y, slot, place, column), slot, bound, chosen, price, left)
     return chosen, price
-
-
-def _items(store: ConstraintStore, y: NDArray[np.float64], held: Columns, offered: Columns) -> Items:
-    """What requests have, then what they are offered, and last of all nothing."""
-    slot, column = held
-    some = column >= 0
-    store.excerpt(slot[some], column[some], offered)
-    view, more = store.excerpt(*offered)
-    place = column.copy()
-    place[some] = store.excerpt(slot[some], column[some])[1]
-    slots, places, columns = (
-        np.concatenate(each)
-        for each in ((slot, offered[0], [0]), (place, more, [-1]), (column, offered[1], [-1]))
-    )
-    items: Items = read_columns(view, y, slots, places, columns)
-    return items
 
 
 def _chosen(x: SparseX) -> bool:

@@ -93,14 +93,18 @@ def improve(
 
 
 @kernel
-def offers(n_columns: Array, requests: Array, far: Array, slot: Array, column: Array) -> Any:
-    """Columns that requests may move to: candidates, and of requests that got much less than their best, all.
+def offers(n_columns: Array, requests: Array, chosen: Array, far: Array, slot: Array, column: Array) -> Any:
+    """What requests may have: what they got, then what they may move to, and last of all nothing.
+
+    They may move to candidates; those that got much less than their best may have any of their columns.
 
     Parameters
     ----------
     n_columns : (request slots,) array
     requests : (n,) array
         Slots of all requests, ascending.
+    chosen : (request slots,) array
+        Column of each, -1 for none.
     far : (n,) array
         Whether any column counts.
     slot, column : (k,) arrays
@@ -109,17 +113,18 @@ def offers(n_columns: Array, requests: Array, far: Array, slot: Array, column: A
     Returns
     -------
     first : (n + 1,) array
-        Those from ``first[k]`` to ``first[k + 1]``, counted from n on, are the k-th one's.
+        Those from ``first[k]`` to ``first[k + 1]`` are the k-th one's to move to.
     slots, columns : arrays
-        Ascending by slot.
+        A column of -1 is none.
     """
     n = requests.size
-    room = slot.size + n_columns[requests[far]].sum()
+    room = n + slot.size + n_columns[requests[far]].sum() + 1
     slots, columns = np.empty(room, np.int64), np.empty(room, np.int64)
     first = np.empty(n + 1, np.int64)
-    count = at = 0
+    count, at = n, 0
     for k in range(n):
-        q, first[k] = requests[k], n + count
+        q = requests[k]
+        slots[k], columns[k], first[k] = q, chosen[q], count
         while at < slot.size and slot[at] <= q:
             if slot[at] == q and not far[k]:
                 slots[count], columns[count] = q, column[at]
@@ -129,8 +134,9 @@ def offers(n_columns: Array, requests: Array, far: Array, slot: Array, column: A
             for j in range(n_columns[q]):
                 slots[count], columns[count] = q, j
                 count += 1
-    first[n] = n + count
-    return first, slots[:count], columns[:count]
+    first[n] = count
+    slots[count], columns[count] = 0, -1
+    return first, slots[: count + 1], columns[: count + 1]
 
 
 @kernel

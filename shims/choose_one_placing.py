@@ -45,15 +45,18 @@ def unsound(store: ConstraintStore) -> tuple[int, int]:
     low = np.flatnonzero(rows.alive[: rows.size] & np.isfinite(rows.lower[: rows.size]))
     if low.size:
         return ROW_WITH_LOWER, int(low[0])
-    negative = max(store.each(_negative_part))
+    negative = max(negative for negative, _ in store.once(_usages_part))
     if negative >= 0:
         return NEGATIVE, negative
     other = np.flatnonzero((table.n_columns[: table.size] > 0) & (table.total[: table.size] != 1.0))
     return (NO_TOTAL_OF_ONE, int(other[0])) if other.size else (SOUND, -1)
 
 
-def _negative_part(part: Part) -> int:
-    return int(_negative(view_of(part.store), part.store.rows.alive))
+def _usages_part(part: Part) -> tuple[int, NDArray[np.bool_]]:
+    """What :func:`unsound` and :func:`bound_requests` ask of usages."""
+    view = view_of(part.store)
+    columns = view.n_columns, view.relation, view.usage, view.pointer_start, view.pointer
+    return int(_negative(view, part.store.rows.alive)), _cannot_abstain(*columns)
 
 
 @kernel
@@ -84,15 +87,7 @@ def bound_requests(store: ConstraintStore) -> NDArray[np.bool_]:
     -------
     (request slots,) ndarray
     """
-    return together(store.each(_bound_part), store.requests.size)
-
-
-def _bound_part(part: Part) -> NDArray[np.bool_]:
-    view = view_of(part.store)
-    bound: NDArray[np.bool_] = _cannot_abstain(
-        view.n_columns, view.relation, view.usage, view.pointer_start, view.pointer
-    )
-    return bound
+    return together([bound for _, bound in store.once(_usages_part)], store.requests.size)
 
 
 @kernel

@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.shims.flow_passes import Passes, column, least_coefficient, worth_of
+from copter.shims.flow_coefficients import column, least_coefficient
+from copter.shims.flow_passes import Passes, worth_of
 from copter.solution import check_roundable
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, EXACTLY, ConstraintStore

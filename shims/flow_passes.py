@@ -17,8 +17,7 @@ from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, ConstraintStore
-from copter.store.view import cap_of, coefficients_of, entries_of, paid_for, view_of, with_own_costs
-from copter.store.where import Part, cut
+from copter.store.view import cap_of, coefficients_of, entries_of, paid_for, with_own_costs
 
 _DUST = 1e-12
 _STEPS = 4096
@@ -158,36 +157,6 @@ def _order(keys: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.argsort(steps.astype(np.int16), kind="stable")
 
 
-def least_coefficient(store: ConstraintStore, requests: NDArray[np.int64]) -> float:
-    """Smallest coefficient of some requests in rows that are alive; infinite where there is none.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    requests : (k,) ndarray
-        Their slots.
-    """
-    own = [(requests[k],) for k in cut(requests, store.parts)]
-    return min(store.each(_least_part, own=own))
-
-
-def _least_part(part: Part, requests: NDArray[np.int64]) -> float:
-    return float(_least_coefficient(view_of(part.store), part.local(requests), part.store.rows.alive))
-
-
-def column(store: ConstraintStore, slot: int, j: int) -> NDArray[np.float64]:
-    """Coefficients of column j of a request, by row slot.
-
-    Parameters
-    ----------
-    store, slot, j : ConstraintStore, int and int
-    """
-    dense = np.zeros(store.rows.size)
-    view, place = store.excerpt(np.array([slot]), np.array([j]))
-    _add_column(view, slot, place[0], 1.0, dense)
-    return dense
-
-
 @kernel
 def _take(view, slot, column, value, flow, room):  # type: ignore[no-untyped-def]
     """Bring columns into their boxes and requests below their totals; returns the cost."""
@@ -209,22 +178,6 @@ def _take(view, slot, column, value, flow, room):  # type: ignore[no-untyped-def
         room[q] -= factor * total
         first = last
     return cost
-
-
-@kernel
-def _least_coefficient(view, requests, alive):  # type: ignore[no-untyped-def]
-    lowest = np.inf
-    for q in requests:
-        usage = view.usage[q]
-        if view.value_start[usage] < 0:  # all of them are 1
-            lowest = min(lowest, 1.0)
-            continue
-        first, last = entries_of(view, usage, 0, view.n_columns[q])
-        shift, _ = coefficients_of(view, usage)
-        for k in range(first, last):
-            if alive[view.row[k]]:
-                lowest = min(lowest, view.coefficient[shift + k])
-    return lowest
 
 
 @kernel

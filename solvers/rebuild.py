@@ -24,7 +24,8 @@ from copter.solvers.memory import LastX, LastY, churn_base
 from copter.solvers.proximal.run import Starts
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.store.allocation import SparseX
-from copter.store.compiled import effective_costs, pieces, row_positions, upper_bounds, usage_columns
+from copter.store.compiled import pieces
+from copter.store.reading import effective_costs, row_positions, upper_bounds, usage_columns
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 
 if TYPE_CHECKING:

@@ -28,6 +28,19 @@ CIRCLES = {
 }
 
 
+#: Pools of columns and their arrays, the store's own files, and who else reads them.
+POOLS = {
+    ("costs", "cost"),
+    ("uppers", "upper"),
+    ("entries", "row"),
+    ("pointers", "pointer"),
+    ("coefficients", "value"),
+    *(("overrides", name) for name in ("column", "value", "original")),
+}
+THE_STORE = ("copter/store/", "copter/durable/")
+READ_COLUMNS = set()
+
+
 def compare(found, known):
     assert found == known, f"new: {sorted(found - known)}; no longer needed: {sorted(known - found)}"
 
@@ -83,6 +96,31 @@ def functions(path, tree):
                     lines = 0 if text is None else text.end_lineno - text.lineno + 1
                     yield inner, node.end_lineno - node.lineno + 1 - lines
             waiting.append((node, inner))
+
+
+def column_reads(tree):
+    """Where columns of a store are read by others than tasks of its parts, which take a part first."""
+    waiting = [(tree, False)]
+    while waiting:
+        scope, of_part = waiting.pop()
+        for node in ast.iter_child_nodes(scope):
+            inner = of_part
+            if isinstance(node, ast.FunctionDef):
+                first = node.args.args[:1]
+                inner = is_kernel(node) or (len(first) == 1 and first[0].arg == "part")
+            pool = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute)
+            pool = pool and (node.value.attr, node.attr) in POOLS
+            viewed = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "view_of"
+            if (pool or viewed) and not of_part:
+                yield node.lineno
+            waiting.append((node, inner))
+
+
+def test_only_the_store_and_tasks_of_its_parts_read_columns():
+    """Whoever looks at columns asks for an excerpt, or says what each part has to do."""
+    others = {path: tree for path, tree in TREES.items() if not path.startswith(THE_STORE)}
+    found = {path: sorted(lines) for path, tree in others.items() if (lines := set(column_reads(tree)))}
+    assert set(found) == READ_COLUMNS, found
 
 
 def test_layers_import_only_what_is_below_them(tmp_path):

@@ -59,6 +59,16 @@ def test_the_page_of_the_papers_is_what_the_documents_say(monkeypatch):
     assert (ROOT / "docs/papers.md").read_text() == papers.page()
 
 
+def test_the_page_of_the_suite_is_what_its_results_say(monkeypatch):
+    """Its pictures hang on the version of matplotlib; that they are there is what can be held here."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs/benchmarks"))
+    report = importlib.import_module("report")
+    made = report.made()
+    assert (ROOT / "docs/report.md").read_text() == report.page(made)
+    there = {file.stem for file in (ROOT / "docs/benchmarks/full/pictures").glob("*.svg")}
+    assert there == {picture.name for picture in made.pictures}
+
+
 @pytest.mark.parametrize(
     "file", sorted((ROOT / "docs/benchmarks/papers").glob("*.json")), ids=lambda f: f.stem
 )

@@ -12,12 +12,13 @@ from copter.bench.suite.results import LineResult
 from copter.bench.suite.statistics import ratios, seconds_of, spread
 
 HEADS = ("line", "solver", "p50", "p99", "over copter", "largest gap", "memory", "before", "outcome")
-NOTE = (
-    "p50 and p99: seconds of a round, which is edit, solve and shim, over the rounds that count; at least "
-    "so much (≥) where a round was missed. Over copter: the median of the ratios round by round, with the "
-    "least and the most. Largest gap: as the checker found it. Memory: the most that the solver’s process "
-    "held. Before: making and compiling what the first round needs, which is in no other time."
+READING = (
+    "In the tables below, p50 and p99 are seconds of a round over the rounds that count, at least so much "
+    "(≥) where a round was missed; over copter is the median of the ratios round by round, with the least "
+    "and the most; the largest gap is as the checker found it; memory is the most that the solver’s "
+    "process held; before is what was made and compiled before the first round, which is in no other time."
 )
+"""What the columns say."""
 
 
 def outcome(line: LineResult, solver: str) -> str:
@@ -78,7 +79,7 @@ def table(title: str, lines: list[LineResult]) -> Table:
     Table
     """
     rows = [_row(line, solver, first=not k) for line in lines for k, solver in enumerate(line.order)]
-    return Table(title, HEADS, tuple(rows), words=(0, 1, 8), note=NOTE)
+    return Table(title, HEADS, tuple(rows), words=(0, 1, 8))
 
 
 def _row(line: LineResult, solver: str, *, first: bool) -> Row:

@@ -36,6 +36,8 @@ class Words:
         A value on it, as text.
     memory : bool
         Whether memory has a picture of its own.
+    grows : bool
+        Whether its lines are one program in several sizes, so that a picture may connect them.
     """
 
     title: str
@@ -44,6 +46,7 @@ class Words:
     across: str = "columns of the program"
     shown: Shown = count
     memory: bool = False
+    grows: bool = True
 
 
 WORDS: Mapping[str, Words] = {
@@ -64,7 +67,9 @@ WORDS: Mapping[str, Words] = {
         "Loads change each round, and shards move as little as they may to stay in balance. Every method "
         "goes on from its own last placement.",
     ),
-    "traffic": Words("Flows on a network", "Demands drift or links fail; flows are assigned to paths."),
+    "traffic": Words(
+        "Flows on a network", "Demands drift or links fail; flows are assigned to paths.", grows=False
+    ),
     "shockwave": Words(
         "Plans of Shockwave", "Each round's window of the market is planned for all jobs, up to whole rounds."
     ),
@@ -131,13 +136,14 @@ def profile_of(
     Picture or None
     """
     shares = performance_profile(lines, TAUS.tolist())
-    if not shares:
+    often = [name for name in shares if 2 * sum(name in line.solvers for line in lines) >= len(lines)]
+    if not often:
         return None
-    steps = {solver: (TAUS.tolist(), each.tolist()) for solver, each in shares.items()}
+    steps = {solver: (TAUS.tolist(), shares[solver].tolist()) for solver in often}
     return Picture(
         f"{name}-profile",
-        f"{caption}. How many of the lines that it was run on a solver ends, certified, within so many "
-        "times the seconds of the fastest.",
+        f"{caption}, of solvers that take part in half of the lines or more. How many of its lines a solver "
+        "ends, certified, within so many times the seconds of the fastest.",
         profile(caption, steps, styles),
     )
 
@@ -159,7 +165,7 @@ def _range(values: Iterable[str]) -> str:
 def _times(family: str, words: Words, lines: list[LineResult], styles: Mapping[str, Look]) -> Picture | None:
     caption = f"{words.title}: median seconds of a round, with the 99th percentile as whisker"
     places = {line.x.get(words.axis, math.nan) for line in lines}
-    if len(places) == len(lines) > 2 and all(place > 0.0 for place in places):
+    if words.grows and len(places) == len(lines) > 2 and all(place > 0.0 for place in places):
         series: dict[str, list[Point]] = {}
         for line in sorted(lines, key=lambda line: line.x[words.axis]):
             for solver in line.order:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from copter.bench.report.cells import READING
 from copter.bench.report.families import WORDS, profile_of
 from copter.bench.report.looks import Look, is_copter
 from copter.bench.report.model import Claim, FirstScreen, Lost, Picture, Row, Table
@@ -118,16 +119,24 @@ def _remarks(suite: SuiteResult) -> list[str]:
     ]
     if todo:
         remarks.append(f"Not complete. Still to be measured: {'; '.join(todo)}.")
-    for line in suite.lines.values():
-        for solver, one in line.solvers.items():
-            wrong = sum(record.get("disagrees") is True for record in one.records)
-            if wrong:
-                remarks.append(
-                    f"{line.title}: {solver} claimed the tolerance in {wrong} rounds in which the checker "
-                    "found that its answer is not within it."
-                )
-            if one.status == "failed" and is_copter(solver):
-                remarks.append(f"{line.title}: {solver} failed: {one.reason}.")
+    there = [(line, solver, one) for line in suite.lines.values() for solver, one in line.solvers.items()]
+    refused = [
+        f"{solver} on {line.name} ({wrong} of {len(one.records)} rounds)"
+        for line, solver, one in there
+        if (wrong := sum(record.get("disagrees") is True for record in one.records))
+    ]
+    if refused:
+        remarks.append(
+            "Claimed to be solved where the checker found that the answer is not within the tolerance: "
+            f"{', '.join(refused)}. None of these counts."
+        )
+    failed = [
+        f"{solver} on {line.name} ({one.reason})"
+        for line, solver, one in there
+        if one.status == "failed" and is_copter(solver)
+    ]
+    if failed:
+        remarks.append(f"Failed: {', '.join(failed)}.")
     return remarks
 
 
@@ -183,7 +192,7 @@ def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
     return Claim(
         "all",
         "All lines together",
-        DEFINITION,
+        f"{DEFINITION} {READING}",
         (picture,) if picture is not None else (),
         (Table("Shifted geometric means", heads, tuple(rows), words=(0, 1), note=note),),
     )

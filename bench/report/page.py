@@ -94,7 +94,10 @@ def write_pictures(report: Report, folder: Path) -> None:
         file.unlink()
     for picture in report.pictures:
         begin, rest = picture.svg.split(">", 1)
-        alone = f'{begin} xmlns="http://www.w3.org/2000/svg">{style}{rest}'
+        width, height = begin.partition('viewBox="0 0 ')[2].partition('"')[0].split()
+        # points, so that the letters have the size of the text around
+        size = f'width="{width}pt" height="{height}pt"'
+        alone = f'{begin} {size} xmlns="http://www.w3.org/2000/svg">{style}{rest}'
         (folder / f"{picture.name}.svg").write_text(alone + "\n", encoding="utf-8")
 
 

@@ -136,17 +136,21 @@ def dots(
         SVG.
     """
     solvers = list(dict.fromkeys(name for _, marks in rows for name, _ in marks))
+    # the marks of a row stand one below the other, as far as it takes to tell them apart
+    lanes = max(len(marks) for _, marks in rows) if mark is None else 1
     broken = sum(len(head) > _HEAD for head, _ in rows)
-    figure, axes = themed(height=1.0 + 0.27 * len(rows) + 0.12 * broken + 0.19 * math.ceil(len(solvers) / 3))
+    tall = len(rows) * max(0.27, 0.05 * lanes) + 0.12 * broken
+    figure, axes = themed(height=1.0 + tall + 0.19 * math.ceil(len(solvers) / 3))
     axes.set_xscale("log")
     if mark is not None:
         axes.axvline(mark, color=HUES["muted"][0], linewidth=1.0, zorder=2)
     for k, (_, marks) in enumerate(rows):
-        for solver, point in sorted(marks, key=lambda one: styles[one[0]].width):
-            _mark(axes, styles[solver], Point(point.x, k, kind=point.kind))
+        for lane, (solver, point) in enumerate(marks):
+            y = k if lanes == 1 else k + 0.7 * ((lane + 0.5) / len(marks) - 0.5)
+            _mark(axes, styles[solver], Point(point.x, y, kind=point.kind))
             if math.isfinite(point.high) and point.high > point.x:
                 hue = styles[solver].colour
-                axes.plot([point.x, point.high], [k, k], color=hue, linewidth=1.0, zorder=2.5)
+                axes.plot([point.x, point.high], [y, y], color=hue, linewidth=1.0, zorder=2.5)
     axes.set_yticks(range(len(rows)), [textwrap.fill(head, _HEAD) for head, _ in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)

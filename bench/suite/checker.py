@@ -49,7 +49,19 @@ class Checked(Wrapper):
     def solve(
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:
-        """The other's answer, with the checker's figures of it."""
+        """The other's answer, with the checker's figures of it; see :meth:`copter.solvers.base.Solver.solve`.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+        deadline : float, optional
+            Seconds.
+        raise_error : bool
+
+        Returns
+        -------
+        Solution
+        """
         solution = super().solve(program, deadline=deadline, raise_error=raise_error)
         begin = perf_counter()
         self.found = {}

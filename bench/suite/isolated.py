@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -31,6 +31,8 @@ from copter.errors import CopterError
 T = TypeVar("T")
 _WARM_UP_SECONDS = 2.0
 """Of a solver that compiles nothing."""
+_COMPILING = 60.0
+"""Seconds of a solve in which kernels may have to be compiled."""
 _LEAST_ROUNDS = 3
 """Played whatever they take, as long as each is within the limit."""
 _LOOK_SECONDS = 0.1
@@ -255,13 +257,13 @@ def _warm_up(job: Job) -> None:
     if not job.brief:
         warm_up(job.course, job.settings, _WARM_UP_SECONDS)
     elif job.settings.name not in RIVALS:
-        for _ in islice(job.course.play(job.settings).records, 2):
+        for _ in islice(job.course.play(replace(job.settings, time_limit=_COMPILING)).records, 2):
             pass
 
 
 def _rounds(job: Job, records: Iterator[Record]) -> Iterator[Record]:
     checker = CHECKERS[job.checker]
-    for record in records:
+    for record in islice(records, job.rounds):
         found: Mapping[str, float] = job.settings.found()
         yield record | checker.judge(record, found, job.settings.tolerance)
 

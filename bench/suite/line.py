@@ -86,6 +86,8 @@ class Line:
         A key of :data:`copter.bench.suite.checker.CHECKERS`.
     mip_gap : float
         At which branch and bound stops.
+    patience : float
+        Times the suite's limit that a solve of this line may take: more for the largest.
     ladder : str
         Lines of one ladder grow in columns: a solver that misses its limit on one is not asked for larger
         ones.  The family if empty.
@@ -103,6 +105,7 @@ class Line:
     left_out: int = 1
     checker: str = "certificate"
     mip_gap: float = 1e-3
+    patience: float = 1.0
     ladder: str = ""
     profiles: Sequence[Profile] = field(default=("full",))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from copter.bench.suite.edits import EDITORS, Edits
-from copter.bench.suite.line import COPTER, EVERY_LP, Inputs, Line, Profile, as_it_is
+from copter.bench.suite.line import COPTER, Inputs, Line, Profile, as_it_is
 from copter.bench.suite.programs import LP_SOLVERS, Programs
 from copter.bench.suite.synthetic import Synthetic
 
@@ -19,12 +19,13 @@ _LADDER = (
     (100_000, 100),
     (1_000_000, 1_000),
     (10_000_000, 1_000),
-    (100_000_000, 2_000),
-    (1_000_000_000, 4_000),
+    (100_000_000, 10_000),
+    (1_000_000_000, 40_000),
 )
 """Columns, and columns a request."""
-_FLOAT32 = 500_000_000
-"""Columns from which on costs are kept in 32 bits."""
+_SHARED = 500_000_000
+"""Columns from which on requests of a kind share their costs, in 32 bits: their own would not fit."""
+_SCALED = (*COPTER, "highs-hot", "highs-ipm", "pdlp", "clarabel")
 _CHURNS = (0.001, 0.01, 0.03, 0.1, 0.3)
 
 
@@ -84,21 +85,26 @@ def _programs(inputs: Inputs, profiles: Sequence[Profile]) -> Line:
 
 
 def _columns(inputs: Inputs, columns: int, width: int) -> Line:
+    shared = columns >= _SHARED
     course = Synthetic(
         columns // width,
         width,
         rounds=6 if columns <= 10_000_000 else 4,
         seed=inputs.seed,
-        cost_dtype="float32" if columns >= _FLOAT32 else "float64",
+        costs="shared" if shared else "own",
+        cost_dtype="float32" if shared else "float64",
     )
+    told = ", costs shared and of 32 bits" if shared else ""
     return Line(
         f"columns-1e{len(str(columns)) - 1}",
         "columns",
-        f"Synthetic choices, {columns:,} columns, 1% of the requests replaced",
+        f"Synthetic choices, {columns:,} columns, 1% of the requests replaced{told}",
         partial(as_it_is, course),
-        EVERY_LP if columns <= 10_000_000 else (*COPTER[:2], "highs-hot"),
+        _SCALED if columns <= 10_000_000 else (*COPTER[:2], "highs-hot"),
         rounds=course.rounds,
         x={"columns": columns, "churn": course.churn},
+        patience=3.0 if columns > 10_000_000 else 1.0,
+        profiles=_BOTH if columns == 1_000 else _FULL,
     )
 
 

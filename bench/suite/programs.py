@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import block_diag, csc_array, eye_array, hstack, kron, random_array, vstack
@@ -87,7 +87,7 @@ class Programs(Course):
             yield name, checked(make(rng, scale))
 
     def _own(self, settings: SolverSettings) -> Iterator[Record]:
-        ways = {"copter": {}, OWN: {"solver": "copter", "presolve": False}}
+        ways: dict[str, dict[str, Any]] = {"copter": {}, OWN: {"solver": "copter", "presolve": False}}
         for number, (name, lp) in enumerate(self._programs()):
             begin = perf_counter()
             answer = solve_lp(

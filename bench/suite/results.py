@@ -229,7 +229,15 @@ def save_line(folder: Path, line: LineResult) -> None:
 
 
 def save_solver(folder: Path, line: str, result: SolverResult) -> None:
-    """Write what a solver came to on a line, in the folder of the suite."""
+    """Write what a solver came to on a line.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the suite.
+    line : str
+    result : SolverResult
+    """
     document = _without(result, "records") | {"records": _by_field(result.records)}
     _write(solver_file(line_folder(folder, line), result.solver), document)
 

@@ -84,8 +84,8 @@ class SuiteSettings:
         return asdict(self) | paths | {"solvers": list(self.solvers)}
 
 
-QUICK = SuiteSettings("quick", 1, limit=60.0, seconds=2.0)
-FULL = SuiteSettings("full", 1, limit=20.0, seconds=12.0)
+QUICK = SuiteSettings("quick", 1, limit=10.0, seconds=2.0)
+FULL = SuiteSettings("full", 1, limit=20.0, seconds=8.0)
 DEFAULTS: dict[Profile, SuiteSettings] = {"quick": QUICK, "full": FULL}
 
 
@@ -228,7 +228,7 @@ class Suite:
             self.settings.threads,
             self._rounds(line),
             line.left_out,
-            self.settings.limit,
+            self.settings.limit * line.patience,
             dict(line.x),
             CHECKERS[line.checker].sentence,
             tuple(self._solvers(line)),
@@ -242,7 +242,8 @@ class Suite:
             return SolverResult(solver, label, threads, "not run", why)
         begin = perf_counter()
         try:
-            given = CheckedSettings(solver, line.tolerance, self.settings.limit, threads, line.mip_gap)
+            limit = self.settings.limit * line.patience
+            given = CheckedSettings(solver, line.tolerance, limit, threads, line.mip_gap)
             job = Job(
                 course(),
                 replace(given, dede_python=self.settings.dede_python),
@@ -272,7 +273,7 @@ class Suite:
             if needed > _MEMORY_SHARE * _memory_mb():
                 return f"memory: a matrix of its own needs {needed / 1e3:,.0f} GB"
         if solver in DEDE and self.settings.dede_python is None:
-            return "no environment: see docs/benchmarks.md"
+            return "no environment: docs/suite.md has the two commands that make one"
         entry = RIVALS.get(solver) or SOLVERS.get(solver)
         try:
             if entry is not None:

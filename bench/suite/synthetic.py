@@ -2,9 +2,9 @@
 
 A request has one choice of ``width``: each column uses one of a few resources, by 1 to 64 units, as a job's
 configurations use GPUs of one type.  Requests of a kind share a column template, as the coefficients hang on
-the kind alone; the costs of every column are the request's own.  Each round a share of the requests leaves
-and as many arrive, and as many others change their weight.  The same edits come for every solver: they hang
-on no answer.
+the kind alone; the costs of every column are the request's own, unless they are to be shared.  Each round a
+share of the requests leaves and as many arrive, and as many others change their weight.  The same edits come
+for every solver: they hang on no answer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from copter.bench.course import Course, Play, solve_round
 from copter.bench.settings import Record
 from copter.program.kept import CostType
 from copter.program.program import ContinualProgram, Template
+from copter.program.vectors import CostVector
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
@@ -47,6 +48,8 @@ class Synthetic(Course):
         Share of the requests that leave, and arrive, and change, in a round.
     rounds : int
     seed : int
+    costs : "own" or "shared"
+        Whether the costs of every column are its own, or requests of a kind share a vector that each scales.
     cost_dtype : "float64" or "float32"
         Of the program.
     """
@@ -56,6 +59,7 @@ class Synthetic(Course):
     churn: float = 0.01
     rounds: int = 5
     seed: int = 0
+    costs: Literal["own", "shared"] = "own"
     cost_dtype: CostType = "float64"
 
     def small(self) -> Synthetic:
@@ -78,6 +82,9 @@ class _Rounds:
         for row in range(RESOURCES):
             self.program.add_resource(row, upper=capacity * rng.uniform(0.5, 1.5))
         self.kinds = [self._kind() for _ in range(KINDS)]
+        self.vectors: list[CostVector] = []
+        if course.costs == "shared":
+            self.vectors = [self.program.add_cost_vector(-gains) for _, gains in self.kinds]
         self.present = np.zeros(0, np.int64)
         self.next_id = 0
 
@@ -115,12 +122,16 @@ class _Rounds:
 
     def _adding(self, kind: int, ids: NDArray[np.int64]) -> Callable[[], None]:
         template, gains = self.kinds[kind]
-        width = gains.size
+        width, weight = gains.size, self.rng.uniform(0.2, 2.0, ids.size)
+        sizes, names = np.full(ids.size, width), ids.tolist()
+        given: dict[str, Any] = {"totals": np.ones(ids.size)}
+        if self.vectors:
+            given["scales"] = weight
+            return lambda: self.program.add_requests(names, self.vectors[kind], sizes, template, **given)
         costs = self.rng.uniform(-1.1, -0.9, (ids.size, width))
-        costs *= gains * self.rng.uniform(0.2, 2.0, ids.size)[:, None]
-        sizes, totals = np.full(ids.size, width), np.ones(ids.size)
-        names, flat = ids.tolist(), costs.ravel()
-        return lambda: self.program.add_requests(names, flat, sizes, template, totals=totals)
+        costs *= gains * weight[:, None]
+        flat = costs.ravel()
+        return lambda: self.program.add_requests(names, flat, sizes, template, **given)
 
     def _change(self) -> Iterator[Callable[[], None]]:
         count = min(max(1, round(self.course.churn * self.present.size)), self.present.size - 1)

@@ -9,6 +9,8 @@ from copter.bench.suite.results import LineResult, SolverResult, SuiteResult
 from copter.bench.suite.statistics import OURS
 
 _ROUNDING = 1e-9
+_INTEGRAL = ("exact", "shockwave")
+"""Families whose bounds are on the integral allocation."""
 
 
 def problems(suite: SuiteResult) -> list[str]:
@@ -49,21 +51,25 @@ def _of_solver(line: LineResult, one: SolverResult) -> Iterator[str]:
 
 def _disagreements(line: LineResult) -> Iterator[str]:
     """Answers below a bound that another solver has for the same program."""
+    if not _same_rounds(line):
+        return
+    value = "integral_objective" if line.family in _INTEGRAL else "objective"
     for number in range(line.rounds):
         records = [
             record
             for one in line.solvers.values()
             for record in one.records
-            if record["round"] == number and record["certified"] and math.isfinite(record["bound"])
+            if record["round"] == number and record["certified"] and math.isfinite(record[value])
         ]
-        if not records or not _same_rounds(line):
+        bounds = [record for record in records if math.isfinite(record["bound"])]
+        if not bounds:
             continue
-        best = min(records, key=lambda record: record["objective"])
-        held = max(records, key=lambda record: record["bound"])
-        size = max(abs(best["objective"]), abs(held["bound"]))
-        if best["objective"] < held["bound"] - (line.tolerance + _ROUNDING) * size:
+        best = min(records, key=lambda record: record[value])
+        held = max(bounds, key=lambda record: record["bound"])
+        size = max(abs(best[value]), abs(held["bound"]))
+        if best[value] < held["bound"] - (line.tolerance + _ROUNDING) * size:
             yield (
-                f"round {number}: {best['solver']} has {best['objective']:.9g}, below the bound "
+                f"round {number}: {best['solver']} has {best[value]:.9g}, below the bound "
                 f"{held['bound']:.9g} of {held['solver']}"
             )
 

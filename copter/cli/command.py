@@ -17,6 +17,7 @@ import typer
 from typer.models import ParameterInfo
 
 from copter.cli.options import (
+    Actors,
     Deadline,
     Exact,
     Isolate,
@@ -191,6 +192,22 @@ class BenchOptions(Solving):
     def spread(self) -> Spread:
         """Return where solvers are measured: in a process of their own, unless they share this one."""
         return where(self.ray, 1 if self.isolate else None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpreadBenchOptions(BenchOptions):
+    """What every ``copter bench`` takes whose programs can be spread over actors."""
+
+    actors: Actors = 0
+
+    def solver_settings(self, name: str) -> SolverSettings:
+        """Return the settings of a solver; its programs are spread over actors if that was asked for.
+
+        Parameters
+        ----------
+        name : str
+        """
+        return replace(super().solver_settings(name), actors=self.actors)
 
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)

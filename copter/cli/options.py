@@ -104,6 +104,10 @@ Threads: TypeAlias = Annotated[
 Deadline: TypeAlias = Annotated[
     float | None, typer.Option(callback=positive, help="Seconds a solve may take; none if not given.")
 ]
+Actors: TypeAlias = Annotated[
+    int,
+    typer.Option(min=0, help="Spread the program over so many actors of a local Ray; 0 for none."),
+]
 MipGap: TypeAlias = Annotated[
     float,
     typer.Option(

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from copter.cli.command import Options, command
 from copter.cli.console import errors, seconds, table
-from copter.cli.options import Seed, one_of, positive
+from copter.cli.options import one_of, positive
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from copter.bench.suite.results import SuiteResult
-    from copter.bench.suite.runner import Step
+    from copter.bench.suite.runner import Step, Suite, SuiteSettings
 
 _EXAMPLES = """\b
 Examples:
@@ -27,84 +28,104 @@ Examples:
 
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this module."""
-    bench.command("all", epilog=_EXAMPLES)(bench_all)
+    """Add the commands of this module.
+
+    Parameters
+    ----------
+    run, bench : typer.Typer
+        The groups `copter run` and `copter bench`.
+    """
+    bench.command("all", epilog=_EXAMPLES)(command(SuiteOptions, bench_all))
 
 
-def bench_all(
-    out: Annotated[Path, typer.Option(help="Folder of results; one that was begun goes on.")],
-    profile: Annotated[
-        str, typer.Option(callback=one_of(("quick", "full"), "profile"), help="quick or full.")
-    ] = "quick",
-    only: Annotated[str, typer.Option(help="Lines or families, separated by commas; all if not given.")] = "",
-    solvers: Annotated[
-        str, typer.Option(help="Solvers, separated by commas; all of each line if not given.")
-    ] = "",
-    rounds: Annotated[
-        int | None, typer.Option(min=1, help="Rounds of a line at most; each line's own if not given.")
-    ] = None,
-    limit: Annotated[
-        float | None, typer.Option(callback=positive, help="Seconds a solve; the profile's if not given.")
-    ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(callback=positive, help="Seconds of a solver on a line; the profile's if not given."),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Of every solver; the cores if not given.")
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(exists=True, file_okay=False, help="Folder with the real networks; else generated."),
-    ] = None,
-    lps: Annotated[
-        Path | None,
-        typer.Option(exists=True, file_okay=False, help="Folder of linear programs; else generated."),
-    ] = None,
-    dede_python: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Python of an environment with the package dede."),
-    ] = None,
-    check: Annotated[
-        bool, typer.Option(help="Exit with 1 if an answer is not what it claims to be; never for speed.")
-    ] = False,
-    listed: Annotated[bool, typer.Option("--list", help="Say which lines there are, and run none.")] = False,
-    seed: Seed = 0,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SuiteOptions(Options):
     """Measure every family of programs through every solver: the same rounds, one checker, equal tolerances.
 
     Each solver of a line runs in a process of its own. What is in the folder already is kept; an interrupted
     suite goes on with the same command.
     """
-    from copter.bench.suite.runner import DEFAULTS, Suite, cores
+
+    out: Annotated[Path, typer.Option(help="Folder of results; one that was begun goes on.")]
+    profile: Annotated[
+        str, typer.Option(callback=one_of(("quick", "full"), "profile"), help="quick or full.")
+    ] = "quick"
+    only: Annotated[str, typer.Option(help="Lines or families, separated by commas; all if not given.")] = ""
+    solvers: Annotated[
+        str, typer.Option(help="Solvers, separated by commas; all of each line if not given.")
+    ] = ""
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Rounds of a line at most; each line's own if not given.")
+    ] = None
+    limit: Annotated[
+        float | None, typer.Option(callback=positive, help="Seconds a solve; the profile's if not given.")
+    ] = None
+    budget: Annotated[
+        float | None,
+        typer.Option(callback=positive, help="Seconds of a solver on a line; the profile's if not given."),
+    ] = None
+    threads: Annotated[int | None, typer.Option(min=1, help="Of every solver; the cores if not given.")] = (
+        None
+    )
+    data: Annotated[
+        Path | None,
+        typer.Option(exists=True, file_okay=False, help="Folder with the real networks; else generated."),
+    ] = None
+    lps: Annotated[
+        Path | None,
+        typer.Option(exists=True, file_okay=False, help="Folder of linear programs; else generated."),
+    ] = None
+    dede_python: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Python of an environment with the package dede."),
+    ] = None
+    check: Annotated[
+        bool, typer.Option(help="Exit with 1 if an answer is not what it claims to be; never for speed.")
+    ] = False
+    listed: Annotated[bool, typer.Option("--list", help="Say which lines there are, and run none.")] = False
+
+    def suite_settings(self) -> SuiteSettings:
+        """Return the profile's settings with what was given in their place."""
+        from copter.bench.suite.runner import DEFAULTS, cores
+
+        chosen = DEFAULTS["full" if self.profile == "full" else "quick"]
+        return replace(
+            chosen,
+            threads=self.threads or cores(),
+            limit=self.limit or chosen.limit,
+            seconds=self.budget or chosen.seconds,
+            rounds=self.rounds,
+            seed=self.seed,
+            data=self.data,
+            lps=self.lps,
+            dede_python=self.dede_python,
+            solvers=_names(self.solvers),
+        )
+
+
+def bench_all(options: SuiteOptions) -> None:
+    """Run the command.
+
+    Parameters
+    ----------
+    options : SuiteOptions
+    """
+    from copter.bench.suite.runner import Suite
     from copter.cli.suite_report import write as write_report
 
-    chosen = DEFAULTS["full" if profile == "full" else "quick"]
-    settings = replace(
-        chosen,
-        threads=threads or cores(),
-        limit=limit or chosen.limit,
-        seconds=budget or chosen.seconds,
-        rounds=rounds,
-        seed=seed,
-        data=data,
-        lps=lps,
-        dede_python=dede_python,
-        solvers=_names(solvers),
-    )
-    suite = Suite(out, settings, _names(only))
-    if listed:
+    suite = Suite(options.out, options.suite_settings(), _names(options.only))
+    if options.listed:
         _list(suite)
         return
     try:
         with _Bar() as bar:
             result = suite.run(bar.follow)
     except KeyboardInterrupt:
-        errors().print(f"interrupted: the same command goes on from what is in {out}", highlight=False)
+        errors().print(f"interrupted: the same command goes on from {options.out}", highlight=False)
         raise typer.Exit(130) from None
     _show(result)
-    errors().print(f"report: {write_report(out, out)}", highlight=False, soft_wrap=True)
-    if check:
+    errors().print(f"report: {write_report(options.out, options.out)}", highlight=False, soft_wrap=True)
+    if options.check:
         _check(result)
 
 
@@ -112,10 +133,7 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _list(suite: object) -> None:
-    from copter.bench.suite.runner import Suite
-
-    assert isinstance(suite, Suite)
+def _list(suite: Suite) -> None:
     table(
         "Lines",
         ("line", "family", "what it is", "solvers", "rounds"),

@@ -159,6 +159,7 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
         else:
             check_store(store)
         check_program(program)
+        store.sort_overrides()
     except (CodecError, Unsound) as wrong:
         raise blocks.wrong(f"holds no sound program: {wrong}") from None
     except (ValueError, IndexError, OverflowError, KeyError, TypeError) as wrong:

@@ -390,6 +390,7 @@ def flat_entries(
     Returns
     -------
     (k,), (sum(counts),) and (sum(counts),) ndarray
+        Of each request ascending by column.
 
     Raises
     ------
@@ -410,7 +411,8 @@ def flat_entries(
     if not within(counts, 0, 1):
         n = int(columns.max()) + 1
         key = np.repeat(np.arange(len(ids)), counts) * n + columns
-        key.sort()
+        order = key.argsort()
+        key, columns, values = key[order], columns[order], values[order]
         twice = key[1:][key[1:] == key[:-1]]
         if twice.size:
             which, column = divmod(int(twice[0]), n)

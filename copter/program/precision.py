@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
-from copter.store.compiled import overrides_of
 from copter.store.costs import SharedCosts
 from copter.store.edits import first_beyond
+from copter.store.reading import overrides_of
 from copter.store.slabs import contiguous
 
 if TYPE_CHECKING:

@@ -319,7 +319,7 @@ class Queries(Resources):
         """
         from scipy.sparse import csc_array
 
-        from copter.store.compiled import (
+        from copter.store.reading import (
             given_costs,
             overrides_of,
             row_positions,

@@ -28,3 +28,7 @@ class SpreadProgram(ContinualProgram):
     def __init__(self, places: Places, *, cost_dtype: CostType = "float64") -> None:
         super().__init__(cost_dtype=cost_dtype)
         self.store = SpreadStore(places, np.dtype(cost_dtype))
+
+    def close(self) -> None:
+        """Let the columns go; the program is of no use then."""
+        self.store.places.close()

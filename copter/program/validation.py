@@ -404,13 +404,15 @@ def row_bounds_of(
 def sparse_entries(
     subject: Hashable, field: str, entries: Mapping[int, float], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(columns, values) of a mapping from column to finite number."""
+    """(columns, values) of a mapping from column to finite number, ascending by column."""
     if not isinstance(entries, Mapping):
         raise EditError(subject, field, entries, "needs a mapping of column to number, for example {0: -1.5}")
     if len(entries) <= _FEW and all([_sound_entry(j, value, n) for j, value in entries.items()]):
-        return np.array(list(entries), np.int64), np.array(list(entries.values()), np.float64)
+        each = sorted(entries.items())
+        return np.array([j for j, _ in each], np.int64), np.array([value for _, value in each], np.float64)
     columns = _columns(subject, field, list(entries), n)
-    return columns, cost_vector(subject, field, list(entries.values()), len(entries))
+    values, order = cost_vector(subject, field, list(entries.values()), len(entries)), columns.argsort()
+    return columns[order], values[order]
 
 
 def _sound_entry(column: Any, value: Any, n: int) -> bool:

@@ -29,7 +29,7 @@ from copter.extremes import greater, lesser
 from copter.kernels import kernel, loose_kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.store.store import EXACTLY, NO_TOTAL
-from copter.store.view import StoreView
+from copter.store.view import StoreView, override_at
 from copter.sums import Pair, added
 
 _SHORT, _FEW = 48, 2
@@ -261,14 +261,6 @@ def _filter(cost, paid, a, b, slack, kept, head, tail, top):  # type: ignore[no-
 
 
 @kernel
-def _overridden(view, q, j):  # type: ignore[no-untyped-def]
-    for i in range(view.override_start[q], view.override_start[q] + view.override_length[q]):
-        if view.override_column[i] == j:
-            return True
-    return False
-
-
-@kernel
 def _price_one(  # type: ignore[no-untyped-def]
     view, q, cost, paid, cost_factor, near, slack, collect, columns, marginal
 ):
@@ -284,7 +276,7 @@ def _price_one(  # type: ignore[no-untyped-def]
         j = i if whole else np.int64(near[i])
         v = factor * cost[j] + paid[j]
         least = min(least, v)
-        if v < low and not (end > begin and _overridden(view, q, j)):
+        if v < low and not (end > begin and override_at(view, q, j) >= 0):
             low = v
     for i in range(begin, end):
         low = min(low, cost_factor * view.override_value[i] + paid[view.override_column[i]])
@@ -297,7 +289,7 @@ def _price_one(  # type: ignore[no-untyped-def]
     found, limit = 0, level + slack
     for i in range(cost.size if whole else near.size):
         j = i if whole else np.int64(near[i])
-        if factor * cost[j] + paid[j] <= limit and not (end > begin and _overridden(view, q, j)):
+        if factor * cost[j] + paid[j] <= limit and not (end > begin and override_at(view, q, j) >= 0):
             columns[found] = j
             found += 1
     for i in range(begin, end):
@@ -348,11 +340,11 @@ def _forced(view, q, cost, cost_factor, low, high):  # type: ignore[no-untyped-d
         c = cost_factor * view.override_value[i]
         least, most = min(least, c), max(most, c)
     for i in range(low.size):
-        if not _overridden(view, q, low[i]):
+        if override_at(view, q, low[i]) < 0:
             least = min(least, factor * cost[low[i]])
             break
     for i in range(high.size):
-        if not _overridden(view, q, high[i]):
+        if override_at(view, q, high[i]) < 0:
             most = max(most, factor * cost[high[i]])
             break
     return max(0.0, least, -most)

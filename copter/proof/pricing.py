@@ -111,7 +111,7 @@ def price(
     Pricing
     """
     size = store.requests.size
-    parts = store.each(_price_part, y, slack, cost_factor, threads)
+    parts = store.bring(_price_part, y, slack, cost_factor, threads)
     slot, column = joined([part.columns for part in parts], size)
     marginal, forced = (
         together([getattr(part, of) for part in parts], size) for of in ("marginal", "forced")

@@ -43,8 +43,8 @@ def size_of_gap(store: ConstraintStore, size: float, gap: float) -> float:
     -------
     float
     """
-    enough, n = size / LITTLE, store.requests.size
-    least = _least_stake(store, enough, np.arange(0, n, max(1, n // _SAMPLE)))
+    enough = size / LITTLE
+    least = min(store.once(_stake_part, 0.0, own=_sample(store)))
     some = LITTLE * least
     if least <= enough:  # nothing to add
         return size
@@ -53,7 +53,7 @@ def size_of_gap(store: ConstraintStore, size: float, gap: float) -> float:
     loose = LooseColumns.of(store)
     view, column = store.excerpt(loose.slot, loose.column)
     stakes = abs(costs_at(view, loose.slot, column)) * loose.unit
-    least = min(_least_stake(store, enough, None), float(stakes[stakes > 0].min(initial=np.inf)))
+    least = min(*store.each(_stake_part, enough), float(stakes[stakes > 0].min(initial=np.inf)))
     return LITTLE * least if enough < least < np.inf else size
 
 
@@ -220,13 +220,25 @@ def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
     return min(most, widest) if widest > 0.0 and most < np.inf else most
 
 
-def _least_stake(store: ConstraintStore, enough: float, slots: NDArray[np.int64] | None) -> float:
-    """The least stake of some requests, or of all; any that is no more than enough, if there is one."""
-    own = None if slots is None else [(slots[k],) for k in cut(slots, store.parts)]
-    return min(store.each(_stake_part, enough, own=own))
+def announce_stakes(store: ConstraintStore) -> None:
+    """Say that :func:`size_of_gap` will be asked before the next edit.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    """
+    store.ahead(_stake_part, 0.0, own=_sample(store))
+
+
+def _sample(store: ConstraintStore) -> list[tuple[NDArray[np.int64]]]:
+    """Every so many requests, by part."""
+    n = store.requests.size
+    slots = np.arange(0, n, max(1, n // _SAMPLE))
+    return [(slots[k],) for k in cut(slots, store.parts)]
 
 
 def _stake_part(part: Part, enough: float, slots: NDArray[np.int64] | None = None) -> float:
+    """The least stake of some requests, or of all; any that is no more than enough, if there is one."""
     store = part.store
     local = np.arange(store.requests.size) if slots is None else part.local(slots)
     return float(_stake_of(view_of(store), row_limits(store), enough, local))

@@ -16,6 +16,7 @@ import numpy as np
 
 from copter.errors import UnsupportedError
 from copter.extras import extra
+from copter.parallel import available_threads
 from copter.ray.actors import Actor, answers
 from copter.store.edit_log import Edit, size_of
 from copter.store.part_store import PartStore
@@ -47,7 +48,7 @@ class OnActors:
     def __init__(
         self, actors: int, parts: int, cost_dtype: str, options: Mapping[str, Any], threads: int
     ) -> None:
-        self.parts = parts
+        self.parts, self._processors = parts, actors * threads
         ends = np.linspace(0, parts, actors + 1).astype(np.int64).tolist()
         self.actors = [
             Actor(number, (first, last, parts), cost_dtype, options, threads)
@@ -61,7 +62,14 @@ class OnActors:
             actor.send(edits)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`copter.store.places.Places`."""
+        """See :class:`copter.store.places.Places`.
+
+        Parameters
+        ----------
+        task : callable
+        common : tuple
+        own : sequence of tuples, optional
+        """
         bounds = [(actor.first, actor.last) for actor in self.actors]
         return self._ask("each", (task,), common, own, bounds)
 
@@ -82,8 +90,10 @@ class OnActors:
         each = [(*first, shared, None if own is None else list(own[a:b])) for a, b in bounds]
         return [result for mine in answers(self.actors, method, each) for result in mine]
 
-    def lend(self, pieces: Sequence[Any]) -> LentToActors:
-        """See :class:`copter.store.places.Places`."""
+    def lend(self, pieces: Sequence[Any]) -> LentToActors | None:
+        """See :class:`copter.store.places.Places`; this process keeps them if it has as many processors."""
+        if self._processors <= available_threads():
+            return None
         return LentToActors(self, next(self._keys), pieces)
 
     def restore(self, stores: list[PartStore]) -> None:
@@ -120,7 +130,7 @@ class OnActors:
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedError(
-            "a program on actors has no copy: read_requests and read_resources give its data"
+            "a program on actors cannot be copied: read_requests and read_resources give what it holds"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:

@@ -21,8 +21,9 @@ with extra("ray"):
 class RayProgram(SpreadProgram):
     """A continual program on actors: the verbs, solvers and answers of :class:`copter.ContinualProgram`.
 
-    Its requests lie in a fixed number of parts, some of them with each actor, whatever the number of actors;
-    so answers are bit by bit the same for any number of them, and those of one process.
+    Its requests lie in parts, one with each actor or some.  Sums over requests are carried so closely that
+    their cut does not matter: answers are bit by bit the same for any number of actors, and those of one
+    process.
 
     Parameters
     ----------
@@ -32,8 +33,9 @@ class RayProgram(SpreadProgram):
         Of a Ray cluster: "auto" for the one that this machine is part of, or ``ray://host:port``.  By default
         the one that this process is connected to, or, without any, a local one that is ended by
         :meth:`close`.
-    parts : int
-        Into how many parts requests are cut; more actors than parts are of no use.
+    parts : int, optional
+        Into how many parts requests are cut, at least one for each actor; by default just that.  Columns that
+        requests share are priced once a part.
     num_cpus : float
         Processors that Ray sets aside for each actor, and threads of each, at least one.
     resources : mapping of str to float, optional
@@ -63,11 +65,12 @@ class RayProgram(SpreadProgram):
         actors: int = 2,
         address: str | None = None,
         *,
-        parts: int = 32,
+        parts: int | None = None,
         num_cpus: float = 1.0,
         resources: Mapping[str, float] | None = None,
         cost_dtype: CostType = "float64",
     ) -> None:
+        parts = actors if parts is None else parts
         if not 1 <= actors <= parts:
             why = f"must be from 1 to the number of parts, {parts}: an actor without a part does nothing"
             raise SettingError("RayProgram", "actors", actors, why)
@@ -94,7 +97,7 @@ class RayProgram(SpreadProgram):
 
     def close(self) -> None:
         """End the actors, and the local Ray that was started for them."""
-        self._places.close()
+        super().close()
         if self._started and ray.is_initialized():
             ray.shutdown()
         self._started = False

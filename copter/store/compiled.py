@@ -18,8 +18,15 @@ from numpy.typing import NDArray
 
 from copter.clock import check
 from copter.errors import UnsupportedError
-from copter.store.runs import Runs, runs_of
-from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore, slice_indices
+from copter.store.reading import (
+    Columns,
+    effective_costs,
+    row_positions,
+    sum_row_bounds,
+    upper_bounds,
+    usage_columns,
+)
+from copter.store.store import NO_TOTAL
 from copter.store.where import Part
 
 if TYPE_CHECKING:
@@ -56,203 +63,6 @@ class CompiledProgram:
     column_start: NDArray[np.int64]
     resource_ids: list[Hashable]
     sum_row: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Columns of some requests in compressed form, without their sum rows.
-
-    Attributes
-    ----------
-    counts : (n,) entries in each column
-    row : (nnz,) positions of the rows, by the map that was given
-    value : (nnz,)
-    """
-
-    counts: NDArray[np.int64]
-    row: NDArray[np.int32]
-    value: NDArray[np.float64]
-
-
-def effective_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Costs of the columns of many requests, flat, scale and overrides applied.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    slots : (k,) ndarray
-
-    Returns
-    -------
-    (sum of their columns,) ndarray
-    """
-    costs: NDArray[np.float64] = runs_of(store, slots, _costs_of)[0].values
-    return costs
-
-
-def _costs_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
-    store, table = part.store, part.store.requests
-    sizes = table.n_columns[slots]
-    costs: NDArray[np.float64] = np.repeat(table.scale[slots], sizes)
-    costs *= store.costs.cost[slice_indices(table.cost_start[slots], sizes)]
-    if store.vectors.size:
-        place, column, value = store.aside(slots)
-        costs[(np.cumsum(sizes) - sizes)[place] + column] = value
-    return [Runs(sizes, costs)]
-
-
-def upper_bounds(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Upper bounds of the columns of many requests, flat.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    slots : (k,) ndarray
-
-    Returns
-    -------
-    (sum of their columns,) ndarray
-    """
-    upper: NDArray[np.float64] = runs_of(store, slots, _uppers_of)[0].values
-    return upper
-
-
-def _uppers_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
-    store, table = part.store, part.store.requests
-    sizes = table.n_columns[slots]
-    upper: NDArray[np.float64] = np.repeat(table.upper[slots], sizes)
-    own = table.upper_start[slots] >= 0
-    if own.any():
-        flat = slice_indices(table.upper_start[slots[own]], sizes[own])
-        upper[np.repeat(own, sizes)] = store.uppers.upper[flat]
-    return [Runs(sizes, upper)]
-
-
-def sum_row_bounds(
-    store: ConstraintStore, slots: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper bounds of the sum rows of many requests; (-inf, inf) for one that has no total.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    slots : (k,) ndarray
-
-    Returns
-    -------
-    (k,) ndarray, (k,) ndarray
-    """
-    table = store.requests
-    total = table.total[slots]
-    lower = np.where(table.relation[slots] == EXACTLY, total, -np.inf)
-    return lower, np.where(table.relation[slots] == NO_TOTAL, np.inf, total)
-
-
-def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: NDArray[np.int32]) -> Columns:
-    """Entries of many requests in the resource rows.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    slots : (k,) request slots
-    position : (row slots,) where each row slot goes, negative for rows that no longer exist
-
-    Returns
-    -------
-    Columns
-    """
-    counted, rows, values = runs_of(store, slots, _entries_of)
-    counts, row, value = counted.values, position[rows.values], values.values
-    gone = row < 0
-    if gone.any():
-        column = np.repeat(np.arange(counts.size), counts)
-        counts = np.bincount(column[~gone], minlength=counts.size)
-        row, value = row[~gone], value[~gone]
-    return Columns(counts, row, value)
-
-
-def _entries_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
-    """Of some requests: entries in each column, their rows, their coefficients."""
-    store, usages = part.store, part.store.usages
-    which = store.requests.usage[slots]
-    sizes, nnz = usages.n_columns[which], usages.nnz[which]
-    at = slice_indices(usages.pointer_start[which], sizes)
-    pointer = store.pointers.pointer
-    counts = (pointer[at + 1] - pointer[at]).astype(np.int64)
-    row = store.entries.row[slice_indices(usages.entry_start[which], nnz)]
-    value = store.coefficients_of(which, np.zeros_like(nnz), nnz)
-    return [Runs(sizes, counts), Runs(nnz, row), Runs(nnz, value)]
-
-
-def overrides_of(store: ConstraintStore, slots: NDArray[np.int64]) -> tuple[Runs, Runs]:
-    """Overrides of many requests.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    slots : (k,) ndarray
-
-    Returns
-    -------
-    Runs, Runs
-        Their columns and costs.
-    """
-    columns, values = runs_of(store, slots, _overrides_of)
-    return columns, values
-
-
-def _overrides_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
-    store, counts = part.store, part.store.requests.override_length[slots]
-    own = slice_indices(store.requests.override_start[slots], counts)
-    return [
-        Runs(counts, store.overrides.column[own].astype(np.int64)),
-        Runs(counts, store.overrides.value[own]),
-    ]
-
-
-def given_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Costs of many requests as they were given, without scale and overrides, flat.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    slots : (k,) ndarray
-
-    Returns
-    -------
-    (sum of their columns,) ndarray
-    """
-    costs: NDArray[np.float64] = runs_of(store, slots, _given_costs_of)[0].values
-    return costs
-
-
-def _given_costs_of(part: Part, slots: NDArray[np.int64]) -> list[Runs]:
-    store, table = part.store, part.store.requests
-    sizes, counts = table.n_columns[slots], table.override_length[slots]
-    costs = store.costs.cost[slice_indices(table.cost_start[slots], sizes)].astype(np.float64)
-    own = slice_indices(table.override_start[slots], counts)
-    columns = store.overrides.column[own]
-    folded = np.repeat(table.vector[slots] < 0, counts)  # the others lie aside
-    at = np.repeat(np.cumsum(sizes) - sizes, counts) + columns
-    costs[at[folded]] = store.overrides.original[own[folded]]
-    return [Runs(sizes, costs)]
-
-
-def row_positions(store: ConstraintStore, row_slots: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Map from row slot to its place in ``row_slots``, -1 for other slots.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    row_slots : (k,) ndarray
-
-    Returns
-    -------
-    (row slots,) int32 ndarray
-    """
-    position = np.full(store.rows.size, -1, np.int32)
-    position[row_slots] = np.arange(row_slots.size, dtype=np.int32)
-    return position
 
 
 def refuse_terms(program: ContinualProgram, what: str) -> None:

@@ -158,6 +158,7 @@ class CostEdits(Layout):
         ----------
         slots, lengths : (k,) arrays
         columns, values : (sum(lengths),) arrays
+            Those of each request ascend by column.
         scales : (k,) array, optional
         """
         self.clock += 1
@@ -165,6 +166,17 @@ class CostEdits(Layout):
         if not self._write_overrides(slots, lengths, new, restore=True):
             self._resize_overrides(slots, lengths)
             self._write_overrides(slots, lengths, new, restore=False)
+
+    def sort_overrides(self) -> None:
+        """Bring overrides into the order of their columns, in which those of old files need not be."""
+        table, kept = self.requests, self.overrides
+        some = np.flatnonzero(table.override_length[: table.size] > 1)
+        lengths = table.override_length[some]
+        flat = slice_indices(table.override_start[some], lengths)
+        order = np.lexsort((kept.column[flat], np.repeat(some, lengths)))
+        for name in kept.names:
+            array = getattr(kept, name)
+            array[flat] = array[flat[order]]
 
     def _write_overrides(
         self,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.kernels import kernel
+from copter.kernels import inlined_kernel, kernel
 
 COST_START, N_COLUMNS, USAGE, UPPER_START, OVERRIDE_START, OVERRIDE_LENGTH = range(6)
 BIRTH, COST_STAMP, BOUND_STAMP, VECTOR = range(6, 10)
@@ -282,6 +282,19 @@ def fill_usages(
         at += n
 
 
+@inlined_kernel
+def place_among(column: Array, begin: int, end: int, wanted: int) -> int:
+    """Place of a column among those of an override, which ascend; -1 if it is not there."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) // 2
+        if column[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and column[low] == wanted else -1
+
+
 @kernel
 def write_overrides(
     whole: Array,
@@ -298,9 +311,9 @@ def write_overrides(
     clock: int,
     restore: bool,
 ) -> bool:
-    """Write overrides, flat, and, if given, scales; False, and nothing done, if an override's slice is too
-    short or too long for it.  ``restore``: the costs below the old overrides have not been put back yet.
-    What is written over a vector that others share, is not written to the pool.
+    """Write overrides, flat and ascending, and, if given, scales; False, and nothing done, if an override's
+    slice is too short or too long for it.  ``restore``: the costs below the old overrides have not been put
+    back yet.  What is written over a vector that others share, is not written to the pool.
     """
     for k in range(slots.size):
         if whole[OVERRIDE_LENGTH, slots[k]] != lengths[k]:
@@ -346,15 +359,3 @@ def write_scales(
             for i in range(begin, begin + whole[OVERRIDE_LENGTH, q]):
                 pool[start + column[i]] = value[i] / scales[k]
         whole[COST_STAMP, q] = clock
-
-
-@kernel
-def lay_over(whole: Array, column: Array, value: Array, slots: Array, columns: Array, costs: Array) -> None:
-    """Overrides of shared vectors in the costs of single columns, each named by its slot and its place."""
-    for k in range(slots.size):
-        q = slots[k]
-        if whole[VECTOR, q] >= 0:
-            begin = whole[OVERRIDE_START, q]
-            for i in range(begin, begin + whole[OVERRIDE_LENGTH, q]):
-                if column[i] == columns[k]:
-                    costs[k] = value[i]

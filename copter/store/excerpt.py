@@ -11,18 +11,22 @@ excerpt begin at ``pointer[k]``, wherever the request's columns begin among the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.store.slabs import contiguous, slice_indices
-from copter.store.view import StoreView, coefficients_of, entries_of, view_of
-from copter.store.where import Columns, Part, cut
+from copter.store.view import StoreView, coefficients_of, entries_of, override_at, view_of
+from copter.store.where import Columns, Part, Task, cut
 
 if TYPE_CHECKING:
     from copter.store.store import ConstraintStore
+
+
+_NUMBERS = count()
 
 
 class _Fetched(NamedTuple):
@@ -57,16 +61,22 @@ class Excerpt:
     ----------
     store : ConstraintStore
         The driver's, with the requests' table.
+
+    Attributes
+    ----------
+    mark : Mark
+        By which parts know what they gave already.
     """
 
     def __init__(self, store: ConstraintStore) -> None:
-        self._width = 1 + int(store.requests.n_columns[: store.requests.size].max(initial=0))
-        self._key = np.empty(0, np.int64)
+        size = store.requests.size
+        self.mark = Mark(next(_NUMBERS), 1 + int(store.requests.n_columns[:size].max(initial=0)))
+        self._key, self._start = np.empty(0, np.int64), np.zeros(size + 1, np.int64)
+        self._column = self._key
         none = np.empty(0)
         counts, row = np.empty(0, np.int32), np.empty(0, np.int32)
         self._held = _Fetched(np.empty(0, store.cost_dtype), none, none, counts, row, none)
         self._view: StoreView | None = None
-        self._start = np.zeros(store.requests.size, np.int64)
 
     def ask(self, store: ConstraintStore, *wanted: Columns) -> StoreView:
         """A view that has some columns, at least; those that are missing are fetched.
@@ -80,17 +90,37 @@ class Excerpt:
         -------
         StoreView
         """
-        keys = [slot * self._width + column for slot, column in wanted if slot.size]
-        key = keys[0] if len(keys) == 1 else np.concatenate([np.empty(0, np.int64), *keys])
-        missing = key[self._found(key) < 0] if self._key.size else key
-        if missing.size:
-            self._add(store, missing if _ascending(missing) else np.unique(missing))
-        if self._view is None or missing.size:
+        missing = self.missing(*wanted)
+        if missing[0].size:
+            slot = missing[0]
+            own = [(slot[k], missing[1][k]) for k in cut(slot, store.parts)]
+            self.take(store.each(_fetch, self.mark, own=own))
+        if self._view is None:
             self._view = self._build(store)
         return self._view
 
+    def missing(self, *wanted: Columns) -> Columns:
+        """Those of some columns that are not there.
+
+        Parameters
+        ----------
+        *wanted : Columns
+
+        Returns
+        -------
+        Columns
+        """
+        lists = []
+        for slot, column in wanted:
+            absent = (self.places(slot, column) < 0) & (column >= 0)
+            if absent.any():
+                lists.append(slot[absent] * self.mark.width + column[absent])
+        key = np.unique(np.concatenate([self._key[:0], *lists]))
+        slot, column = np.divmod(key, self.mark.width)
+        return slot, column
+
     def places(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where columns that are there are in their requests.
+        """Where columns are in their requests; negative for those that are not there.
 
         Parameters
         ----------
@@ -100,31 +130,36 @@ class Excerpt:
         -------
         (k,) ndarray
         """
-        return self._found(slot * self._width + column) - self._start[slot]
+        found: NDArray[np.int64] = _places(self._start, self._column, slot, column)
+        return found
 
-    def _found(self, key: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Places of keys among those that are there; -1 for others."""
-        at = np.searchsorted(self._key, key)
-        at[at == self._key.size] = 0
-        at[self._key[at] != key] = -1
-        return at
+    def take(self, given: list[Given]) -> None:
+        """Take in columns that parts gave.
 
-    def _add(self, store: ConstraintStore, key: NDArray[np.int64]) -> None:
-        """Fetch columns, given by their keys, ascending."""
-        slot, column = np.divmod(key, self._width)
-        places = cut(slot, store.parts)
-        answers = store.each(_fetch, own=[(slot[own], column[own]) for own in places])
-        order = np.argsort(np.concatenate([self._key, *(key[own] for own in places)]), kind="stable")
-        self._held = _joined([self._held, *answers], order)
-        self._key = np.sort(np.concatenate((self._key, key)), kind="stable")
+        Parameters
+        ----------
+        given : list of Given
+        """
+        keys = [each.slot * self.mark.width + each.column for each in given]
+        key = np.concatenate([self._key, *keys])
+        if key.size == self._key.size:
+            return
+        order = np.argsort(key, kind="stable")
+        ascending = key[order]
+        fresh = np.diff(ascending, prepend=-1) > 0  # a part that was made again may give them twice
+        order, self._key = order[fresh], ascending[fresh]
+        self._held = _joined([self._held, *(each.columns for each in given)], order)
+        slot, self._column = np.divmod(self._key, self.mark.width)
+        counts = np.bincount(slot, minlength=self._start.size - 1)
+        np.cumsum(counts, out=self._start[1:])
+        self._view = None
 
     def _build(self, store: ConstraintStore) -> StoreView:
         held, table = self._held, store.requests
-        slot = self._key // self._width
-        counts = np.bincount(slot, minlength=table.size)
-        self._start = counts.cumsum() - counts
+        counts, start = np.diff(self._start), self._start[:-1]
+        slot = np.repeat(np.arange(table.size), counts)
         usage = np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)
-        of_usage = self._start[counts > 0]
+        of_usage = start[counts > 0]
         pointer = np.zeros(held.counts.size + 1, np.int32)
         np.cumsum(held.counts, out=pointer[1:])
         nothing = np.zeros(of_usage.size, np.int64)
@@ -133,13 +168,13 @@ class Excerpt:
         lengths = np.bincount(slot[place], minlength=table.size)
         return StoreView(
             cost=held.cost,
-            cost_start=self._start,
+            cost_start=start,
             n_columns=counts,
             scale=table.scale[: table.size],
             relation=table.relation[: table.size],
             total=table.total[: table.size],
             upper=table.upper[: table.size],
-            upper_start=np.where(own, self._start, -1),
+            upper_start=np.where(own, start, -1),
             uppers=held.upper,
             usage=usage,
             pointer_start=of_usage,
@@ -151,13 +186,26 @@ class Excerpt:
             vector=table.vector[: table.size],
             override_start=lengths.cumsum() - lengths,
             override_length=lengths,
-            override_column=(place - self._start[slot[place]]).astype(np.int32),
+            override_column=(place - start[slot[place]]).astype(np.int32),
             override_value=held.override[place],
         )
 
 
-def _ascending(key: NDArray[np.int64]) -> bool:
-    return bool((key[1:] > key[:-1]).all())
+@kernel
+def _places(start, held, slot, column):  # type: ignore[no-untyped-def]
+    """See :meth:`Excerpt.places`: columns of a request are found by bisection."""
+    found = np.empty(slot.size, np.int64)
+    for k in range(slot.size):
+        first, last = start[slot[k]], start[slot[k] + 1]
+        low, high = first, last
+        while low < high:
+            middle = (low + high) // 2
+            if held[middle] < column[k]:
+                low = middle + 1
+            else:
+                high = middle
+        found[k] = low - first if low < last and held[low] == column[k] else -1
+    return found
 
 
 def _joined(pieces: list[_Fetched], order: NDArray[np.int64]) -> _Fetched:
@@ -183,8 +231,69 @@ def _filled(
     return np.concatenate([values if values.size else np.full(size, blank) for size, values in pieces])[order]
 
 
-def _fetch(part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]) -> _Fetched:
+class Mark(NamedTuple):
+    """By what a part knows an excerpt: its number, and a number above all columns of a request."""
+
+    number: int
+    width: int
+
+
+class Given(NamedTuple):
+    """Columns of the program, by slot and column, as their part has them."""
+
+    slot: NDArray[np.int64]
+    column: NDArray[np.int64]
+    columns: _Fetched
+
+
+class Message(NamedTuple):
+    """What is asked of parts in one round trip: a task, others that :meth:`Here.once` will ask, columns."""
+
+    task: Task
+    common: tuple[Any, ...]
+    others: tuple[tuple[Task, tuple[Any, ...]], ...]
+    mark: Mark
+
+
+def answer(
+    part: Part, asked: Message, slot: NDArray[np.int64], column: NDArray[np.int64], *own: tuple[Any, ...]
+) -> tuple[Any, list[Any], Given]:
+    """What a part says to a message.
+
+    Parameters
+    ----------
+    part : Part
+    asked : Message
+    slot, column : (k,) ndarrays
+        Columns that are expected.
+    *own : tuples
+        What each of the others asks of this part alone.
+
+    Returns
+    -------
+    result : object
+    list of objects
+        Of the others.
+    Given
+        The columns that are expected, and those that the results name, but for those given before.
+    """
+    result = asked.task(part, *asked.common)
+    others = [task(part, *common, *each) for (task, common), each in zip(asked.others, own, strict=True)]
+    named = [each.columns for each in (result, *others) if hasattr(each, "columns")]
+    lists = [slots * asked.mark.width + columns for slots, columns in ((slot, column), *named)]
+    known = part.store.answers().get(asked.mark, slot[:0])  # what was given to this excerpt
+    fresh = np.setdiff1d(np.unique(np.concatenate(lists)), known, assume_unique=True)
+    return result, others, _fetch(part, asked.mark, *np.divmod(fresh, asked.mark.width))
+
+
+def _fetch(part: Part, mark: Mark, slot: NDArray[np.int64], column: NDArray[np.int64]) -> Given:
     """Columns of a part, by slot of the program."""
+    note = part.store.answers()
+    note[mark] = np.union1d(note.get(mark, slot[:0]), slot * mark.width + column)
+    return Given(slot, column, _columns_of(part, slot, column))
+
+
+def _columns_of(part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]) -> _Fetched:
     store, slot = part.store, part.local(slot)
     view, table = view_of(store), store.requests
     cost = store.costs.cost[table.cost_start[slot] + column]
@@ -207,10 +316,9 @@ def _fetch(part: Part, slot: NDArray[np.int64], column: NDArray[np.int64]) -> _F
 def _fetch_overrides(view, slot, column, override):  # type: ignore[no-untyped-def]
     for k in range(slot.size):
         q = slot[k]
-        if view.vector[q] >= 0:
-            for i in range(view.override_start[q], view.override_start[q] + view.override_length[q]):
-                if view.override_column[i] == column[k]:
-                    override[k] = view.override_value[i]
+        at = override_at(view, q, column[k]) if view.vector[q] >= 0 else -1
+        if at >= 0:
+            override[k] = view.override_value[at]
 
 
 @kernel

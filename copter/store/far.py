@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from copter.store.excerpt import Excerpt
+from copter.store.excerpt import Excerpt, Message, answer
 from copter.store.lent import Lent
 from copter.store.places import Places
 from copter.store.slabs import slice_indices
 from copter.store.store import ConstraintStore
 from copter.store.view import StoreView
-from copter.store.where import Columns, Part
+from copter.store.where import Columns, Part, cut
 
 if TYPE_CHECKING:
     from copter.store.edit_log import Edit
@@ -41,6 +41,8 @@ class FarColumns(ConstraintStore):
         self._log: list[Edit] = []
         self._logged = 0
         self._excerpt: Excerpt | None = None
+        self._ahead: dict[tuple[Any, ...], Sequence[tuple[Any, ...]]] = {}
+        self._expected: list[Columns] = []
 
     # ---- where the columns are -----------------------------------------------------------------
 
@@ -66,10 +68,41 @@ class FarColumns(ConstraintStore):
         self, slot: NDArray[np.int64], column: NDArray[np.int64], *more: Columns
     ) -> tuple[StoreView, NDArray[np.int64]]:
         """See :meth:`copter.store.where.Here.excerpt`."""
+        excerpt = self._some()
+        view = excerpt.ask(self, (slot, column), *more)
+        return view, excerpt.places(slot, column)
+
+    def _some(self) -> Excerpt:
+        """The excerpt of now."""
         if self._excerpt is None:
             self._excerpt = Excerpt(self)
-        view = self._excerpt.ask(self, (slot, column), *more)
-        return view, self._excerpt.places(slot, column)
+        return self._excerpt
+
+    def expect(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> None:
+        """See :meth:`copter.store.where.Here.expect`."""
+        self._expected.append((slot, column))
+
+    def ahead(
+        self, task: Callable[..., Any], *common: Any, own: Sequence[tuple[Any, ...]] | None = None
+    ) -> None:
+        """See :meth:`copter.store.where.Here.ahead`."""
+        if (task, *common) not in self.answers():
+            self._ahead[(task, *common)] = [()] * self.parts if own is None else own
+
+    def bring(self, task: Callable[..., Result], *common: Any) -> list[Result]:
+        """See :meth:`copter.store.where.Here.bring`."""
+        excerpt, ahead = self._some(), self._ahead
+        slot, column = excerpt.missing(*self._expected)
+        others = tuple((key[0], key[1:]) for key in ahead)
+        message = Message(task, common, others, excerpt.mark)
+        mine = zip(cut(slot, self.parts), *ahead.values(), strict=True)
+        own = [(slot[k], column[k], *each) for k, *each in mine]
+        found = self.each(answer, message, own=own)
+        self._expected, self._ahead = [], {}
+        for number, key in enumerate(ahead):
+            self.answers()[key] = [others[number] for _, others, _ in found]
+        excerpt.take([given for _, _, given in found])
+        return [result for result, _, _ in found]
 
     def whole(self) -> StoreView:
         """See :meth:`copter.store.where.Here.whole`."""
@@ -83,6 +116,7 @@ class FarColumns(ConstraintStore):
 
     def _put_down(self, edit: Edit) -> None:
         self._excerpt = None
+        self._ahead, self._expected = {}, []
         self._log.append(edit)
         self._logged += edit.nbytes
         if self._logged > _SEND_FROM:

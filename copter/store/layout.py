@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from copter.store.edits import NO_TOTAL, lay_over
+from copter.store.edits import NO_TOTAL
 from copter.store.slabs import Pool, Table, slice_indices
 from copter.store.term_table import TermTable
 
@@ -92,10 +92,11 @@ class Layout:
         )
         self.terms = TermTable()
         self.packed_terms: Any = None
+        self.known: tuple[int, dict[Any, Any]] = (-1, {})
         self._dropped_rows: list[int] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"packed_terms": None}  # packed again when they are asked for
+        return vars(self) | {"packed_terms": None, "known": (-1, {})}  # found again when asked for
 
     @property
     def cost_dtype(self) -> np.dtype[Any]:
@@ -143,23 +144,6 @@ class Layout:
             costs[self.overrides.column[at : at + length]] = self.overrides.original[at : at + length]
         return costs
 
-    def column_costs(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Effective costs of single columns, each named by its request's slot and its place there.
-
-        Parameters
-        ----------
-        slot, column : (k,) arrays
-
-        Returns
-        -------
-        (k,) ndarray
-        """
-        table = self.requests
-        costs: NDArray[np.float64] = table.scale[slot] * self.costs.cost[table.cost_start[slot] + column]
-        if self.vectors.size:
-            lay_over(table.whole, self.overrides.column, self.overrides.value, slot, column, costs)
-        return costs
-
     def aside(
         self, slots: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
@@ -180,24 +164,6 @@ class Layout:
         flat = slice_indices(table.override_start[slots], lengths)
         place = np.repeat(np.arange(slots.size), lengths)
         return place, self.overrides.column[flat].astype(np.int64), self.overrides.value[flat]
-
-    def column_uppers(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Upper bounds of single columns, each named by its request's slot and its place there.
-
-        Parameters
-        ----------
-        slot, column : (k,) arrays
-
-        Returns
-        -------
-        (k,) ndarray
-        """
-        start = self.requests.upper_start[slot]
-        upper: NDArray[np.float64] = self.requests.upper[slot]
-        own = np.flatnonzero(start >= 0)
-        if own.size:
-            upper[own] = self.uppers.upper[start[own] + column[own]]
-        return upper
 
     def effective_costs(self, slot: int) -> NDArray[np.float64]:
         """Copy of a request's costs, scale and overrides applied.

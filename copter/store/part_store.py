@@ -57,6 +57,9 @@ class PartStore(ConstraintStore):
     def _apply_drop_row(self, slot: int) -> None:
         self.drop_row(slot)
 
+    def _apply_reserve(self, columns: int) -> None:
+        self.reserve(columns)
+
     def _apply_add_template(
         self,
         slot: int,

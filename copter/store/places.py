@@ -67,8 +67,8 @@ class Places(Protocol):
         object
         """
 
-    def lend(self, pieces: Sequence[Any]) -> Lent:
-        """Give pieces of work to the places, evenly.
+    def lend(self, pieces: Sequence[Any]) -> Lent | None:
+        """Give pieces of work to the places, evenly; None if that is of no use.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Places(Protocol):
 
         Returns
         -------
-        Lent
+        Lent or None
         """
 
     def restore(self, stores: list[PartStore]) -> None:
@@ -125,7 +125,14 @@ class InProcess:
                     store.apply(own)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`Places`."""
+        """See :class:`Places`.
+
+        Parameters
+        ----------
+        task : callable
+        common : tuple
+        own : sequence of tuples, optional
+        """
         results = []
         for number in range(self.parts):
             check()

@@ -27,6 +27,8 @@ from copter.store.where import Part
 if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
 
+_MUCH = 1 << 20
+"""Columns of a part for which room is not made without asking."""
 _OWN = -1
 """Stands for a usage that is a request's own: only its part has it."""
 _FIRST_OWN = -2
@@ -52,18 +54,35 @@ class SpreadStore(FarColumns):
     def add_rows(
         self, count: int, lower: NDArray[np.float64] | float, upper: NDArray[np.float64] | float
     ) -> NDArray[np.int64]:
-        """New resource rows, in the parts too; returns their slots."""
+        """New resource rows, in the parts too; returns their slots.
+
+        Parameters
+        ----------
+        count : int
+        lower, upper : (count,) ndarray or float
+        """
         self._for_all("add_rows", count=count, lower=lower, upper=upper)
         return super().add_rows(count, lower, upper)
 
     def set_row(self, slot: int, lower: float, upper: float) -> None:
-        """New bounds for a row."""
+        """New bounds for a row.
+
+        Parameters
+        ----------
+        slot : int
+        lower, upper : float
+        """
         self.set_rows(np.array([slot]), np.array([lower]), np.array([upper]))
 
     def set_rows(
         self, slots: NDArray[np.int64], lower: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> None:
-        """New bounds for many rows."""
+        """New bounds for many rows.
+
+        Parameters
+        ----------
+        slots, lower, upper : (k,) ndarrays
+        """
         self._for_all("set_rows", slots=slots, lower=lower, upper=upper)
         super().set_rows(slots, lower, upper)
 
@@ -88,7 +107,18 @@ class SpreadStore(FarColumns):
         row_slots: NDArray[np.int64] | None = None,
         shared: bool = False,
     ) -> NDArray[np.int64]:
-        """Usages of requests that are added next, or one that all parts share."""
+        """Usages of requests that are added next, or one that all parts share.
+
+        Parameters
+        ----------
+        sizes : (k,) ndarray
+            Columns of each.
+        pointer, row, value : ndarrays
+            Their columns, compressed.
+        row_slots : (rows,) ndarray, optional
+            Slots of the rows that ``row`` names.
+        shared : bool
+        """
         begin, end = int(pointer[0]), int(pointer[-1])
         row = row[begin:end] if row_slots is None else row_slots[row[begin:end]]
         row, value = row.astype(np.int32), value[begin:end]
@@ -138,7 +168,11 @@ class SpreadStore(FarColumns):
 
     def reserve(self, columns: int) -> None:
         """Room for so many columns, in all parts together."""
-        self.each(_reserve, -(-columns // self.parts))
+        most = -(-columns // self.parts)
+        if most > _MUCH:
+            self.each(_reserve, most)  # there may be no memory for it: whoever asked is told
+        else:
+            self._for_all("reserve", columns=most)
 
     # ---- requests ------------------------------------------------------------------------------
 
@@ -154,7 +188,15 @@ class SpreadStore(FarColumns):
         upper: NDArray[np.float64] | float = np.inf,
         integral: NDArray[np.bool_] | bool = False,
     ) -> NDArray[np.int64]:
-        """New requests; their columns go to the parts.  See :meth:`ConstraintStore.add_requests`."""
+        """New requests; their columns go to the parts.  See :meth:`ConstraintStore.add_requests`.
+
+        Parameters
+        ----------
+        sizes, usages, costs
+            As there; a usage that is a request's own is what :meth:`add_usages` called it.
+        relation, totals, scales, upper, integral
+            As there.
+        """
         table = self.requests
         slots = table.allocate(sizes.size)
         where, own = places_of(slots), isinstance(upper, np.ndarray)
@@ -251,7 +293,13 @@ class SpreadStore(FarColumns):
         usages: NDArray[np.int64],
         costs: list[NDArray[np.float64]] | SharedCosts,
     ) -> None:
-        """Give requests other columns; their scales, sum rows and scalar bounds stay."""
+        """Give requests other columns; their scales, sum rows and scalar bounds stay.
+
+        Parameters
+        ----------
+        slots, usages : (k,) ndarrays
+        costs : list of k ndarrays, or vectors
+        """
         new = costs if isinstance(costs, SharedCosts) else _runs(costs)
         sizes = new.sizes if isinstance(new, SharedCosts) else new.lengths
         self._log_columns("replace_columns", slots, sizes, usages, new)
@@ -271,7 +319,14 @@ class SpreadStore(FarColumns):
     def restate_terms(
         self, slots: NDArray[np.int64], kind: int, parameters: Mapping[str, NDArray[np.float64]]
     ) -> None:
-        """New parameters for terms of one kind; their images stay."""
+        """New parameters for terms of one kind; their images stay.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+        kind : int
+        parameters : mapping of str to (k,) ndarray
+        """
         values = np.column_stack([np.broadcast_to(each, slots.shape) for each in parameters.values()])
         named = {"kind": self.terms.kinds[kind], "names": tuple(parameters)}
         self._for_requests("restate_terms", slots, values=values, **named)
@@ -285,7 +340,13 @@ class SpreadStore(FarColumns):
     def set_sum_rows(
         self, slots: NDArray[np.int64], relations: NDArray[np.int8] | int, totals: NDArray[np.float64] | float
     ) -> None:
-        """New sum rows, or none, for many requests."""
+        """New sum rows, or none, for many requests.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+        relations, totals : (k,) ndarray, or one for all
+        """
         self._for_requests("set_sum_rows", slots, relations=relations, totals=totals)
         super().set_sum_rows(slots, relations, totals)
 
@@ -342,7 +403,14 @@ class SpreadStore(FarColumns):
         values: NDArray[np.float64],
         scales: NDArray[np.float64] | None = None,
     ) -> None:
-        """Replace the overrides of many requests and, if given, their scales."""
+        """Replace the overrides of many requests and, if given, their scales.
+
+        Parameters
+        ----------
+        slots, lengths : (k,) ndarrays
+        columns, values : (sum(lengths),) ndarrays
+        scales : (k,) ndarray, optional
+        """
         patch = {"columns": Runs(lengths, columns), "values": Runs(lengths, values)}
         self._for_requests("set_overrides", slots, scales=scales, **patch)
         self.clock += 1

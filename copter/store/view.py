@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import inlined_kernel, kernel
+from copter.store.edits import place_among
 from copter.store.layout import Layout
 
 
@@ -96,13 +97,20 @@ def cap_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
 
 
 @inlined_kernel
+def override_at(view: StoreView, q, j):  # type: ignore[no-untyped-def]
+    """Place of the override of column j of request q; -1 if it has none."""
+    begin = view.override_start[q]
+    return place_among(view.override_column, begin, begin + view.override_length[q], j)
+
+
+@inlined_kernel
 def cost_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
     """Effective cost of column j of request q."""
     cost = view.scale[q] * view.cost[view.cost_start[q] + j]
     if view.vector[q] >= 0:
-        for i in range(view.override_start[q], view.override_start[q] + view.override_length[q]):
-            if view.override_column[i] == j:
-                cost = view.override_value[i]
+        at = override_at(view, q, j)
+        if at >= 0:
+            cost = view.override_value[at]
     return cost
 
 

@@ -108,6 +108,82 @@ class Here(Layout):
         (mine,) = own or ((),)
         return [task(Part(self, 0, 1), *common, *mine)]  # type: ignore[arg-type]
 
+    def bring(self, task: Callable[..., Result], *common: Any) -> list[Result]:
+        """As :meth:`each`; the columns that the results name come along where they are elsewhere.
+
+        So the next who looks at them finds them here.  With the same round trip come the columns of
+        :meth:`expect`, and the answers of :meth:`ahead` with the columns that these name.
+
+        Parameters
+        ----------
+        task : callable
+            Its result names columns if it has an attribute ``columns``: :data:`Columns` of the program.
+        *common
+            For all parts.
+
+        Returns
+        -------
+        list
+            A result a part.
+        """
+        return self.each(task, *common)
+
+    def expect(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> None:
+        """Say that some columns will be looked at before the next edit.
+
+        Parameters
+        ----------
+        slot, column : (k,) ndarrays
+        """
+
+    def once(
+        self, task: Callable[..., Result], *common: Any, own: Sequence[tuple[Any, ...]] | None = None
+    ) -> list[Result]:
+        """As :meth:`each`; the answers are remembered until the next edit.
+
+        Parameters
+        ----------
+        task, own
+            As there.
+        *common
+            By them and the task answers are known: values that can be a key.
+
+        Returns
+        -------
+        list
+            A result a part; not to be changed.
+        """
+        answers, key = self.answers(), (task, *common)
+        if key not in answers:
+            answers[key] = self.each(task, *common, own=own)
+        found: list[Result] = answers[key]
+        return found
+
+    def ahead(
+        self, task: Callable[..., Any], *common: Any, own: Sequence[tuple[Any, ...]] | None = None
+    ) -> None:
+        """Say that :meth:`once` will ask this before the next edit.
+
+        Parameters
+        ----------
+        task, own
+            As there.
+        *common
+        """
+
+    def answers(self) -> dict[Any, Any]:
+        """What was asked once since the last edit, to be added to.
+
+        Returns
+        -------
+        dict
+        """
+        clock, answers = self.known
+        if clock != self.clock:
+            answers = {}
+            self.known = self.clock, answers
+        return answers
+
     def whole(self) -> StoreView:
         """A view of all columns; where the store is elsewhere, all of them are fetched.
 
@@ -129,7 +205,7 @@ class Here(Layout):
         Parameters
         ----------
         slot, column : (k,) ndarrays
-            Ascending by slot and column.
+            In any order; a negative column is none.
         *more : Columns
             Others that must be in the view.
 
@@ -139,7 +215,7 @@ class Here(Layout):
             By request slot of the program; valid until the next edit, as the places are, or until columns are
             asked for that were not since the last edit.
         (k,) ndarray
-            Places of the columns in it.
+            Places of the columns in it; negative for none.
         """
         return view_of(self), column
 

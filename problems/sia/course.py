@@ -28,7 +28,6 @@ from copter.problems.sia.generator import builtin_cluster
 from copter.problems.sia.names import Costs
 from copter.problems.sia.steady import SteadyReplay, record_rounds
 from copter.program.kept import CostType
-from copter.program.program import ContinualProgram
 from copter.solvers.registry import make_solver
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class ClosedSia(Course):
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with a solver and a cluster of its own."""
         solver, size = settings.make(), self.size
-        program = ContinualProgram(cost_dtype=self.cost_dtype)
+        program = settings.program(self.cost_dtype)
         replay = SteadyReplay(
             size.gpus,
             size.jobs,

@@ -68,6 +68,7 @@ def _largest(inputs: Inputs) -> Line:
         ("copter", "highs-hot", "highs-ipm", "highs-pdlp", "pdlp"),
         rounds=size.rounds,
         x={"gpus": size.gpus, "jobs": size.jobs, "columns": 1e9},
+        patience=3.0,
     )
 
 

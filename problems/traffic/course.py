@@ -287,7 +287,7 @@ class TrafficCourse(Course):
         network = instance.topology, instance.paths, self.objective
         if is_method(settings.name):
             return Play(self._method_rounds(TrafficState(*network), events, settings))
-        solver, traffic = settings.make(), TrafficEngineering(*network)
+        solver, traffic = settings.make(), TrafficEngineering(*network, program=settings.program())
         return Play(self._rounds(traffic, events, solver), solver.stopping(), traffic.program)
 
     def _rounds(

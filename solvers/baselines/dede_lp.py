@@ -26,7 +26,7 @@ import subprocess
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,7 +188,7 @@ class _Worker:
     def load(self, arrays: dict[str, NDArray[Any]], limit: float) -> float:
         """Hand a program over; the seconds that its problem took."""
         path = str(Path(self._folder.name) / "program.npz")
-        np.savez(path, **arrays)
+        np.savez(path, **cast(dict[str, Any], arrays))
         return float(self._ask({"load": path}, limit)["seconds"])
 
     def iterate(self, count: int | None, limit: float) -> tuple[NDArray[np.float64], float]:

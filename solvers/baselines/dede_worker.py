@@ -10,69 +10,78 @@ request from standard input and answers with one line; arrays go through npz fil
 - ``{"iterate": n or null, "x": path}``: so many iterations, or until DeDe itself stops; writes x.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
 import time
+from typing import Any
 
-import dede
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 
 class Worker:
     """A problem of DeDe and what it was made from."""
 
-    def __init__(self, cpus):
-        self.cpus, self.data, self.problem = cpus, None, None
+    def __init__(self, cpus: int) -> None:
+        self.cpus = cpus
+        self.data: dict[str, NDArray[Any]] = {}
+        self.problem: Any = None
+        self.x: Any = None
+        self.parameters: dict[str, Any] = {}
 
-    def load(self, path):
-        """Build the problem, or keep it and change its right-hand sides."""
+    def load(self, path: str) -> dict[str, Any]:
+        """Build the problem, or keep it, and set its right-hand sides."""
         begin = time.perf_counter()
         with np.load(path) as stored:
             data = {name: stored[name] for name in stored.files}
         fixed = ("c", "data", "indices", "indptr", "start", "equal")
-        same = self.data is not None and all(np.array_equal(self.data[k], data[k]) for k in fixed)
+        kept = bool(self.data) and all(np.array_equal(self.data[name], data[name]) for name in fixed)
         self.data = data
-        if not same:
+        if not kept:
             self._build()
-        self.lower.value, self.upper.value = _finite(data["lower"]), _finite(data["upper"])
-        self.total.value = data["total"]
+        for name, parameter in self.parameters.items():
+            parameter.value = _finite(data[name])
         # starts Ray, and compiles every resource's and demand's own problem
         self.problem.solve(num_cpus=self.cpus, num_iter=0)
-        return {"seconds": time.perf_counter() - begin, "kept": bool(same)}
+        return {"seconds": time.perf_counter() - begin, "kept": kept}
 
-    def _build(self):
+    def _build(self) -> None:
+        import dede
+
         data = self.data
-        c, start, n = data["c"], data["start"], data["c"].size
-        m = data["upper"].size
+        c, start, n, m = data["c"], data["start"], data["c"].size, data["upper"].size
         A = csr_matrix((data["data"], data["indices"], data["indptr"]), shape=(m, n))
-        self.x = dede.Variable(n, nonneg=True)
-        self.upper = dede.Parameter(m, value=_finite(data["upper"]))
-        self.lower = dede.Parameter(m, value=_finite(data["lower"]))
-        self.total = dede.Parameter(start.size - 1, value=data["total"])
+        x = self.x = dede.Variable(n, nonneg=True)
+        bounds = ("lower", "upper", "total")
+        given = self.parameters = {
+            name: dede.Parameter(data[name].size, value=_finite(data[name])) for name in bounds
+        }
         resources = []
-        for row in range(A.shape[0]):
+        for row in range(m):
             some = A.indices[A.indptr[row] : A.indptr[row + 1]]
-            if some.size:
-                values = A.data[A.indptr[row] : A.indptr[row + 1]]
-                if np.isfinite(data["upper"][row]):
-                    resources.append(values @ self.x[some] <= self.upper[row])
-                if np.isfinite(data["lower"][row]):
-                    resources.append(-values @ self.x[some] <= -self.lower[row])
+            values = A.data[A.indptr[row] : A.indptr[row + 1]]
+            if some.size and np.isfinite(data["upper"][row]):
+                resources.append(values @ x[some] <= given["upper"][row])
+            if some.size and np.isfinite(data["lower"][row]):
+                resources.append(-values @ x[some] <= -given["lower"][row])
         free = np.flatnonzero(np.bincount(A.indices, minlength=n) == 0)
         if free.size:  # DeDe hands out columns that a resource has
-            resources.append(dede.sum(self.x[free]) <= float(free.size))
-        demands, costs = [], 0
+            resources.append(dede.sum(x[free]) <= float(free.size))
+        demands: list[Any] = []
+        costs: Any = 0
         for q in range(start.size - 1):
             mine = np.arange(start[q], start[q + 1])
-            left = dede.sum(self.x[mine])
-            demands.append(left == self.total[q] if data["equal"][q] else left <= self.total[q])
+            left, right = dede.sum(x[mine]), given["total"][q]
+            demands.append(left == right if data["equal"][q] else left <= right)
             if np.any(c[mine]):
-                costs = costs + c[mine] @ self.x[mine]
+                costs = costs + c[mine] @ x[mine]
         self.problem = dede.Problem(dede.Minimize(costs), resources, demands)
 
-    def iterate(self, count, path):
+    def iterate(self, count: int | None, path: str) -> dict[str, Any]:
         """Run DeDe; x is that of its demands, which keep their own constraints."""
         begin = time.perf_counter()
         self.problem.solve(num_cpus=self.cpus, num_iter=count)
@@ -80,34 +89,33 @@ class Worker:
         import ray
 
         x = np.zeros(self.data["c"].size)
-        probs = self.problem._subprob_cache.probs
-        where = [ray.get(prob.get_solution_idx_d.remote()) for prob in probs]
-        positions = [position for each in where for variable, position in each if variable == self.x.id]
-        kept = [variable == self.x.id for each in where for variable, position in each]
-        x[positions] = np.asarray(self.problem.sol_d)[kept]
+        where = [ray.get(prob.get_solution_idx_d.remote()) for prob in self.problem._subprob_cache.probs]
+        flat = [place for each in where for place in each]
+        mine = np.array([variable == self.x.id for variable, _ in flat])
+        positions = np.array([position for _, position in flat])
+        x[positions[mine]] = np.asarray(self.problem.sol_d)[mine]
         np.savez(path, x=x)
         return {"seconds": seconds}
 
 
-def _finite(bounds):
+def _finite(bounds: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isfinite(bounds), bounds, 0.0)
 
 
-def main():
+def main() -> None:
     """Answer requests until there are none."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what dede and ray print is no answer
     worker = Worker(int(sys.argv[1]))
     for line in sys.stdin:
         wanted = json.loads(line)
+        answer: dict[str, Any] = {}
         try:
-            if "ready" in wanted:
-                answer = {}
-            elif "load" in wanted:
+            if "load" in wanted:
                 answer = worker.load(wanted["load"])
-            else:
+            elif "iterate" in wanted:
                 answer = worker.iterate(wanted["iterate"], wanted["x"])
-        except Exception as error:
+        except Exception as error:  # told to whoever asked
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

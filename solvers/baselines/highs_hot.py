@@ -38,14 +38,8 @@ from copter.solvers.baselines.highs_start import first_basis
 from copter.solvers.features import Feature
 from copter.solvers.highs_model import answer, check, engine, pass_model, run_until, set_option, status_of
 from copter.solvers.settings import Setting, one_of, switch
-from copter.store.compiled import (
-    append_sum_rows,
-    compile_program,
-    effective_costs,
-    sum_row_bounds,
-    upper_bounds,
-    usage_columns,
-)
+from copter.store.compiled import append_sum_rows, compile_program
+from copter.store.reading import effective_costs, sum_row_bounds, upper_bounds, usage_columns
 from copter.store.store import NO_TOTAL, slice_indices
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from copter.solvers.inner.scaling import root_mean_square
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.solvers.rebuild import Copy
 from copter.store.allocation import SparseX
-from copter.store.compiled import effective_costs, upper_bounds
+from copter.store.reading import effective_costs, upper_bounds
 from copter.store.store import NO_TOTAL
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.kernels import inlined_kernel, kernel
 
 if TYPE_CHECKING:
     from copter.solvers.exact.rest import Rest
@@ -205,7 +205,7 @@ def _search(problem: _Problem, most: float) -> tuple[bool, float, NDArray[np.int
     half = (min(_WIDEST, int(2.0 ** (_BAND_BITS / max(1, left.size)))) - 1) // 2
     if (abs(left) > half).any():
         return False, most, None
-    bounds = _row_bounds(first, loss, more, to_come, price, half)
+    bounds = _bounds_of_rows(first, loss, more, to_come, price, half)
     shares = _SHARES if most < np.inf else (1.0,)
     for share in shares:  # what is found below a part of it is the best of all, and took fewer states
         known, best, parents, picks, starts, last = _states(
@@ -236,8 +236,16 @@ def _most_more(more, first):  # type: ignore[no-untyped-def]
     return most
 
 
+@inlined_kernel
+def _ahead(bound, to_come, half, g, i, d):  # type: ignore[no-untyped-def]
+    """f_i(g, half + d): infinite if row i has too little, 0 beyond the band."""
+    if d + to_come[g, i] < 0:
+        return np.inf
+    return bound[g, i, half + d] if -half <= d <= half else 0.0
+
+
 @kernel
-def _row_bounds(first, loss, more, to_come, price, half):  # type: ignore[no-untyped-def]
+def _bounds_of_rows(first, loss, more, to_come, price, half):  # type: ignore[no-untyped-def]
     """f_i(g, half + d), d what is left of row i when the cheapest choices of g..G have what they use."""
     rows, requests = price.size, first.size - 1
     bound = np.zeros((requests + 1, rows, 2 * half + 1))
@@ -247,18 +255,26 @@ def _row_bounds(first, loss, more, to_come, price, half):  # type: ignore[no-unt
     for g in range(requests - 1, -1, -1):
         for i in range(rows):
             for d in range(-half, half + 1):
-                if d + to_come[g, i] < 0:
-                    bound[g, i, half + d] = np.inf
-                    continue
                 low = np.inf
-                for j in range(first[g], first[g + 1]):
-                    to = d - more[j, i]
-                    if to + to_come[g + 1, i] < 0:
-                        continue
-                    ahead = bound[g + 1, i, half + to] if -half <= to <= half else 0.0
-                    low = min(low, loss[j] + ahead)
+                if d + to_come[g, i] >= 0:
+                    for j in range(first[g], first[g + 1]):
+                        low = min(low, loss[j] + _ahead(bound, to_come, half, g + 1, i, d - more[j, i]))
                 bound[g, i, half + d] = low
     return bound
+
+
+@kernel
+def _cheapest(key, lost):  # type: ignore[no-untyped-def]
+    """Of each key the place of the least loss, ascending by key."""
+    kept, u = np.empty(key.size, np.int64), 0
+    for o in np.argsort(key, kind="mergesort"):
+        if u and key[o] == key[kept[u - 1]]:
+            if lost[o] < lost[kept[u - 1]]:
+                kept[u - 1] = o
+        else:
+            kept[u] = o
+            u += 1
+    return kept[:u]
 
 
 @kernel
@@ -287,13 +303,8 @@ def _states(first, loss, more, left, to_come, price, bound, half, most, limit): 
                 for i in range(rows):
                     d = rest % base - half - more[j, i]
                     rest //= base
-                    if d + to_come[g + 1, i] < 0:
-                        ahead = np.inf
-                        break
-                    if d < -half or d > half:
-                        within = False
-                        continue
-                    ahead = max(ahead, bound[g + 1, i, half + d])
+                    ahead = max(ahead, _ahead(bound, to_come, half, g + 1, i, d))
+                    within = within and -half <= d <= half
                     key += (half + d) * place
                     place *= base
                 if spent + ahead >= most:
@@ -302,17 +313,8 @@ def _states(first, loss, more, left, to_come, price, bound, half, most, limit): 
                     return False, most, parents, picks, starts, np.int64(-1)
                 new_key[n], new_lost[n], new_from[n], new_pick[n] = key, spent, s, j
                 n += 1
-        order = np.argsort(new_key[:n], kind="mergesort")
-        kept = np.empty(n, np.int64)
-        u = 0
-        for o in order:
-            if u and new_key[o] == new_key[kept[u - 1]]:
-                if new_lost[o] < new_lost[kept[u - 1]]:
-                    kept[u - 1] = o
-            else:
-                kept[u] = o
-                u += 1
-        kept = kept[:u]
+        kept = _cheapest(new_key[:n], new_lost)
+        u = kept.size
         starts[g + 1] = starts[g] + u
         if u > limit or starts[g + 1] > 10 * limit:
             return False, most, parents, picks, starts, np.int64(-1)

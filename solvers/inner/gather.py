@@ -72,12 +72,26 @@ def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def
 
 def lightest(store: ConstraintStore) -> Columns:
     """Of each screened request the column that uses least; with them a working set is rarely infeasible."""
-    return joined(store.each(_lightest_part), store.requests.size)
+    return joined([each.columns for each in store.once(_lightest_part)], store.requests.size)
 
 
-def _lightest_part(part: Part) -> Columns:
+def announce_lightest(store: ConstraintStore) -> None:
+    """Say that :func:`lightest` will be asked before the next edit.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    """
+    store.ahead(_lightest_part)
+
+
+class _Lightest(NamedTuple):
+    columns: Columns
+
+
+def _lightest_part(part: Part) -> _Lightest:
     slot, column = _lightest(view_of(part.store))
-    return part.slots(slot), column
+    return _Lightest((part.slots(slot), column))
 
 
 def typical_slack(

@@ -97,7 +97,10 @@ class NewtonTuning:
     blocks_a_row : at first for each row that has a price or is off: with fewer, what some curve by would not
         be known (chosen).  On 100,000 demands of a network of 1,739 nodes, with thousands of such rows,
         products with the Hessian of all took three quarters of a cold start
-    lent_columns : where the columns are elsewhere, working sets of so many are lent to there (to be measured)
+    lent_columns : where the columns are elsewhere, and more processors, working sets of so many are lent to
+        there.  Lending takes what some five evaluations of one thread take, and a round trip 3 to 5 ms where
+        an evaluation of a million columns by one thread takes 60: with less it is of little use.  On actors
+        that share this process' processors an evaluation took 1.1 to 1.6 times as long as here at any size
     poor_steps : after so many steps in a row that do not halve the gradient the sample doubles
         (0%, +1%)
     line, systems, elastic : see there

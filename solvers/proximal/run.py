@@ -13,8 +13,9 @@ from copter.errors import CopterError
 from copter.kernels import compile_seconds
 from copter.proof.pricing import Pricing
 from copter.proof.rays import farkas_ray
+from copter.proof.units import announce_stakes
 from copter.solution import UNKNOWN, ColdStart, Ray, Solution, Start, Status, Timings, make_solution
-from copter.solvers.inner.gather import gather
+from copter.solvers.inner.gather import announce_lightest, gather
 from copter.solvers.memory import churn_base
 from copter.solvers.proximal.answer import Answer
 from copter.solvers.proximal.budget import Budget
@@ -159,6 +160,8 @@ class Run:
     def _rounds(self) -> Solution:
         """First prices and a first pass; steps on some requests where there are many; then on columns."""
         begin = self.beginning
+        announce_lightest(self.store)
+        announce_stakes(self.store)
         sampled = (
             Sampled(begin.y, None)
             if begin.y.any() or self.store.terms
@@ -300,6 +303,7 @@ class Run:
     def _look(self, x: SparseX, y: NDArray[np.float64], columns: int = 0) -> Answer:
         """Price all columns at y and certify (x, y), which steps on so many columns have found."""
         begin = self.clock()
+        self.store.expect(x.slot, x.column)
         now = Answer.of(self.store, x, y, self.screening.price(y), self.solver.threads)
         proof = now.certificate
         self.budget.reserve = self.clock() - begin

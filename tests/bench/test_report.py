@@ -259,7 +259,7 @@ def test_a_claim_that_the_checker_refuses_is_in_the_first_screen(folder):
     liar = replace(liar, records=[record | {"disagrees": True} for record in liar.records])
     lines = suite.lines | {"sia-64": replace(line, solvers=line.solvers | {"highs-hot": liar})}
     first = first_screen(replace(suite, lines=lines), {})
-    assert "claimed the tolerance in 7 rounds" in " ".join(first.remarks)
+    assert "highs-hot on sia-64 (7 of 7 rounds)" in " ".join(first.remarks)
     assert "sia-64" not in {one.line for one in first.lost}, "a wrong answer wins nothing"
 
 

@@ -310,7 +310,13 @@ def test_every_attribute_is_in_the_file_or_found_again():
     assert set(vars(program)) == saved | {"guard", "mend"}  # of whoever uses the program, not of what it is
     tables = {"rows", "usages", "vectors", "requests", "terms"}
     tables |= {"costs", "uppers", "pointers", "entries", "coefficients", "overrides"}
-    assert set(vars(program.store)) == tables | {"clock", "n_variables", "_dropped_rows", "packed_terms"}
+    assert set(vars(program.store)) == tables | {
+        "clock",
+        "n_variables",
+        "_dropped_rows",
+        "packed_terms",
+        "known",
+    }
     assert set(vars(solver._state)) == {"answer", "last", "y", "slack"}
     assert set(vars(solver._state.last)) == {"program", "x", "births", "totals", "paused"}
     assert set(vars(solver._state.y)) == {"program", "y", "births"}

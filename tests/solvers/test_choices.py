@@ -101,6 +101,17 @@ def test_boxes_and_columns_with_bounds_have_no_single_choice():
     assert found.nearest(0)[slots].all()  # so they are always near
 
 
+@pytest.mark.parametrize("count", [0, 1, 7, REQUESTS - 1, REQUESTS, REQUESTS + 5])
+def test_as_many_are_nearest_as_are_asked_for_and_those_that_are_as_near(count):
+    margin = np.random.default_rng(7).permutation(REQUESTS) + 1.0
+    column = np.zeros(REQUESTS, np.int64)
+    near = Choices(column, margin).nearest(count)
+    assert near.sum() == min(count, REQUESTS) and (margin[near] <= count).all()
+    tied = Choices(column, np.floor(margin / 4.0) + 1.0)
+    limit = np.sort(tied.margin)[min(count, REQUESTS) - 1] if count else 0.0
+    assert (tied.nearest(count) == (tied.margin <= limit)).all()
+
+
 def test_all_choices_together_cost_what_the_bound_says():
     program, totals = packing(7)
     y = np.random.default_rng(7).uniform(0.0, 0.6, ROWS)

@@ -4,9 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
+from large_programs import edit, large
 from scipy.sparse import csc_array
+from spread_programs import made
 
-from copter import ContinualProgram
+from copter import ContinualProgram, ProximalPoint
 from copter.parallel import chunk_bounds
 from copter.solvers.inner import sums as sums_module
 from copter.solvers.inner.gather import gather
@@ -14,7 +16,9 @@ from copter.solvers.inner.lent_sums import LentSums, pieces_of
 from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.sums import Curvature, Sums
 from copter.solvers.inner.tuning import NewtonSystems, NewtonTuning
+from copter.solvers.proximal.tuning import ProximalTuning
 from copter.store.lent import LentHere
+from copter.store.places import InProcess
 
 
 def working_set(requests, columns, rows, seed):
@@ -164,3 +168,69 @@ def test_the_pieces_are_the_chunks_of_the_set(case):
     for name in ("slot", "relation", "total", "cost", "upper", "row", "value"):
         whole = np.concatenate([getattr(piece.working, name) for piece in pieces])
         np.testing.assert_array_equal(whole, getattr(working, name))
+
+
+# ---- in a solve, and on actors -----------------------------------------------------------------------
+
+ALL_LENT = ProximalTuning(newton=NewtonTuning(compiled_rows=0, lent_columns=0))
+
+
+def rounds():
+    """Answers of a cold and two warm rounds, as bytes."""
+    program, solver, found = large(), ProximalPoint(tuning=ALL_LENT, tolerance=1e-6), []
+    for step in range(3):
+        solution = solver.solve(program)
+        assert solution.status == "optimal"
+        arrays = *solution.nonzeros, solution.y
+        found.append((solution.objective, solution.iterations, *(each.tobytes() for each in arrays)))
+        edit(program, step)
+    return found
+
+
+def test_a_spread_program_that_lends_its_working_sets_comes_to_the_same(monkeypatch):
+    wanted, lent = rounds(), []
+
+    def counted(places, pieces):
+        lent.append(len(pieces))
+        return Forgetful(pieces, lost=(5, 9))
+
+    monkeypatch.setattr(InProcess, "lend", counted)
+    assert made(3, rounds) == wanted
+    assert lent and min(lent) > 1
+
+
+@pytest.mark.parametrize("case", ["many rows"], indirect=True)
+def test_actors_lead_to_the_same_answer_and_one_may_die(local_ray, case):
+    from copter.ray.places import LentToActors, OnActors
+
+    working, tuning = case
+    bounds = Sums(working).bounds
+    places = OnActors(2, 2, "float64", {"num_cpus": 1}, 1)
+
+    class Mortal(LentToActors):
+        calls = 0
+
+        def each(self, task, *common, own=None):
+            self.calls += 1
+            if self.calls == 6:
+                local_ray.kill(places.actors[1].handle)
+            return super().each(task, *common, own=own)
+
+    try:
+        lent = Mortal(places, 0, pieces_of(working, bounds))
+        assert answers(working, tuning, LentSums(working, lent)) == answers(working, tuning, Sums(working))
+        assert [actor.deaths for actor in places.actors] == [0, 1]
+    finally:
+        places.close()
+
+
+def test_pieces_are_lent_only_where_there_are_more_processors(monkeypatch, local_ray):
+    from copter.ray import places as module
+
+    places = module.OnActors(2, 2, "float64", {"num_cpus": 1}, 1)
+    try:
+        for here, wanted in ((2, None), (1, module.LentToActors)):
+            monkeypatch.setattr(module, "available_threads", lambda here=here: here)
+            assert type(places.lend([1, 2, 3])) is (wanted or type(None))
+    finally:
+        places.close()

@@ -17,13 +17,14 @@ from shockwave_cases import windows
 from spread_programs import made
 from strategies import KINDS, make_infeasible, make_unbounded, random_plain
 
-from copter import ExactSolver, ProximalPoint, make_solver
+from copter import ProximalPoint, make_solver
 from copter.problems.load_balancing import LoadBalancer
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.sia.steady import SteadyReplay
 from copter.problems.traffic import TrafficEngineering
 from copter.problems.traffic.search import k_shortest_paths
 from copter.problems.traffic.topology import Topology
+from copter.solvers.exact.solver import ExactSolver
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning, ScreeningTuning
 
 PARTS = (1, 3, 8)

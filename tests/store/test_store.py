@@ -12,6 +12,7 @@ from copter.store import edits
 from copter.store.compiled import compile_program
 from copter.store.slabs import Pool, Table, places, slice_indices
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.view import caps_at, costs_at, view_of
 
 
 def assert_same(program: ContinualProgram, plain: PlainProgram) -> None:
@@ -313,8 +314,8 @@ def test_single_columns_are_read_as_their_requests_are():
     by_slot = {s: (store.effective_costs(s), store.upper_bounds(s)) for s in program.request_slots.tolist()}
     costs = [by_slot[s][0][j] for s, j in zip(slot.tolist(), column.tolist(), strict=True)]
     uppers = [by_slot[s][1][j] for s, j in zip(slot.tolist(), column.tolist(), strict=True)]
-    np.testing.assert_allclose(store.column_costs(slot, column), costs, rtol=1e-15)
-    assert store.column_uppers(slot, column).tolist() == uppers
+    np.testing.assert_allclose(costs_at(view_of(store), slot, column), costs, rtol=1e-15)
+    assert caps_at(view_of(store), slot, column).tolist() == uppers
 
 
 def test_an_empty_store_has_nothing():

@@ -1,0 +1,58 @@
+"""Coefficients of flow programs: the smallest of some requests, and all of one column."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.store.store import ConstraintStore
+from copter.store.view import coefficients_of, entries_of, take_entries, view_of
+from copter.store.where import Part, cut
+
+
+def least_coefficient(store: ConstraintStore, requests: NDArray[np.int64]) -> float:
+    """Smallest coefficient of some requests in rows that are alive; infinite where there is none.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    requests : (k,) ndarray
+        Their slots.
+    """
+    own = [(requests[k],) for k in cut(requests, store.parts)]
+    return min(store.each(_least_part, own=own))
+
+
+def _least_part(part: Part, requests: NDArray[np.int64]) -> float:
+    return float(_least_coefficient(view_of(part.store), part.local(requests), part.store.rows.alive))
+
+
+def column(store: ConstraintStore, slot: int, j: int) -> NDArray[np.float64]:
+    """Coefficients of column j of a request, by row slot.
+
+    Parameters
+    ----------
+    store, slot, j : ConstraintStore, int and int
+    """
+    dense = np.zeros(store.rows.size)
+    view, place = store.excerpt(np.array([slot]), np.array([j]))
+    _, row, value = take_entries(view, np.array([slot]), place, np.ones(dense.size, np.bool_))
+    np.add.at(dense, row, value)
+    return dense
+
+
+@kernel
+def _least_coefficient(view, requests, alive):  # type: ignore[no-untyped-def]
+    lowest = np.inf
+    for q in requests:
+        usage = view.usage[q]
+        if view.value_start[usage] < 0:  # all of them are 1
+            lowest = min(lowest, 1.0)
+            continue
+        first, last = entries_of(view, usage, 0, view.n_columns[q])
+        shift, _ = coefficients_of(view, usage)
+        for k in range(first, last):
+            if alive[view.row[k]]:
+                lowest = min(lowest, view.coefficient[shift + k])
+    return lowest

@@ -1,0 +1,103 @@
+"""The checker and the solvers that are measured only: against scipy, and against a solver that lies."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_programs import random_program
+from scipy.optimize import linprog
+
+from copter.bench.suite.checker import CHECKERS, Checked, CheckedSettings
+from copter.bench.suite.synthetic import Synthetic
+from copter.solvers import make_solver
+from copter.solvers.wrapper import Wrapper
+from copter.store.compiled import compile_program
+
+
+def optimum(program):
+    """By scipy, on the arrays built from scratch."""
+    compiled = compile_program(program)
+    upper, lower = np.isfinite(compiled.row_upper), np.isfinite(compiled.row_lower)
+    A = compiled.A.toarray()
+    found = linprog(
+        compiled.c,
+        A_ub=np.vstack((A[upper], -A[lower])),
+        b_ub=np.concatenate((compiled.row_upper[upper], -compiled.row_lower[lower])),
+        bounds=np.column_stack((compiled.lower, compiled.upper)),
+    )
+    return found.fun if found.status == 0 else None
+
+
+@pytest.mark.parametrize("name", ["clarabel", "scs", "osqp"])
+def test_cvxpys_solvers_find_the_optimum_and_its_prices(name):
+    pytest.importorskip("cvxpy")
+    settings, seen = CheckedSettings(name, 1e-5, 20.0, 1), 0
+    for seed in range(6):
+        program = random_program(np.random.default_rng(seed))
+        best = optimum(program)
+        if best is None:
+            continue
+        solution = settings.make().solve(program)
+        assert solution.objective == pytest.approx(best, abs=1e-4 * max(1.0, abs(best)))
+        assert max(settings.found().values()) <= 1e-5 * (1 + 1e-9)
+        assert solution.bound <= best + 1e-7 * max(1.0, abs(best))
+        seen += 1
+    assert seen >= 3
+
+
+class Liar(Wrapper):
+    """Says that a worse point is optimal, with the certificate of the right one."""
+
+    def solve(self, program, **how):
+        right = super().solve(program, **how)
+        wrong = right.nonzeros._replace(value=0.9 * right.nonzeros.value)
+        return replace(right, nonzeros=wrong)
+
+
+def small_program():
+    course = Synthetic(20, 30, rounds=1)
+    solver = make_solver("copter", tolerance=1e-6)
+    play = course.play(replace(CheckedSettings("copter", 1e-6), made=[]))
+    next(play.records)
+    return play.program, solver
+
+
+def test_a_claim_that_does_not_hold_is_found():
+    program, solver = small_program()
+    honest, liar = Checked(solver), Checked(Liar(make_solver("copter", tolerance=1e-6)))
+    judged = []
+    for one in (honest, liar):
+        solution = one.solve(program)
+        record = {"missed": not solution.found, "status": str(solution.status)}
+        judged.append(CHECKERS["certificate"].judge(record, one.found, 1e-6))
+    assert judged[0]["certified"] and not judged[0]["disagrees"]
+    assert judged[1]["disagrees"] and not judged[1]["certified"]
+    assert judged[1]["checked_gap"] > 1e-3 > judged[0]["checked_gap"]
+
+
+def test_the_checker_takes_no_time_of_the_solver():
+    program, solver = small_program()
+    checked = Checked(solver)
+    solution = checked.solve(program)
+    checked._seconds = 0.25
+    edit, solve = checked.seconds(solution, 1.0)
+    assert edit + solve == pytest.approx(0.75)
+
+
+def test_no_answer_is_not_certified():
+    for checker in CHECKERS.values():
+        record = {"missed": True, "status": "deadline", "gap": 0.0, "integral_objective": 1.0, "proven": 1.0}
+        judged = checker.judge(record, {}, 1e-4)
+        assert not judged["certified"] and not judged["disagrees"]
+
+
+def test_synthetic_rounds_are_the_same_for_every_solver():
+    plays = [Synthetic(40, 25, 0.1, 3).play(CheckedSettings(name, 1e-5)) for name in ("copter", "highs-hot")]
+    for ours, theirs in zip(*(play.records for play in plays), strict=True):
+        size = 1e-4 * abs(theirs["objective"])
+        assert ours["nnz"] == theirs["nnz"] == 1000
+        assert ours["objective"] == pytest.approx(theirs["objective"], abs=size)
+        compiled = [compile_program(play.program) for play in plays]
+        np.testing.assert_array_equal(compiled[0].c, compiled[1].c)
+        np.testing.assert_array_equal(compiled[0].A.toarray(), compiled[1].A.toarray())
+    assert compiled[0].column_start.size == 41

@@ -1,0 +1,119 @@
+"""The suite from end to end on a course of a few lines: resume, misses, failures, what is not asked."""
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from copter.bench.course import Course, Play, method_round
+from copter.bench.suite import runner
+from copter.bench.suite.line import Line, as_it_is
+from copter.bench.suite.results import load_suite
+from copter.bench.suite.runner import Suite, SuiteSettings
+from copter.bench.suite.validity import problems
+from copter.errors import CopterError
+
+SETTINGS = SuiteSettings("full", 1, limit=0.2, seconds=5.0)
+
+
+class Toy(Course):
+    """Methods that do what their names say."""
+
+    def small(self):
+        return self
+
+    def play(self, settings):
+        return Play(self.rounds(settings.name))
+
+    def rounds(self, name):
+        for number in range(3):
+            if name == "broken" and number == 1:
+                raise ArithmeticError("the method is broken")
+            if name == "gone":
+                raise SystemExit(3)
+            seconds = 0.5 if name == "late" and number == 1 else 0.01 * (1 + number)
+            gap = 1.0 if name == "liar" else 0.0
+            yield method_round(name, number, t_solve=seconds, gap=gap, status="optimal")
+
+
+def line(name, columns, solvers):
+    return Line(name, "lp", name, partial(as_it_is, Toy()), solvers, 3, {"columns": columns}, checker="bound")
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    made = [
+        line("small", 10, ("copter-toy", "late", "liar", "broken")),
+        line("large", 1000, ("copter-toy", "late")),
+    ]
+    monkeypatch.setattr(runner, "all_lines", lambda profile, inputs: list(made))
+    return made
+
+
+@pytest.fixture
+def interrupted(lines, tmp_path):
+    """A folder whose suite was interrupted after the second solver."""
+
+    def stop(step):
+        if step.number == 3 and step.result is None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Suite(tmp_path / "out", SETTINGS).run(stop)
+    return tmp_path / "out"
+
+
+def test_an_interrupted_suite_goes_on(interrupted):
+    before = load_suite(interrupted)
+    assert not before.complete and list(before.lines["small"].solvers) == ["copter-toy", "late"]
+    kept = (interrupted / "lines" / "small" / "copter-toy.json").read_bytes()
+    ran = []
+    found = Suite(interrupted, SETTINGS).run(lambda step: ran.append((step.line, step.solver)))
+    assert found.complete and ran[::2] == [
+        ("small", "liar"),
+        ("small", "broken"),
+        ("large", "copter-toy"),
+        ("large", "late"),
+    ]
+    assert (interrupted / "lines" / "small" / "copter-toy.json").read_bytes() == kept
+    small, large = found.lines["small"].solvers, found.lines["large"].solvers
+    assert {name: one.status for name, one in small.items()} == {
+        "copter-toy": "measured",
+        "late": "missed",
+        "liar": "measured",
+        "broken": "failed",
+    }
+    assert len(small["late"].records) == 2 and "round 1" in small["late"].reason
+    assert "ArithmeticError: the method is broken" in small["broken"].reason
+    assert large["late"].status == "not run" and large["late"].reason == "missed at small"
+    assert found.lines["small"].certified("copter-toy") and not found.lines["small"].certified("liar")
+    wrong = problems(found)
+    assert len(wrong) == 2
+    assert any("liar claims" in each for each in wrong) and any("broken failed" in each for each in wrong)
+    assert Suite(interrupted, SETTINGS).run(pytest.fail) == found
+
+
+def test_other_settings_do_not_go_on(interrupted):
+    with pytest.raises(CopterError, match=r"limit 0.2, not 9.0"):
+        Suite(interrupted, replace(SETTINGS, limit=9.0))
+
+
+def test_a_line_that_is_not_there_is_named(lines, tmp_path):
+    with pytest.raises(CopterError, match="no line 'smal'.*small"):
+        Suite(tmp_path, SETTINGS, ("smal",))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_process_that_ends_is_a_failure(lines, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "all_lines", lambda *given: [line("one", 1, ("gone",))])
+    found = Suite(tmp_path, SETTINGS).run()
+    assert found.lines["one"].solvers["gone"].status == "failed"
+
+
+def test_what_does_not_fit_into_memory_is_not_run(lines, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "all_lines", lambda *given: [line("huge", 1e12, ("highs-hot",))])
+    one = Suite(tmp_path, SETTINGS).run(lambda step: None).lines["huge"].solvers["highs-hot"]
+    assert one.status == "not run" and one.reason.startswith("memory") and not one.records
+    assert "NaN" not in (tmp_path / "lines" / "huge" / "highs-hot.json").read_text()
+    assert json.loads((tmp_path / "suite.json").read_text())["settings"]["limit"] == 0.2

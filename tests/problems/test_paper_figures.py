@@ -1,0 +1,114 @@
+"""Figures of the papers that rest on courses: what is made of the records, with rounds that are made up."""
+
+import numpy as np
+import pytest
+
+from copter.bench.reproduction import Effort, reproductions
+from copter.bench.settings import Measured
+from copter.problems.load_balancing import reproductions as shards
+from copter.problems.load_balancing.course import BURN_IN
+from copter.problems.shockwave import overhead
+from copter.problems.sia import attribution
+from copter.problems.traffic import reproductions as traffic
+
+NAMES = {f"thesis-figure-{number}" for number in ("4.6", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6")}
+
+
+def figures(name, **effort):
+    measured = reproductions()[name].measure(Effort(seeds=2, **effort))
+    return {(one.row, one.column): one for one in measured}
+
+
+def replaced(monkeypatch, module, rounds):
+    """Let a module's courses come to `rounds(solver)`, a list of records."""
+    monkeypatch.setattr(
+        module, "measure", lambda course, settings: Measured(settings.name, rounds(settings.name))
+    )
+
+
+def test_they_are_listed():
+    assert {*NAMES, "shockwave-figure-12"} <= set(reproductions())
+
+
+def test_loads_of_servers_are_those_of_the_scenario():
+    found = figures("thesis-figure-5.1")
+    for mode in ("stateless", "stateful"):
+        least, median, most = (
+            found[mode, f"mean load of a server over the rounds' mean, {what}"].ours
+            for what in ("least", "median", "most")
+        )
+        assert 0.0 < least < median < most and least < 1.0 < most
+    step = "change from round to round, median"
+    assert found["stateful", step].ours < found["stateless", step].ours, "loads that drift change less"
+
+
+def test_shards_leave_out_the_first_rounds_and_compare_seed_by_seed(monkeypatch):
+    speed = {"copter": 1.0, "highs-simplex": 3.0, "heuristic": 0.5, "pop-16": 2.0}
+
+    def rounds(solver):
+        later = {"t_total": speed[solver], "movements": 4, "imbalance": 0.05}
+        return [{"t_total": 1e3, "movements": 1e3, "imbalance": 9.0}] * BURN_IN + [later, later]
+
+    replaced(monkeypatch, shards, rounds)
+    found = figures("thesis-figure-5.3")
+    ratio = found["stateless", "COpter faster than LP-Relaxed"]
+    assert (ratio.ours, ratio.paper, ratio.std, ratio.unit) == (3.0, 2.8, 0.0, "x")
+    assert found["stateful, POP-16", "time a round"].ours == 2.0
+    assert found["stateful, Heuristic", "imbalance"].ours == pytest.approx(5.0)
+    assert found["stateful, Heuristic", "movements a round"].ours == 4.0
+
+
+def test_the_largest_demands_have_what_a_sort_says():
+    found = figures("thesis-figure-5.4", quick=True)
+    for model in ("poisson", "bimodal"):
+        shares = [found[model, f"volume of the largest {k}% of the demands"].ours for k in (1, 10, 50)]
+        assert shares == sorted(shares) and all(
+            k < share <= 100.0 for k, share in zip((1, 10, 50), shares, strict=True)
+        )
+    tenth = "volume of the largest 10% of the demands"
+    assert found["poisson", tenth].ours > found["bimodal", tenth].ours, "few demands dominate Poisson"
+
+
+def test_flows_are_over_the_best_bound_of_all(monkeypatch, tmp_path):
+    flow = {"highs-hot": 100.0, "copter": 99.95, "lp-top": 88.0, "pop-64": 99.5}
+
+    def rounds(solver):
+        one = {"t_total": 2.0, "integral_objective": -flow[solver], "bound": -100.0}
+        return [one | {"round": k} for k in range(4)]
+
+    replaced(monkeypatch, traffic, rounds)
+    found = figures("thesis-figure-5.6", quick=True)
+    assert {row: one.ours for (row, column), one in found.items() if column == "flow over the optimum"} == {
+        "LP-All": pytest.approx(100.0),
+        "COpter": pytest.approx(99.95),
+        "LP-Top": pytest.approx(88.0),
+        "POP-64": pytest.approx(99.5),
+    }
+
+
+def test_speed_ups_stack(monkeypatch, tmp_path):
+    """The three multiply to the whole, round by round; the means are those of ratios."""
+    edit = {"highs-simplex": 1.0, "copter-rebuild": 0.6, "copter-cold": 0.1, "copter": 0.1}
+    solve = {"highs-simplex": 9.0, "copter-rebuild": 0.2, "copter-cold": 0.4, "copter": 0.1}
+
+    def rounds(solver):
+        return [
+            {"t_edit": edit[solver] * k, "t_total": (edit[solver] + solve[solver]) * k} for k in (50, 1, 2, 3)
+        ]
+
+    replaced(monkeypatch, attribution, rounds)
+    monkeypatch.setattr(attribution, "record_sia", lambda *args, **more: None)
+    found = figures("thesis-figure-4.6")
+    means = {row: one.ours for (row, column), one in found.items() if column == "mean"}
+    expected = {"solver": 10.0, "differential updates": 2.0, "warm start": 2.5, "all three": 50.0}
+    assert means == pytest.approx(expected)
+    assert found["solver", "mean"].paper == 5.0 and np.isnan(found["solver", "p10"].paper)
+
+
+def test_gaps_of_plans_are_the_largest_after_the_first_round(monkeypatch):
+    gaps = [1.0, 1e-4, 3e-4]
+    replaced(monkeypatch, overhead, lambda solver: [{"integral_gap": gap, "t_total": 0.5} for gap in gaps])
+    found = figures("shockwave-figure-12")
+    assert found["2,000 jobs", "largest bound gap"].ours == pytest.approx(0.03)
+    assert found["2,000 jobs", "largest bound gap"].paper == 0.44
+    assert found["500 jobs", "time of a plan, median"].ours == 0.5

@@ -1,0 +1,77 @@
+"""Overrides come in any order and are kept by column; files of before kept them as they came."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from copter import ContinualProgram, make_solver
+from copter.store.slabs import slice_indices
+
+WIDTH = 60
+GIVEN = {"few": {41: -3.0, 7: -1.5, 20: 0.25}, "many": {j: -float(j % 7) for j in range(WIDTH - 1, 3, -1)}}
+
+
+def flat(mappings):
+    """The same as one call takes it."""
+    parts = [list(each.items()) for each in mappings]
+    counts = np.array([len(each) for each in parts])
+    columns, values = zip(*[pair for each in parts for pair in each], strict=True)
+    return counts, np.array(columns), np.array(values)
+
+
+def program_of(way, *, shared):
+    """Requests with these overrides, set in one of the ways that there are."""
+    program = ContinualProgram()
+    program.add_resource("r", upper=5.0)
+    columns = program.add_template({"r": np.linspace(1.0, 2.0, WIDTH)}, WIDTH)
+    costs = np.linspace(-2.0, 1.0, WIDTH)
+    costs = program.add_cost_vector(costs) if shared else costs
+    for id in GIVEN:
+        program.add_request(id, costs, columns, total=3.0, override=GIVEN[id] if way == "added" else None)
+    if way == "one":
+        for id, each in GIVEN.items():
+            program.update_request(id, override=each)
+    elif way == "mappings":
+        program.update_requests(list(GIVEN), overrides=list(GIVEN.values()))
+    elif way == "flat":
+        program.update_requests(list(GIVEN), overrides=flat(GIVEN.values()))
+    return program
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("way", ["added", "one", "mappings", "flat"])
+def test_each_cost_is_the_override_of_its_column(way, shared):
+    program = program_of(way, shared=shared)
+    expected = np.linspace(-2.0, 1.0, WIDTH)
+    for id, each in GIVEN.items():
+        costs = expected.copy()
+        costs[list(each)] = list(each.values())
+        assert program.costs(id) == pytest.approx(costs, abs=1e-15) and program.override(id) == each
+        slots = np.full(WIDTH, program.slot_of[id])
+        assert program.store.column_costs(slots, np.arange(WIDTH)) == pytest.approx(costs, abs=1e-15)
+    solution, best = make_solver("copter", tolerance=1e-7).solve(program), make_solver("highs-simplex")
+    assert solution.objective == pytest.approx(best.solve(program).objective, rel=1e-6)
+    assert solution.bound == pytest.approx(solution.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_file_whose_overrides_are_in_another_order_holds_the_same_program(tmp_path, shared):
+    program, rng = program_of("one", shared=shared), np.random.default_rng(3)
+    table, kept = program.store.requests, program.store.overrides
+    for slot in program.request_slots:
+        places = slice_indices(table.override_start[[slot]], table.override_length[[slot]])
+        other = rng.permutation(places)
+        for array in (kept.column, kept.original, kept.value):
+            array[places] = array[other]
+    program.save(tmp_path / "before")
+    loaded, right = ContinualProgram.load(tmp_path / "before"), program_of("one", shared=shared)
+    solutions = []
+    for each in (right, loaded):
+        each.update_request("few", scale=2.0)
+        each.update_request("many", override={50: -9.0})
+        solutions.append(make_solver("copter", tolerance=1e-7).solve(each))
+    assert loaded.read_requests().overrides[1].tolist() == [7, 20, 41, 50]
+    for id in GIVEN:
+        assert (loaded.costs(id) == right.costs(id)).all()
+    assert (solutions[0].objective, solutions[0].bound) == (solutions[1].objective, solutions[1].bound)
