@@ -34,6 +34,8 @@ from copter.ray import RayProgram
 
 TYPES = ("t4", "rtx", "a100")
 COLUMNS, PARTS = 24, 8
+PAUSE = 2.0
+"""Most seconds between two kills of actors: an actor comes back in one or two."""
 JOBS = int(os.environ.get("RAY_KILLS_JOBS", "120"))
 
 
@@ -152,7 +154,7 @@ def kill_actors(kills: int, seed: int, actors: int = 2, snapshots: bool = True) 
 def _kill(program: RayProgram, kills: int, rng: random.Random, score: Score, ending: threading.Event) -> None:
     import ray
 
-    while score.kills < kills and not ending.wait(rng.random() * 0.8):
+    while score.kills < kills and not ending.wait(rng.random() * PAUSE):
         if rng.random() < 0.5:
             ray.kill(rng.choice(program.store.places.actors).handle)
         else:
@@ -286,13 +288,17 @@ def main() -> int:
     import ray
 
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    address, quarter = ray.get_runtime_context().gcs_address, given.kills // 4
+    address, drivers = ray.get_runtime_context().gcs_address, 3 * given.kills // 10
+    actors = given.kills - drivers
     scores = [
-        timed("actors, snapshots often", kill_actors, quarter, given.seed, 2, True),
-        timed("actors, no snapshots", kill_actors, quarter, given.seed + 1, 4, False),
+        timed("actors, snapshots often", kill_actors, actors // 2, given.seed, 2, True),
+        timed("actors, no snapshots", kill_actors, actors - actors // 2, given.seed + 1, 4, False),
     ]
     with tempfile.TemporaryDirectory() as folder:
-        for name, compact, kills in (("often", True, quarter), ("seldom", False, given.kills - 3 * quarter)):
+        for name, compact, kills in (
+            ("often", True, drivers // 2),
+            ("seldom", False, drivers - drivers // 2),
+        ):
             path = Path(folder) / name
             what = f"drivers, snapshots {name}"
             scores.append(timed(what, kill_drivers, path, kills, given.seed + 2, address, compact))
