@@ -26,6 +26,8 @@ _NETWORKS: tuple[tuple[str, str, str, int, Objective, Sequence[Profile]], ...] =
     ("mlu", "gabriel/150/0", "GtsCe", 5_000, "min-mlu", ("full",)),
 )
 """Name, topology of topohub, file that takes its place if it is in the folder of data, demands, objective."""
+_CAPACITY, _GENERATED = 1000.0, 400.0
+"""Of each link; a generated network has more links between two places, and with as much on each all would fit."""
 _ROUNDS = 5
 
 
@@ -70,7 +72,8 @@ def _line(
 
 def _prepared(folder: Path, *, topology: str, demands: int, objective: Objective, seed: int) -> Course:
     """Paths and demands of a network, as ``copter bench traffic`` has them."""
-    network = load_topology(topology, capacity=1000.0)
+    capacity = _GENERATED if topology.startswith("gabriel") else _CAPACITY
+    network = load_topology(topology, capacity=capacity)
     matrices = make_matrix("gravity", network, seed=seed, scale=16.0)[None]
     instance = make_instance(network, matrices, demands=demands, seed=seed)
     return prepare(
