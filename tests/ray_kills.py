@@ -34,8 +34,8 @@ from copter.ray import RayProgram
 
 TYPES = ("t4", "rtx", "a100")
 COLUMNS, PARTS = 24, 8
-PAUSE = 2.0
-"""Most seconds between two kills of actors: an actor comes back in one or two."""
+PAUSE = 1.0
+"""Most seconds until a kill, once up to three rounds were completed since the last: amid edits or a solve."""
 JOBS = int(os.environ.get("RAY_KILLS_JOBS", "120"))
 
 
@@ -154,7 +154,11 @@ def kill_actors(kills: int, seed: int, actors: int = 2, snapshots: bool = True) 
 def _kill(program: RayProgram, kills: int, rng: random.Random, score: Score, ending: threading.Event) -> None:
     import ray
 
+    until = 1
     while score.kills < kills and not ending.wait(rng.random() * PAUSE):
+        if score.rounds < until:
+            continue
+        until = score.rounds + rng.randrange(4)
         if rng.random() < 0.5:
             ray.kill(rng.choice(program.store.places.actors).handle)
         else:
@@ -224,7 +228,7 @@ def kill_drivers(folder: Path, kills: int, seed: int, address: str, compact: boo
     """Kill a process that keeps a program with a journal, again and again."""
     rng, score, truth = random.Random(seed), Score(), Truth()
     for _ in range(kills):
-        for words in _lines(folder, address, rng.random() * 1.5, compact):
+        for words in _lines(folder, address, rng.randrange(4), rng.random() * PAUSE, compact):
             if words[0] == "open":
                 _found(score, int(words[1]), words[2], truth)
             else:
@@ -244,15 +248,16 @@ def _found(score: Score, round: int, content: str, truth: Truth) -> None:
     score.rounds = round
 
 
-def _lines(folder: Path, address: str, seconds: float, compact: bool) -> Iterator[list[str]]:
-    """What a driver said that was killed so many seconds after it opened the journal."""
+def _lines(folder: Path, address: str, rounds: int, seconds: float, compact: bool) -> Iterator[list[str]]:
+    """What a driver said that was killed so many rounds and seconds after it opened the journal."""
     command = [sys.executable, __file__, "--drive", str(folder), "--address", address]
     command += ["--compact"] if compact else []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
-        first = child.stdout.readline()
-        assert first, "the driver ended by itself"
-        yield first.split()
+        for _ in range(1 + rounds):
+            line = child.stdout.readline()
+            assert line, "the driver ended by itself"
+            yield line.split()
         timer = threading.Timer(seconds, child.kill)
         timer.start()
         for line in child.stdout:
