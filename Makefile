@@ -58,11 +58,13 @@ suite: $(VENV)/.installed
 # The figures of docs/benchmarks.md, in less than 15 minutes, on a machine that does nothing else.
 measure: $(VENV)/.installed
 	$(BIN)/python docs/benchmarks/build.py measure
+	$(BIN)/copter bench model --json docs/benchmarks/scale.json
 
 # The page and the picture of the README, from what was measured.
 benchmarks: $(VENV)/.installed
 	$(BIN)/python docs/benchmarks/build.py render
 	$(BIN)/python docs/benchmarks/papers.py
+	test ! -e docs/benchmarks/scale.json || $(BIN)/python docs/benchmarks/scale.py
 	$(BIN)/python docs/benchmarks/report.py
 
 # The site, with the API reference from docstrings; a warning is an error.

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from cProfile import Profile
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.bench.course import Course
 from copter.bench.round_model import Network, Observation
+from copter.bench.settings import SolverSettings
 from copter.proof.pricing import price
+from copter.solvers.base import Solver
 from copter.solvers.wrapper import Wrapper
 from copter.store.edit_log import Edit, size_of
 from copter.store.lent import Lent
+from copter.store.part_store import PartStore
 from copter.store.places import Places
 from copter.store.where import Part, Task
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
-    from copter.solvers.base import Solver
     from copter.store.store import ConstraintStore
 
 _REPEATS = 30
@@ -103,6 +107,38 @@ class Watched(Wrapper):
         )
 
 
+@dataclass(frozen=True)
+class _Given(SolverSettings):
+    """Settings of a solver that is there already."""
+
+    solver: Solver | None = None
+
+    def make(self) -> Solver:
+        """Return it."""
+        assert self.solver is not None
+        return self.solver
+
+
+def observations(course: Course, solver: Watched, left_out: int) -> Iterator[Observation]:
+    """Play a course; its rounds but the first ones.
+
+    Parameters
+    ----------
+    course : Course
+    solver : Watched
+    left_out : int
+
+    Yields
+    ------
+    Observation
+    """
+    play = course.play(_Given(solver.name, solver=solver))
+    for record in play.records:
+        assert play.program is not None
+        if record["round"] >= left_out:
+            yield solver.observed(play.program, record["t_total"], None)
+
+
 class Metered:
     """Places whose calls, bytes and seconds are counted.
 
@@ -132,7 +168,14 @@ class Metered:
         self.nbytes += sum(edit.nbytes for edit in edits)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`copter.store.places.Places`."""
+        """See :class:`copter.store.places.Places`.
+
+        Parameters
+        ----------
+        task : callable
+        common : tuple
+        own : sequence of tuples, optional
+        """
         begin = perf_counter()
         found = self.places.each(task, common, own)
         self.seconds += perf_counter() - begin
@@ -141,7 +184,14 @@ class Metered:
         return found
 
     def one(self, number: int, task: Task, *arguments: Any) -> Any:
-        """See :class:`copter.store.places.Places`."""
+        """See :class:`copter.store.places.Places`.
+
+        Parameters
+        ----------
+        number : int
+        task : callable
+        *arguments
+        """
         begin = perf_counter()
         found = self.places.one(number, task, *arguments)
         self.seconds += perf_counter() - begin
@@ -152,6 +202,14 @@ class Metered:
     def lend(self, pieces: Sequence[Any]) -> Lent | None:
         """See :class:`copter.store.places.Places`."""
         return self.places.lend(pieces)
+
+    def restore(self, stores: list[PartStore]) -> None:
+        """See :class:`copter.store.places.Places`."""
+        self.places.restore(stores)
+
+    def told(self) -> dict[str, float]:
+        """See :class:`copter.store.places.Places`."""
+        return self.places.told()
 
     def close(self) -> None:
         """See :class:`copter.store.places.Places`."""

@@ -20,6 +20,8 @@ def least_coefficient(store: ConstraintStore, requests: NDArray[np.int64]) -> fl
     requests : (k,) ndarray
         Their slots.
     """
+    if not requests.size:
+        return np.inf
     own = [(requests[k],) for k in cut(requests, store.parts)]
     return min(store.each(_least_part, own=own))
 

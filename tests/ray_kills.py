@@ -34,6 +34,8 @@ from copter.ray import RayProgram
 
 TYPES = ("t4", "rtx", "a100")
 COLUMNS, PARTS = 24, 8
+PAUSE = 1.0
+"""Most seconds until a kill, once up to three rounds were completed since the last: amid edits or a solve."""
 JOBS = int(os.environ.get("RAY_KILLS_JOBS", "120"))
 
 
@@ -152,7 +154,11 @@ def kill_actors(kills: int, seed: int, actors: int = 2, snapshots: bool = True) 
 def _kill(program: RayProgram, kills: int, rng: random.Random, score: Score, ending: threading.Event) -> None:
     import ray
 
-    while score.kills < kills and not ending.wait(rng.random() * 0.8):
+    until = 1
+    while score.kills < kills and not ending.wait(rng.random() * PAUSE):
+        if score.rounds < until:
+            continue
+        until = score.rounds + rng.randrange(4)
         if rng.random() < 0.5:
             ray.kill(rng.choice(program.store.places.actors).handle)
         else:
@@ -222,7 +228,7 @@ def kill_drivers(folder: Path, kills: int, seed: int, address: str, compact: boo
     """Kill a process that keeps a program with a journal, again and again."""
     rng, score, truth = random.Random(seed), Score(), Truth()
     for _ in range(kills):
-        for words in _lines(folder, address, rng.random() * 1.5, compact):
+        for words in _lines(folder, address, rng.randrange(4), rng.random() * PAUSE, compact):
             if words[0] == "open":
                 _found(score, int(words[1]), words[2], truth)
             else:
@@ -242,15 +248,16 @@ def _found(score: Score, round: int, content: str, truth: Truth) -> None:
     score.rounds = round
 
 
-def _lines(folder: Path, address: str, seconds: float, compact: bool) -> Iterator[list[str]]:
-    """What a driver said that was killed so many seconds after it opened the journal."""
+def _lines(folder: Path, address: str, rounds: int, seconds: float, compact: bool) -> Iterator[list[str]]:
+    """What a driver said that was killed so many rounds and seconds after it opened the journal."""
     command = [sys.executable, __file__, "--drive", str(folder), "--address", address]
     command += ["--compact"] if compact else []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
-        first = child.stdout.readline()
-        assert first, "the driver ended by itself"
-        yield first.split()
+        for _ in range(1 + rounds):
+            line = child.stdout.readline()
+            assert line, "the driver ended by itself"
+            yield line.split()
         timer = threading.Timer(seconds, child.kill)
         timer.start()
         for line in child.stdout:
@@ -286,13 +293,17 @@ def main() -> int:
     import ray
 
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    address, quarter = ray.get_runtime_context().gcs_address, given.kills // 4
+    address, drivers = ray.get_runtime_context().gcs_address, 3 * given.kills // 10
+    actors = given.kills - drivers
     scores = [
-        timed("actors, snapshots often", kill_actors, quarter, given.seed, 2, True),
-        timed("actors, no snapshots", kill_actors, quarter, given.seed + 1, 4, False),
+        timed("actors, snapshots often", kill_actors, actors // 2, given.seed, 2, True),
+        timed("actors, no snapshots", kill_actors, actors - actors // 2, given.seed + 1, 4, False),
     ]
     with tempfile.TemporaryDirectory() as folder:
-        for name, compact, kills in (("often", True, quarter), ("seldom", False, given.kills - 3 * quarter)):
+        for name, compact, kills in (
+            ("often", True, drivers // 2),
+            ("seldom", False, drivers - drivers // 2),
+        ):
             path = Path(folder) / name
             what = f"drivers, snapshots {name}"
             scores.append(timed(what, kill_drivers, path, kills, given.seed + 2, address, compact))

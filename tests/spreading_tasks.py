@@ -32,6 +32,12 @@ def fail(kind):
     return kind
 
 
+def reproduce(effort, label, gpus):
+    """What a reproduction plays: it says so, and draws from its seeds."""
+    effort.say(f"{label}: {effort.seeds} samples from {effort.seed} on")
+    return [gpus * np.random.default_rng(effort.seed + k).random() for k in range(effort.seeds)]
+
+
 def process():
     """Which process this is."""
     return os.getpid()

@@ -53,6 +53,16 @@ def test_the_page_of_benchmarks_is_what_the_documents_say(monkeypatch):
     assert (ROOT / "README.md").read_text() == build.readme()
 
 
+@pytest.mark.skipif(
+    not (ROOT / "docs/benchmarks/scale.json").exists(),
+    reason="not measured yet: copter bench model --json docs/benchmarks/scale.json",
+)
+def test_the_page_of_scale_is_what_the_document_says(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs/benchmarks"))
+    scale = importlib.import_module("scale")
+    assert (ROOT / "docs/scale.md").read_text() == scale.page()
+
+
 def test_the_page_of_the_papers_is_what_the_documents_say(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs/benchmarks"))
     papers = importlib.import_module("papers")

@@ -7,6 +7,7 @@ line; it is ended if it holds too much memory or does not come back from a solve
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -36,6 +37,8 @@ _COMPILING = 60.0
 _LEAST_ROUNDS = 3
 """Played whatever they take, as long as each is within the limit."""
 _LOOK_SECONDS = 0.1
+_WARM_UP_PATIENCE = 300.0
+"""Seconds in which a process may compile: without a cache, and beside others, it takes minutes."""
 _PATIENCE, _PATIENCE_SECONDS = 3.0, 90.0
 """Limits, and seconds beyond them, without a word, after which a process is ended."""
 _LATE, _CUT = 1.1, 0.9
@@ -153,6 +156,11 @@ class _Heard:
     def __init__(self) -> None:
         self.records, self.stopping = [], {}
 
+    @property
+    def ready(self) -> bool:
+        """Whether the warm-up is over."""
+        return not math.isnan(self.warm_up)
+
     def take(self, kind: str, value: Any) -> None:
         """Keep a word."""
         if kind == "record":
@@ -196,8 +204,8 @@ def _listen(process: BaseProcess, words: Connection, heard: _Heard, patience: fl
             last = perf_counter()
         elif _memory_mb(process) > memory_mb:
             return f"it held more than {memory_mb / 1e3:.1f} GB of memory"
-        elif perf_counter() - last > patience:
-            return f"no answer within {patience:.0f} s"
+        elif perf_counter() - last > (most := patience if heard.ready else _WARM_UP_PATIENCE):
+            return f"no answer within {most:.0f} s"
     return ""
 
 

@@ -46,7 +46,8 @@ def lines(inputs: Inputs) -> Sequence[Line]:
             for columns, profiles in ((100_000, _BOTH), (1_000_000, _FULL), (10_000_000, _FULL))
         ),
         *(_programs(inputs, profiles) for profiles in (_QUICK, _FULL)),
-        *(_columns(inputs, columns, width) for columns, width in _LADDER),
+        *(_columns(inputs, columns, width, _FULL) for columns, width in _LADDER),
+        _columns(inputs, 1_000, 20, _QUICK),
         *(_churn(inputs, churn, 1_000) for churn in _CHURNS),
         _churn(inputs, 0.3, 20),
     ]
@@ -84,8 +85,8 @@ def _programs(inputs: Inputs, profiles: Sequence[Profile]) -> Line:
     )
 
 
-def _columns(inputs: Inputs, columns: int, width: int) -> Line:
-    shared = columns >= _SHARED
+def _columns(inputs: Inputs, columns: int, width: int, profiles: Sequence[Profile]) -> Line:
+    shared, small = columns >= _SHARED, profiles == _QUICK
     course = Synthetic(
         columns // width,
         width,
@@ -96,16 +97,22 @@ def _columns(inputs: Inputs, columns: int, width: int) -> Line:
     )
     told = ", costs shared and of 32 bits" if shared else ""
     return Line(
-        f"columns-1e{len(str(columns)) - 1}",
+        "columns-quick" if small else f"columns-1e{len(str(columns)) - 1}",
         "columns",
         f"Synthetic choices, {columns:,} columns, 1% of the requests replaced{told}",
         partial(as_it_is, course),
-        _SCALED if columns <= 10_000_000 else (*COPTER[:2], "highs-hot"),
+        _solvers_of(columns, small),
         rounds=course.rounds,
         x={"columns": columns, "churn": course.churn},
         patience=3.0 if columns > 10_000_000 else 1.0,
-        profiles=_BOTH if columns == 1_000 else _FULL,
+        profiles=profiles,
     )
+
+
+def _solvers_of(columns: int, small: bool) -> Sequence[str]:
+    if small:
+        return "copter", "highs-hot", "osqp"
+    return _SCALED if columns <= 10_000_000 else (*COPTER[:2], "highs-hot")
 
 
 def _churn(inputs: Inputs, churn: float, requests: int) -> Line:

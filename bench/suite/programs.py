@@ -68,8 +68,8 @@ class Programs(Course):
         return len(self.paths) or len(MODELS)
 
     def small(self) -> Programs:
-        """Return the small ones that are generated."""
-        return replace(self, folder=None, small_ones=True)
+        """Return those that are generated: of the larger ones the own solver has a share, and is loaded."""
+        return replace(self, folder=None)
 
     def play(self, settings: SolverSettings) -> Play:
         """Solve each program once."""

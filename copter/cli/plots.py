@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from copter.bench.report.svg import blank
 from copter.extras import extra
 
 with extra("cli"):
@@ -107,11 +108,8 @@ def cumulative(samples: Mapping[str, Sequence[float]], label: str, title: str) -
 
 
 def _figure(title: str, horizontal: str, vertical: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(7.5, 3.8), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = blank(7.5, 3.8)
     axes.set_title(title, loc="left")
     axes.set_xlabel(horizontal)
     axes.set_ylabel(vertical)
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
     return figure, axes

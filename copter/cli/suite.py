@@ -179,7 +179,7 @@ class _Bar:
         uncertified = sum(not record["certified"] for record in one.records)
         text += f", {uncertified} of {len(one.records)} rounds not certified" if uncertified else ""
         text += f" ({one.reason})" if one.reason else ""
-        self._progress.console.print(text, highlight=False, markup=False)
+        self._progress.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def _show(suite: SuiteResult) -> None:
@@ -204,7 +204,7 @@ def _check(suite: SuiteResult) -> None:
 
     wrong = problems(suite)
     for line in wrong:
-        errors().print(line, highlight=False, markup=False)
+        errors().print(line, highlight=False, markup=False, soft_wrap=True)
     if wrong:
         raise typer.Exit(1)
     errors().print("every answer is what it claims to be", highlight=False)

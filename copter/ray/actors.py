@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from copter.clock import current
+from copter.errors import CopterError
 from copter.extras import extra
 from copter.ray.holder import Holder, writable
 from copter.store.edit_log import Edit
@@ -34,6 +35,21 @@ _MOST_DEATHS = 5
 """So often an actor is made again for one answer before it is given up."""
 _SLOW_FROM, _SLOW_TIMES = 1.0, 5.0
 """Seconds, and times what half of the actors took, after which one that has not answered is slow."""
+
+
+class LostActorError(CopterError, RuntimeError):
+    """An actor died again and again before it answered."""
+
+    def __init__(self, number: int, why: str) -> None:
+        self.number = number
+        self.why = why
+        super().__init__(number, why)
+
+    def __str__(self) -> str:
+        return (
+            f"actor {self.number} died {_MOST_DEATHS + 1} times before it answered: {self.why}: look whether "
+            "its node has memory for its parts, or take more actors"
+        )
 
 
 @dataclass
@@ -240,7 +256,7 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
                 actors[k].deaths = 0
             except RayActorError as died:
                 if actors[k].deaths >= _MOST_DEATHS:
-                    raise
+                    raise LostActorError(actors[k].number, _first_line(died)) from died
                 watch.revived.add(k)
                 actors[k].revive(died)
                 pending[actors[k].call(method, *arguments[k])] = k

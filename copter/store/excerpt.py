@@ -1,9 +1,9 @@
 """Excerpt: some columns of a store that is spread, brought to the driver, as kernels read them.
 
-A request has in it the columns that were asked for since the last edit, in ascending order, with the very
+A request has in it the columns that were asked for, in ascending order, with the very
 numbers of its part: raw costs and the scale on them, own upper bounds, entries, overrides that lie aside.
 Kernels that walk columns in that order so do the same arithmetic as on the whole store.  What is there stays
-for the next who asks; only what is missing is fetched.
+for the next who asks, until an edit changes it; only what is missing is fetched.
 
 Every request has a usage of its own in the view.  Their pointers are one array: entries of column k of the
 excerpt begin at ``pointer[k]``, wherever the request's columns begin among the excerpt's.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 
 _NUMBERS = count()
+_FEW = 10_000
+"""So many columns are kept whether they are used or not."""
+_GIVEN: WeakKeyDictionary[ConstraintStore, tuple[Mark, NDArray[np.int64]]] = WeakKeyDictionary()
+"""The excerpt that a part last gave columns to, and their keys: it gives each once."""
 
 
 class _Fetched(NamedTuple):
@@ -55,7 +60,7 @@ class _Fetched(NamedTuple):
 
 
 class Excerpt:
-    """Columns of a spread store that the driver has; good until the next edit.
+    """Columns of a spread store that the driver has.
 
     Parameters
     ----------
@@ -66,17 +71,75 @@ class Excerpt:
     ----------
     mark : Mark
         By which parts know what they gave already.
+    stale : list of (k,) ndarrays
+        Slots of requests whose columns are others now, which parts do not know yet.
     """
 
     def __init__(self, store: ConstraintStore) -> None:
         size = store.requests.size
         self.mark = Mark(next(_NUMBERS), 1 + int(store.requests.n_columns[:size].max(initial=0)))
+        self.stale: list[NDArray[np.int64]] = []
+        self._edits: list[NDArray[np.int64]] = []
+        self._edited = False
         self._key, self._start = np.empty(0, np.int64), np.zeros(size + 1, np.int64)
-        self._column = self._key
+        self._column, self._used = self._key, np.empty(0, np.bool_)
         none = np.empty(0)
         counts, row = np.empty(0, np.int32), np.empty(0, np.int32)
         self._held = _Fetched(np.empty(0, store.cost_dtype), none, none, counts, row, none)
         self._view: StoreView | None = None
+
+    def edited(self, slots: NDArray[np.int64]) -> None:
+        """Say that there was an edit, and that the columns of some requests are others now.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+        """
+        self._edited = True
+        if slots.size:
+            self._edits.append(slots)
+
+    def fits(self, store: ConstraintStore) -> bool:
+        """Let go of columns that are others now; False where it is better to begin again.
+
+        That is if a request has more columns than any had, or most columns were not looked at for a round.
+
+        Parameters
+        ----------
+        store : ConstraintStore
+
+        Returns
+        -------
+        bool
+        """
+        if not self._edited:
+            return True
+        table, held = store.requests, self._key.size
+        widest = int(table.n_columns[: table.size].max(initial=0))
+        if widest >= self.mark.width or 2 * np.count_nonzero(self._used) < held - _FEW:
+            return False
+        self._edited, self._view = False, None
+        self._used[:] = False
+        if self._start.size <= table.size:
+            more = np.full(table.size + 1 - self._start.size, held)
+            self._start = np.concatenate((self._start, more))
+        if self._edits:
+            gone = np.zeros(table.size, np.bool_)
+            gone[np.concatenate(self._edits)] = True
+            self._keep(np.flatnonzero(~gone[self._key // self.mark.width]))
+            self.stale += self._edits
+            self._edits = []
+        return True
+
+    def _keep(self, which: NDArray[np.int64]) -> None:
+        """Let go of all columns but some."""
+        if which.size < self._key.size:
+            self._arrange(self._key[which], _joined([self._held], which), self._used[which])
+
+    def _arrange(self, key: NDArray[np.int64], held: _Fetched, used: NDArray[np.bool_]) -> None:
+        self._key, self._held, self._used, self._view = key, held, used, None
+        slot, self._column = np.divmod(key, self.mark.width)
+        np.cumsum(np.bincount(slot, minlength=self._start.size - 1), out=self._start[1:])
 
     def ask(self, store: ConstraintStore, *wanted: Columns) -> StoreView:
         """A view that has some columns, at least; those that are missing are fetched.
@@ -130,7 +193,7 @@ class Excerpt:
         -------
         (k,) ndarray
         """
-        found: NDArray[np.int64] = _places(self._start, self._column, slot, column)
+        found: NDArray[np.int64] = _places(self._start, self._column, self._used, slot, column)
         return found
 
     def take(self, given: list[Given]) -> None:
@@ -147,16 +210,13 @@ class Excerpt:
         order = np.argsort(key, kind="stable")
         ascending = key[order]
         fresh = np.diff(ascending, prepend=-1) > 0  # a part that was made again may give them twice
-        order, self._key = order[fresh], ascending[fresh]
-        self._held = _joined([self._held, *(each.columns for each in given)], order)
-        slot, self._column = np.divmod(self._key, self.mark.width)
-        counts = np.bincount(slot, minlength=self._start.size - 1)
-        np.cumsum(counts, out=self._start[1:])
-        self._view = None
+        order = order[fresh]
+        used = np.concatenate((self._used, np.ones(key.size - self._used.size, np.bool_)))[order]
+        self._arrange(ascending[fresh], _joined([self._held, *(each.columns for each in given)], order), used)
 
     def _build(self, store: ConstraintStore) -> StoreView:
         held, table = self._held, store.requests
-        counts, start = np.diff(self._start), self._start[:-1]
+        counts, start = np.diff(self._start), self._start[:-1].copy()
         slot = np.repeat(np.arange(table.size), counts)
         usage = np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)
         of_usage = start[counts > 0]
@@ -192,19 +252,25 @@ class Excerpt:
 
 
 @kernel
-def _places(start, held, slot, column):  # type: ignore[no-untyped-def]
-    """See :meth:`Excerpt.places`: columns of a request are found by bisection."""
-    found = np.empty(slot.size, np.int64)
+def _places(start, held, used, slot, column):  # type: ignore[no-untyped-def]
+    """See :meth:`Excerpt.places`: where the one before says, or by bisection; and marked as used."""
+    found, low = np.empty(slot.size, np.int64), -1
     for k in range(slot.size):
         first, last = start[slot[k]], start[slot[k] + 1]
-        low, high = first, last
-        while low < high:
+        low = max(low + 1, first)
+        if not (low < last and held[low] == column[k]):
+            low = first
+        high = last
+        while low < high and held[low] != column[k]:
             middle = (low + high) // 2
             if held[middle] < column[k]:
                 low = middle + 1
             else:
                 high = middle
-        found[k] = low - first if low < last and held[low] == column[k] else -1
+        found[k] = -1
+        if low < last and held[low] == column[k]:
+            found[k] = low - first
+            used[low] = True
     return found
 
 
@@ -256,7 +322,12 @@ class Message(NamedTuple):
 
 
 def answer(
-    part: Part, asked: Message, slot: NDArray[np.int64], column: NDArray[np.int64], *own: tuple[Any, ...]
+    part: Part,
+    asked: Message,
+    stale: NDArray[np.int64],
+    slot: NDArray[np.int64],
+    column: NDArray[np.int64],
+    *own: tuple[Any, ...],
 ) -> tuple[Any, list[Any], Given]:
     """What a part says to a message.
 
@@ -264,6 +335,8 @@ def answer(
     ----------
     part : Part
     asked : Message
+    stale : (k,) ndarray
+        Slots of requests whose columns are to be given again.
     slot, column : (k,) ndarrays
         Columns that are expected.
     *own : tuples
@@ -281,15 +354,34 @@ def answer(
     others = [task(part, *common, *each) for (task, common), each in zip(asked.others, own, strict=True)]
     named = [each.columns for each in (result, *others) if hasattr(each, "columns")]
     lists = [slots * asked.mark.width + columns for slots, columns in ((slot, column), *named)]
-    known = part.store.answers().get(asked.mark, slot[:0])  # what was given to this excerpt
-    fresh = np.setdiff1d(np.unique(np.concatenate(lists)), known, assume_unique=True)
+    known = _given(part, asked.mark)
+    if stale.size:
+        known = known[~np.isin(known // asked.mark.width, stale)]
+        _GIVEN[part.store] = asked.mark, known
+    fresh = np.unique(np.concatenate([key[_absent(known, key)] for key in lists]))
     return result, others, _fetch(part, asked.mark, *np.divmod(fresh, asked.mark.width))
+
+
+@kernel
+def _absent(known, key):  # type: ignore[no-untyped-def]
+    """Which keys are not among those that are known; both ascend."""
+    absent, at = np.ones(key.size, np.bool_), 0
+    for k in range(key.size):
+        while at < known.size and known[at] < key[k]:
+            at += 1
+        absent[k] = at == known.size or known[at] != key[k]
+    return absent
+
+
+def _given(part: Part, mark: Mark) -> NDArray[np.int64]:
+    """Keys of the columns that a part gave to an excerpt."""
+    last, key = _GIVEN.get(part.store, (mark, np.empty(0, np.int64)))
+    return key if last == mark else key[:0]
 
 
 def _fetch(part: Part, mark: Mark, slot: NDArray[np.int64], column: NDArray[np.int64]) -> Given:
     """Columns of a part, by slot of the program."""
-    note = part.store.answers()
-    note[mark] = np.union1d(note.get(mark, slot[:0]), slot * mark.width + column)
+    _GIVEN[part.store] = mark, np.union1d(_given(part, mark), slot * mark.width + column)
     return Given(slot, column, _columns_of(part, slot, column))
 
 

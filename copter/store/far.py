@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from copter.store.edit_log import Edit
 
 Result = TypeVar("Result")
+_NO_COLUMNS = {"add_requests", "set_totals", "set_sum_rows", "set_integral", "set_term", "restate_terms"}
+"""Edits of requests that leave columns as they are."""
 _SEND_FROM = 1 << 26
 """Bytes from which on logged edits are sent without waiting for the round."""
 
@@ -74,7 +76,7 @@ class FarColumns(ConstraintStore):
 
     def _some(self) -> Excerpt:
         """The excerpt of now."""
-        if self._excerpt is None:
+        if self._excerpt is None or not self._excerpt.fits(self):
             self._excerpt = Excerpt(self)
         return self._excerpt
 
@@ -95,10 +97,11 @@ class FarColumns(ConstraintStore):
         slot, column = excerpt.missing(*self._expected)
         others = tuple((key[0], key[1:]) for key in ahead)
         message = Message(task, common, others, excerpt.mark)
-        mine = zip(cut(slot, self.parts), *ahead.values(), strict=True)
-        own = [(slot[k], column[k], *each) for k, *each in mine]
+        stale = np.concatenate([slot[:0], *excerpt.stale])
+        mine = zip(cut(stale, self.parts), cut(slot, self.parts), *ahead.values(), strict=True)
+        own = [(stale[old], slot[k], column[k], *each) for old, k, *each in mine]
         found = self.each(answer, message, own=own)
-        self._expected, self._ahead = [], {}
+        self._expected, self._ahead, excerpt.stale = [], {}, []
         for number, key in enumerate(ahead):
             self.answers()[key] = [others[number] for _, others, _ in found]
         excerpt.take([given for _, _, given in found])
@@ -114,8 +117,14 @@ class FarColumns(ConstraintStore):
         """See :meth:`copter.store.where.Here.lend`."""
         return self.places.lend(pieces)
 
-    def _put_down(self, edit: Edit) -> None:
-        self._excerpt = None
+    def _put_down(self, edit: Edit, slots: NDArray[np.int64]) -> None:
+        """Log an edit of some requests, or of none of them."""
+        if edit.verb == "drop_row":  # entries go when enough rows have been dropped
+            self._excerpt = None
+        elif self._excerpt is not None:
+            if edit.verb == "set_scales":  # costs of an override stay as they are: what is stored is another
+                slots = slots[self.requests.override_length[slots] > 0]
+            self._excerpt.edited(slots[:0] if edit.verb in _NO_COLUMNS else slots)
         self._ahead, self._expected = {}, []
         self._log.append(edit)
         self._logged += edit.nbytes

@@ -41,13 +41,13 @@ class SpreadStore(FarColumns):
     _new_usages: Mapping[str, Any] = MappingProxyType({})
 
     def _for_all(self, verb: str, **fields: Any) -> None:
-        self._put_down(edit_of_all(verb, self.clock, **fields))
+        self._put_down(edit_of_all(verb, self.clock, **fields), np.empty(0, np.int64))
 
     def _for_requests(self, verb: str, slots: NDArray[np.int64], **fields: Any) -> None:
         """Put an edit of some requests down; before the clock moves on."""
         if slots.size:
             fields["slots"] = slots // self.parts
-            self._put_down(edit_of_requests(verb, self.clock, slots, self.parts, fields))
+            self._put_down(edit_of_requests(verb, self.clock, slots, self.parts, fields), slots)
 
     # ---- rows ----------------------------------------------------------------------------------
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from copter.bench.course import Course
 from copter.bench.proven import ProvenRounds
 from copter.bench.suite.line import CVXPY, EVERY_LP, Inputs, Line, Profile, as_it_is
 from copter.problems.sia.course import ClosedSia, Size, record_sia
 
-_BOTH: tuple[Profile, ...] = ("quick", "full")
+_QUICK: tuple[Profile, ...] = ("quick",)
 _FULL: tuple[Profile, ...] = ("full",)
 _SIZES = (
     (64, 30, 21, 740),
@@ -23,6 +24,8 @@ _SIZES = (
     (25_600, 3_100, 4, 11_000_000),
 )
 """GPUs, jobs, rounds, columns (about)."""
+_TINY = Size(64, 30, 2)
+"""What the quick lines warm up with."""
 _PROVEN = ((1_024, 200, 32_000), (2_560, 400, 149_000), (5_120, 500, 368_000), (10_240, 1_000, 1_440_000))
 
 
@@ -38,23 +41,35 @@ def lines(inputs: Inputs) -> Sequence[Line]:
     sequence of Line
     """
     return [
-        *(_recorded(inputs, *size) for size in _SIZES),
+        *(_recorded(inputs, *size, _FULL) for size in _SIZES),
+        _recorded(inputs, 64, 30, 6, 740, _QUICK),
         _largest(inputs),
         *(_proven(inputs, *size, _FULL) for size in _PROVEN),
-        _proven(inputs, 128, 40, 1_500, ("quick",)),
+        _proven(inputs, 128, 40, 1_500, _QUICK),
     ]
 
 
-def _recorded(inputs: Inputs, gpus: int, jobs: int, rounds: int, columns: int) -> Line:
+def _recorded(
+    inputs: Inputs, gpus: int, jobs: int, rounds: int, columns: int, profiles: Sequence[Profile]
+) -> Line:
+    small = profiles == _QUICK
+    left_out = CVXPY if gpus >= 25_600 else CVXPY[-1:] if small else ()
     return Line(
-        f"sia-{gpus}",
+        "sia-quick" if small else f"sia-{gpus}",
         "sia",
         f"Sia, {gpus:,} GPUs, {jobs:,} jobs",
-        partial(record_sia, gpus=gpus, jobs=jobs, rounds=rounds, seed=inputs.seed),
-        EVERY_LP if gpus < 25_600 else [name for name in EVERY_LP if name not in CVXPY],
+        partial(
+            record_sia,
+            gpus=gpus,
+            jobs=jobs,
+            rounds=rounds,
+            seed=inputs.seed,
+            warm_up=_TINY if small else None,
+        ),
+        [name for name in EVERY_LP if name not in left_out],
         rounds=rounds,
         x={"gpus": gpus, "jobs": jobs, "columns": columns},
-        profiles=_BOTH if gpus == 64 else _FULL,
+        profiles=profiles,
     )
 
 
@@ -78,7 +93,14 @@ def _proven(inputs: Inputs, gpus: int, jobs: int, columns: int, profiles: Sequen
         f"exact-{gpus}",
         "exact",
         f"Sia, {gpus:,} GPUs, {jobs:,} jobs, allocations proven optimal",
-        partial(_record_proven, gpus=gpus, jobs=jobs, rounds=rounds, seed=inputs.seed),
+        partial(
+            _record_proven,
+            gpus=gpus,
+            jobs=jobs,
+            rounds=rounds,
+            seed=inputs.seed,
+            warm_up=_TINY if profiles == _QUICK else None,
+        ),
         ("copter-exact", "highs-milp"),
         rounds=rounds,
         x={"gpus": gpus, "jobs": jobs, "columns": columns},
@@ -88,6 +110,6 @@ def _proven(inputs: Inputs, gpus: int, jobs: int, columns: int, profiles: Sequen
     )
 
 
-def _record_proven(folder: Path, *, gpus: int, jobs: int, rounds: int, seed: int) -> Course:
-    recorded = record_sia(folder, gpus=gpus, jobs=jobs, rounds=rounds, seed=seed)
+def _record_proven(folder: Path, **rounds: Any) -> Course:
+    recorded = record_sia(folder, **rounds)
     return ProvenRounds(recorded.rounds, recorded.warm_up, recorded.shim, recorded.cost_dtype)

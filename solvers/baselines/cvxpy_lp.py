@@ -14,6 +14,7 @@ within the wanted one.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -115,7 +116,9 @@ class CvxpyLP(Baseline):
         try:
             raw = self._chain.solve_via_data(self._problem, self._data, False, False, options)
             seconds = watch()
-            self._problem.unpack_results(raw, self._chain, self._back)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that it may be inaccurate is for the certificate to say
+                self._problem.unpack_results(raw, self._chain, self._back)
             word = self._problem.status
         except cp.SolverError as error:
             return Outcome(Status.NUMERICAL_ERROR, f"{self.backend}: {error}", details={"seconds": watch()})

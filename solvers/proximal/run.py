@@ -19,6 +19,7 @@ from copter.solvers.inner.gather import announce_lightest, gather
 from copter.solvers.memory import churn_base
 from copter.solvers.proximal.answer import Answer
 from copter.solvers.proximal.budget import Budget
+from copter.solvers.proximal.closed import revalued
 from copter.solvers.proximal.finish import HandOver
 from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.sample import Sampled, sampled_prices
@@ -199,7 +200,11 @@ class Run:
     ) -> tuple[Answer, Solution | None]:
         """Rounds in which only some of the requests move, until that is the end or leads no further."""
         partial = PartialSteps(self.program, self.budget, self.tuning, flow)
-        if self.beginning.warm:  # changes that move prices far show in those of a sample, and cheaply
+        if self.beginning.warm:
+            now, done = self._revalued(now)
+            if done is not None:
+                return now, done
+            # changes that move prices far show in those of a sample, and cheaply
             worth = now.certificate.relative.gap <= self.tuning.partial.hopeless
             start = (now.x, now.y) if worth else (NOTHING, np.zeros_like(now.y))
             there = self._look(now.x, self._sampled(*start).y)
@@ -223,6 +228,16 @@ class Run:
             if self._mend is None:
                 partial.meet_rows()
         return now, None
+
+    def _revalued(self, now: Answer) -> tuple[Answer, Solution | None]:
+        """The answer with new prices for rows that were closed or opened; the solution if that is it."""
+        y = revalued(self.store, now)
+        if y is now.y:
+            return now, None
+        there = self._look(now.x, y)
+        if there.certificate.bound <= now.certificate.bound:
+            return now, None
+        return there, self._done(self._mended(there))
 
     def _mended(self, now: Answer) -> Answer:
         """What the program itself makes of an answer, if that is better; else the answer."""

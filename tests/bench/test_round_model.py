@@ -111,17 +111,22 @@ def test_a_round_trip_has_a_duration_and_a_bandwidth():
 
 def test_the_command_writes_what_it_measured():
     line = ["bench", "model", "--fit", "64x12,128x20", "--check", "96x16", "--rounds", "3"]
+    line += ["--topology", "gabriel/50/0", "--demands", "100,300/200"]
     result = CliRunner().invoke(app, [*line, "--actors", "0", "--json", "-"])
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     (checked,) = document["checks"]["here"]
     assert checked["requests"] == 16
     assert checked["ratio"] == pytest.approx(checked["predicted"]["round"] / checked["measured"])
+    (traffic,) = document["checks"]["traffic"]
+    assert (traffic["requests"], traffic["rounds"]) == (200, 1)
     assert document["predictions"] == []
     assert document["network"] is None
 
 
-@pytest.mark.parametrize("option", [["--fit", "1024"], ["--fit", "64x12"], ["--check", "0x5"]])
+@pytest.mark.parametrize(
+    "option", [["--fit", "1024"], ["--fit", "64x12"], ["--check", "0x5"], ["--demands", "many"]]
+)
 def test_a_size_that_is_none_is_named(option):
     result = CliRunner().invoke(app, ["bench", "model", *option])
     assert result.exit_code == 2

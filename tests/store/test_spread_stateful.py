@@ -18,4 +18,4 @@ class SpreadEdits(Edits):
 
 
 TestSpreadEdits = SpreadEdits.TestCase
-TestSpreadEdits.settings = settings(PROFILE, max_examples=30)
+TestSpreadEdits.settings = settings(PROFILE, max_examples=12)

@@ -1,4 +1,4 @@
-"""`copter bench model`: the model of a round (:mod:`copter.bench.round_model`), fitted to Sia and checked.
+"""`copter bench model`: the model of a round (:mod:`copter.bench.round_model`), fitted to Sia and to traffic.
 
 Sizes to fit by and sizes to check by are different ones.  The spread program is fitted with its parts in this
 process, and checked with actors on Ray, whose network is measured apart.
@@ -6,9 +6,13 @@ process, and checked with actors on Ray, whose network is measured apart.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -27,6 +31,8 @@ Examples:
   copter bench model --fit 512x100,2048x300 --check 1024x200 --actors 0 --json model.json
 """
 _TOLERANCE = 1e-4
+_LEFT_OUT = 2
+"""Rounds: the first one is cold, and the second may be the first of its kind."""
 _PARTS = 32
 _NODE_THREADS = 16
 _NETWORKS = {
@@ -57,6 +63,12 @@ def model(
     ] = "1024x200,5120x500,10240x1000,20480x2000",
     check: Annotated[str, typer.Option(help="Sizes to check by.")] = "2560x400,7168x800,25600x3100",
     rounds: Annotated[int, typer.Option(min=3, help="Rounds of each; the first two do not count.")] = 12,
+    topology: Annotated[
+        str, typer.Option(help="Network of the traffic, a name of topohub; empty: no traffic.")
+    ] = "gabriel/750/0",
+    demands: Annotated[
+        str, typer.Option(help="Demands to fit by, and after a slash those to check by.")
+    ] = "8000,16000,48000/32000",
     actors: Annotated[int, typer.Option(min=0, help="Actors of the spread program; 0: no Ray.")] = 2,
     json_path: JsonPath = None,
     seed: Seed = 0,
@@ -70,6 +82,7 @@ def model(
     fit, check : str
         Sizes, as 1024x200, separated by commas.
     rounds : int
+    topology, demands : str
     actors : int
     json_path : Path, optional
         For the JSON document; ``-`` is standard output.
@@ -78,17 +91,20 @@ def model(
     sizes, checks = _sizes(fit, "--fit"), _sizes(check, "--check")
     if len(sizes) < 2:
         raise typer.BadParameter("give at least two sizes", param_hint="--fit")
+    numbers = _numbers(demands)
     document = measure(sizes, checks, rounds, actors, seed)
+    if topology:
+        add_traffic(document, topology, *numbers, rounds, seed)
     if json_path is not None:
         save_json(document, json_path)
         if str(json_path) == "-":
             return
     table(
-        "A warm round of Sia: measured, and predicted from other sizes",
+        "A warm round: measured, and predicted from other sizes",
         ("where", "columns", "requests", "measured", "predicted", "predicted / measured"),
         (
             (
-                kind if kind != "actors" else f"{each['places']} actors",
+                f"{each['places']} actors" if kind == "actors" else kind,
                 f"{each['columns']:,}",
                 f"{each['requests']:,}",
                 seconds(each["measured"]),
@@ -136,12 +152,17 @@ def measure(sizes: list[Size], checks: list[Size], rounds: int, actors: int, see
     from copter.parallel import available_threads
 
     threads = available_threads()
+    measured = {"on": datetime.now(UTC).strftime("%Y-%m-%d"), "load_before": round(os.getloadavg()[0], 2)}
     here = {size: list(_watched(size, rounds, seed, "here")) for size in (*sizes, *checks)}
     local = RoundModel.fit([each for size in sizes for each in here[size]], threads)
     apart = [each for size in sizes for each in _watched(size, rounds, seed, "parts")]
     spread = RoundModel.fit(apart, 1, _PARTS)
     found: dict[str, Any] = {
         "here": [local.checked(here[size], Places(1, threads)) for size in checks],
+        "parts": [
+            spread.checked(list(_watched(size, rounds, seed, "parts")), Places(1, 1), _PARTS)
+            for size in checks
+        ],
     }
     network, memory = None, dict[str, float]()
     if actors:
@@ -150,6 +171,7 @@ def measure(sizes: list[Size], checks: list[Size], rounds: int, actors: int, see
         found["actors"] = [spread.checked(each, at, _PARTS) for each in seen]
     return {
         "machine": machine(),
+        "measured": measured,
         "settings": {
             "fit": sizes,
             "check": checks,
@@ -166,6 +188,49 @@ def measure(sizes: list[Size], checks: list[Size], rounds: int, actors: int, see
         "checks": found,
         "predictions": list(_predictions(spread, network, memory)),
     }
+
+
+def add_traffic(
+    document: dict[str, Any], topology: str, fit: list[int], check: list[int], rounds: int, seed: int
+) -> None:
+    """Fit and check the model on rounds of traffic, whose programs have a row a link and a demand.
+
+    Parameters
+    ----------
+    document : dict
+        Of :func:`measure`; it gets what is found.
+    topology : str
+    fit, check : list of int
+        Demands.
+    rounds, seed : int
+    """
+    from copter.bench.round_model import Places, RoundModel
+    from copter.parallel import available_threads
+
+    threads = available_threads()
+    seen = {size: list(_traffic_rounds(topology, size, rounds, seed)) for size in (*fit, *check)}
+    fitted = RoundModel.fit([each for size in fit for each in seen[size]], threads)
+    document["settings"] |= {"topology": topology, "demands": {"fit": fit, "check": check}}
+    document["models"]["traffic"] = fitted.as_dict()
+    document["checks"]["traffic"] = [fitted.checked(seen[size], Places(1, threads)) for size in check]
+
+
+def _traffic_rounds(topology: str, demands: int, rounds: int, seed: int) -> Iterator[Observation]:
+    """Warm rounds of max-flow in which every demand moves by up to 10%."""
+    from copter.bench.round_watch import Watched, observations
+    from copter.problems.traffic import load_topology, make_matrix
+    from copter.problems.traffic.course import make_instance, prepare
+    from copter.solvers.registry import make_solver
+
+    errors().print(f"{rounds} rounds, {demands} demands on {topology}")
+    network = load_topology(topology, capacity=1000.0)
+    matrices = make_matrix("gravity", network, seed=seed)[None]
+    instance = make_instance(network, matrices, demands=demands, seed=seed)
+    with TemporaryDirectory(prefix="copter-model-") as folder:
+        course = prepare(
+            Path(folder), instance, "max-flow", rounds=rounds, changes=("independent",), seed=seed, split=0.0
+        )
+        yield from observations(course, Watched(make_solver("copter", tolerance=_TOLERANCE)), _LEFT_OUT)
 
 
 def _predictions(
@@ -249,7 +314,7 @@ def _rounds(
             return
         decided = replay.scheduler.last
         assert decided is not None
-        if index >= 2:  # the first is cold, and the second may be the first of its kind
+        if index >= _LEFT_OUT:
             spent = decided.edit_seconds + decided.solve_seconds + decided.shim_seconds
             yield solver.observed(program, spent, metered)
 
@@ -264,3 +329,14 @@ def _sizes(text: str, option: str) -> list[Size]:
             )
         sizes.append(Size(int(found[1]), int(found[2])))
     return sizes
+
+
+def _numbers(text: str) -> tuple[list[int], list[int]]:
+    fit, _, check = text.partition("/")
+    try:
+        found = [[int(part) for part in side.split(",")] for side in (fit, check)]
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r}: give numbers like 8000,16000/12000", param_hint="--demands"
+        ) from None
+    return found[0], found[1]

@@ -1,0 +1,123 @@
+"""Prices of rows that were closed, or opened again, since the prices were found.
+
+A row that was closed still has the price that it had when it was open, mostly 0; requests choose it as if
+nothing had happened, so every choice there is wrong.  One that was opened again has the price that kept all
+away, u_i y_i is no longer 0, and the bound is worth little.  With the prices of all other rows as they are,
+a request would use row i up to a price that is what it saves there for each unit of the row,
+
+    s_q = (the least p_j without the row - the least p_j with it, at y_i = 0) / a_ij,
+
+so the price at which its users leave room is known: that at which the a_ij t_q of those who save more still
+fit in u_i.  A closed row has no room, its price costs nothing and may be higher: by what a column is worth.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.store.store import EXACTLY
+from copter.store.view import coefficients_of, cost_of, entries_of, paid_for, view_of
+
+if TYPE_CHECKING:
+    from copter.solvers.proximal.answer import Answer
+    from copter.store.store import ConstraintStore
+    from copter.store.where import Part
+
+Savings: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""Of the users of a row: what a unit of it saves, what it is worth beside that, how many units they want."""
+_MOST = 64
+"""Rows: where more changed, prices have moved everywhere."""
+_IDLE = 0.5
+"""Share of its bound below which the usage of a row says that its price is too high."""
+
+
+def revalued(store: ConstraintStore, now: Answer) -> NDArray[np.float64]:
+    """Prices of an answer, those of rows that were closed or opened found anew; the same array if none was.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    now : Answer
+
+    Returns
+    -------
+    (row slots,) ndarray
+    """
+    rows, y = store.rows, now.y
+    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
+    closed = rows.alive[: rows.size] & (upper == 0.0) & (lower <= 0.0)
+    opened = (y > 0.0) & (upper > 0.0) & (now.measures.activity < _IDLE * upper)
+    again = np.flatnonzero(opened | (closed & (y == 0.0)))
+    if not 0 < again.size <= _MOST:
+        return y
+    prices = np.where(opened, 0.0, y)
+    found = store.each(_savings_part, prices, again, closed)
+    for k, i in enumerate(again.tolist()):
+        saved, worth, wanted = (np.concatenate([part[k][field] for part in found]) for field in range(3))
+        if closed[i]:
+            prices[i] = (saved + worth).max(initial=0.0)
+        else:
+            order = np.argsort(-saved, kind="stable")
+            fit = int(np.searchsorted(np.cumsum(wanted[order]), upper[i], side="right"))
+            prices[i] = saved[order[fit]] if fit < order.size else 0.0
+    return prices
+
+
+def _savings_part(
+    part: Part, y: NDArray[np.float64], rows: NDArray[np.int64], closed: NDArray[np.bool_]
+) -> list[Savings]:
+    view, asked = view_of(part.store), np.zeros(y.size, np.bool_)
+    asked[rows] = True
+    slots = _users(view, asked)
+    return [_savings(view, slots, y, row, closed) for row in rows.tolist()]
+
+
+@kernel
+def _users(view, asked):  # type: ignore[no-untyped-def]
+    """Requests with a column in one of the rows that are asked for."""
+    uses = np.zeros(view.n_columns.size, np.bool_)
+    for q in range(view.n_columns.size):
+        if view.n_columns[q] > 0 and view.total[q] > 0.0:
+            first, last = entries_of(view, view.usage[q], 0, view.n_columns[q])
+            for e in range(first, last):
+                uses[q] = uses[q] or asked[np.uint32(view.row[e])]
+    return np.flatnonzero(uses)
+
+
+@kernel
+def _savings(view, slots, y, row, closed):  # type: ignore[no-untyped-def]
+    """Savings of requests in a row, of those that have any; other closed rows are open to none."""
+    saved, worth, wanted = np.empty(slots.size), np.empty(slots.size), np.empty(slots.size)
+    count = 0
+    for q in slots:
+        usage = view.usage[q]
+        shift, stride = coefficients_of(view, usage)
+        without, with_row, unit, value = np.inf, np.inf, 0.0, 0.0
+        if view.relation[q] != EXACTLY:
+            without = 0.0
+        for j in range(view.n_columns[q]):
+            begin, end = entries_of(view, usage, j, j + 1)
+            shut, own = False, 0.0
+            for e in range(begin, end):
+                i = np.uint32(view.row[e])
+                if np.int64(i) == row:
+                    own = view.coefficient[shift + stride * e]
+                else:
+                    shut = shut or closed[i]
+            if shut:
+                continue
+            cost = cost_of(view, q, j)
+            p = cost + paid_for(view, usage, j, y) - own * y[row]
+            if own <= 0.0:
+                without = min(without, p)
+            elif p < with_row:
+                with_row, unit, value = p, own, abs(cost)
+        if without < np.inf and with_row <= without:
+            saved[count], worth[count] = (without - with_row) / unit, value / unit
+            wanted[count] = view.total[q] * unit
+            count += 1
+    return saved[:count], worth[:count], wanted[:count]

@@ -1,0 +1,58 @@
+"""The lines of the suite: each can be sent to a process, and names solvers that there are."""
+
+import os
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from copter.bench.suite.checker import CHECKERS, CheckedSettings
+from copter.bench.suite.line import PROFILES, Inputs, all_lines
+from copter.bench.suite.programs import OWN
+from copter.bench.suite.results import FAMILIES
+from copter.bench.suite.rivals import RIVALS
+from copter.bench.suite.runner import DEFAULTS
+from copter.bench.suite.synthetic import Synthetic
+from copter.solvers import SOLVERS
+
+METHODS = {OWN, "cvxpy", "water-filling", "heuristic", "lp-top", "shortest", "scipy-coo", "scipy-csc"}
+LINES = [line for profile in PROFILES for line in all_lines(profile, Inputs())]
+
+
+@pytest.mark.parametrize("line", LINES, ids=[line.name for line in LINES])
+def test_a_line_is_one_that_can_be_run(line):
+    assert line.solvers[0].startswith("copter") and len(set(line.solvers)) == len(line.solvers)
+    others = {name for name in line.solvers if not name.startswith("pop-")}
+    assert others <= {*SOLVERS, *RIVALS, *METHODS}
+    assert line.checker in CHECKERS and line.family in FAMILIES and line.left_out < line.rounds
+    assert line.columns > 0 or line.family == "lp"
+    pickle.dumps(line.make)
+
+
+def test_every_family_is_in_every_profile_and_names_are_single():
+    for profile in PROFILES:
+        lines = all_lines(profile, Inputs())
+        assert {line.family for line in lines} == set(FAMILIES)
+        assert len({line.name for line in lines}) == len(lines)
+        assert profile == DEFAULTS[profile].profile
+
+
+def test_ladders_grow():
+    for profile in PROFILES:
+        steps = {}
+        for line in all_lines(profile, Inputs()):
+            steps.setdefault((line.family, line.step_of), []).append(line.columns)
+        assert all(columns == sorted(columns) for columns in steps.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["dede", "dede-ours"])
+def test_dede_comes_near_the_optimum(rule):
+    python = os.environ.get("COPTER_DEDE_PYTHON")
+    if python is None:
+        pytest.skip("COPTER_DEDE_PYTHON names no Python with the package dede: see docs/suite.md")
+    settings = replace(CheckedSettings(rule, 1e-2, 300.0, 2), dede_python=Path(python))
+    records = list(Synthetic(6, 4, rounds=1).play(settings).records)
+    assert abs(settings.found()["checked_gap"]) <= (1e-2 if rule == "dede-ours" else 0.2)
+    assert records[0]["t_solve"] > 0.0

@@ -1,0 +1,111 @@
+"""Rows that were closed or opened: with all others as they are, no price is better than their new ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from copter import ContinualProgram, make_solver
+from copter.proof.pricing import price
+from copter.solvers.proximal.answer import Answer
+from copter.solvers.proximal.closed import revalued
+from copter.solvers.proximal.solver import ProximalPoint
+from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning
+
+ROWS, REQUESTS, WIDTH = 12, 60, 6
+PARTIAL = ProximalTuning(partial=PartialTuning(columns_from=0, requests_from=0, rows_from=1))
+
+
+def packing(seed, *, unit=1.0):
+    """Requests whose columns use two or three rows; ``unit``: of what the rows are counted in."""
+    rng = np.random.default_rng(seed)
+    program = ContinualProgram()
+    program.add_resource_rows(range(ROWS), unit * rng.uniform(8.0, 16.0, ROWS))
+    for q in range(REQUESTS):
+        usage = np.zeros((ROWS, WIDTH))
+        for j in range(WIDTH - 1):  # the last column uses nothing
+            usage[rng.choice(ROWS, rng.integers(2, 4), replace=False), j] = unit * rng.uniform(0.5, 1.5)
+        costs = np.append(-rng.uniform(0.5, 3.0, WIDTH - 1), 0.0)
+        total, relation = float(rng.uniform(0.5, 2.0)), ("<=", "==")[q % 2]
+        program.add_request(
+            q, costs, {i: usage[i] for i in range(ROWS) if usage[i].any()}, total=total, relation=relation
+        )
+    return program
+
+
+def bound(program, y):
+    """The Lagrangian bound, said once more."""
+    rows = program.store.rows
+    return price(program.store, y).request_bound - float(y.clip(0.0) @ rows.upper[: y.size])
+
+
+def answer(program, solution):
+    pricing = price(program.store, solution.y)
+    return Answer.of(program.store, solution.nonzeros, solution.y, pricing, 1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_closed_row_gets_a_price_at_which_nobody_uses_it_and_no_other_is_better(seed):
+    program, row = packing(seed), seed
+    program.set_capacity(row, 1e3)  # which is enough for all: it has no price
+    solution = ProximalPoint(tolerance=1e-7).solve(program)
+    assert solution.y[row] == 0.0
+    program.set_capacity(row, 0.0)
+    y = revalued(program.store, answer(program, solution))
+    others = np.arange(ROWS) != row
+    assert (y[others] == solution.y[others]).all() and y[row] > 0.0
+    best = bound(program, y)
+    for factor in (0.0, 0.5, 0.9, 1.1, 10.0):
+        other = y.copy()
+        other[row] *= factor
+        assert bound(program, other) <= best + 1e-9 * abs(best)
+    for id in program.request_ids:
+        prices, using = program.costs(id), np.zeros(WIDTH, bool)
+        for i, (columns, values) in program.usage(id).items():
+            prices[columns] += y[i] * values
+            using[columns] |= i == row
+        assert not using.any() or prices[using].min() > prices[~using].min()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("unit", [1.0, 1e-4, 1e5])
+def test_an_opened_row_gets_the_best_of_all_prices(seed, unit):
+    program = packing(seed, unit=unit)
+    row, room = seed, program.capacity(seed)[1]
+    program.set_capacity(row, 0.0)
+    solution = ProximalPoint(tolerance=1e-7).solve(program)
+    solution.y[row] = 50.0 / unit  # it was closed, and had any price
+    program.set_capacity(row, room)
+    y = revalued(program.store, answer(program, solution))
+    assert 0.0 <= y[row] < 50.0 / unit
+    best = bound(program, y)
+    for other_price in np.concatenate((np.linspace(0.0, 6.0, 61) / unit, y[row] * np.array([0.99, 1.01]))):
+        other = y.copy()
+        other[row] = other_price
+        assert bound(program, other) <= best + 1e-9 * abs(best)
+
+
+def test_where_nothing_was_closed_or_opened_prices_stay():
+    program = packing(1)
+    solution = ProximalPoint(tolerance=1e-7).solve(program)
+    assert revalued(program.store, answer(program, solution)) is solution.y
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rounds_in_which_rows_close_and_open_are_those_of_a_simplex(seed):
+    program, solver, simplex = (
+        packing(seed),
+        ProximalPoint(tolerance=1e-6, tuning=PARTIAL),
+        make_solver("highs-simplex"),
+    )
+    room = [program.capacity(row)[1] for row in range(ROWS)]
+    rng, closed = np.random.default_rng(seed), []
+    for _ in range(6):
+        solution, best = solver.solve(program), simplex.solve(program)
+        assert solution.objective == pytest.approx(best.objective, rel=3e-6)
+        assert solution.bound <= best.objective + 1e-7 * abs(best.objective)
+        for row in closed:
+            program.set_capacity(row, room[row])
+        closed = rng.choice(ROWS, 2, replace=False).tolist()
+        for row in closed:
+            program.set_capacity(row, 0.0)

@@ -1,0 +1,166 @@
+"""A program in parts beside one in one piece: the same verbs, the same queries, the same excerpts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from copter import ContinualProgram, EditError, LogTerm, make_solver
+from copter.program.spread import SpreadProgram
+from copter.store.edit_log import edit_of_requests
+from copter.store.places import InProcess
+from copter.store.runs import Runs
+from copter.store.view import cap_of, cost_of, paid_for
+from copter.store.where import Here
+
+
+def pair(parts=3, **options):
+    """A program in parts and one in one piece."""
+    dtype = np.dtype(options.get("cost_dtype", "float64"))
+    return SpreadProgram(InProcess(parts, dtype), **options), ContinualProgram(**options)
+
+
+def fill(program, rng):
+    """Requests of every kind: shared and own usages and costs, bounds, overrides, terms."""
+    program.add_resource_rows(range(4), [9.0, 8.0, 7.0, 6.0])
+    template = program.add_template({0: [1, 2, 0, 3], 2: ([1, 3], [1.5, 2.5])}, 4)
+    vector = program.add_cost_vector(-rng.random(4))
+    program.add_requests([f"t{k}" for k in range(20)], -rng.random(80), np.full(20, 4), template, totals=1)
+    program.add_requests([f"v{k}" for k in range(9)], vector, None, template, totals=2, upper=1.0)
+    for k in range(8):
+        own = {k % 4: rng.random(3) + 0.1, (k + 1) % 4: ([1], [1.0])}
+        program.add_request(f"o{k}", -rng.random(3), own, upper=rng.random(3), override={1: -3.0})
+    program.update_requests(
+        ["v1", "v2"], scales=[2.0, 0.5], overrides=([1, 2], [3, 0, 1], [-4.0, -1.0, -2.0])
+    )
+    program.drop_template(template)
+    program.drop_cost_vector(vector)
+
+
+def read(program):
+    """All that can be asked of a program."""
+    data = vars(program.read_requests()) | vars(program.read_resources())
+    told = {name: value.toarray() if hasattr(value, "toarray") else value for name, value in data.items()}
+    terms = told.pop("terms")
+    told["terms"] = [
+        term and (type(term), dict(term.parameters), np.asarray(term.image).tolist()) for term in terms
+    ]
+    for name in ("costs", "base_costs", "upper", "override", "total", "relation", "scale"):
+        told[f"each {name}"] = [getattr(program, name)(id) for id in program.request_ids]
+    told["each usage"] = [
+        {row: (columns.tolist(), values.tolist()) for row, (columns, values) in program.usage(id).items()}
+        for id in program.request_ids
+    ]
+    shared = [(program.template(id), program.cost_vector(id)) for id in program.request_ids]
+    told["shared"] = [(bool(template), bool(vector)) for template, vector in shared]
+    told["size"] = program.n_variables, program.n_rows, program.nnz, program.store.clock
+    return told
+
+
+def assert_same(a, b):
+    assert a.keys() == b.keys()
+    for name, value in a.items():
+        np.testing.assert_equal(value, b[name], err_msg=name)
+
+
+def edit(program, rng):
+    program.remove_requests([f"t{k}" for k in rng.choice(20, 6, replace=False)])
+    program.update_request("o1", costs=rng.random(2), usage={3: [1.0, 2.0]}, upper=2.0, start={0: 0.5})
+    program.update_requests(["v0", "v3"], costs=[rng.random(4), rng.random(4)])
+    program.update_requests(["o2", "v2"], totals=[1.5, None], integral=True)
+    program.add_requests(["n0", "n1"], rng.random(5), [2, 3], [{0: [1.0, 1.0]}, {1: ([0, 2], [1.0, 4.0])}])
+    program.drop_resource(2)
+    program.set_capacities([0, 1], upper=[5.0, 4.0], lower=-1.0)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+@pytest.mark.parametrize("parts", [1, 3, 64])
+def test_queries_say_the_same(kind, parts):
+    programs = pair(parts, cost_dtype=kind)
+    for step in (fill, edit):
+        for program in programs:
+            step(program, np.random.default_rng(5))
+        assert_same(*map(read, programs))
+
+
+def test_terms_lie_with_their_requests():
+    programs = pair()
+    for program in programs:
+        fill(program, np.random.default_rng(2))
+        program.update_requests(
+            ["o1", "o4"], terms=[LogTerm(2.0, 1.0, image=[1.0, 2.0, 3.0]), LogTerm(1.0, 0.5)]
+        )
+        program.update_requests(["o4", "o1"], terms={"weight": [4.0, 5.0]})
+        program.update_request("o2", term=LogTerm(3.0, 1.0))
+        program.update_request("o2", term=None)
+        program.remove_request("o4")
+    assert_same(*map(read, programs))
+    answers = [make_solver("copter", tolerance=1e-6).solve(program) for program in programs]
+    assert answers[0].objective == answers[1].objective and answers[0].bound == answers[1].bound
+    assert all(map(np.array_equal, answers[0].nonzeros, answers[1].nonzeros))
+
+
+def test_what_was_given_may_change_before_it_is_sent():
+    program, _ = pair()
+    costs, scales = np.array([1.0, 2.0]), np.array([2.0])
+    program.add_requests(["q"], costs, [2], [{}])
+    program.update_requests(["q"], scales=scales)
+    costs[:], scales[:] = 9.0, 9.0
+    assert program.costs("q").tolist() == [2.0, 4.0]
+
+
+def test_a_refused_edit_is_not_even_put_down():
+    program, _ = pair()
+    fill(program, np.random.default_rng(0))
+    before, logged = read(program), len(program.store._log)
+    with pytest.raises(EditError):
+        program.update_requests(["o1", "o2"], scales=[2.0, np.nan])
+    with pytest.raises(EditError):
+        program.add_requests(["x", "y"], [1.0, 2.0], [1, 1], [{0: 1.0}, {"nowhere": 1.0}])
+    assert len(program.store._log) == logged
+    assert_same(read(program), before)
+
+
+def test_the_driver_keeps_no_column():
+    program, _ = pair()
+    fill(program, np.random.default_rng(0))
+    program.store.settle()
+    store = program.store
+    kept = (store.costs, store.uppers, store.pointers, store.entries, store.overrides)
+    assert [pool.used for pool in kept] == [0] * 5
+    assert not store._log
+
+
+def test_an_excerpt_has_the_numbers_of_the_whole():
+    spread, whole = pair()
+    for program in (spread, whole):
+        fill(program, np.random.default_rng(8))
+    rng, y = np.random.default_rng(1), np.random.default_rng(2).random(4)
+    sizes = whole.store.requests.n_columns[: whole.store.requests.size]
+    every = np.repeat(np.arange(sizes.size), sizes), np.concatenate([np.arange(n) for n in sizes])
+    for share in (0.2, 0.5, 1.0):  # each asks for some that the one before had
+        some = np.flatnonzero(rng.random(every[0].size) < share)
+        slot, column = every[0][some], every[1][some]
+        view, place = spread.store.excerpt(slot, column)
+        reference = Here.whole(whole.store)
+        for q, j, there in zip(slot.tolist(), column.tolist(), place.tolist(), strict=True):
+            for ask in (cost_of, cap_of):
+                assert ask.py_func(view, q, there) == ask.py_func(reference, q, j)
+            paid = paid_for.py_func(view, view.usage[q], there, y)
+            assert paid == paid_for.py_func(reference, reference.usage[q], j, y)
+
+
+def test_an_edit_is_cut_by_part_and_by_neighbours():
+    slots = np.array([5, 0, 4, 3, 7])
+    values = np.array([50.0, 51.0, 0.0, 40.0, 41.0, 42.0, 30.0])
+    lengths = np.array([2, 1, 3, 1, 0])
+    fields = {"name": slots * 10, "runs": Runs(lengths, values), "same": "for all"}
+    edit = edit_of_requests("verb", 7, slots, 3, fields)
+    assert edit.of(0, 1).fields["name"].tolist() == [0, 30]
+    assert edit.of(0, 1).fields["runs"].values.tolist() == [0.0, 30.0]
+    two = edit.of(1, 3)  # of whom holds the last two parts
+    assert two.of(0, 1).fields["name"].tolist() == [40, 70]
+    assert two.of(0, 1).fields["runs"].values.tolist() == [40.0, 41.0, 42.0]
+    assert two.of(1, 2).fields["runs"].values.tolist() == [50.0, 51.0]
+    assert two.of(1, 2).fields["same"] == "for all"
+    assert edit_of_requests("verb", 7, slots[:1], 3, {}).of(0, 2) is None
