@@ -27,7 +27,7 @@ _NETWORKS: tuple[tuple[str, str, str, int, Objective, Sequence[Profile]], ...] =
 )
 """Name, topology of topohub, file that takes its place if it is in the folder of data, demands, objective."""
 _CAPACITY, _GENERATED = 1000.0, 400.0
-"""Of each link; a generated network has more of them, on which all would fit if each had as much."""
+"""Of each link; a generated network has more ways between two places: with as much on each all would fit."""
 _ROUNDS = 5
 
 
