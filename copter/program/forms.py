@@ -389,8 +389,7 @@ def flat_entries(
 
     Returns
     -------
-    (k,), (sum(counts),) and (sum(counts),) ndarray
-        Of each request ascending by column.
+    (k,), (sum(counts),) and (sum(counts),) ndarray; of each request ascending by column
 
     Raises
     ------

@@ -132,7 +132,7 @@ class DeDe(Baseline):
         return super()._solve(program, Clock())  # of its own: edit and solve have the deadline each
 
     def _load(self, program: ContinualProgram) -> Layout:
-        if self._worker is None:
+        if self._worker is None or self._worker.ended:
             self._worker = _Worker(self.python, self.threads or 1)
         self._program, layout = program, Layout.of(program)
         self._layout, self._compiled = layout, compile_program(program)
@@ -185,6 +185,11 @@ class _Worker:
         )
         self._ask({"ready": True}, _START_SECONDS)
 
+    @property
+    def ended(self) -> bool:
+        """Whether it was given up."""
+        return self._process.poll() is not None
+
     def load(self, arrays: dict[str, NDArray[Any]], limit: float) -> float:
         """Hand a program over; the seconds that its problem took."""
         path = str(Path(self._folder.name) / "program.npz")
@@ -204,7 +209,8 @@ class _Worker:
         self._process.stdin.flush()
         ready, _, _ = select.select([self._process.stdout], [], [], _GRACE * limit)
         if not ready:
-            self._process.stdin.close()  # it ends, and Ray with it, when it next reads
+            self._process.terminate()  # and Ray with it
+            self._process.wait()
             raise Interrupted("the deadline is over")
         line = self._process.stdout.readline()
         answer: dict[str, Any] = json.loads(line) if line else {"error": "it ended"}

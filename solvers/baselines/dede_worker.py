@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 import time
 from typing import Any
 
@@ -102,10 +104,18 @@ def _finite(bounds: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isfinite(bounds), bounds, 0.0)
 
 
+def _end_with(parent: int) -> None:
+    """End, and Ray with it, once who started this has ended: nobody waits for a long solve then."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def main() -> None:
     """Answer requests until there are none."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what dede and ray print is no answer
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     worker = Worker(int(sys.argv[1]))
     for line in sys.stdin:
         wanted = json.loads(line)
