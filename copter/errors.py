@@ -47,6 +47,10 @@ class ConcurrentUseError(CopterError, RuntimeError):
     """A program or a solver was used while another thread, or a solve under way, was using it."""
 
 
+class UnusableError(CopterError, RuntimeError):
+    """A program was used that was closed, or whose columns do not have all edits."""
+
+
 class TermError(CopterError, TypeError):
     """A class of convex terms cannot be used.
 

@@ -30,5 +30,6 @@ class SpreadProgram(ContinualProgram):
         self.store = SpreadStore(places, np.dtype(cost_dtype))
 
     def close(self) -> None:
-        """Let the columns go; the program is of no use then."""
+        """Let the columns go; whoever uses the program afterwards gets an UnusableError."""
+        self.store.refuse("the program was closed: make another one")
         self.store.places.close()

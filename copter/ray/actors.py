@@ -3,7 +3,9 @@
 An actor that dies is made again: a new process takes the last snapshot of the old one's parts and makes the
 edits since, and what was asked of the old one is asked of it.  A snapshot is taken when the edits since the
 last have grown larger than it is, so edits are never held more than twice; they are dropped only when a
-snapshot that has them is in the object store.  An actor that keeps the others waiting is reported.
+snapshot that has them is in the object store of the driver's own node, so that other nodes may die.  An actor
+that keeps the others waiting, or that has no place yet, is reported; one that could not make an edit answers
+nothing any more.
 """
 
 from __future__ import annotations
@@ -16,15 +18,15 @@ from time import perf_counter
 from typing import Any
 
 from copter.clock import current
-from copter.errors import CopterError
+from copter.errors import CopterError, UnusableError
 from copter.extras import extra
-from copter.ray.holder import Holder, writable
+from copter.ray.holder import Holder, MissedEditsError, writable
 from copter.store.edit_log import Edit
 from copter.store.part_store import PartStore
 
 with extra("ray"):
     import ray
-    from ray.exceptions import RayActorError
+    from ray.exceptions import ObjectLostError, RayActorError, RayError
 
 _LOG = logging.getLogger("copter")
 _LOOK = 0.05
@@ -35,6 +37,12 @@ _MOST_DEATHS = 5
 """So often an actor is made again for one answer before it is given up."""
 _SLOW_FROM, _SLOW_TIMES = 1.0, 5.0
 """Seconds, and times what half of the actors took, after which one that has not answered is slow."""
+_PLACE_WARN, _PLACE_GIVE_UP = 10.0, 120.0
+"""Seconds after which an actor that has not started yet is reported, and after which it is given up."""
+
+
+class NoPlaceError(CopterError, RuntimeError):
+    """Ray started no process for an actor."""
 
 
 class LostActorError(CopterError, RuntimeError):
@@ -60,7 +68,7 @@ class Snapshot:
     ----------
     ref : ObjectRef
     edits : int
-        How many of the edits since the one before are in it.
+        How many edits are in it.
     """
 
     ref: Any
@@ -106,15 +114,70 @@ class Actor:
         self.lent: dict[int, Any] = {}
         self._make: Any = ray.remote(Holder).options(**options).remote
         self._arguments = *parts, cost_dtype, threads
+        self._needs = {"CPU": options.get("num_cpus", 0), **options.get("resources", {})}
+        self._made = 0
         self._since: list[Edit] = []
         self._bytes = self._largest = 0
         self._last: Snapshot | None = None
         self._next: Snapshot | None = None
-        self._sent: list[Any] = []
+        self._start()
+
+    @property
+    def _before(self) -> int:
+        """How many edits it was sent before those that are here."""
+        return self._made - len(self._since)
+
+    def _start(self) -> None:
         self.handle: Any = self._make(*self._arguments)
+        self._begin, self._warned = perf_counter(), False
+        self._here: Any = self.call("here")
+
+    def look_for_place(self) -> None:
+        """Report it if its process has not started for long.
+
+        Raises
+        ------
+        NoPlaceError
+            For too long.
+        """
+        if self._here is None:
+            return
+        if ray.wait([self._here], timeout=0, fetch_local=False)[0]:
+            self._here = None
+            return
+        seconds = perf_counter() - self._begin
+        if seconds > (_PLACE_GIVE_UP if self._warned else _PLACE_WARN):
+            total, free = ray.cluster_resources(), ray.available_resources()
+            asked = ", ".join(
+                f"{each:g} {name} (Ray has {total.get(name, 0.0):g}, free {free.get(name, 0.0):g})"
+                for name, each in self._needs.items()
+            )
+            why = (
+                f"actor {self.number} has not started for {seconds:.0f} s; it needs {asked}: if others use "
+                "them, end those; else take fewer actors, a smaller num_cpus, or a Ray with larger nodes"
+            )
+            if self._warned:
+                raise NoPlaceError(why)
+            _LOG.warning(why)
+            self._warned = True
+
+    def ask(self, method: str, *arguments: Any) -> Any:
+        """Ask for something that needs the edits until now; the reference of the answer.
+
+        Parameters
+        ----------
+        method : str
+            Of :class:`copter.ray.holder.Holder`.
+        *arguments
+
+        Returns
+        -------
+        ObjectRef
+        """
+        return self.call("ask", self._made, method, *arguments)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Ask for something; the reference of the answer.
+        """Call a method, whatever edits were made; the reference of what it returns.
 
         Parameters
         ----------
@@ -139,9 +202,10 @@ class Actor:
         own = [cut for edit in edits if (cut := edit.of(self.first, self.last)) is not None]
         if not own:
             return
+        self.call("send", own, self._made)
         self._since += own
+        self._made += len(own)
         self._bytes += sum(edit.nbytes for edit in own)
-        self._sent.append(self.call("send", own))
         self._look_after_snapshots()
 
     def _look_after_snapshots(self) -> None:
@@ -149,13 +213,19 @@ class Actor:
         if self._next is not None and ray.wait([self._next.ref], timeout=0, fetch_local=False)[0]:
             taken, self._next = self._next, None
             try:
-                ray.get(taken.ref)
+                # what an actor returns lies on its node and dies with it; what is put here does not
+                kept = Snapshot(ray.put(ray.get(taken.ref)), taken.edits)
             except RayActorError:
                 return  # it died before; the edits are still here
-            del self._since[: taken.edits]
-            self._last, self._bytes = taken, sum(edit.nbytes for edit in self._since)
+            except RayError as error:
+                _LOG.warning("no snapshot of actor %d (%s)", self.number, _first_line(error))
+                self._largest = 2 * self._bytes  # the next try when it is worth more
+                return
+            del self._since[: kept.edits - self._before]
+            self._last = kept
+            self._bytes = sum(edit.nbytes for edit in self._since)
         if self._next is None and self._bytes > max(_SNAPSHOT_FROM, self._largest):
-            self._next = Snapshot(self.call("snapshot"), len(self._since))
+            self._next = Snapshot(self.ask("snapshot"), self._made)
             self._largest = max(self._largest, self._bytes)
 
     def restore(self, stores: list[PartStore]) -> None:
@@ -165,14 +235,10 @@ class Actor:
         ----------
         stores : list of PartStore
         """
-        self._last, self._next = Snapshot(ray.put(stores), 0), None
+        self._made += 1  # counts as an edit: without it nothing is answered
+        self._last, self._next = Snapshot(ray.put(stores), self._made), None
         self._since, self._bytes = [], 0
-        self._sent = [self.call("restore", self._last.ref)]
-
-    def settled(self) -> None:
-        """Raise what went wrong with edits that were sent, of which a later call has been answered."""
-        sent, self._sent = self._sent, []
-        ray.get(sent)
+        self.call("restore", self._last.ref, self._made)
 
     def lend(self, key: int, pieces: Sequence[Any]) -> None:
         """Give it pieces of work; they are given again to the next process if this one dies.
@@ -207,11 +273,11 @@ class Actor:
         self.revived += 1
         _LOG.warning("actor %d died (%s): it is made again", self.number, _first_line(why))
         self.kill()
-        self._next, self._sent = None, []
-        self.handle = self._make(*self._arguments)
+        self._next = None
+        self._start()
         if self._last is not None:
-            self._sent.append(self.call("restore", self._last.ref))
-        self._sent.append(self.call("send", self._since))
+            self.call("restore", self._last.ref, self._last.edits)
+        self.call("send", self._since, self._before)
         for key, pieces in self.lent.items():
             self.call("lend", key, pieces)
 
@@ -240,9 +306,13 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
     ------
     Interrupted
         The solve that this is a part of is late, or was cancelled.
+    UnusableError
+        An actor could not make an edit, now or before.
+    LostActorError, NoPlaceError
+        An actor dies again and again, or does not start.
     """
     pending = {
-        actor.call(method, *own): k for k, (actor, own) in enumerate(zip(actors, arguments, strict=True))
+        actor.ask(method, *own): k for k, (actor, own) in enumerate(zip(actors, arguments, strict=True))
     }
     found: list[Any] = [None] * len(actors)
     clock, watch = current(), Watch(actors)
@@ -252,14 +322,17 @@ def answers(actors: Sequence[Actor], method: str, arguments: Sequence[tuple[Any,
             k = pending.pop(ref)
             try:
                 found[k] = writable(ray.get(ref))
-                actors[k].settled()
                 actors[k].deaths = 0
-            except RayActorError as died:
+            except MissedEditsError as missed:
+                raise UnusableError(_missed(actors[k].number, missed)) from missed
+            except (RayActorError, ObjectLostError) as died:  # the latter: its node died after it answered
                 if actors[k].deaths >= _MOST_DEATHS:
                     raise LostActorError(actors[k].number, _first_line(died)) from died
                 watch.revived.add(k)
                 actors[k].revive(died)
-                pending[actors[k].call(method, *arguments[k])] = k
+                pending[actors[k].ask(method, *arguments[k])] = k
+        for k in pending.values():
+            actors[k].look_for_place()
         watch.look(set(pending.values()))
         if clock is not None:
             clock.check()
@@ -303,6 +376,14 @@ class Watch:
                 if k not in self._said:
                     _LOG.warning("actor %d is slow: no answer for %.1f s", actor.number, seconds)
                     self._said.add(k)
+
+
+def _missed(number: int, error: Exception) -> str:
+    why = _first_line(getattr(error, "cause", error))  # of Ray's error, which has a traceback as its text
+    return (
+        f"actor {number} does not have all edits ({why}): close the program and make it again, or open its "
+        "journal, once what went wrong there is mended"
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from copter.errors import CopterError
 from copter.parallel import limit_threads
 from copter.store.edit_log import Edit
 from copter.store.part_store import PartStore
@@ -21,8 +22,15 @@ from copter.store.slabs import Pool, Table, contiguous
 from copter.store.where import Part, Task
 
 
+class MissedEditsError(CopterError, RuntimeError):
+    """A holder was asked for something though its parts do not have all edits."""
+
+
 class Holder:
     """Parts next to one another, and pieces of work that were lent.
+
+    It counts the edits that it made.  Whoever asks says how many there are: parts that missed one, or have
+    half of one that failed, never answer.
 
     Parameters
     ----------
@@ -40,20 +48,59 @@ class Holder:
         limit_threads(threads)
         self._parts = [Part(PartStore(np.dtype(cost_dtype)), number, of) for number in range(first, last)]
         self._lent: dict[int, list[Any]] = {}
+        self._made, self._failed = 0, ""
 
-    def send(self, edits: list[Edit]) -> None:
+    def here(self) -> None:
+        """Answer, which says that the process runs."""
+
+    def send(self, edits: list[Edit], before: int) -> None:
         """Make edits, each cut to the parts that are here.
 
         Parameters
         ----------
         edits : list of Edit
+        before : int
+            Edits until then; if not all of those were made, none of these is.
         """
-        for edit in edits:
-            fresh = edit._replace(fields={name: writable(each) for name, each in edit.fields.items()})
-            for k, part in enumerate(self._parts):
-                own = fresh.of(k, k + 1)
-                if own is not None:
-                    _store(part).apply(own)
+        if before != self._made:
+            return
+        try:
+            for edit in edits:
+                self._make(edit)
+                self._made += 1
+        except Exception as error:
+            self._failed = f"{type(error).__name__}: {error}"
+            raise
+
+    def _make(self, edit: Edit) -> None:
+        fresh = edit._replace(fields={name: writable(each) for name, each in edit.fields.items()})
+        for k, part in enumerate(self._parts):
+            own = fresh.of(k, k + 1)
+            if own is not None:
+                _store(part).apply(own)
+
+    def ask(self, made: int, method: str, *arguments: Any) -> Any:
+        """Call a method that looks at the parts, if they have all edits.
+
+        Parameters
+        ----------
+        made : int
+            Edits until now.
+        method : str
+        *arguments
+
+        Returns
+        -------
+        object
+
+        Raises
+        ------
+        MissedEditsError
+            They do not: an edit failed, or did not come.
+        """
+        if made != self._made:
+            raise MissedEditsError(self._failed or f"{made - self._made} edits did not come")
+        return getattr(self, method)(*arguments)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
         """``task(part, *common, *own[k])`` of every part that is here.
@@ -137,14 +184,17 @@ class Holder:
         """
         return [_store(part) for part in self._parts]
 
-    def restore(self, stores: list[PartStore]) -> None:
+    def restore(self, stores: list[PartStore], made: int) -> None:
         """Take stores that another process had.
 
         Parameters
         ----------
         stores : list of PartStore
             What :meth:`snapshot` gave.
+        made : int
+            Edits that are in them.
         """
+        self._made, self._failed = made, ""
         self._parts = [part._replace(store=store) for part, store in zip(self._parts, stores, strict=True)]
 
     def memory(self) -> dict[str, int]:

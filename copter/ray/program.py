@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from copter.errors import SettingError
-from copter.extras import extra
 from copter.program.kept import CostType
 from copter.program.spread import SpreadProgram
 from copter.ray.places import OnActors
-
-with extra("ray"):
-    import ray
+from copter.ray.session import Session, check_room
 
 
 class RayProgram(SpreadProgram):
@@ -31,8 +27,8 @@ class RayProgram(SpreadProgram):
         Processes that hold the columns.
     address : str, optional
         Of a Ray cluster: "auto" for the one that this machine is part of, or ``ray://host:port``.  By default
-        the one that this process is connected to, or, without any, a local one that is ended by
-        :meth:`close`.
+        the one that this process is connected to, or, without any, a local one.  One that was started or
+        joined for a program ends when the last program on it is closed.
     parts : int, optional
         Into how many parts requests are cut, at least one for each actor; by default just that.  Columns that
         requests share are priced once a part.
@@ -48,7 +44,9 @@ class RayProgram(SpreadProgram):
     MissingExtraError
         Ray is not installed.
     SettingError
-        There are fewer parts than actors, or less than one of either.
+        There is no actor, there are fewer parts than actors, or Ray has no room for so many actors.
+    NoClusterError
+        There is no Ray at the address.
 
     Examples
     --------
@@ -70,22 +68,22 @@ class RayProgram(SpreadProgram):
         resources: Mapping[str, float] | None = None,
         cost_dtype: CostType = "float64",
     ) -> None:
+        if actors < 1:
+            raise SettingError("RayProgram", "actors", actors, "must be at least 1")
         parts = actors if parts is None else parts
-        if not 1 <= actors <= parts:
-            why = f"must be from 1 to the number of parts, {parts}: an actor without a part does nothing"
-            raise SettingError("RayProgram", "actors", actors, why)
-        self._started = not ray.is_initialized()
-        if self._started:
-            own: dict[str, Any] = {} if address else {"num_cpus": math.ceil(actors * num_cpus)}
-            own |= {} if address else {"include_dashboard": False}
-            ray.init(address or "local", logging_level=logging.WARNING, log_to_driver=False, **own)
-        options = {"num_cpus": num_cpus, "resources": dict(resources or {}), "scheduling_strategy": "SPREAD"}
+        if parts < actors:
+            why = f"must be at least the number of actors, {actors}: an actor without a part does nothing"
+            raise SettingError("RayProgram", "parts", parts, why)
+        needs = dict(resources or {})
+        options = {"num_cpus": num_cpus, "resources": needs, "scheduling_strategy": "SPREAD"}
         threads = max(1, int(num_cpus))
+        self._session: Session | None = Session.join(address, math.ceil(actors * num_cpus))
         try:
+            check_room(actors, {"CPU": num_cpus, **needs})
             self._places = OnActors(actors, parts, cost_dtype, options, threads)
             super().__init__(self._places, cost_dtype=cost_dtype)
         except BaseException:
-            self._shut_down()  # who has no program cannot close it
+            self._leave()  # who has no program cannot close it
             raise
 
     def memory(self) -> list[dict[str, int]]:
@@ -100,14 +98,14 @@ class RayProgram(SpreadProgram):
         return self._places.memory()
 
     def close(self) -> None:
-        """End the actors, and the local Ray that was started for them."""
+        """End the actors, and with the last program the Ray that was started or joined for one."""
         super().close()
-        self._shut_down()
+        self._leave()
 
-    def _shut_down(self) -> None:
-        if self._started and ray.is_initialized():
-            ray.shutdown()
-        self._started = False
+    def _leave(self) -> None:
+        if self._session is not None:
+            self._session.leave()
+        self._session = None
 
     def __enter__(self) -> Self:
         return self

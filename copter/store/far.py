@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from copter.errors import UnusableError
 from copter.store.excerpt import Excerpt, Message, answer
 from copter.store.lent import Lent
 from copter.store.places import Places
@@ -45,6 +46,7 @@ class FarColumns(ConstraintStore):
         self._excerpt: Excerpt | None = None
         self._ahead: dict[tuple[Any, ...], Sequence[tuple[Any, ...]]] = {}
         self._expected: list[Columns] = []
+        self._refusal = ""
 
     # ---- where the columns are -----------------------------------------------------------------
 
@@ -53,11 +55,45 @@ class FarColumns(ConstraintStore):
         """Into how many parts its requests are cut."""
         return self.places.parts
 
+    def refuse(self, why: str) -> None:
+        """Refuse from now on what is asked of the parts, and edits.
+
+        Parameters
+        ----------
+        why : str
+            What the error says, and what to do.
+        """
+        self._refusal = why
+        self._log, self._logged = [], 0
+
+    def check(self) -> None:
+        """Raise what :meth:`refuse` was told.
+
+        Raises
+        ------
+        UnusableError
+        """
+        if self._refusal:
+            raise UnusableError(self._refusal)
+
     def settle(self) -> None:
-        """Send the edits that are in the log."""
+        """Send the edits that are in the log.
+
+        Raises
+        ------
+        UnusableError
+            The parts are closed, or some have missed edits.
+        """
+        self.check()
         if self._log:
             log, self._log, self._logged = self._log, [], 0
-            self.places.send(log)
+            try:
+                self.places.send(log)
+            except BaseException as error:  # some parts may have them, others not: Ctrl-C counts as well
+                why = f"{type(error).__name__}: {error}"
+                again = "close the program and make it again, or open its journal"
+                self.refuse(f"edits did not reach all parts ({why}): {again}")
+                raise
 
     def each(
         self, task: Callable[..., Result], *common: Any, own: Sequence[tuple[Any, ...]] | None = None
@@ -115,10 +151,12 @@ class FarColumns(ConstraintStore):
 
     def lend(self, pieces: Sequence[Any]) -> Lent | None:
         """See :meth:`copter.store.where.Here.lend`."""
+        self.check()
         return self.places.lend(pieces)
 
     def _put_down(self, edit: Edit, slots: NDArray[np.int64]) -> None:
         """Log an edit of some requests, or of none of them."""
+        self.check()
         if edit.verb == "drop_row":  # entries go when enough rows have been dropped
             self._excerpt = None
         elif self._excerpt is not None:
