@@ -1,12 +1,14 @@
-"""What a holder is sent is made writable, whatever there is in it."""
+"""What a holder is sent is made writable, whatever there is in it; it answers only if it has all edits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
-from copter.ray.holder import writable
+from copter.ray.holder import Holder, MissedEditsError, writable
+from copter.store.edit_log import edit_of_all
 from copter.store.term_table import Kind
 from copter.terms.convex import LogTerm
 
@@ -36,3 +38,34 @@ def test_arrays_are_found_wherever_they_are():
 def test_a_class_is_left_as_it_is():
     kind = Kind(OwnTerm, ("weight", "offset"))
     assert writable(kind) == kind
+
+
+def new_row(upper=1.0):
+    return edit_of_all("add_rows", 0, count=1, lower=0.0, upper=upper)
+
+
+def rows(part):
+    return part.store.rows.size
+
+
+def test_an_edit_that_failed_is_said_each_time_and_no_later_one_is_made():
+    holder = Holder(0, 2, 2, "float64", 1)
+    holder.send([new_row()], 0)
+    assert holder.ask(1, "each", rows, (), None) == [1, 1]
+    with pytest.raises(KeyError):
+        holder.send([new_row(), edit_of_all("drop_vector", 0, slot=7), new_row()], 1)
+    holder.send([new_row()], 4)
+    for method, arguments in (("each", (rows, (), None)), ("one", (0, rows, ())), ("snapshot", ())):
+        for _ in range(2):
+            with pytest.raises(MissedEditsError, match="KeyError: 7"):
+                holder.ask(5, method, *arguments)
+
+
+def test_edits_that_did_not_come_are_missed_until_stores_come_that_have_them():
+    holder, whole = Holder(0, 1, 1, "float64", 1), Holder(0, 1, 1, "float64", 1)
+    whole.send([new_row(), new_row()], 0)
+    holder.send([new_row()], 1)
+    with pytest.raises(MissedEditsError, match="2 edits did not come"):
+        holder.ask(2, "each", rows, (), None)
+    holder.restore(whole.ask(2, "snapshot"), 2)
+    assert holder.ask(2, "each", rows, (), None) == [2]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from copter import ContinualProgram, make_solver
-from copter.errors import EditError, SettingError, UnsupportedError
+from copter.errors import CopterError, EditError, SettingError, UnsupportedError, UnusableError
 
 pytest.importorskip("ray")
 
@@ -112,8 +112,96 @@ def test_what_it_cannot_do_is_said(ray_program):
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(UnsupportedError, match="cannot be copied"):
             copied(program)
-    with pytest.raises(SettingError, match="actors"):
-        ray_program(5, parts=4)
+    for actors, parts, why in (
+        (5, 4, "parts = 4: must be at least the number of actors, 5"),
+        (0, None, "actors = 0: must be at least 1"),
+        (2, 0, "parts = 0: must be at least"),
+    ):
+        with pytest.raises(SettingError, match=why):
+            ray_program(actors, parts=parts)
+    with pytest.raises(SettingError, match="Ray has 0 tpu"):
+        ray_program(1, resources={"tpu": 1})
+
+
+def test_actors_without_a_place_are_reported_and_given_up(local_ray, monkeypatch, caplog):
+    import copter.ray.actors
+    from copter.ray import RayProgram
+
+    with RayProgram(1, num_cpus=3) as first:
+        first.memory()  # it has its place
+        monkeypatch.setattr(copter.ray.actors, "_PLACE_GIVE_UP", 0.5)
+        monkeypatch.setattr(copter.ray.actors, "_PLACE_WARN", 0.1)
+        with RayProgram(2, num_cpus=1) as second:
+            second.add_resource("a", upper=1.0)
+            with pytest.raises(CopterError, match="has not started .* needs 1 CPU .Ray has 3, free"):
+                make_solver("copter").solve(second)
+    assert "actor 0 has not started" in caplog.text
+
+
+def test_an_edit_that_an_actor_cannot_make_is_an_error_each_time(ray_program):
+    program = ray_program(1)
+    program.add_resource("a", upper=3.0)
+    program.add_request("q", [-1.0, -2.0], {"a": [1.0, 2.0]})
+    program.costs("q")
+    program.store._for_all("drop_vector", slot=7)
+    for _ in range(2):
+        with pytest.raises(UnusableError, match="actor 0 does not have all edits .KeyError: 7"):
+            program.costs("q")
+        with pytest.raises(UnusableError, match="actor 0 does not have all edits"):
+            make_solver("copter").solve(program)
+        program.update_request("q", scale=2.0)
+
+
+def test_an_actor_is_made_again_from_nothing_that_lay_on_its_node(ray_program, monkeypatch):
+    """What an actor returned lies where it ran."""
+    import copter.ray.actors
+
+    monkeypatch.setattr(copter.ray.actors, "_SNAPSHOT_FROM", 0)
+    program, here, calls = ray_program(1), ContinualProgram(), []
+    (actor,) = program.store.places.actors
+    call = actor.call
+
+    def noted(*arguments):
+        ref = call(*arguments)
+        calls.append((arguments, ref))
+        return ref
+
+    monkeypatch.setattr(actor, "call", noted)
+    for number in range(3):
+        for each in (program, here):
+            each.add_resource(number, upper=3.0)
+            costs = np.random.default_rng(number).random(4000)
+            each.add_requests([(number, k) for k in range(100)], costs, np.full(100, 40), [{}] * 100)
+        assert program.nnz == here.nnz
+    returned = [ref for _, ref in calls]
+    assert any("snapshot" in arguments for arguments, _ in calls)
+    calls.clear()
+    actor.revive(RuntimeError("its node died"))
+    (stores,) = [arguments[1] for arguments, _ in calls if arguments[0] == "restore"]
+    assert stores not in returned
+    assert program.costs((0, 5)).tolist() == here.costs((0, 5)).tolist()
+    assert program.costs((2, 5)).tolist() == here.costs((2, 5)).tolist()
+
+
+def test_an_answer_that_was_lost_with_its_node_is_asked_again(ray_program, monkeypatch):
+    import ray
+
+    from copter.ray import actors
+
+    program = ray_program(1)
+    program.add_request("q", [1.0, 2.0], {})
+    program.costs("q")
+    get, lost = ray.get, []
+
+    def lose(ref):
+        if not lost:
+            lost.append(ref)
+            raise ray.exceptions.ObjectLostError(ref.hex(), None, "")
+        return get(ref)
+
+    monkeypatch.setattr(actors.ray, "get", lose)
+    assert program.costs("q").tolist() == [1.0, 2.0]
+    assert lost and program.store.places.actors[0].revived == 1
 
 
 def test_an_actor_that_is_killed_is_made_again(ray_program):
@@ -134,9 +222,11 @@ def test_an_actor_that_is_killed_is_made_again(ray_program):
 def test_no_ray_is_left_by_a_program_that_could_not_be_made(monkeypatch):
     import ray
 
-    from copter.ray import RayProgram
+    from copter.ray import RayProgram, session
 
     running = []
+    monkeypatch.setattr(session, "_node", lambda: "here")
+    monkeypatch.setattr(ray, "nodes", lambda: [{"Alive": True, "Resources": {"CPU": 1.0}}])
     monkeypatch.setattr(ray, "is_initialized", lambda: bool(running))
     monkeypatch.setattr(ray, "init", lambda *_, **__: running.append(1))
     monkeypatch.setattr(ray, "shutdown", running.clear)

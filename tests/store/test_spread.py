@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from copter import ContinualProgram, EditError, LogTerm, make_solver
+from copter.errors import UnusableError
 from copter.program.spread import SpreadProgram
 from copter.store.edit_log import edit_of_requests
 from copter.store.places import InProcess
@@ -164,3 +165,46 @@ def test_an_edit_is_cut_by_part_and_by_neighbours():
     assert two.of(1, 2).fields["runs"].values.tolist() == [50.0, 51.0]
     assert two.of(1, 2).fields["same"] == "for all"
     assert edit_of_requests("verb", 7, slots[:1], 3, {}).of(0, 2) is None
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_edits_that_reach_some_parts_only_make_it_refuse_to_go_on(monkeypatch, error):
+    program, _ = pair()
+    fill(program, np.random.default_rng(0))
+    program.costs("t1")
+    last = program.store.places.stores[-1]
+
+    def fail(edit):
+        raise error("no room")
+
+    program.update_requests(["o1", "o2", "o3"], scales=2.0)
+    with monkeypatch.context() as patch, pytest.raises(error):
+        patch.setattr(last, "apply", fail)
+        program.costs("o1")
+    for _ in range(2):
+        with pytest.raises(UnusableError, match="did not reach all parts .*no room"):
+            program.costs("t1")
+        with pytest.raises(UnusableError, match="make it again"):
+            make_solver("copter").solve(program)
+
+
+def test_a_closed_program_says_so():
+    program, _ = pair()
+    fill(program, np.random.default_rng(0))
+    solver = make_solver("copter")
+    solver.solve(program)
+    program.update_request("o1", scale=2.0)
+    program.close()
+    program.close()
+    asked = (
+        lambda: program.costs("o1"),
+        lambda: program.nnz,
+        lambda: solver.solve(program),
+        lambda: make_solver("highs-simplex").solve(program),
+        lambda: program.add_resource("new", 1.0),
+        lambda: program.update_request("o1", scale=3.0),
+        program.read_requests,
+    )
+    for ask in asked:
+        with pytest.raises(UnusableError, match="closed"):
+            ask()
