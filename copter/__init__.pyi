@@ -12,6 +12,7 @@ from copter.errors import SolverError as SolverError
 from copter.errors import TermError as TermError
 from copter.errors import UnknownSolverError as UnknownSolverError
 from copter.errors import UnsupportedError as UnsupportedError
+from copter.errors import UnusableError as UnusableError
 from copter.extras import MissingExtraError as MissingExtraError
 from copter.metrics import Metrics as Metrics
 from copter.models.files import write_mps as write_mps
