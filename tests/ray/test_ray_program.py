@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from copter import ContinualProgram, make_solver
+from copter import ContinualProgram, Journal, make_solver
 from copter.errors import CopterError, EditError, SettingError, UnsupportedError, UnusableError
 
 pytest.importorskip("ray")
@@ -181,6 +181,24 @@ def test_an_actor_is_made_again_from_nothing_that_lay_on_its_node(ray_program, m
     assert stores not in returned
     assert program.costs((0, 5)).tolist() == here.costs((0, 5)).tolist()
     assert program.costs((2, 5)).tolist() == here.costs((2, 5)).tolist()
+
+
+def test_actors_that_were_filled_from_a_journal_are_made_again_and_closed_ones_say_so(ray_program, tmp_path):
+    for opening in range(3):
+        program = ray_program(1, parts=2)
+        with Journal(tmp_path, make_solver("copter"), program=program) as journal:
+            if opening == 0:
+                journal.add_requests(["q", "r"], [1.0, 2.0, 3.0], [2, 1], [{}, {}])
+            if opening == 1:
+                program.store.places.actors[0].revive(RuntimeError("killed"))
+                journal.update_request("r", scale=2.0)
+            assert journal.costs("q").tolist() == [1.0, 2.0]
+            assert journal.costs("r").tolist() == [6.0 if opening else 3.0]
+            journal.compact()
+        program.close()
+        for ask in (program.memory, lambda program=program: program.nnz):
+            with pytest.raises(UnusableError, match="closed"):
+                ask()
 
 
 def test_an_answer_that_was_lost_with_its_node_is_asked_again(ray_program, monkeypatch):
