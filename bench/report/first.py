@@ -12,6 +12,7 @@ from copter.bench.report.looks import Look, is_copter
 from copter.bench.report.model import Claim, FirstScreen, Lost, Picture, Row, Table
 from copter.bench.report.numbers import NOTHING, seconds, tick, times
 from copter.bench.report.pictures import Edge, Point, dots
+from copter.bench.suite.claims import unconfirmed
 from copter.bench.suite.results import LineResult, SuiteResult
 from copter.bench.suite.statistics import (
     SHIFT,
@@ -123,7 +124,7 @@ def _remarks(suite: SuiteResult) -> list[str]:
     refused = [
         f"{solver} on {line.name} ({wrong} of {len(one.records)} rounds)"
         for line, solver, one in there
-        if (wrong := sum(record.get("disagrees") is True for record in one.records))
+        if (wrong := len(unconfirmed(one)))
     ]
     if refused:
         remarks.append(

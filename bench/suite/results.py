@@ -54,8 +54,8 @@ class SolverResult:
     records : list of dict
         As of :func:`copter.bench.course.solved_record`, one a round; with ``certified``, whether the checker
         of the line found the answer to be within the tolerance, ``disagrees``, whether the solver claimed
-        that it was and the checker found that it is not, and what the checker found: ``checked_primal``,
-        ``checked_dual``, ``checked_gap``.
+        that it was and the checker found that it is not (:mod:`copter.bench.suite.claims` has what branch and
+        bound claims), and what the checker found: ``checked_primal``, ``checked_dual``, ``checked_gap``.
     peak_memory_mb : float
         Of its process; NaN if it was not measured.
     compile_seconds : float

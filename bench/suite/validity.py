@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from copter.bench.settings import Record
+from copter.bench.suite.claims import of_integers, unconfirmed
 from copter.bench.suite.results import LineResult, SolverResult, SuiteResult
 from copter.bench.suite.statistics import OURS
 
@@ -41,8 +43,7 @@ def _of_solver(line: LineResult, one: SolverResult) -> Iterator[str]:
     if one.status == "failed":
         yield f"failed: {one.reason}"
         return
-    claims = [record["round"] for record in one.records if record["disagrees"]]
-    if claims:
+    if claims := unconfirmed(one):
         yield f"claims an optimum that the checker does not confirm, in rounds {claims}"
     held = one.solver == line.order[0] and one.solver.startswith(OURS)
     if held and one.status != "not run" and not line.certified(one.solver):
@@ -60,7 +61,7 @@ def _disagreements(line: LineResult) -> Iterator[str]:
             record
             for one in line.solvers.values()
             for record in one.records
-            if record["round"] == number and record["certified"] and math.isfinite(record[value])
+            if record["round"] == number and _counts(line, record) and math.isfinite(record[value])
         ]
         bounds = [record for record in records if math.isfinite(record["bound"])]
         if not bounds:
@@ -73,6 +74,11 @@ def _disagreements(line: LineResult) -> Iterator[str]:
                 f"round {number}: {best['solver']} has {best[value]:.9g}, below the bound "
                 f"{held['bound']:.9g} of {held['solver']}"
             )
+
+
+def _counts(line: LineResult, record: Record) -> bool:
+    """Whether an answer and its bound can be held against others': checked, or of the integral program."""
+    return bool(record["certified"]) or (line.family in _INTEGRAL and of_integers(record))
 
 
 def _same_rounds(line: LineResult) -> bool:
