@@ -19,8 +19,8 @@ def problems(suite: SuiteResult) -> list[str]:
     """What is wrong, a sentence each; empty if all is well.
 
     An answer of copter's that is not certified, a claim that the checker does not confirm, a solver that
-    failed, two certified answers for the same round whose objectives cannot both be right, a line that is
-    not done.
+    failed, programs of one round that differ, two certified answers for it whose objectives cannot both be
+    right, a line that is not done.
 
     Parameters
     ----------
@@ -52,9 +52,10 @@ def _of_solver(line: LineResult, one: SolverResult) -> Iterator[str]:
 
 
 def _disagreements(line: LineResult) -> Iterator[str]:
-    """Answers below a bound that another solver has for the same program."""
-    if not _same_rounds(line):
+    """Programs that are not the same, and answers below a bound that another solver has."""
+    if line.own_rounds:
         return
+    yield from _programs(line)
     value = "integral_objective" if line.family in _INTEGRAL else "objective"
     for number in range(line.rounds):
         records = [
@@ -81,11 +82,15 @@ def _counts(line: LineResult, record: Record) -> bool:
     return bool(record["certified"]) or (line.family in _INTEGRAL and of_integers(record))
 
 
-def _same_rounds(line: LineResult) -> bool:
-    """Whether all solvers have the same programs: not where a round hangs on one's own last answer."""
-    sizes: dict[int, set[tuple[float, float]]] = {}
-    for one in line.solvers.values():
-        if one.solver.startswith(OURS):
+def _programs(line: LineResult) -> Iterator[str]:
+    """Rounds in which two solvers of the line's program had programs of different sizes."""
+    for number in range(line.rounds):
+        sizes: dict[tuple[float, float], str] = {}
+        for one in line.solvers.values():
             for record in one.records:
-                sizes.setdefault(record["round"], set()).add((record["n_variables"], record["nnz"]))
-    return all(len(each) == 1 for each in sizes.values())
+                # a method or branch and bound makes a model of its own, and has no objective of the program
+                if record["round"] == number and math.isfinite(record["objective"]):
+                    sizes.setdefault((record["n_variables"], record["nnz"]), one.solver)
+        if len(sizes) > 1:
+            told = (f"{who}'s of {n:g} columns, {nnz:g} nonzeros" for (n, nnz), who in sizes.items())
+            yield f"round {number}: programs differ: {'; '.join(told)}"

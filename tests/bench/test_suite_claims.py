@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from sample_suite import line as line_of
+from sample_suite import solver
 
 from copter.bench.suite.checker import CHECKERS, CheckedSettings
 from copter.bench.suite.claims import unconfirmed
@@ -27,13 +29,17 @@ def measured(family, course, gap, checker):
     return LineResult(*x, solvers={one.solver: one})
 
 
+def said_of(line):
+    return problems(SuiteResult("quick", "", {}, {}, "", 0.0, (line.name,), {line.name: line}))
+
+
 def wrong(line, **fields):
     """What is said of a line with fields of its last round changed."""
     (one,) = line.solvers.values()
     one = replace(one, records=[*one.records[:-1], one.records[-1] | fields])
     line = replace(line, solvers={one.solver: one})
     assert unconfirmed(one) == ([line.rounds - 1] if fields else [])
-    return problems(SuiteResult("quick", "", {}, {}, "", 0.0, (line.name,), {line.name: line}))
+    return said_of(line)
 
 
 @pytest.mark.parametrize("family", COURSES)
@@ -67,7 +73,7 @@ def test_a_bound_is_held_against_the_plans_of_the_others():
         "copter", "", 1, "measured", records=[one | {"bound": float("nan")} for one in ours]
     )
     line = replace(line, solvers={"copter": copter, "highs-milp": theirs}, order=("copter", "highs-milp"))
-    found = problems(SuiteResult("quick", "", {}, {}, "", 0.0, (line.name,), {line.name: line}))
+    found = said_of(line)
     assert len(found) == line.rounds and all("below the bound" in each for each in found)
 
 
@@ -77,3 +83,19 @@ def test_a_folder_that_was_judged_by_the_relaxation_is_judged_anew():
     one = SolverResult("highs-milp", "", 1, "measured", records=[record], stopping={"mip_rel_gap": 0.05})
     assert unconfirmed(one) == []
     assert unconfirmed(replace(one, records=[record | {"objective": 2.0}])) == [0]
+
+
+def test_programs_that_differ_are_named():
+    fields = {"objective": 1.0, "bound": 1.0, "nnz": 5}
+    ours, theirs = (
+        replace(one, records=[record | fields | {"solver": one.solver} for record in one.records])
+        for one in (solver("copter", 0.1), solver("glop", 0.1))
+    )
+    same = line_of("sia-64", "sia", [ours, theirs])
+    assert said_of(same) == []
+    records = [*theirs.records[:-1], theirs.records[-1] | {"n_variables": 999, "objective": 0.5}]
+    other = line_of("sia-64", "sia", [ours, replace(theirs, records=records)])
+    found = said_of(other)
+    assert len(found) == 2 and "round 6: programs differ: copter's of 1000 columns" in found[0]
+    assert "round 6: glop has 0.5, below the bound 1 of copter" in found[1]
+    assert said_of(replace(other, own_rounds=True)) == []
