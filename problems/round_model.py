@@ -33,7 +33,8 @@ Examples:
 _TOLERANCE = 1e-4
 _LEFT_OUT = 2
 """Rounds: the first one is cold, and the second may be the first of its kind."""
-_PARTS = 32
+_PARTS = 2
+"""Of the spread program: as many as actors, which is what a program takes by itself."""
 _NODE_THREADS = 16
 _NETWORKS = {
     "10 Gbit/s, 0.5 ms": (5e-4, 10e9 / 8),
@@ -60,15 +61,15 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
 def model(
     fit: Annotated[
         str, typer.Option(help="Sizes to fit by, as GPUs x jobs.")
-    ] = "1024x200,5120x500,10240x1000,20480x2000",
+    ] = "1024x200,5120x200,5120x800,10240x300,10240x1200,20480x1000",
     check: Annotated[str, typer.Option(help="Sizes to check by.")] = "2560x400,7168x800,25600x3100",
     rounds: Annotated[int, typer.Option(min=3, help="Rounds of each; the first two do not count.")] = 12,
     topology: Annotated[
         str, typer.Option(help="Network of the traffic, a name of topohub; empty: no traffic.")
-    ] = "gabriel/750/0",
+    ] = "gabriel/250/0",
     demands: Annotated[
         str, typer.Option(help="Demands to fit by, and after a slash those to check by.")
-    ] = "8000,16000,48000/32000",
+    ] = "5000,10000,20000/15000",
     actors: Annotated[int, typer.Option(min=0, help="Actors of the spread program; 0: no Ray.")] = 2,
     json_path: JsonPath = None,
     seed: Seed = 0,
@@ -168,7 +169,7 @@ def measure(sizes: list[Size], checks: list[Size], rounds: int, actors: int, see
     if actors:
         network, memory, seen = _on_actors(checks, rounds, actors, seed)
         at = Places(actors, 1, network)
-        found["actors"] = [spread.checked(each, at, _PARTS) for each in seen]
+        found["actors"] = [spread.checked(each, at, actors) for each in seen]
     return {
         "machine": machine(),
         "measured": measured,
@@ -252,7 +253,7 @@ def _predictions(
                     "nodes": nodes,
                     "threads": _NODE_THREADS,
                     "network": name,
-                    "predicted": spread.predict(columns, requests, at, max(_PARTS, nodes)),
+                    "predicted": spread.predict(columns, requests, at, nodes),
                     "bytes_a_node": memory["a_column"] * columns / nodes,
                 }
 
@@ -266,11 +267,11 @@ def _on_actors(
 
     trips = []
     for number in (1, actors, 2 * actors):
-        with RayProgram(number, parts=_PARTS, num_cpus=1.0) as program:
+        with RayProgram(number, num_cpus=1.0) as program:
             trips.append((number, *round_trip(program.store)))
     seen, memory = [], {}
     for size in sizes:
-        with RayProgram(actors, parts=_PARTS, num_cpus=1.0) as program:
+        with RayProgram(actors, num_cpus=1.0) as program:
             seen.append(list(_rounds(size, rounds, seed, program, program.store.places)))
             held = [each["bytes"] for each in program.memory()]
             memory = {"a_column": sum(held) / program.n_variables, "largest_share": max(held) / sum(held)}

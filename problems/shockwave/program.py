@@ -44,12 +44,16 @@ class RelaxationProgram:
         Certified gap, relative to what the objective is made up of.
     threads : int, optional
         Of the solver; its own choice if not given.
+    program : ContinualProgram, optional
+        An empty one, for example whose columns are elsewhere.
     """
 
-    def __init__(self, tolerance: float = 1e-5, threads: int | None = None) -> None:
+    def __init__(
+        self, tolerance: float = 1e-5, threads: int | None = None, program: ContinualProgram | None = None
+    ) -> None:
         self.tolerance = tolerance
         self.solver = ProximalPoint(threads=threads)
-        self.program = ContinualProgram()
+        self.program = ContinualProgram() if program is None else program
         self.program.add_resource(_CAPACITY, 0.0)
         self.program.add_resource(_WORK, np.inf)
         self.program.add_request(_H, [0.0], {_WORK: 1.0})
