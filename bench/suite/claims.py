@@ -39,7 +39,7 @@ def of_integers(record: Record) -> bool:
     """
     integral = math.isfinite(record.get("integral_objective", math.nan))
     relaxed = math.isfinite(record.get("objective", math.nan))
-    return record["status"] == "optimal" and not record["missed"] and integral and not relaxed
+    return bool(record["status"] == "optimal" and not record["missed"] and integral and not relaxed)
 
 
 def holds(record: Record, gap: float) -> bool:
@@ -59,7 +59,7 @@ def holds(record: Record, gap: float) -> bool:
     value, bound, own = (record[name] for name in ("integral_objective", "bound", "integral_gap"))
     size = record.get("size", math.nan)
     above = (bound - value) / size if size > 0.0 else -own  # some domains' gaps end at 0
-    return bool(record.get("feasible", True)) and own <= gap + _ROUNDING and above <= _ROUNDING
+    return bool(record.get("feasible", True) and own <= gap + _ROUNDING and above <= _ROUNDING)
 
 
 def unconfirmed(one: SolverResult) -> list[int]:

@@ -82,11 +82,14 @@ class SuiteSettings:
 
     def stated(self) -> dict[str, object]:
         """As they stand in ``suite.json``: of a folder what is in it, of Python that it was given."""
-        folders = {
+        folders: dict[str, object] = {
             name: False if folder is None else contents(folder)
             for name, folder in (("data", self.data), ("lps", self.lps))
         }
-        given = {"dede_python": self.dede_python is not None, "solvers": list(self.solvers)}
+        given: dict[str, object] = {
+            "dede_python": self.dede_python is not None,
+            "solvers": list(self.solvers),
+        }
         return asdict(self) | folders | given
 
 
