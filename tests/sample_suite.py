@@ -71,7 +71,7 @@ def line(name, family, solvers, *, title=None, order=None, **x):
         name=name,
         family=family,
         title=title or f"{family.capitalize()} {name}",
-        command=f"copter bench all --lines {name}",
+        command=f"copter bench all --profile quick --only {name} --threads 2 --out runs/{name}",
         tolerance=1e-4,
         threads=2,
         rounds=7,

@@ -106,11 +106,11 @@ def _row(line: LineResult, solver: str, *, first: bool) -> Row:
 
 
 def _ratio(line: LineResult, solver: str) -> str:
-    """Seconds over those of the line's own solver, which is copter's."""
+    """Seconds over those of the line's own solver; nothing where copter was not asked for the line."""
     ours = line.order[0]
-    if solver == ours or ours not in line.solvers or line.solvers[ours].status != "measured":
+    if not is_copter(ours) or ours not in line.solvers or line.solvers[ours].status != "measured":
         return NOTHING
-    if line.solvers[solver].status != "measured":
+    if solver == ours or line.solvers[solver].status != "measured":
         return NOTHING
     middle, low, high = ratios(line, solver, ours)
     return f"{times(middle)} ({times(low)} to {times(high)})"

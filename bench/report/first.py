@@ -12,6 +12,7 @@ from copter.bench.report.looks import Look, is_copter
 from copter.bench.report.model import Claim, FirstScreen, Lost, Picture, Row, Table
 from copter.bench.report.numbers import NOTHING, seconds, tick, times
 from copter.bench.report.pictures import Edge, Point, dots
+from copter.bench.suite.claims import unconfirmed
 from copter.bench.suite.results import LineResult, SuiteResult
 from copter.bench.suite.statistics import (
     SHIFT,
@@ -30,9 +31,11 @@ LOOKS: Mapping[str, Look] = {
     SLOWER: Look("highs", "D", "", 2.0),
 }
 DEFINITION = (
-    "Equal certified quality: a solver counts on a line only if it answered every round in time and one "
-    "checker, the same for all, found each answer to be within the line's tolerance. Compared are the "
-    "seconds of whole rounds, edit, solve and shim, each round with itself."
+    "Equal certified quality: a solver counts on a line only if it answered every round that it played in "
+    "time and one checker, the same for all, found each answer to be within the line's tolerance. A solver "
+    "plays three rounds at least, and goes on until its seconds on the line are used up; where that is "
+    "before the last round, its outcome says so. Compared are the seconds of whole rounds, edit, solve and "
+    "shim, each round with itself, over those that both played."
 )
 
 
@@ -88,13 +91,13 @@ def _verdict(found: list[Verdict]) -> str:
     alone = sum(not one.rival for one in won)
     text = f"On {len(won)} of {len(found)} lines copter is the fastest at equal certified quality"
     if alone:
-        text += f"; on {alone} of these no other solver has certified answers to all rounds"
+        text += f"; on {alone} of these no other solver has certified answers to all that it played"
     return text + "."
 
 
 def _lost(line: LineResult, one: Verdict, notes: Mapping[str, str]) -> Lost:
     if math.isnan(one.ratio):
-        text = f"{one.ours} has no certified answer to every round"
+        text = f"{one.ours} has no certified answer to every round that it played"
         if one.fastest:
             median = spread(seconds_of(line, one.fastest)).p50
             text += f"; the fastest that has is {one.fastest}, {seconds(median)} a round"
@@ -123,7 +126,7 @@ def _remarks(suite: SuiteResult) -> list[str]:
     refused = [
         f"{solver} on {line.name} ({wrong} of {len(one.records)} rounds)"
         for line, solver, one in there
-        if (wrong := sum(record.get("disagrees") is True for record in one.records))
+        if (wrong := len(unconfirmed(one)))
     ]
     if refused:
         remarks.append(

@@ -11,6 +11,7 @@ from copter.bench.report.families import claim
 from copter.bench.report.first import first_screen, overall
 from copter.bench.report.looks import HUES, looks
 from copter.bench.report.model import Report
+from copter.bench.suite.conditions import with_commands
 from copter.bench.suite.results import SuiteResult
 from copter.bench.suite.statistics import families
 from copter.extras import extra
@@ -39,6 +40,7 @@ def make_report(
     -------
     Report
     """
+    suite = with_commands(suite)
     styles = looks([solver for line in suite.lines.values() for solver in line.order])
     found = families(suite)
     return Report(

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from copter.bench.settings import Record, SolverSettings
+from copter.bench.suite.claims import of_integers
 from copter.bench.suite.rivals import RIVALS
 from copter.proof.certificate import certify
 from copter.solvers.settings import setting_defaults
@@ -125,6 +126,8 @@ class Checker:
     def judge(self, record: Record, found: Mapping[str, float], tolerance: float) -> dict[str, Any]:
         """Fields to add to a record: what was found, and whether the answer and the claim hold.
 
+        What branch and bound claims is of another kind: see :mod:`copter.bench.suite.claims`.
+
         Parameters
         ----------
         record : dict
@@ -138,7 +141,7 @@ class Checker:
         """
         figures = dict.fromkeys(_FIGURES, math.nan) | dict(found)
         certified = not record["missed"] and self.within(record | figures, tolerance * (1 + ROUNDING))
-        claimed = record["status"] == "optimal" and not record["missed"]
+        claimed = record["status"] == "optimal" and not record["missed"] and not of_integers(record)
         return figures | {"certified": certified, "disagrees": claimed and not certified}
 
 

@@ -8,15 +8,19 @@ line; it is ended if it holds too much memory or does not come back from a solve
 from __future__ import annotations
 
 import math
+import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from ctypes import CDLL
 from dataclasses import dataclass, replace
 from itertools import islice
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Thread
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -41,6 +45,8 @@ _WARM_UP_PATIENCE = 300.0
 """Seconds in which a process may compile: without a cache, and beside others, it takes minutes."""
 _PATIENCE, _PATIENCE_SECONDS = 3.0, 90.0
 """Limits, and seconds beyond them, without a word, after which a process is ended."""
+_END_WITH_PARENT = 1
+"""PR_SET_PDEATHSIG of Linux's prctl."""
 _LATE, _CUT = 1.1, 0.9
 """Times its limit that an edit or a solve may take, and from which on one without a certified answer was cut
 off; a model's compilation is in the edit, apart."""
@@ -241,7 +247,7 @@ def _is_late(record: Record, limit: float) -> bool:
 
 def _play(words: Connection, job: Job) -> None:
     """The process: warm up, play, say what came of it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
+    _belong()
     try:
         begin = perf_counter()
         _warm_up(job)
@@ -258,6 +264,21 @@ def _play(words: Connection, job: Job) -> None:
     except BaseException as error:  # whatever a solver raises is said and ends no suite
         words.send(("failed", _said(error)))
     words.close()
+
+
+def _belong() -> None:
+    """Leave it to who started this process to end it, and end with them, also if they are killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
+    if sys.platform == "linux":  # at once, also in a solver that holds the interpreter
+        CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL)
+    Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_after(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)
 
 
 def _warm_up(job: Job) -> None:
@@ -277,7 +298,7 @@ def _rounds(job: Job, records: Iterator[Record]) -> Iterator[Record]:
 
 
 def _call(words: Connection, call: Callable[..., Any], *arguments: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _belong()
     try:
         words.send(("done", call(*arguments)))
     except BaseException as error:  # said to whoever called

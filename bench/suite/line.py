@@ -92,6 +92,8 @@ class Line:
         Lines of one ladder grow in columns: a solver that misses its limit on one is not asked for larger
         ones.  The family if empty.
     profiles : tuple of str
+    own_rounds : bool
+        Whether a round hangs on the solver's own last answer: no two solvers need have the same program.
     """
 
     name: str
@@ -108,6 +110,7 @@ class Line:
     patience: float = 1.0
     ladder: str = ""
     profiles: Sequence[Profile] = field(default=("full",))
+    own_rounds: bool = False
 
     @property
     def columns(self) -> float:

@@ -102,7 +102,7 @@ def _columns(inputs: Inputs, columns: int, width: int, profiles: Sequence[Profil
         f"Synthetic choices, {columns:,} columns, 1% of the requests replaced{told}",
         partial(as_it_is, course),
         _solvers_of(columns, small),
-        rounds=course.rounds,
+        rounds=3 if small else course.rounds,  # cvxpy's slowest stall in a later one, until their limit
         x={"columns": columns, "churn": course.churn},
         patience=3.0 if columns > 10_000_000 else 1.0,
         profiles=profiles,

@@ -54,8 +54,8 @@ class SolverResult:
     records : list of dict
         As of :func:`copter.bench.course.solved_record`, one a round; with ``certified``, whether the checker
         of the line found the answer to be within the tolerance, ``disagrees``, whether the solver claimed
-        that it was and the checker found that it is not, and what the checker found: ``checked_primal``,
-        ``checked_dual``, ``checked_gap``.
+        that it was and the checker found that it is not (:mod:`copter.bench.suite.claims` has what branch and
+        bound claims), and what the checker found: ``checked_primal``, ``checked_dual``, ``checked_gap``.
     peak_memory_mb : float
         Of its process; NaN if it was not measured.
     compile_seconds : float
@@ -92,7 +92,7 @@ class LineResult:
     title : str
         For people.
     command : str
-        Reruns this line alone.
+        Reruns this line alone (:func:`copter.bench.suite.conditions.rerun`).
     tolerance : float
         Relative, of residuals and gap; the same for every solver.
     threads, rounds : int
@@ -109,6 +109,8 @@ class LineResult:
         The solvers, as they are to be shown.
     solvers : dict of str to SolverResult
         Those that are done, in this order.
+    own_rounds : bool
+        Whether a round hangs on the solver's own last answer, so that programs and objectives differ.
     """
 
     name: str
@@ -124,6 +126,7 @@ class LineResult:
     checker: str
     order: tuple[str, ...] = ()
     solvers: dict[str, SolverResult] = field(default_factory=dict)
+    own_rounds: bool = False
 
     def measured_rounds(self, solver: str) -> list[Record]:
         """Records that count: those after the rounds that are left out, or all if there are no others."""
@@ -131,7 +134,10 @@ class LineResult:
         return records[self.left_out :] or records
 
     def certified(self, solver: str) -> bool:
-        """Whether a solver answered every round, and the checker found each answer within the tolerance."""
+        """Whether a solver answered each round that it played, and the checker found all of that certified.
+
+        One that used up its seconds on the line played fewer rounds than the others: its reason says so.
+        """
         one = self.solvers.get(solver)
         if one is None or one.status != "measured" or not one.records:
             return False
@@ -151,7 +157,7 @@ class SuiteResult:
     machine : dict
         Of :func:`copter.bench.machine.machine`.
     settings : dict
-        Of the suite; a folder goes on only with the same.
+        Of the suite; a folder goes on only with the same, and with the same version and machine.
     begun : str
         UTC, ISO 8601.
     seconds : float

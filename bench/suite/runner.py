@@ -1,7 +1,8 @@
 """The suite from end to end: every line of a profile, every solver of a line, into a folder that grows.
 
 What is in the folder is kept, solver by solver, so that an interrupted suite goes on where it was; its
-settings must be the same.  A solver that misses its limit is not asked for larger lines of the same ladder.
+settings, the versions and the machine must be the same.  A solver that misses its limit is not asked for
+larger lines of the same ladder.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from time import perf_counter
 from copter.bench.course import Course
 from copter.bench.machine import machine
 from copter.bench.suite.checker import CHECKERS, CheckedSettings
+from copter.bench.suite.conditions import contents, differences, rerun
 from copter.bench.suite.isolated import Job, apart, run_job
 from copter.bench.suite.line import Inputs, Line, Profile, all_lines, label_of
 from copter.bench.suite.results import (
@@ -79,9 +81,16 @@ class SuiteSettings:
     solvers: tuple[str, ...] = ()
 
     def stated(self) -> dict[str, object]:
-        """As they stand in ``suite.json``; of a path only that there was one."""
-        paths = {name: getattr(self, name) is not None for name in ("data", "lps", "dede_python")}
-        return asdict(self) | paths | {"solvers": list(self.solvers)}
+        """As they stand in ``suite.json``: of a folder what is in it, of Python that it was given."""
+        folders: dict[str, object] = {
+            name: False if folder is None else contents(folder)
+            for name, folder in (("data", self.data), ("lps", self.lps))
+        }
+        given: dict[str, object] = {
+            "dede_python": self.dede_python is not None,
+            "solvers": list(self.solvers),
+        }
+        return asdict(self) | folders | given
 
 
 QUICK = SuiteSettings("quick", 1, limit=10.0, seconds=2.0)
@@ -129,7 +138,8 @@ class Suite:
     Raises
     ------
     CopterError
-        The folder was begun with other settings, or no line is called so.
+        The folder was begun with other settings, another version or on another machine, or no line is called
+        so.
     """
 
     def __init__(self, folder: Path, settings: SuiteSettings, only: Sequence[str] = ()) -> None:
@@ -155,6 +165,7 @@ class Suite:
         """
         waiting = [(line, solver) for line in self.lines for solver in self._waiting(line)]
         save_suite(self.folder, self.result)
+        self._retell()
         number = 0
         for line in self.lines:
             mine = [solver for one, solver in waiting if one is line]
@@ -176,23 +187,34 @@ class Suite:
 
     def _begun(self, order: list[str]) -> SuiteResult:
         """What the folder has, or a beginning."""
-        settings = self.settings.stated()
         mine = {line.name for line in self.lines}
+        beginning = SuiteResult(
+            self.settings.profile,
+            version("copter-opt"),
+            machine(),
+            self.settings.stated(),
+            datetime.now(UTC).isoformat(timespec="seconds"),
+            0.0,
+            tuple(name for name in order if name in mine),
+        )
         if not (self.folder / SUITE).is_file():
-            names = tuple(name for name in order if name in mine)
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            return SuiteResult(
-                self.settings.profile, version("copter-opt"), machine(), settings, now, 0.0, names
-            )
+            return beginning
         there = load_suite(self.folder)
-        other = [name for name in settings if there.settings.get(name) != settings[name]]
-        if other:
-            told = ", ".join(f"{name} {there.settings.get(name)}, not {settings[name]}" for name in other)
+        if other := differences(there, beginning):
             raise CopterError(
-                f"{self.folder} was begun with {told}: give the same settings or another folder"
+                f"{self.folder} was begun with {'; '.join(other)}: go on as it was begun, or give another "
+                "folder"
             )
         names = tuple(name for name in order if name in mine or name in there.order)
         return replace(there, order=names)
+
+    def _retell(self) -> None:
+        """Write of the lines in the folder what an older copter did not say of them."""
+        for line in self.lines:
+            there = self.result.lines.get(line.name)
+            if there is not None:
+                more = replace(there, command=rerun(self.result, line.name), own_rounds=line.own_rounds)
+                save_line(self.folder, more)
 
     def _misses(self) -> dict[tuple[str, str], tuple[float, str]]:
         """Solvers that missed a line of a ladder: its columns and name."""
@@ -218,12 +240,11 @@ class Suite:
         return line.rounds if most is None else min(most, line.rounds)
 
     def _line_result(self, line: Line) -> LineResult:
-        profile = self.settings.profile
         return LineResult(
             line.name,
             line.family,
             line.title,
-            f"copter bench all --profile {profile} --only {line.name} --out runs/{line.name}",
+            rerun(self.result, line.name),
             line.tolerance,
             self.settings.threads,
             self._rounds(line),
@@ -232,6 +253,7 @@ class Suite:
             dict(line.x),
             CHECKERS[line.checker].sentence,
             tuple(self._solvers(line)),
+            own_rounds=line.own_rounds,
         )
 
     def _one(self, line: Line, solver: str, course: Callable[[], Course]) -> SolverResult:

@@ -1,8 +1,8 @@
 """What the records of a suite say: medians and tails, means over lines, performance profiles, the verdict.
 
 The seconds of a round are edit, solve and shim (:mod:`copter.bench.rounds`).  Only answers of equal quality
-are compared: a solver counts on a line if every round was answered in time and the line's checker found each
-answer within the tolerance (:meth:`copter.bench.suite.results.LineResult.certified`).
+are compared: a solver counts on a line if every round that it played was answered in time and the line's
+checker found each answer within the tolerance (:meth:`copter.bench.suite.results.LineResult.certified`).
 
 - Shifted geometric mean of seconds t over lines, exp(mean log(t + s)) - s, as in Mittelmann's benchmarks of
   LP solvers; the shift keeps lines of a few microseconds from deciding it.  A line that a solver has no

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from copter.bench.settings import Record
+from copter.bench.suite.claims import of_integers, unconfirmed
 from copter.bench.suite.results import LineResult, SolverResult, SuiteResult
 from copter.bench.suite.statistics import OURS
 
@@ -17,8 +19,8 @@ def problems(suite: SuiteResult) -> list[str]:
     """What is wrong, a sentence each; empty if all is well.
 
     An answer of copter's that is not certified, a claim that the checker does not confirm, a solver that
-    failed, two certified answers for the same round whose objectives cannot both be right, a line that is
-    not done.
+    failed, programs of one round that differ, two certified answers for it whose objectives cannot both be
+    right, a line that is not done.
 
     Parameters
     ----------
@@ -41,8 +43,7 @@ def _of_solver(line: LineResult, one: SolverResult) -> Iterator[str]:
     if one.status == "failed":
         yield f"failed: {one.reason}"
         return
-    claims = [record["round"] for record in one.records if record["disagrees"]]
-    if claims:
+    if claims := unconfirmed(one):
         yield f"claims an optimum that the checker does not confirm, in rounds {claims}"
     held = one.solver == line.order[0] and one.solver.startswith(OURS)
     if held and one.status != "not run" and not line.certified(one.solver):
@@ -51,16 +52,17 @@ def _of_solver(line: LineResult, one: SolverResult) -> Iterator[str]:
 
 
 def _disagreements(line: LineResult) -> Iterator[str]:
-    """Answers below a bound that another solver has for the same program."""
-    if not _same_rounds(line):
+    """Programs that are not the same, and answers below a bound that another solver has."""
+    if line.own_rounds:
         return
+    yield from _programs(line)
     value = "integral_objective" if line.family in _INTEGRAL else "objective"
     for number in range(line.rounds):
         records = [
             record
             for one in line.solvers.values()
             for record in one.records
-            if record["round"] == number and record["certified"] and math.isfinite(record[value])
+            if record["round"] == number and _counts(line, record) and math.isfinite(record[value])
         ]
         bounds = [record for record in records if math.isfinite(record["bound"])]
         if not bounds:
@@ -75,11 +77,20 @@ def _disagreements(line: LineResult) -> Iterator[str]:
             )
 
 
-def _same_rounds(line: LineResult) -> bool:
-    """Whether all solvers have the same programs: not where a round hangs on one's own last answer."""
-    sizes: dict[int, set[tuple[float, float]]] = {}
-    for one in line.solvers.values():
-        if one.solver.startswith(OURS):
+def _counts(line: LineResult, record: Record) -> bool:
+    """Whether an answer and its bound can be held against others': checked, or of the integral program."""
+    return bool(record["certified"]) or (line.family in _INTEGRAL and of_integers(record))
+
+
+def _programs(line: LineResult) -> Iterator[str]:
+    """Rounds in which two solvers of the line's program had programs of different sizes."""
+    for number in range(line.rounds):
+        sizes: dict[tuple[float, float], str] = {}
+        for one in line.solvers.values():
             for record in one.records:
-                sizes.setdefault(record["round"], set()).add((record["n_variables"], record["nnz"]))
-    return all(len(each) == 1 for each in sizes.values())
+                # a method or branch and bound makes a model of its own, and has no objective of the program
+                if record["round"] == number and math.isfinite(record["objective"]):
+                    sizes.setdefault((record["n_variables"], record["nnz"]), one.solver)
+        if len(sizes) > 1:
+            told = (f"{who}'s of {n:g} columns, {nnz:g} nonzeros" for (n, nnz), who in sizes.items())
+            yield f"round {number}: programs differ: {'; '.join(told)}"

@@ -143,6 +143,7 @@ def _exact(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
             "gap": exact.found.gap,
             "bound": exact.bound,
             "iterations": exact.found.nodes,
+            "feasible": done.in_band,  # of all else `take` sees to it
         }
         took = {"t_edit": exact.effort.build_seconds, "t_solve": exact.effort.seconds}
         fields = own | _figures(done)

@@ -50,4 +50,5 @@ def _line(inputs: Inputs, shards: int, servers: int, rounds: int, profiles: Sequ
         left_out=2,
         mip_gap=0.05,
         profiles=profiles,
+        own_rounds=True,
     )

@@ -198,7 +198,7 @@ def _idle(runs: np.ndarray, window: Window) -> float:
 def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: RoundState) -> Mapping[str, Any]:
     """What the plan of branch and bound comes to, with what it leaves idle given away if that is better."""
     if exact.runs is None:
-        return {"idle": math.nan, "size": math.nan}
+        return {"idle": math.nan, "size": math.nan, "feasible": False}
     counts = np.minimum(exact.runs.sum(axis=1), problem.most)
     running = np.array([state.running for state in now.jobs], bool)
     filled = PlanShim(0.0).plan(problem, counts.astype(float), urgency=urgency(window), running=running)
@@ -212,4 +212,5 @@ def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: Roun
         "proven": float(gap <= _CLOSED),
         "size": size,
         "idle": _idle(runs, window),
+        "feasible": bool((problem.gpus @ runs <= problem.capacity).all()),
     }

@@ -84,6 +84,7 @@ def _largest(inputs: Inputs) -> Line:
         rounds=size.rounds,
         x={"gpus": size.gpus, "jobs": size.jobs, "columns": 1e9},
         patience=3.0,
+        own_rounds=True,
     )
 
 

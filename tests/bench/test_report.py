@@ -7,13 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sample_suite import line as line_of
 from sample_suite import sample, save, solver
 from typer.testing import CliRunner
 
 from copter.bench.report import cells, papers
 from copter.bench.report.families import WORDS
-from copter.bench.report.first import first_screen
+from copter.bench.report.first import first_screen, overall
 from copter.bench.report.looks import HUES, looks
+from copter.bench.report.numbers import NOTHING
 from copter.bench.report.page import as_html, make_report, write_report
 from copter.bench.suite.results import FAMILIES, load_suite
 from copter.cli.main import app
@@ -315,3 +317,21 @@ def test_the_command_writes_the_report(folder, tmp_path):
     (folder / "notes.json").write_text("[1]")
     result = CliRunner().invoke(app, ["bench", "report", str(folder), "--out", str(tmp_path / "out")])
     assert isinstance(result.exception, FileError)
+
+
+def test_without_copter_nothing_is_over_copter():
+    """A line's first solver is copter's only where copter was asked for it."""
+    pair = [solver("highs-hot", 1e-3), solver("glop", 2e-3)]
+    theirs = cells.table("", [line_of("sia-64", "sia", pair)]).rows
+    ours = cells.table("", [line_of("sia-64", "sia", [solver("copter", 1e-3), *pair])]).rows
+    column = cells.HEADS.index("over copter")
+    assert {row.cells[column] for row in theirs} == {NOTHING}
+    assert [row.cells[column] == NOTHING for row in ours] == [True, False, False]
+
+
+def test_a_solver_that_used_up_its_seconds_says_so():
+    short = replace(solver("glop", 1e-3, rounds=3), reason="3 of 7 rounds in its 2 s")
+    one = line_of("sia-64", "sia", [solver("copter", 1e-2), short])
+    assert cells.outcome(one, "glop") == "certified (3 of 7 rounds in its 2 s)"
+    claim = overall(replace(sample(), lines={one.name: one}), looks(one.order))
+    assert "every round that it played" in claim.text and "used up" in claim.text

@@ -1,0 +1,101 @@
+"""What branch and bound claims is judged as what it is: feasible, integral, within its gap of its bound."""
+
+from dataclasses import replace
+
+import pytest
+from sample_suite import line as line_of
+from sample_suite import solver
+
+from copter.bench.suite.checker import CHECKERS, CheckedSettings
+from copter.bench.suite.claims import unconfirmed
+from copter.bench.suite.results import LineResult, SolverResult, SuiteResult
+from copter.bench.suite.validity import problems
+from copter.problems.load_balancing.course import Balancing
+from copter.problems.load_balancing.scenario import Scenario
+from copter.problems.shockwave.course import PlanCourse
+
+COURSES = {
+    "shards": (Balancing(Scenario(12, 3, 3, seed=1)), 0.05, "certificate"),
+    "shockwave": (PlanCourse(8, 4, 2), 1e-3, "bound"),
+}
+
+
+def measured(family, course, gap, checker):
+    settings = CheckedSettings("highs-milp", 1e-6, 20.0, 1, gap)
+    play = course.play(settings)
+    records = [one | CHECKERS[checker].judge(one, settings.found(), 1e-6) for one in play.records]
+    one = SolverResult("highs-milp", "", 1, "measured", records=records, stopping=play.stopping)
+    x = (family, family, "", "", 1e-6, 1, len(records), 1, 20.0, {}, "", (one.solver,))
+    return LineResult(*x, solvers={one.solver: one})
+
+
+def said_of(line):
+    return problems(SuiteResult("quick", "", {}, {}, "", 0.0, (line.name,), {line.name: line}))
+
+
+def wrong(line, **fields):
+    """What is said of a line with fields of its last round changed."""
+    (one,) = line.solvers.values()
+    one = replace(one, records=[*one.records[:-1], one.records[-1] | fields])
+    line = replace(line, solvers={one.solver: one})
+    assert unconfirmed(one) == ([line.rounds - 1] if fields else [])
+    return said_of(line)
+
+
+@pytest.mark.parametrize("family", COURSES)
+def test_branch_and_bound_is_held_to_what_it_claims(family):
+    line = measured(family, *COURSES[family])
+    last = line.solvers["highs-milp"].records[-1]
+    assert last["status"] == "optimal" and last["feasible"] and not last["certified"]
+    assert wrong(line) == []
+    size = last.get("size", 1.0)
+    for lie in (
+        {"feasible": False},
+        {"integral_gap": 0.2},
+        {"integral_objective": float("nan"), "disagrees": True},
+        {
+            "bound": last["integral_objective"] + 0.01 * size,
+            "integral_gap": -0.01 if family == "shards" else 0.0,
+        },
+    ):
+        assert any("claims an optimum" in each for each in wrong(line, **lie))
+
+
+def test_a_bound_is_held_against_the_plans_of_the_others():
+    line = measured("shockwave", *COURSES["shockwave"])
+    theirs = line.solvers["highs-milp"]
+    ours = [
+        record
+        | {"objective": 0.0, "certified": True, "integral_objective": record["bound"] - 0.1, "n_variables": 1}
+        for record in theirs.records
+    ]
+    copter = SolverResult(
+        "copter", "", 1, "measured", records=[one | {"bound": float("nan")} for one in ours]
+    )
+    line = replace(line, solvers={"copter": copter, "highs-milp": theirs}, order=("copter", "highs-milp"))
+    found = said_of(line)
+    assert len(found) == line.rounds and all("below the bound" in each for each in found)
+
+
+def test_a_folder_that_was_judged_by_the_relaxation_is_judged_anew():
+    record = {"round": 0, "status": "optimal", "missed": False, "certified": False, "disagrees": True}
+    record |= {"integral_objective": 2.0, "bound": 2.0, "integral_gap": 0.0, "objective": float("nan")}
+    one = SolverResult("highs-milp", "", 1, "measured", records=[record], stopping={"mip_rel_gap": 0.05})
+    assert unconfirmed(one) == []
+    assert unconfirmed(replace(one, records=[record | {"objective": 2.0}])) == [0]
+
+
+def test_programs_that_differ_are_named():
+    fields = {"objective": 1.0, "bound": 1.0, "nnz": 5}
+    ours, theirs = (
+        replace(one, records=[record | fields | {"solver": one.solver} for record in one.records])
+        for one in (solver("copter", 0.1), solver("glop", 0.1))
+    )
+    same = line_of("sia-64", "sia", [ours, theirs])
+    assert said_of(same) == []
+    records = [*theirs.records[:-1], theirs.records[-1] | {"n_variables": 999, "objective": 0.5}]
+    other = line_of("sia-64", "sia", [ours, replace(theirs, records=records)])
+    found = said_of(other)
+    assert len(found) == 2 and "round 6: programs differ: copter's of 1000 columns" in found[0]
+    assert "round 6: glop has 0.5, below the bound 1 of copter" in found[1]
+    assert said_of(replace(other, own_rounds=True)) == []
