@@ -19,7 +19,7 @@ PLAN = "plan_rounds power lambda predictor shim_seconds"
             SiaRunOptions(),
             "workload profiles gpus jobs_per_day hours max_hours solver p lam round_seconds exact " + SOLVING,
         ),
-        (SiaBenchOptions(), f"gpus jobs rounds solvers isolate exact costs float32 record {SOLVING}"),
+        (SiaBenchOptions(), f"gpus jobs rounds solvers isolate exact costs float32 record actors {SOLVING}"),
         (BalancingRunOptions(), f"workload shards servers mode rounds memory balance solver {SOLVING}"),
         (BalancingBenchOptions(), f"shards servers mode rounds memory balance solvers isolate {SOLVING}"),
         (
@@ -29,7 +29,7 @@ PLAN = "plan_rounds power lambda predictor shim_seconds"
         ),
         (ShockwaveBenchOptions(), f"jobs gpus rounds solvers isolate exact {PLAN} {SOLVING}"),
         (TrafficRunOptions(topology="x"), f"{NETWORK} solver {SOLVING}"),
-        (TrafficBenchOptions(topology="x"), f"{NETWORK} solvers isolate {SOLVING}"),
+        (TrafficBenchOptions(topology="x"), f"{NETWORK} solvers isolate actors {SOLVING}"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -7,6 +7,7 @@ import pytest
 
 from copter import ContinualProgram, make_solver
 from copter.store.slabs import slice_indices
+from copter.store.view import costs_at, view_of
 
 WIDTH = 60
 GIVEN = {"few": {41: -3.0, 7: -1.5, 20: 0.25}, "many": {j: -float(j % 7) for j in range(WIDTH - 1, 3, -1)}}
@@ -49,7 +50,8 @@ def test_each_cost_is_the_override_of_its_column(way, shared):
         costs[list(each)] = list(each.values())
         assert program.costs(id) == pytest.approx(costs, abs=1e-15) and program.override(id) == each
         slots = np.full(WIDTH, program.slot_of[id])
-        assert program.store.column_costs(slots, np.arange(WIDTH)) == pytest.approx(costs, abs=1e-15)
+        found = costs_at(view_of(program.store), slots, np.arange(WIDTH))
+        assert found == pytest.approx(costs, abs=1e-15)
     solution, best = make_solver("copter", tolerance=1e-7).solve(program), make_solver("highs-simplex")
     assert solution.objective == pytest.approx(best.solve(program).objective, rel=1e-6)
     assert solution.bound == pytest.approx(solution.objective, rel=1e-6)

@@ -212,7 +212,7 @@ def test_actors_lead_to_the_same_answer_and_one_may_die(local_ray, case):
 
         def each(self, task, *common, own=None):
             self.calls += 1
-            if self.calls == 6:
+            if self.calls == 2:
                 local_ray.kill(places.actors[1].handle)
             return super().each(task, *common, own=own)
 
