@@ -56,6 +56,7 @@ def page() -> str:
         "Measured and predicted medians of warm rounds, of sizes that nothing was fitted to. *Parts* are in\n"
         "this process; actors are on this machine, and share its processors with the driver.\n",
         *checks(document),
+        verdict(document),
         *overheads(document),
         "\n## Predicted\n",
         *predictions(document),
@@ -119,6 +120,16 @@ def checks(document: dict[str, Any]) -> list[str]:
                 f"| {each['bytes'] / 1e3:,.0f} |"
             )
     return lines
+
+
+def verdict(document: dict[str, Any]) -> str:
+    """How far the predictions are off."""
+    ratios = [each["ratio"] for found in document["checks"].values() for each in found]
+    close = sum(abs(ratio - 1.0) <= 0.25 for ratio in ratios)
+    return (
+        f"\n{close} of {len(ratios)} predictions are within 25% of what was measured; the ratios are from "
+        f"{min(ratios):.2f} to {max(ratios):.2f}. What follows is no better than that."
+    )
 
 
 def overheads(document: dict[str, Any]) -> list[str]:
