@@ -100,7 +100,7 @@ class NewtonTuning:
     lent_columns : where the columns are elsewhere, and more processors, working sets of so many are lent to
         there.  Lending takes what some five evaluations of one thread take, and a round trip 3 to 5 ms where
         an evaluation of a million columns by one thread takes 60: with less it is of little use.  On actors
-        that share this process' processors an evaluation took 1.1 to 1.6 times as long as here at any size
+        that share this process' processors an evaluation took 1.2 to 1.9 times as long as here
     poor_steps : after so many steps in a row that do not halve the gradient the sample doubles
         (0%, +1%)
     line, systems, elastic : see there
