@@ -25,13 +25,19 @@ CHURN_THRESHOLD = 1e-3
 
 
 class Status(enum.StrEnum):
-    """Why a solver stopped."""
+    """Why a solver stopped.
+
+    "optimal", "infeasible" and "unbounded" are proved, on the program itself.  "unproved": the solver came to
+    an end without a proof of any of them; what it found is in the answer, with its residuals and its bound.
+    "numerical_error": it broke down, and has no answer that is of use.
+    """
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
     UNBOUNDED = "unbounded"
     DEADLINE = "deadline"
     ITERATION_LIMIT = "iteration_limit"
+    UNPROVED = "unproved"
     NUMERICAL_ERROR = "numerical_error"
     CANCELLED = "cancelled"
 
