@@ -5,14 +5,14 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError, NoAllocationError, NotOptimalError
-from copter.proof.certificate import Certificate, Residuals, certify, right_signs
+from copter.proof.certificate import Certificate, GapSize, Residuals, certify, right_signs
 from copter.proof.pricing import Pricing
 from copter.store.allocation import NOTHING, SparseX, changes
 
@@ -222,7 +222,14 @@ class Solution:
     objective, bound : float
         c'x, and a certified lower bound on every allocation's cost.
     size : float
-        What the gap is relative to: what the objective is made up of, without the costs that are forced.
+        What the gap is relative to: the larger of |objective - unavoidable| and |bound - unavoidable|, or
+        what takes its place where that is next to nothing.
+    size_is : GapSize
+        Which of these it is, in words.
+    unavoidable : float
+        What every allocation costs.
+    rounding : float
+        Rounding error of what objective and bound are summed up from: a gap of no more is none.
     relative, absolute : Residuals
         Primal residual, dual residual and gap, recomputed from the program
         (:mod:`copter.proof.certificate` has the norms).
@@ -258,6 +265,9 @@ class Solution:
     objective: float
     bound: float
     size: float
+    size_is: GapSize
+    unavoidable: float
+    rounding: float
     relative: Residuals
     absolute: Residuals
     iterations: int
@@ -295,8 +305,24 @@ class Solution:
         return self.start.cold
 
     @property
+    def certificate(self) -> Certificate:
+        """The figures of it that are proved, by themselves."""
+        return Certificate(
+            objective=self.objective,
+            bound=self.bound,
+            size=self.size,
+            size_is=self.size_is,
+            unavoidable=self.unavoidable,
+            relative=self.relative,
+            absolute=self.absolute,
+            rounding=self.rounding,
+            near_gap=self.relative.gap,
+            near_bound=self.bound,
+        )
+
+    @property
     def gap(self) -> float:
-        """Relative certified gap."""
+        """Certified gap, (objective - bound) / size."""
         return self.relative.gap
 
     @property
@@ -320,9 +346,8 @@ class Solution:
         -------
         bool
         """
-        relative = self.relative
-        parts = (relative.primal, relative.dual, relative.gap)
-        return self.found and all(part <= tolerance for part in parts)  # NaN is not
+        closed = self.gap <= tolerance or self.absolute.gap <= self.rounding
+        return self.found and closed and self.primal_residual <= tolerance  # NaN is not
 
 
 def check_optimal(solution: Solution) -> None:
@@ -407,6 +432,9 @@ def make_solution(
         objective=proof.objective,
         bound=proof.bound,
         size=proof.size,
+        size_is=proof.size_is,
+        unavoidable=proof.unavoidable,
+        rounding=proof.rounding,
         relative=proof.relative,
         absolute=proof.absolute,
         iterations=iterations,
@@ -425,11 +453,16 @@ def make_solution(
 
 
 UNKNOWN = Certificate(
-    math.nan,
-    -math.inf,
-    math.nan,
-    Residuals(math.nan, math.nan, math.inf),
-    Residuals(math.nan, math.nan, math.inf),
+    objective=math.nan,
+    bound=-math.inf,
+    size=math.nan,
+    size_is=GapSize.OBJECTIVE,
+    unavoidable=math.nan,
+    relative=Residuals(math.nan, math.nan, math.inf),
+    absolute=Residuals(math.nan, math.nan, math.inf),
+    rounding=0.0,
+    near_gap=math.inf,
+    near_bound=-math.inf,
 )
 """Of neither an allocation nor prices."""
 
@@ -438,7 +471,7 @@ def without_allocation(proof: Certificate) -> Certificate:
     """What a certificate says of its prices alone."""
     none = math.nan
     relative, absolute = (Residuals(none, each.dual, math.inf) for each in (proof.relative, proof.absolute))
-    return Certificate(none, proof.bound, none, relative, absolute)
+    return replace(UNKNOWN, bound=proof.bound, relative=relative, absolute=absolute, near_bound=proof.near_bound)
 
 
 def churn(last: SparseX | None, now: SparseX) -> float:

@@ -90,7 +90,7 @@ class Rebuild(ProximalPoint):
             last=churn_base(self._round.x if self._round else None, program),
             ray=found.ray,
             details=found.details,
-            certificate=Certificate(found.objective, found.bound, found.size, found.relative, found.absolute),
+            certificate=found.certificate,
             pricing=copy.original_pricing(found.pricing),
         )
         state = self._state

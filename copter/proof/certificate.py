@@ -3,25 +3,31 @@
 For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a lower one)
 
     objective        c'x + sum_q phi_q(a_q'x_q)
-    bound            d(y) of :mod:`copter.proof.pricing`, <= the optimum of the LP and of the MILP
-    primal residual  the largest excess of a row, a sum row or a box, each relative to its own size
+    bound            d(y) of :mod:`copter.proof.pricing`, lowered by what rounding may have added to it: no more
+                     than the optimum of the LP and of the MILP, in exact arithmetic
+    primal residual  the largest excess of a row, a sum row or a box, each relative to its own size; or what
+                     all excesses of rows are worth at y, relative to the size of the gap, if that is more
     dual residual    the largest reduced cost that no bound can absorb, relative to |c_j| + |a_j|'|y|
-    gap              |objective - bound|, the sum of all losses at y, relative to what the objective is made
-                     up of without the costs that are forced
+    gap              (objective - bound) / size
 
-:mod:`copter.proof.measure` has the sizes.  No figure depends on units, on a bound that nobody uses, or on a
-cost that a request's own sum row forces on it: multiplying a row, all costs or a column's unit by a constant
-changes none of them.  (PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of
-all bounds, so that a single large bound switches feasibility off.) Where next to nothing is paid, a
-thousandth of the least stake of any request takes the place of the objective: a unit of cost that the
-program itself names.
+The size of the gap can be read off: it is the larger of |objective - f| and |bound - f|, f what every
+allocation costs (:mod:`copter.proof.pricing`).  Where that is next to nothing, other figures of the program
+take its place (:class:`GapSize` says which): a thousandth of the least stake of any request, or a million
+times the rounding error of what objective and bound are summed up from.  So a program whose every optimum
+costs 0 has an answer, and costs that cancel hide nothing.
 
-Prices of the wrong sign (on a bound that is infinite) count as 0.  If the dual residual is 0 the bound is
-rigorous up to rounding, as it always is for programs whose columns are all bounded or held by a sum row.
+No figure depends on units, on a bound that nobody uses, or on a cost that a request's own sum row forces on
+it.  (PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so that
+a single large bound switches feasibility off.)
+
+Prices of the wrong sign (on a bound that is infinite) count as 0.  The bound is minus infinity, and the gap
+infinite, if a column that nothing bounds, not even the rows, has a negative reduced cost, however small
+(:mod:`copter.proof.loose`).  Solvers measure progress by ``near_gap`` then, which leaves that out.
 """
 
 from __future__ import annotations
 
+import enum
 import math
 from dataclasses import dataclass
 
@@ -29,16 +35,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.proof.measure import COMPARABLE, Measures, measure, row_figures, unlike_noise
+from copter.proof.loose import loose_part, signed_prices
+from copter.proof.measure import Measures, measure, row_figures
 from copter.proof.pricing import Pricing, price
+from copter.proof.sharp import sharp_bound, sharp_cost
 from copter.proof.tangents import term_bound
-from copter.proof.units import LooseColumns, size_of_gap
+from copter.proof.units import LooseColumns, least_stake
 from copter.store.allocation import SparseX
 from copter.store.store import ConstraintStore
 from copter.terms.batch import TermBatch
 
 TRIFLE = 1e-9
 """Of the objective: what a reduced cost adds with a unit of its column; times the tolerance it is noise."""
+LITTLE = 1e-3
+"""Of the least stake of any request: an objective that is next to nothing."""
+NOISE = 1e6
+"""Times the rounding error of an objective: one that is next to nothing."""
+_SHARPEN = 1e-8
+"""Rounding errors of more than this share of the size ask for a bound in twice the precision."""
+_EPS, _SHARPER = 2.0**-52, 2.0**-40
+"""Rounding error of the rows' terms; of a bound in twice the precision, as a share of a plain one's."""
+_CLOSE, _NEARLY = 1e-2, 1e-3
+"""Gap and dual residual below which it is worth while to look at rounding errors, and at doubtful signs."""
+
+
+class GapSize(enum.StrEnum):
+    """What a gap is relative to."""
+
+    OBJECTIVE = "the objective, without what every allocation costs"
+    STAKE = "a thousandth of the least stake of any request"
+    ROUNDING = "a million times the rounding error of the objective"
 
 
 @dataclass(frozen=True)
@@ -63,28 +89,37 @@ class Certificate:
     objective, bound : float
     size : float
         What the gap is relative to.
+    size_is : GapSize
+    unavoidable : float
+        f, what every allocation costs.
     relative, absolute : Residuals
+    rounding : float
+        Rounding error of what objective and bound are summed up from: a gap of no more is none.
+    near_gap, near_bound : float
+        Gap and bound if reduced costs that no bound can absorb counted as 0, and so did rounding errors.
     """
 
     objective: float
     bound: float
     size: float
+    size_is: GapSize
+    unavoidable: float
     relative: Residuals
     absolute: Residuals
+    rounding: float
+    near_gap: float
+    near_bound: float
 
     def within(self, tolerance: float) -> bool:
-        """Whether all relative residuals are at most ``tolerance``.
-
-        Parameters
-        ----------
-        tolerance : float
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the answer is proved to be optimal, all relative residuals at most ``tolerance``."""
         relative = self.relative
-        return all(part <= tolerance for part in (relative.primal, relative.dual, relative.gap))  # NaN is not
+        closed = relative.gap <= tolerance or self.absolute.gap <= self.rounding
+        return closed and relative.primal <= tolerance and math.isfinite(self.bound)  # NaN is not
+
+    def nearly(self, tolerance: float) -> bool:
+        """Whether only the signs of reduced costs that no bound can absorb are between it and a proof."""
+        parts = (self.relative.primal, self.relative.dual, self.near_gap)
+        return not math.isfinite(self.bound) and all(part <= tolerance for part in parts)
 
 
 def certify(
@@ -138,29 +173,120 @@ def measured_certificate(
     if pricing is None or wrong or np.isnan(pricing.slack):
         pricing = price(store, signed, slack=0.0, threads=threads)
     found = measure(store, x.slot, x.column, x.value, signed, pricing, threads)
-    objective, size = found.objective, found.size
-    paid, unused, squares, worst = row_figures(lower, upper, signed, found.activity, found.weight)
-    if worst > COMPARABLE:
-        worst = unlike_noise(store, found.activity, found.weight)
-    bound = pricing.request_bound - paid
+    objective, decided = found.objective, abs(found.decided)
+    unavoidable = objective - found.decided
+    paid, priced, unused, squares, worst, worth = row_figures(
+        lower, upper, signed, found.activity, found.weight, found.step
+    )
+    near_bound = pricing.request_bound - paid
     gap = found.lost + unused
     if store.terms:
         curved, sizes = TermBatch.of(store).objective(x)
-        objective, size = objective + curved, size + sizes
+        objective, decided = objective + curved, decided + sizes
         gap += found.curved + curved - pricing.curved_bound
     gap = abs(gap)
-    if gap > 0.0:
-        size = size_of_gap(store, size, gap)
+    rounding = pricing.rounding + _EPS * priced
+    size, size_is = _size_of_gap(store, decided, gap, rounding)
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
         dual = _dual(store, signed, pricing, TRIFLE * size)
-    known = math.isfinite(objective) and math.isfinite(bound) and math.isfinite(gap)
-    absolute = Residuals(math.sqrt(squares + found.squares), pricing.violation, gap if known else math.inf)
-    share = math.inf if gap > 0.0 or not known else 0.0
-    if known and gap > 0.0 and size > 0.0:
-        share = gap / size
-    relative = Residuals(max(worst, found.local), dual, share)
-    return Certificate(objective, bound, size, relative, absolute), found
+    known = math.isfinite(objective) and math.isfinite(near_bound) and math.isfinite(gap)
+    near_gap = _share(gap, size) if known else math.inf
+    lowered = rounding
+    close = near_gap <= _CLOSE and dual <= _NEARLY
+    loose = 0.0
+    if pricing.dual > 0.0 or pricing.doubtful:
+        loose = loose_part(store, signed) if close else -math.inf
+    if pricing.curved_dual > 0.0:
+        loose = -math.inf
+    bound = near_bound - lowered + loose
+    if known and close and rounding > _SHARPEN * size and not store.terms:
+        high, low = sharp_bound(store, signed)
+        cost, cost_low = sharp_cost(store, x)
+        lowered = _SHARPER * rounding
+        bound = math.nextafter(high + low - lowered, -math.inf) + loose
+        gap = abs((cost - high) + (cost_low - low))
+        near_gap = _share(gap, size)
+    gap += lowered - loose
+    found_gap = gap if known and math.isfinite(bound) else math.inf
+    absolute = Residuals(math.sqrt(squares + found.squares), pricing.violation, found_gap)
+    primal = max(worst, found.local, _share(worth, size) if known else 0.0)
+    relative = Residuals(primal, dual, _share(found_gap, size))
+    proof = Certificate(
+        objective=objective,
+        bound=bound,
+        size=size,
+        size_is=size_is,
+        unavoidable=unavoidable,
+        relative=relative,
+        absolute=absolute,
+        rounding=rounding,
+        near_gap=near_gap,
+        near_bound=near_bound,
+    )
+    return proof, found
+
+
+def proved(
+    store: ConstraintStore,
+    x: SparseX,
+    y: NDArray[np.float64],
+    tolerance: float,
+    threads: int | None = None,
+) -> tuple[NDArray[np.float64], Pricing, Certificate, Measures]:
+    """The certificate of an allocation at prices next to ``y`` that prove most of it.
+
+    Columns that nothing bounds must not cost less than nothing, exactly; prices that floating point has found
+    are moved by rounding errors until none does (:func:`copter.proof.loose.signed_prices`).
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    x : SparseX
+    y : (row slots,) ndarray
+    tolerance : float
+        Prices that prove the answer optimal within it are good enough.
+    threads : int, optional
+
+    Returns
+    -------
+    (row slots,) ndarray, Pricing, Certificate, Measures
+    """
+    best = None
+    for there in signed_prices(store, right_signs(store, y)):
+        pricing = price(store, there, slack=0.0, threads=threads)
+        proof, found = measured_certificate(store, x, there, pricing, threads=threads)
+        if best is None or proof.bound > best[2].bound:
+            best = there, pricing, proof, found
+        if proof.within(tolerance):
+            break
+    if best is None:
+        pricing = price(store, right_signs(store, y), slack=0.0, threads=threads)
+        best = (y, pricing, *measured_certificate(store, x, y, pricing, threads=threads))
+    return best
+
+
+def _share(part: float, size: float) -> float:
+    """part / size, both >= 0; nothing of nothing is nothing."""
+    if part == 0.0:
+        return 0.0
+    return part / size if size > 0.0 else math.inf
+
+
+def _size_of_gap(
+    store: ConstraintStore, decided: float, gap: float, rounding: float
+) -> tuple[float, GapSize]:
+    """What a gap is relative to, and which of the figures that is."""
+    size, size_is = max(decided, abs(decided - gap)), GapSize.OBJECTIVE
+    if not size < math.inf:
+        return decided, size_is
+    if NOISE * rounding > size:
+        size, size_is = NOISE * rounding, GapSize.ROUNDING
+    if gap > 0.0:
+        stake = LITTLE * least_stake(store, size / LITTLE)
+        if size < stake < math.inf:
+            size, size_is = stake, GapSize.STAKE
+    return size, size_is
 
 
 def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, little: float) -> float:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from copter.extremes import greater, lesser
 from copter.kernels import kernel, loose_kernel
 from copter.parallel import chunk_bounds, run_chunks
+from copter.proof.usage_prices import UsagePrices, price_error
 from copter.store.store import EXACTLY, NO_TOTAL
 from copter.store.view import StoreView, override_at
 from copter.sums import Pair, added
@@ -86,20 +87,20 @@ def groups_of(view: StoreView, more_than: int) -> Groups | None:
 def price_groups(
     groups: Groups,
     view: StoreView,
-    paid: tuple[NDArray[np.int64], NDArray[np.float64]],
+    paid: UsagePrices,
     cost_factor: float,
     slack: float | None,
     threads: int | None,
     found: tuple[NDArray[np.float64], NDArray[np.float64]],
-) -> tuple[Pair, NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Pair, Pair, NDArray[np.int64], NDArray[np.int64]]:
     """Price the requests of groups.
 
     Parameters
     ----------
     groups : Groups
     view : StoreView
-    paid : (usages,) and (columns,) ndarrays
-        Where the prices A'y of each usage begin in the second; of those of the groups they are there.
+    paid : UsagePrices
+        Of the groups' usages they are there.
     cost_factor : float
     slack : float, optional
         As for :func:`copter.proof.pricing.price`.
@@ -109,13 +110,13 @@ def price_groups(
 
     Returns
     -------
-    float, float
-        The members' part of the bound, as a pair (:mod:`copter.sums`).
+    (float, float), (float, float)
+        The members' part of the bound, and what rounding may have added to it, as pairs (:mod:`copter.sums`).
     slot, column : (k,) ndarrays
         Candidates, ascending by column within each slot, which come in any order.
     """
-    offset, prices = paid
-    marginal, forced = found
+    offset, prices, widest, entries = paid
+    (marginal, forced), dearest = found, np.zeros(view.n_columns.size)
     leader = groups.member[groups.first[:-1]]
     bounds = chunk_bounds(view.n_columns[leader] + _EACH * np.diff(groups.first))
     collect, reach = slack is not None, slack or 0.0
@@ -131,21 +132,25 @@ def price_groups(
             reach,
             marginal,
             forced,
+            dearest,
         ),
         bounds.size - 1,
         threads,
     )
     slot, column = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-    return _spent(groups.member, view.total, marginal), slot, column
+    spent, error = _spent(groups.member, view.total, marginal, view.usage, dearest, widest, entries)
+    return spent, error, slot, column
 
 
 @kernel
-def _spent(member, total, marginal):  # type: ignore[no-untyped-def]
-    """What members pay at least."""
-    high, low = 0.0, 0.0
+def _spent(member, total, marginal, usage, dearest, widest, entries):  # type: ignore[no-untyped-def]
+    """What members pay at least, and what rounding may have added to that."""
+    high, low, error, error_low = 0.0, 0.0, 0.0, 0.0
     for q in member:
         high, low = added(high, low, total[q] * marginal[q])
-    return high, low
+        off = price_error(dearest[q], widest[usage[q]], entries[usage[q]])
+        error, error_low = added(error, error_low, total[q] * off)
+    return (high, low), (error, error_low)
 
 
 @kernel
@@ -159,7 +164,7 @@ def longer(array, used, need):  # type: ignore[no-untyped-def]
 
 @kernel
 def _price_groups(  # type: ignore[no-untyped-def]
-    view, member, first, offset, prices, cost_factor, collect, slack, marginal, forced
+    view, member, first, offset, prices, cost_factor, collect, slack, marginal, forced, dearest
 ):
     slots = np.empty(256 if collect else 0, np.int64)
     columns = np.empty(256 if collect else 0, np.int64)
@@ -205,8 +210,10 @@ def _price_groups(  # type: ignore[no-untyped-def]
                     )
                 slots[found : found + more] = q
                 found += more
+                least, most = _least_and_most(view, q, cost, cost_factor, low, high)
+                dearest[q] = max(abs(least), abs(most))
                 if view.relation[q] == EXACTLY:
-                    forced[q] = _forced(view, q, cost, cost_factor, low, high)
+                    forced[q] = max(0.0, least, -most)
     return slots[:found], columns[:found]
 
 
@@ -332,8 +339,8 @@ def _insert(cost, sign, best, used, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _forced(view, q, cost, cost_factor, low, high):  # type: ignore[no-untyped-def]
-    """|f_q| of a request with sum(x) == total: its smallest cost, if all are of one sign."""
+def _least_and_most(view, q, cost, cost_factor, low, high):  # type: ignore[no-untyped-def]
+    """The smallest and the largest cost of a request."""
     begin, end = view.override_start[q], view.override_start[q] + view.override_length[q]
     factor, least, most = cost_factor * view.scale[q], np.inf, -np.inf
     for i in range(begin, end):
@@ -347,4 +354,4 @@ def _forced(view, q, cost, cost_factor, low, high):  # type: ignore[no-untyped-d
         if override_at(view, q, high[i]) < 0:
             most = max(most, factor * cost[high[i]])
             break
-    return max(0.0, least, -most)
+    return least, most

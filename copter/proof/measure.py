@@ -10,12 +10,17 @@ violated:
 Added up like this nothing large cancels: a request whose costs are forced on it has a loss of exactly 0,
 where objective - bound would have the rounding error of these costs.
 
-Sizes, which losses and violations are judged against, are sums of absolute terms, so that they grow and
-shrink with the units of what they measure:
+What losses and violations are judged against has their units, and no sum in it of terms that cancel, behind
+which an error could hide:
 
-    of the objective    sum_j (|c_j| - f_q) x_j, f_q the price of what is forced; of terms |phi'(a'x) a'x|
-    of a row            max(|its bound|, sum_j |a_ij x_j|)
-    of a sum row        max(total_q, sum_j |x_j|);  of a box  max(upper_j, |x_j|)
+    the objective   what is decided of it, sum_j (c_j - f_q) x_j, f_q the price of what is forced;
+                    of terms |phi'(a'x) a'x|
+    a row           its bound, or the least of |a_ij| min(upper_j, total_q) over the columns that use it, if
+                    that is more; where neither says anything (a bound of 0, and columns that nothing
+                    bounds), sum_j |a_ij x_j|
+    a sum row       max(total_q, sum_j |x_j|);  a box  max(upper_j, |x_j|)
+
+A row may also be off by the rounding error of its own sum.
 """
 
 from __future__ import annotations
@@ -28,13 +33,14 @@ from numpy.typing import NDArray
 from copter.kernels import inlined_kernel, kernel
 from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.pricing import Pricing
-from copter.proof.units import row_limits, row_units
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
 from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of, paid_for
+from copter.sums import added
 
-_NOISE, COMPARABLE, _SMALL = 1e-12, 1e-3, 1e-9
-"""What a row may be over, as a share of the most that one of its columns can use; asked for rows that are
-over by at least so much of their own size, and whose bounds are at most so small beside those of others."""
+_ROUNDING = 16 * 2.0**-53
+"""Of sum_j |a_ij x_j|, and of a bound: what rounding may do to a row."""
+_DUST = 1e-9
+"""Of min(upper_j, total_q): a column of no more does not use its rows."""
 
 
 class Measures(NamedTuple):
@@ -43,22 +49,24 @@ class Measures(NamedTuple):
     Attributes
     ----------
     objective : c'x, convex terms not counted
-    size : what it is judged against, convex terms not counted
+    decided : what of it is not forced, convex terms not counted
     curved : p'x of requests with convex terms, whose losses are not in ``loss``
     loss : (request slots,) losses of the requests
     lost : sum of them
     activity, weight : (row slots,) A x and |A| |x|
+    step : (row slots,) least of |a_ij| min(upper_j, total_q) over the columns that are used; infinite for none
     local : largest violation of a box or a sum row, relative to its size
     squares : sum of their squares, absolute
     """
 
     objective: float
-    size: float
+    decided: float
     curved: float
     loss: NDArray[np.float64]
     lost: float
     activity: NDArray[np.float64]
     weight: NDArray[np.float64]
+    step: NDArray[np.float64]
     local: float
     squares: float
 
@@ -91,7 +99,7 @@ def measure(
         curved[store.terms.slots()] = True
     prices, entries = (y, pricing.marginal, pricing.forced), (column, value)
     if one_chunk(store.n_variables + slot.size + size):  # at most
-        figures, loss, activity, weight = _measure_all(view, n_columns, *prices, curved, slot, *entries)
+        figures, loss, activity, weight, step = _measure_all(view, n_columns, *prices, curved, slot, *entries)
     else:
         first, work, longest = _work(view, n_columns, slot)
         bounds, loss = chunk_bounds(work), np.zeros(size)
@@ -105,57 +113,35 @@ def measure(
         figures = tuple(sum(part[0][k] for part in parts) for k in range(5))
         figures += (max(part[0][5] for part in parts),)
         activity, weight = (np.sum([part[k] for part in parts], axis=0) for k in (1, 2))
-    objective, spent, along, squares, lost, local = figures
-    return Measures(objective, max(0.0, spent), along, loss, lost, activity, weight, local, squares)
-
-
-def unlike_noise(store: ConstraintStore, activity: NDArray[np.float64], weight: NDArray[np.float64]) -> float:
-    """The largest excess of a row over its bounds, relative to the row's own size.
-
-    Where bound and excess are both next to nothing, rounding errors of the columns would count: what is below
-    1e-12 of what a single column of the row can use is no excess.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    activity, weight : (row slots,) arrays
-        A x and |A| |x|.
-
-    Returns
-    -------
-    float
-    """
-    rows = store.rows
-    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
-    over = np.maximum(0.0, np.maximum(activity - upper, lower - activity))
-    bound, limits = abs(np.where(activity > upper, upper, lower)), row_limits(store)
-    relative = np.divide(over, np.maximum(bound, weight), out=np.zeros(over.size), where=over > 0)
-    doubtful = relative > COMPARABLE
-    doubtful &= bound <= _SMALL * float(np.median(limits[limits > 0])) if limits.any() else bound == 0
-    if doubtful.any():
-        units = row_units(store, doubtful)
-        relative[doubtful & (np.maximum(over, bound) <= _NOISE * units)] = 0.0
-    return float(relative.max(initial=0.0))
+        step = np.min([part[3] for part in parts], axis=0)
+    objective, decided, along, squares, lost, local = figures
+    return Measures(objective, decided, along, loss, lost, activity, weight, step, local, squares)
 
 
 @kernel
-def row_figures(lower, upper, y, activity, weight):  # type: ignore[no-untyped-def]
-    """What prices pay for the bounds of rows, and for what of these is not used, and what rows are over.
+def row_figures(lower, upper, y, activity, weight, step):  # type: ignore[no-untyped-def]
+    """What prices pay for the bounds of rows, that without signs, what of it is not used, and what rows are over.
 
-    The latter as the sum of squares, absolute, and the largest, relative to the row's own size.
+    The latter as the sum of squares, absolute; as the largest, relative to the row's own size; and at the
+    rows' prices.
     """
-    paid, unused, squares, worst = 0.0, 0.0, 0.0, 0.0
+    paid, low, terms, unused, squares, worst, worth = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(y.size):
         if y[i] != 0.0:
             bound = upper[i] if y[i] > 0.0 else lower[i]
-            paid += y[i] * bound
+            paid, low = added(paid, low, y[i] * bound)
+            terms += abs(y[i] * bound)
             unused += y[i] * (bound - activity[i])
         over = max(activity[i] - upper[i], lower[i] - activity[i])
         if over > 0.0:
             squares += over * over
-            size = max(abs(upper[i] if activity[i] > upper[i] else lower[i]), weight[i])
-            worst = max(worst, over / size)
-    return paid, unused, squares, worst
+            bound = abs(upper[i] if activity[i] > upper[i] else lower[i])
+            size = max(bound, step[i]) if step[i] < np.inf else bound
+            over = max(0.0, over - _ROUNDING * (weight[i] + bound))
+            worth += abs(y[i]) * over
+            if over > 0.0:
+                worst = max(worst, over / (size if size > 0.0 else weight[i]))
+    return paid + low, terms, unused, squares, worst, worth
 
 
 @inlined_kernel
@@ -183,13 +169,13 @@ def _work(view: StoreView, n_columns, slot):  # type: ignore[no-untyped-def]
 def _measure_all(  # type: ignore[no-untyped-def]
     view: StoreView, n_columns, y, marginal, forced, curved, slot, column, value
 ):
-    """All requests as one chunk: (figures, losses, activity, weight)."""
+    """All requests as one chunk: (figures, losses, activity, weight, step)."""
     first, _, longest = _work(view, n_columns, slot)
     loss, size = np.zeros(n_columns.size), n_columns.size
-    figures, activity, weight = _measure_chunk(
+    figures, activity, weight, step = _measure_chunk(
         view, n_columns, y, marginal, forced, curved, first, column, value, 0, size, longest, loss
     )
-    return figures, loss, activity, weight
+    return figures, loss, activity, weight, step
 
 
 @kernel
@@ -197,8 +183,8 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
     view: StoreView, n_columns, y, marginal, forced, curved, first, column, value, begin, end, longest, loss
 ):
     activity, weight = np.zeros(y.size), np.zeros(y.size)
-    dense = np.zeros(longest)
-    objective, spent, along, squares, lost_by_all, local = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    step, dense = np.full(y.size, np.inf), np.zeros(longest)
+    objective, decided, along, squares, lost_by_all, local = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for q in range(begin, end):
         if n_columns[q] == 0:
             continue
@@ -210,7 +196,9 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
         lost, mass, taken = 0.0, 0.0, 0.0
         for k in range(first[q], first[q + 1]):
             j, xj = column[k], value[k]
-            c, paid = cost_of(view, q, j), 0.0
+            c, paid, cap = cost_of(view, q, j), 0.0, cap_of(view, q, j)
+            most = min(cap, total) if summed else cap
+            used_up = abs(xj) > _DUST * most
             enter, leave = entries_of(view, usage, j, j + 1)
             for e in range(enter, leave):
                 r = np.uint32(view.row[e])
@@ -218,8 +206,10 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
                 paid += y[r] * used
                 activity[r] += used * xj
                 weight[r] += abs(used * xj)
+                if used_up and used != 0.0:
+                    step[r] = min(step[r], abs(used) * most)
             objective += c * xj
-            spent += (abs(c) - forced[q]) * abs(xj)
+            decided += (c - forced[q] if c > 0.0 else c + forced[q]) * xj
             mass += xj
             taken += abs(xj)
             if curved[q]:
@@ -228,7 +218,6 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
                 lost += (c + paid - level) * xj
             else:
                 dense[j] = xj
-            cap = cap_of(view, q, j)
             beyond = max(-xj, xj - cap)
             if beyond > 0.0:
                 squares += beyond * beyond
@@ -252,4 +241,4 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
                 dense[j] = 0.0
         loss[q] = lost
         lost_by_all += lost
-    return (objective, spent, along, squares, lost_by_all, local), activity, weight
+    return (objective, decided, along, squares, lost_by_all, local), activity, weight, step

@@ -1,6 +1,6 @@
 """One pass over the whole store at given prices: the certified bound, and the columns worth looking at.
 
-With p = c + A'y, the Lagrangian bound separates over requests (DESIGN of the certificate):
+With p = c + A'y, the Lagrangian bound separates over requests:
 
     d(y) = -(sum_i u_i max(y_i, 0) + l_i min(y_i, 0)) + sum_q min { p_q'x : x in X_q }
 
@@ -10,7 +10,8 @@ full, its marginal price m_q, says which columns matter: those with p_j <= m_q +
 zero in every optimum whose prices are near y, so the solver works on the rest (column generation).
 
 A column that is unbounded, and that no sum row holds, adds no finite term when p_j < 0: that is a dual
-violation, judged against |c_j| + |a_j|'|y|, and left out of the bound.
+violation, judged against |c_j| + |a_j|'|y|, and left out of the bound here.  What that means for the bound,
+and for one with p_j so near 0 that its sign is doubtful, :mod:`copter.proof.loose` says.
 
 What a request costs in any case is no part of what is decided: with sum(x) == total and costs of one sign,
 total times the smallest of them.  The pass finds that forced price f_q on its way.
@@ -33,8 +34,9 @@ from numpy.typing import NDArray
 
 from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.hulls import groups_of, price_groups
-from copter.proof.pricing_kernels import KEEP_ALL, price_all, price_chunk, usage_prices
+from copter.proof.pricing_kernels import KEEP_ALL, price_all, price_chunk
 from copter.proof.tangents import term_bound
+from copter.proof.usage_prices import UsagePrices, usage_prices
 from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, view_of
 from copter.store.where import Columns, Part, by_slot, joined, together
@@ -53,12 +55,16 @@ class Pricing(NamedTuple):
     request_bound : float
         sum_q min p_q'x (+ phi_q(a_q'x)) over X_q, unbounded columns with p < 0 left out; +inf if some
         X_q is empty.
+    rounding : float
+        By how much rounding may have raised it, at most.
     curved_bound : float
         The part of it that requests with convex terms have.
     violation : float
         Euclidean norm of the negative p of unbounded columns.
     dual, curved_dual : float
         The largest of them relative to |c_j| + |a_j|'|y|; of requests without and with convex terms.
+    doubtful : bool
+        Whether an unbounded column of requests without terms may have p < 0, rounding considered.
     marginal : (request slots,) ndarray
         Marginal price m_q; 0 where no sum row binds.
     forced : (request slots,) ndarray
@@ -72,10 +78,12 @@ class Pricing(NamedTuple):
     """
 
     request_bound: float
+    rounding: float
     curved_bound: float
     violation: float
     dual: float
     curved_dual: float
+    doubtful: bool
     marginal: NDArray[np.float64]
     forced: NDArray[np.float64]
     slot: NDArray[np.int64]
@@ -119,12 +127,14 @@ def price(
     curved = [pair for part in parts for pair in part.curved]
     return Pricing(
         request_bound=sum_of(chain(curved, (pair for part in parts for pair in part.bound))),
+        rounding=sum_of(pair for part in parts for pair in part.rounding),
         curved_bound=sum_of(curved),
         violation=math.sqrt(sum_of(pair for part in parts for pair in part.violation)),
         dual=max(part.dual for part in parts),
         curved_dual=max(part.curved_dual for part in parts),
-        marginal=together([part.marginal for part in parts], size),
-        forced=together([part.forced for part in parts], size),
+        doubtful=any(part.doubtful for part in parts),
+        marginal=marginal,
+        forced=forced,
         slot=slot,
         column=column,
         slack=np.nan if slack is None else slack,
@@ -136,10 +146,12 @@ class _Priced(NamedTuple):
     """What a part's pass found; sums are lists of pairs (:mod:`copter.sums`), ``columns`` of the program."""
 
     bound: list[Pair]
+    rounding: list[Pair]
     curved: list[Pair]
     violation: list[Pair]
     dual: float
     curved_dual: float
+    doubtful: bool
     marginal: NDArray[np.float64]
     forced: NDArray[np.float64]
     columns: Columns
@@ -152,7 +164,8 @@ def _price_part(
     store = part.store
     view = view_of(store)
     terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone
-    curved, curved_dual = ((0.0, 0.0), 0.0) if terms is None else term_bound(terms, view, y)
+    nothing = (0.0, 0.0)
+    curved, curved_error, curved_dual = (nothing, nothing, 0.0) if terms is None else term_bound(terms, view, y)
     if terms is not None:  # the passes below leave them out
         view = view._replace(n_columns=without(view.n_columns, terms.slot))
     collect, reach = slack is not None, slack or 0.0
@@ -160,21 +173,21 @@ def _price_part(
     known = usages.references[: usages.size], usages.n_columns[: usages.size]
     grouping = store.vectors.size and slack != np.inf and store.n_variables > GROUPS_FROM
     groups = groups_of(view, KEEP_ALL) if grouping else None
-    grouped, more = (0.0, 0.0), [np.empty(0, np.int64)] * 2
+    grouped, grouped_error, more = nothing, nothing, [np.empty(0, np.int64)] * 2
     if groups is None and one_chunk(store.n_variables):
         chunk, marginal, forced = price_all(view, y, *known, cost_factor, collect, reach)
         chunks = [chunk]
     else:
         paid, found = usage_prices(view, y, *known), (np.zeros(size), np.zeros(size))
         if groups is not None:
-            grouped, *more = price_groups(groups, view, paid, cost_factor, slack, threads, found)
+            grouped, grouped_error, *more = price_groups(groups, view, paid, cost_factor, slack, threads, found)
             view = view._replace(n_columns=without(view.n_columns, groups.member))
         chunks = _price_chunks(view, y, paid, cost_factor, slack, threads, found)
         marginal, forced = found
     slot, column = (
-        chunks[0][3:]
+        chunks[0][5:]
         if groups is None and len(chunks) == 1
-        else (np.concatenate([more[k], *(chunk[3 + k] for chunk in chunks)]) for k in (0, 1))
+        else (np.concatenate([more[k], *(chunk[5 + k] for chunk in chunks)]) for k in (0, 1))
     )
     if terms is not None and collect:
         slot, column = (np.concatenate(pair) for pair in zip((slot, column), terms.columns, strict=True))
@@ -182,10 +195,12 @@ def _price_part(
         slot, column = by_slot(slot, column, size)
     return _Priced(
         bound=[grouped, *(chunk[0] for chunk in chunks)],
+        rounding=[grouped_error, curved_error, *(chunk[1] for chunk in chunks)],
         curved=[curved],
-        violation=[chunk[1] for chunk in chunks],
-        dual=max(chunk[2] for chunk in chunks),
+        violation=[chunk[2] for chunk in chunks],
+        dual=max(chunk[3] for chunk in chunks),
         curved_dual=curved_dual,
+        doubtful=any(chunk[4] for chunk in chunks),
         marginal=marginal,
         forced=forced,
         columns=(part.slots(slot), column),
@@ -195,7 +210,7 @@ def _price_part(
 def _price_chunks(
     view: StoreView,
     y: NDArray[np.float64],
-    paid: tuple[NDArray[np.int64], NDArray[np.float64]],
+    paid: UsagePrices,
     cost_factor: float,
     slack: float | None,
     threads: int | None,
@@ -208,7 +223,7 @@ def _price_chunks(
         lambda k: price_chunk(
             view,
             y,
-            *paid,
+            paid,
             cost_factor,
             bounds[k],
             bounds[k + 1],

@@ -2,6 +2,8 @@
 
 See :mod:`copter.proof.pricing`.  Prices of a request are looked at strip by strip of columns: minima are
 vectorized that way, and few strips are looked at again for candidates.
+
+Beside the bound goes what rounding may have added to it (:mod:`copter.proof.usage_prices`).
 """
 
 from __future__ import annotations
@@ -11,29 +13,14 @@ import numpy as np
 from copter.extremes import greater, lesser
 from copter.kernels import kernel, loose_kernel
 from copter.proof.hulls import longer
+from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error, usage_prices
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
-from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, fill_costs, paid_for
+from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, fill_costs
 from copter.sums import added
 
 _STRIP = 64
 KEEP_ALL = 8
 """Requests of at most so many columns are never screened: all their columns are candidates."""
-
-
-@kernel
-def usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-def]
-    """A'y of every usage that several requests share; offset -1 where it must be computed on the fly."""
-    offset, length = np.full(references.size, -1), 0
-    for usage in range(references.size):
-        if references[usage] > 1:
-            offset[usage] = length
-            length += n_columns[usage]
-    prices = np.empty(length)
-    for usage in range(references.size):
-        if offset[usage] >= 0:
-            for j in range(n_columns[usage]):
-                prices[offset[usage] + j] = paid_for(view, usage, j, y)
-    return offset, prices
 
 
 @loose_kernel
@@ -73,26 +60,28 @@ def _fill_shared(factor, cost, prices, p):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill_private(view, y, factor, cost, start, usage, n, p, strip):  # type: ignore[no-untyped-def]
-    """As `_fill_shared` and `_strip_minima`, A'y summed from the usage's entries."""
-    low, least, most = np.inf, np.inf, -np.inf
+def _fill_private(view, y, no_rebates, factor, cost, start, usage, n, p, strip):  # type: ignore[no-untyped-def]
+    """As `_fill_shared` and `_strip_minima`, A'y summed from the usage's entries, and as `usage_prices`."""
+    low, least, most, widest, longest = np.inf, np.inf, -np.inf, 0.0, 0
     for s in range((n + _STRIP - 1) // _STRIP):
         smallest = np.inf
         for j in range(s * _STRIP, min(n, (s + 1) * _STRIP)):
             c = factor * cost[start + j]
-            v = c + paid_for(view, usage, j, y)
+            paid, size, entries = paid_and_size(view, usage, j, y, no_rebates)
+            v = c + paid
             p[j] = v
             least, most = min(least, c), max(most, c)
+            widest, longest = max(widest, size), max(longest, entries)
             if v < smallest:
                 smallest = v
         strip[s] = smallest
         if smallest < low:
             low = smallest
-    return low, least, most
+    return low, least, most, widest, longest
 
 
 @kernel
-def _knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
+def knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
     """(value, marginal price) of min p'x over 0 <= x <= upper, sum(x) <= total or == total.
 
     Columns are taken in the order of their prices, found price by price: a column that cannot take all of
@@ -132,7 +121,7 @@ def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def
     sized = np.empty(n)
     for j in range(n):
         sized[j] = abs(factor * cost[j])
-    value, _ = _knapsack(sized, upper, n, EXACTLY, total)
+    value, _ = knapsack(sized, upper, n, EXACTLY, total)
     return value / total if value < np.inf else 0.0
 
 
@@ -149,19 +138,21 @@ def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-de
 
 @kernel
 def price_chunk(  # type: ignore[no-untyped-def]
-    view, y, offset, shared, cost_factor, first, last, longest, collect, slack, marginal, forced
+    view, y, paid, cost_factor, first, last, longest, collect, slack, marginal, forced
 ):
-    """Price the requests of a chunk: (bound and squared violation as pairs, dual, slots, columns).
+    """Price the requests of a chunk: bound, its rounding error and squared violation as pairs, dual, ...
 
-    Their marginal and forced prices are written; ``offset`` and ``shared`` are of :func:`usage_prices`, and
-    ``longest`` is the most columns of a request.
+    ... whether a column without a bound may have a negative price, slots and columns of the candidates.
+    Marginal and forced prices are written; ``paid`` are UsagePrices, ``longest`` the most columns of a request.
     """
+    offset, shared, widest, entries = paid
     p, own = np.empty(longest), np.empty(longest)
     upper = np.empty(longest)
     strip = np.empty((longest + _STRIP - 1) // _STRIP)
     slots = np.empty(256 if collect else 0, np.int64)
     columns = np.empty(256 if collect else 0, np.int64)
-    found = 0
+    found, doubtful, no_rebates = 0, False, no_rebates_in(y)
+    error, error_low = 0.0, 0.0
     bound, bound_low, violation, violation_low, dual = 0.0, 0.0, 0.0, 0.0, 0.0
     for q in range(first, last):
         n = view.n_columns[q]
@@ -174,24 +165,34 @@ def price_chunk(  # type: ignore[no-untyped-def]
         patched = view.vector[q] >= 0 and view.override_length[q] > 0
         if patched:
             fill_costs(view, q, cost_factor, own)
+        wide, long = (widest[usage], entries[usage]) if at >= 0 else (0.0, 0)
         if patched and at >= 0:
             low, least, most = _strip_minima(1.0, own[:n], shared[at : at + n], strip)
             _fill_shared(1.0, own[:n], shared[at : at + n], p)
         elif patched:
-            low, least, most = _fill_private(view, y, 1.0, own, 0, usage, n, p, strip)
+            low, least, most, wide, long = _fill_private(
+                view, y, no_rebates, 1.0, own, 0, usage, n, p, strip
+            )
         elif at >= 0:
             cost, paid = view.cost[start : start + n], shared[at : at + n]
             low, least, most = _strip_minima(factor, cost, paid, strip)
             if not simple:
                 _fill_shared(factor, cost, paid, p)
         else:
-            low, least, most = _fill_private(view, y, factor, view.cost, start, usage, n, p, strip)
+            low, least, most, wide, long = _fill_private(
+                view, y, no_rebates, factor, view.cost, start, usage, n, p, strip
+            )
+        off = price_error(max(abs(least), abs(most)), wide, long)
         level = 0.0
         if relation == NO_TOTAL:
             fill_caps(view, q, upper)
             for j in range(n):
+                cap = upper[j]
+                if p[j] < off and 0.0 < cap < np.inf:
+                    more = off if p[j] < 0.0 else off - p[j]
+                    error, error_low = added(error, error_low, more * cap)
+                doubtful = doubtful or (p[j] < off and cap == np.inf)
                 if p[j] < 0.0:
-                    cap = upper[j]
                     if cap == np.inf:
                         violation, violation_low = added(violation, violation_low, p[j] * p[j])
                         dual = max(dual, _relative_violation(view, y, q, j, cost_factor, p[j]))
@@ -200,12 +201,14 @@ def price_chunk(  # type: ignore[no-untyped-def]
         elif simple:
             level = low if relation == EXACTLY else min(0.0, low)
             bound, bound_low = added(bound, bound_low, total * level)
+            error, error_low = added(error, error_low, total * off)
             if relation == EXACTLY:
                 forced[q] = max(0.0, least, -most)
         else:
             fill_caps(view, q, upper)
-            value, level = _knapsack(p, upper, n, relation, total)
+            value, level = knapsack(p, upper, n, relation, total)
             bound, bound_low = added(bound, bound_low, value)
+            error, error_low = added(error, error_low, total * off)
             if relation == EXACTLY:
                 if patched:
                     forced[q] = _forced_price(own, 1.0, upper, n, total)
@@ -229,8 +232,8 @@ def price_chunk(  # type: ignore[no-untyped-def]
                         slots[found] = q
                         columns[found] = j
                         found += 1
-    sums = (bound, bound_low), (violation, violation_low)
-    return sums[0], sums[1], dual, slots[:found], columns[:found]
+    sums = (bound, bound_low), (error, error_low), (violation, violation_low)
+    return sums[0], sums[1], sums[2], dual, doubtful, slots[:found], columns[:found]
 
 
 @kernel
@@ -239,9 +242,7 @@ def price_all(view, y, references, usage_columns, cost_factor, collect, slack): 
     size, longest = view.n_columns.size, 0
     for q in range(size):
         longest = max(longest, view.n_columns[q])
-    offset, shared = usage_prices(view, y, references, usage_columns)
+    paid = usage_prices(view, y, references, usage_columns)
     marginal, forced = np.zeros(size), np.zeros(size)
-    part = price_chunk(
-        view, y, offset, shared, cost_factor, 0, size, longest, collect, slack, marginal, forced
-    )
+    part = price_chunk(view, y, paid, cost_factor, 0, size, longest, collect, slack, marginal, forced)
     return part, marginal, forced

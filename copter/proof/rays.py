@@ -4,11 +4,13 @@ Infeasible (Farkas): prices y of the rows with
 
     -(sum_i u_i max(y_i, 0) + l_i min(y_i, 0)) + sum_q min { (A_q'y)'x : x in X_q }  >  0
 
-since that sum bounds 0'x from below over all feasible x.  It is the certificate's bound with the costs at 0.
+since that sum bounds 0'x from below over all feasible x.  It is the certificate's bound with the costs at 0,
+lowered by its rounding errors; (A'y)_j >= 0 holds exactly on columns that nothing bounds.
 
 Unbounded: a direction x of the columns with c'x < 0, x >= 0, x = 0 wherever an upper bound or a sum row
-holds the column, A x <= 0 on rows with a finite upper bound and A x >= 0 on rows with a finite lower one.
-A convex term counts in c'x with the limit of its slope.
+holds the column, A x <= 0 on rows with a finite upper bound and A x >= 0 on rows with a finite lower one,
+exactly, for the direction itself or for one next to it.  A convex term counts in c'x with the limit of its
+slope.  It proves that there is no optimum if the program has a feasible point too.
 """
 
 from __future__ import annotations
@@ -18,9 +20,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.certificate import TRIFLE
+from copter.proof.certificate import right_signs
+from copter.proof.loose import loose_part, proves_unbounded, signed_prices
+from copter.proof.measure import row_figures
 from copter.proof.pricing import price
-from copter.proof.units import LooseColumns, row_units
+from copter.proof.rigorous import EPS
+from copter.proof.units import LooseColumns
 from copter.solution import Allocation, Ray
 from copter.store.allocation import SparseX, row_activity
 from copter.store.store import NO_TOTAL
@@ -29,12 +34,12 @@ from copter.terms.batch import TermBatch
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
+    from copter.store.store import ConstraintStore
 
-RAY_TOLERANCE = 1e-7
-"""How far a ray may be from its conditions: a reduced cost (Farkas) or a row activity (unbounded) relative to
-the sum of its absolute terms, so that units do not matter."""
-_NOISE, _DUST = 1e-9, 1e-12
-"""What a ray proves must exceed this share of the terms that it is the sum of; smaller prices are none."""
+_DUST = 1e-12
+"""Of the largest share of a direction: smaller ones are what a long step left."""
+_LITTLE_PRICES = (0.0, 1e-9, 1e-6)
+"""Of the largest price in units in which rows are alike: smaller ones may be noise that spoils a proof."""
 
 
 def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int | None = None) -> Ray | None:
@@ -52,32 +57,37 @@ def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int |
     Ray or None
     """
     store = program.store
-    lower, upper = store.rows.lower[: store.rows.size], store.rows.upper[: store.rows.size]
-    wrong = ((y > 0) & np.isinf(upper)) | ((y < 0) & np.isinf(lower))
-    y = np.where(wrong | ~store.rows.alive[: y.size], 0.0, y)
+    y = right_signs(store, np.where(store.rows.alive[: y.size] & np.isfinite(y), y, 0.0))
     largest = float(abs(y).max(initial=0.0))
     if largest > 0:
-        worth = abs(y) * row_units(store)
-        y = np.where((worth > _DUST * worth.max()) | (worth == 0), y / largest, 0.0)
+        y = y * 2.0 ** -np.floor(np.log2(largest))  # a power of 2 costs no digit
+    for little in _LITTLE_PRICES:
+        kept = np.where(abs(y) > little, y, 0.0)
+        value = _lack(store, kept, threads)
+        if value == -np.inf:
+            for there in signed_prices(store, kept, 0.0):
+                lack = _lack(store, there, threads)
+                if lack > value:
+                    value, kept = lack, there
+        if value > 0:
+            prices = dict(zip(program.resource_ids, kept[program.resource_slots].tolist(), strict=True))
+            return Ray("infeasible", prices, {}, value, 0.0)
+    return None
+
+
+def _lack(store: ConstraintStore, y: NDArray[np.float64], threads: int | None) -> float:
+    """What prices prove the rows to lack, rounded downwards; -inf if a column that nothing bounds spoils it."""
     pricing = price(store, y, cost_factor=0.0, threads=threads)
-    paid = np.where(y > 0, upper, np.where(y < 0, lower, 0.0))
-    terms = y * np.where(y == 0, 0.0, paid)
-    value = pricing.request_bound - float(terms.sum())
-    if not value > 0:
-        return None
-    dual = 0.0
-    if np.isfinite(value):
-        if pricing.dual > 0:
-            dual = LooseColumns.of(store).dual(store, y, TRIFLE * value, cost_factor=0.0)
-        table = store.requests
-        summed = table.relation[: table.size] != NO_TOTAL
-        own = float(abs(pricing.marginal[summed] * table.total[: table.size][summed]).sum())
-        if not value > _NOISE * (max(own, abs(pricing.request_bound)) + float(abs(terms).sum())):
-            return None
-    if dual > RAY_TOLERANCE:
-        return None
-    prices = dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True))
-    return Ray("infeasible", prices, {}, value, dual)
+    if pricing.request_bound == np.inf:
+        return np.inf
+    nothing = np.zeros_like(y)
+    lower, upper = store.rows.lower[: y.size], store.rows.upper[: y.size]
+    paid, terms, *_ = row_figures(lower, upper, y, nothing, nothing, nothing)
+    value = pricing.request_bound - paid
+    value -= pricing.rounding + EPS * (terms + abs(value))
+    if pricing.dual > 0.0 or pricing.doubtful:
+        value += loose_part(store, y, 0.0)
+    return float(value)
 
 
 def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
@@ -112,14 +122,13 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
         if np.isinf(costs).any():
             return None
     value = float(costs @ ray.value)
-    activity = row_activity(store, ray)
-    weight = row_activity(store, ray, absolute=True)
+    if not value < 0 or not proves_unbounded(store, ray, costs):
+        return None
+    activity, weight = row_activity(store, ray), row_activity(store, ray, absolute=True)
     lower, upper = store.rows.lower[: activity.size], store.rows.upper[: activity.size]
     above = np.where(np.isfinite(upper), np.maximum(activity, 0.0), 0.0)
     below = np.where(np.isfinite(lower), np.maximum(-activity, 0.0), 0.0)
-    wrong = np.maximum(above, below) / np.where(weight > 0, weight, 1.0)
-    residual = float(wrong[store.rows.alive[: activity.size]].max(initial=0.0))
-    if not value < -RAY_TOLERANCE * float(abs(costs) @ ray.value) or residual > RAY_TOLERANCE:
-        return None
+    off = np.maximum(above, below) / np.where(weight > 0, weight, 1.0)
+    residual = float(off[store.rows.alive[: activity.size]].max(initial=0.0))
     parts = Allocation(program.slot_of, table.n_columns[: table.size].copy(), ray)
     return Ray("unbounded", {}, parts, value, residual)

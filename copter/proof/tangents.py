@@ -31,14 +31,16 @@ _HULL_STEPS = 80
 _CLOSE = 1e-14
 _HOPELESS = 1.0
 _STEEP = 1e100
+_ERROR = 2.0**-46
+"""Of the terms that a tangent's bound is made up of: more than some sixty roundings of each."""
 _ROUNDING = 1e-14
 """A reduced cost that is smaller than this share of what it is a sum of counts as 0."""
 
 
 def term_bound(
     batch: TermBatch, view: StoreView, y: Floats, floors: Floats | None = None
-) -> tuple[Pair, float]:
-    """(sum of min p'x + phi(a'x) over X_q, largest relative violation of unbounded columns) at prices y.
+) -> tuple[Pair, Pair, float]:
+    """(sum of min p'x + phi(a'x) over X_q, its rounding error, relative violation of unbounded columns) at y.
 
     Parameters
     ----------
@@ -51,8 +53,8 @@ def term_bound(
 
     Returns
     -------
-    (float, float), float
-        The sum as a pair (:mod:`copter.sums`).
+    (float, float), (float, float), float
+        Sum and error as pairs (:mod:`copter.sums`), and the largest violation.
     """
     p, size = _prices(view, batch.slot, batch.first, y)
     if floors is not None:
@@ -77,7 +79,7 @@ def tangent_bound(
     -------
     float, float
     """
-    bound, violation = _bounds(batch.phi, p, size, batch.first, image, upper, batch.relation, batch.total)
+    bound, _, violation = _bounds(batch.phi, p, size, batch.first, image, upper, batch.relation, batch.total)
     return sum_of([bound]), float(violation)
 
 
@@ -176,12 +178,15 @@ def _ends(phi, q, p, begin, end, image, upper, relation, total):  # type: ignore
 
 @kernel
 def _best_tangent(phi, q, p, size, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """(bound, violation) of the best tangent of one term; follows the hull from both of its ends."""
+    """(bound, violation, terms) of the best tangent of one term; follows the hull from both of its ends.
+
+    ``terms`` is the sum of what is added up in the bound, without signs.
+    """
     low, high = _ends(phi, q, p, begin, end, image, upper, relation, total)
     hopeless = low == np.inf
     low = _HOPELESS if hopeless else low
     high = max(low, high)
-    bound, violation = -np.inf, 0.0
+    bound, violation, terms = -np.inf, 0.0, 0.0
     left_t, left_c, right_t, right_c = 0.0, 0.0, 0.0, 0.0
     t, stage = high, 0
     for _ in range(_HULL_STEPS + 2):
@@ -190,6 +195,7 @@ def _best_tangent(phi, q, p, size, begin, end, image, upper, relation, total):  
         below = value(phi, q, t) - tilt * t + best
         if below > bound:
             bound, violation = below, wrong
+            terms = abs(value(phi, q, t)) + abs(tilt * t) + abs(tilt * reach) + abs(cost)
         if stage == 0:  # the right end, whose response is the left point
             if not (reach < high and low < high) or hopeless:
                 break
@@ -219,21 +225,32 @@ def _best_tangent(phi, q, p, size, begin, end, image, upper, relation, total):  
             break
         if not (t > low and t < high):
             t = 0.5 * (low + high)
-    return bound, violation
+    return bound, violation, terms
 
 
 @kernel
 def _bounds(phi, p, size, first, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """(sum of the bounds of all terms, as a pair, largest violation)"""
+    """(sum of the bounds of all terms, and of their rounding errors, as pairs, largest violation)"""
     bounds, low, violations = 0.0, 0.0, 0.0
+    errors, errors_low = 0.0, 0.0
     for q in range(relation.size):
         begin, end = first[q], first[q + 1]
+        dearest, most = 0.0, 0.0
+        for j in range(begin, end):
+            dearest = max(dearest, size[j])
+            most += upper[j] if upper[j] < np.inf else 0.0
+        most = most if relation[q] == NO_TOTAL else total[q]
         if end == begin + 1 and relation[q] != EXACTLY and image[begin] > 0.0:
             cap = upper[begin] if relation[q] == NO_TOTAL else min(upper[begin], total[q])
             if cap < np.inf:  # its best value is known, and no tangent asks for more
-                bounds, low = added(bounds, low, _one_column(phi, q, p[begin], image[begin], cap))
+                bound = _one_column(phi, q, p[begin], image[begin], cap)
+                bounds, low = added(bounds, low, bound)
+                errors, errors_low = added(errors, errors_low, _ERROR * (abs(bound) + 2.0 * dearest * cap))
                 continue
-        bound, violation = _best_tangent(phi, q, p, size, begin, end, image, upper, relation[q], total[q])
+        bound, violation, terms = _best_tangent(
+            phi, q, p, size, begin, end, image, upper, relation[q], total[q]
+        )
         bounds, low = added(bounds, low, bound)
+        errors, errors_low = added(errors, errors_low, _ERROR * (terms + dearest * most))
         violations = max(violations, violation)
-    return (bounds, low), violations
+    return (bounds, low), (errors, errors_low), violations

@@ -20,55 +20,23 @@ from copter.store.view import cap_of, coefficients_of, cost_of, costs_at, entrie
 from copter.store.where import Part, cut
 
 _MEAN_PASSES, _SAMPLE = 12, 16
-LITTLE = 1e-3
-"""Of the least stake of any request: an objective that is next to nothing."""
 
 
-def size_of_gap(store: ConstraintStore, size: float, gap: float) -> float:
-    """What a gap is relative to: size of the objective, or a thousandth of the least stake if that is more.
+def least_stake(store: ConstraintStore, enough: float) -> float:
+    """The least stake of any request, or any that is no more than ``enough``; infinite if none has a choice.
 
-    A request's stake is what it would lose by its next best choice, a unit of cost where hardly any is paid:
-    (second smallest cost - smallest) times the most that a column can be; where columns are not held by a sum
-    row, |c_j| times that, or times its natural unit (see :func:`row_units`).
+    What a request with a sum row would lose by its next best choice is its stake: (second smallest cost -
+    smallest) times the most that a column can be.  Where hardly anything is paid that is a unit of cost which
+    the program itself names.
 
     Parameters
     ----------
     store : ConstraintStore
-    size : float
-        Of the objective, in its unit.
-    gap : float
-        >= 0, in the same unit.
-
-    Returns
-    -------
-    float
+    enough : float
+        In the unit of the objective.
     """
-    enough = size / LITTLE
     least = min(store.once(_stake_part, 0.0, own=_sample(store)))
-    some = LITTLE * least
-    if least <= enough:  # nothing to add
-        return size
-    if gap > some > 0.0 and some < np.inf:  # it is large in any case
-        return some
-    loose = LooseColumns.of(store)
-    view, column = store.excerpt(loose.slot, loose.column)
-    stakes = abs(costs_at(view, loose.slot, column)) * loose.unit
-    least = min(*store.each(_stake_part, enough), float(stakes[stakes > 0].min(initial=np.inf)))
-    return LITTLE * least if enough < least < np.inf else size
-
-
-def row_units(store: ConstraintStore, wanted: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-    """What the largest column of each row can use of it, (row slots,); 0 where nothing tells, or not wanted.
-
-    A column can be as large as its bound or its request's total, but not larger than all its rows say: what
-    nobody can use says nothing.  Where it has neither, it is as large as its natural unit.
-    """
-    asked = np.ones(store.rows.size, np.bool_) if wanted is None else wanted
-    units = _row_units(store, asked)
-    loose = LooseColumns.of(store)
-    size = abs(loose.value) * np.repeat(loose.unit, np.diff(loose.pointer))
-    np.maximum.at(units, loose.row, np.where(asked[loose.row], size, 0.0))
-    return units
+    return least if least <= enough else min(store.each(_stake_part, enough))
 
 
 class LooseColumns(NamedTuple):
@@ -221,7 +189,7 @@ def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
 
 
 def announce_stakes(store: ConstraintStore) -> None:
-    """Say that :func:`size_of_gap` will be asked before the next edit.
+    """Say that :func:`least_stake` will be asked before the next edit.
 
     Parameters
     ----------
@@ -260,8 +228,6 @@ def _stake_of(view, limit, enough, slots):  # type: ignore[no-untyped-def]
             if not cap > 0.0:
                 continue
             if not summed:
-                if c != 0.0 and cap < np.inf:
-                    least = min(least, abs(c) * _most(view, limit, q, j))
                 continue
             noise = 1e-12 * max(abs(c), abs(best) if best < np.inf else 0.0)
             if c < best - noise:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
 
     from copter.program.program import ContinualProgram
+    from copter.store.store import ConstraintStore
 
 
 @dataclass(frozen=True)
@@ -126,10 +127,37 @@ def compile_program(program: ContinualProgram) -> CompiledProgram:
         A request has a convex term.
     """
     refuse_terms(program, "compile_program")
+    flat = flatten(program.store, program.request_slots, program.resource_slots)
+    return CompiledProgram(**flat._asdict(), request_ids=program.request_ids, resource_ids=program.resource_ids)
+
+
+class FlatProgram(NamedTuple):
+    """The arrays of a :class:`CompiledProgram`, requests and rows by their slots; convex terms left out."""
+
+    c: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    A: csc_matrix
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    integrality: NDArray[np.bool_]
+    column_start: NDArray[np.int64]
+    sum_row: NDArray[np.int64]
+
+
+def flatten(
+    store: ConstraintStore, slots: NDArray[np.int64], row_slots: NDArray[np.int64]
+) -> FlatProgram:
+    """The requests and rows in some slots as flat arrays, in this order.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    slots : (k,) ndarray
+    row_slots : (m,) ndarray
+    """
     from scipy.sparse import csc_matrix
 
-    store = program.store
-    slots, row_slots = program.request_slots, program.resource_slots
     sizes = store.requests.n_columns[slots]
     with_total = store.requests.relation[slots] != NO_TOTAL
     sum_row = np.where(with_total, row_slots.size - 1 + np.cumsum(with_total), -1)
@@ -149,7 +177,7 @@ def compile_program(program: ContinualProgram) -> CompiledProgram:
         costs[at], upper[at] = effective_costs(store, own), upper_bounds(store, own)
         indptr[at.start + 1 : at.stop + 1], indices[entries], data[entries] = pointer[1:] + nnz, rows, values
         done, nnz = at.stop, entries.stop
-    return CompiledProgram(
+    return FlatProgram(
         c=costs,
         lower=np.zeros(shape[1]),
         upper=upper,
@@ -157,9 +185,7 @@ def compile_program(program: ContinualProgram) -> CompiledProgram:
         row_lower=np.concatenate((store.rows.lower[row_slots], sum_lower)),
         row_upper=np.concatenate((store.rows.upper[row_slots], sum_upper)),
         integrality=np.repeat(store.requests.integral[slots], sizes),
-        request_ids=program.request_ids,
         column_start=np.concatenate(([0], np.cumsum(sizes))),
-        resource_ids=program.resource_ids,
         sum_row=sum_row,
     )
 

@@ -4,7 +4,7 @@ A baseline hands over flat columns, row duals and its own word on why it stopped
 and gap are recomputed from the program (:mod:`copter.proof.certificate`); the baseline's figures for them
 are never used, and neither is its word that an answer is optimal: one that the certificate finds to be
 outside the tolerance is asked for again at a sharper tolerance, where the solver has one to sharpen, and is
-a numerical error, with the figures, if that is of no use.  Two things are not on a baseline's clock: turning
+unproved, with the figures, if that is of no use.  Two things are not on a baseline's clock: turning
 its answer into numpy, and certifying it.
 
 Sign of prices: ours are positive where an upper row bound is paid for (p = c + A'y); HiGHS and OR-Tools give
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
-from copter.proof.certificate import Certificate, certify
+from copter.proof.certificate import Certificate, certify, proved
 from copter.proof.integer import IntegerProof
 from copter.solution import (
     UNKNOWN,
@@ -207,6 +207,8 @@ class Baseline(ClockedSolver):
         if outcome.x is not None and np.isfinite(outcome.x).all():
             x = dense_to_sparse(layout.slots, layout.sizes, outcome.x)
         proof = certify(program.store, NOTHING if x is None else x, y, threads=self.threads)
+        if x is not None and proof.nearly(self.tolerance):
+            y, _, proof, _ = proved(program.store, x, y, self.tolerance, self.threads)
         if x is not None and not x.slot.size and outcome.status is not Status.OPTIMAL:
             # zeros at which a solver began are no allocation if they break rows
             x = x if proof.relative.primal <= self.tolerance else None
@@ -221,17 +223,17 @@ class Baseline(ClockedSolver):
             x = None
             try:
                 status, ray = find_ray(program, status, clock, whole=Feature.INTEGRALITY in self.features)
-                if status is Status.NUMERICAL_ERROR:
-                    reason = f"{reason}, but the program has an optimum"
+                if status is Status.UNPROVED:
+                    reason = f"{reason}, but nothing proves it"
             except Interrupted:
                 status, reason = _ended(clock), f"{reason}; {clock.why()} before there was a proof"
-        elif status in (Status.OPTIMAL, Status.NUMERICAL_ERROR) and x is not None:
+        elif status in (Status.OPTIMAL, Status.UNPROVED, Status.NUMERICAL_ERROR) and x is not None:
             good = self._accepts(proof)
-            if good and status is Status.NUMERICAL_ERROR:
+            if good and status is not Status.OPTIMAL:
                 reason = f"{reason}, but certified within the tolerance"
             elif not good:
                 reason = f"{reason}, but its answer is off by {_figures(proof)}"
-            status = Status.OPTIMAL if good else Status.NUMERICAL_ERROR
+            status = Status.OPTIMAL if good else Status.UNPROVED
         elif status is Status.OPTIMAL:
             status, reason = Status.NUMERICAL_ERROR, f"{reason}, but its answer is not finite"
         details = dict(outcome.details)

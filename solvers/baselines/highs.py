@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted, check_for
 from copter.proof.integer import IntegerProof, gap_between
-from copter.proof.units import size_of_gap
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
 from copter.solvers.features import Feature
@@ -225,7 +224,7 @@ class HighsRebuild(Baseline):
         if self.method != "milp" or outcome.x is None or not proof.relative.primal <= _WHOLE:
             return None
         bound, columns = outcome.details["mip_bound"], program.n_variables
-        size = size_of_gap(program.store, proof.size, 0.0)
+        size = proof.size
         gap = gap_between(proof.objective, bound, size)
         return IntegerProof(
             bound=bound,

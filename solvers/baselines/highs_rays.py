@@ -1,21 +1,26 @@
-"""Rays of infeasible and unbounded programs, found by HiGHS for every baseline.
+"""Claims that a program is infeasible or unbounded, proved for whoever makes them.
 
-Presolve, interior point, PDLP and OR-Tools' model builder answer without rays.  So a program that a baseline
-calls infeasible or unbounded is run once more, by dual simplex without presolve; this is no part of anybody's
-measured time, but must be done by the deadline.  What comes back counts only if :mod:`copter.proof.rays`
-finds that it proves its point.
+Presolve, interior point, PDLP and OR-Tools' model builder answer without rays.  So a program that a solver
+calls infeasible or unbounded is run once more as a general LP (:mod:`copter.solvers.general.hybrid`), first
+its rows alone; this is no part of anybody's measured time, but must be done by the deadline.  What comes back
+counts only if :mod:`copter.proof.rays` finds that it proves its point, and "unbounded" only with a point that
+meets the rows.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
-from copter.clock import Interrupted, check_for
+from copter.clock import Interrupted
+from copter.models.general_lp import GeneralLP
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray, Status
-from copter.solvers.highs_model import engine, pass_model, run_until, status_of
+from copter.solvers.general.hybrid import solve_lp
 from copter.store.allocation import dense_to_sparse
 from copter.store.compiled import compile_program
 
@@ -29,8 +34,8 @@ def find_ray(
 ) -> tuple[Status, Ray | None]:
     """Status of a program that is claimed to be infeasible or unbounded, and the ray that shows it.
 
-    Without a ray, where the LP itself is neither, only one claim can be true: that the MILP is infeasible.
-    It stands; any other is a numerical error.
+    Without a ray the claim is unproved.  That an MILP is infeasible whose relaxation is not has no ray: it is
+    branch and bound's word, and stands.
 
     Parameters
     ----------
@@ -53,24 +58,65 @@ def find_ray(
     alone = farkas_ray(program, np.zeros(program.store.rows.size))
     if alone is not None:  # a request whose own bounds cannot meet its sum row
         return Status.INFEASIBLE, alone
-    begin = clock()
-    compiled = compile_program(program)
-    check_for(clock() - begin)
-    highs = engine(None, presolve="off", solver="simplex", simplex_strategy=1)
-    pass_model(highs, compiled)
-    run_until(highs, clock)
-    status = status_of(highs)[0]
-    if status is Status.INFEASIBLE:
-        _, found, multipliers = highs.getDualRay()
-        y = np.zeros(program.store.rows.size)
-        y[program.resource_slots] = -multipliers[: len(compiled.resource_ids)]
-        return status, farkas_ray(program, y) if found else None
-    if status is Status.DEADLINE:
+    met, ray = rows_can_be_met(program, clock)
+    if ray is not None:
+        return Status.INFEASIBLE, ray
+    if met and whole and claim is Status.INFEASIBLE and bool(compile_program(program).integrality.any()):
+        return claim, None
+    if met:
+        ray = _falling(program, clock)
+    return (Status.UNPROVED, None) if ray is None else (Status.UNBOUNDED, ray)
+
+
+def rows_can_be_met(program: ContinualProgram, clock: Clock) -> tuple[bool, Ray | None]:
+    """Whether a program has a feasible point, and the ray that proves it has none; neither where HiGHS fails.
+
+    Raises
+    ------
+    Interrupted
+        HiGHS did not end until the clock was over.
+    """
+    lp = _general(program)
+    answer = solve_lp(replace(lp, c=np.zeros(lp.c.size)), deadline=_left(clock), presolve=False)
+    if answer.status is Status.DEADLINE:
         raise Interrupted(clock.why())
-    if status is Status.UNBOUNDED:
-        _, found, direction = highs.getPrimalRay()
-        sizes = np.diff(compiled.column_start)
-        sparse = dense_to_sparse(program.request_slots, sizes, direction)
-        return status, primal_ray(program, sparse) if found else None
-    milp = whole and bool(compiled.integrality.any())
-    return claim if milp and claim is Status.INFEASIBLE else Status.NUMERICAL_ERROR, None
+    if answer.ray is None:
+        return answer.status is Status.OPTIMAL, None
+    return False, farkas_ray(program, _by_slot(program, answer.ray.vector))
+
+
+def _falling(program: ContinualProgram, clock: Clock) -> Ray | None:
+    """A ray of a program that has a feasible point."""
+    answer = solve_lp(_general(program), deadline=_left(clock), presolve=False)
+    if answer.status is Status.DEADLINE:
+        raise Interrupted(clock.why())
+    if answer.ray is None or answer.ray.kind != "unbounded":
+        return None
+    sizes = program.store.requests.n_columns[program.request_slots]
+    return primal_ray(program, dense_to_sparse(program.request_slots, sizes, answer.ray.vector))
+
+
+def _left(clock: Clock) -> float | None:
+    return None if clock.left() == np.inf else max(clock.left(), 1e-3)
+
+
+def _by_slot(program: ContinualProgram, prices: NDArray[np.float64]) -> NDArray[np.float64]:
+    y = np.zeros(program.store.rows.size)
+    y[program.resource_slots] = prices[: program.resource_slots.size]
+    return y
+
+
+def _general(program: ContinualProgram) -> GeneralLP:
+    """The relaxation as a general LP: resources, then sum rows."""
+    compiled = compile_program(program)
+    n = compiled.c.size
+    return GeneralLP(
+        compiled.c,
+        csc_array(compiled.A),
+        compiled.row_lower,
+        compiled.row_upper,
+        compiled.lower,
+        compiled.upper,
+        offset=0.0,
+        integral=np.zeros(n, np.bool_),
+    )

@@ -22,7 +22,6 @@ from copter.parallel import dot
 from copter.proof.certificate import Certificate, certify
 from copter.proof.fixing import Survivors, survivors
 from copter.proof.integer import IntegerProof, gap_between
-from copter.proof.units import size_of_gap
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
@@ -177,7 +176,7 @@ class Search:
         if not (proof.relative.primal <= _FEASIBLE and proof.objective <= self.cost + allowance):
             return
         self.x, self.cost, self.certificate = x, proof.objective, proof
-        self.size = size_of_gap(self.store, proof.size, 0.0)  # also where the best costs nothing
+        self.size = proof.size  # also where the best costs nothing
 
     # ---- neighbourhoods --------------------------------------------------------------------------
 

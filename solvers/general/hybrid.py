@@ -7,7 +7,8 @@
 
 Whoever ends, the answer counts as optimal only if its point and prices prove it on the LP itself, in
 residuals and gap (:mod:`copter.solvers.general.proof`).  A claim that there is no optimum is looked at again
-on the LP without presolve: first its rows alone, then its costs, until a ray proves one or the other.
+on the LP without presolve: first its rows alone, then its costs, until a ray proves one or the other, and for
+"unbounded" a feasible point too.  What is not proved is not said: the status is "unproved" then.
 """
 
 from __future__ import annotations
@@ -26,7 +27,16 @@ from copter.solution import Solution, Status
 from copter.solvers.base import Solver, Stopwatch
 from copter.solvers.general.handover import LEAST, Run, optimize, terms
 from copter.solvers.general.presolve import Presolved, Vertex
-from copter.solvers.general.proof import LPRay, Proof, falling, infeasible_ray, quietest, unbounded_ray
+from copter.solvers.general.proof import (
+    LPRay,
+    Proof,
+    falling,
+    infeasible_ray,
+    prove,
+    quietest,
+    unbounded_ray,
+    violation,
+)
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.solvers.registry import solver_entry
 from copter.solvers.settings import Check, setting_defaults, share, time_limit
@@ -68,7 +78,7 @@ class Answer:
     proof : Proof, optional
         What x and y are worth on the LP.
     ray : LPRay, optional
-        Proof that the LP is infeasible or unbounded; without it the status is only somebody's word.
+        Proof that the LP is infeasible or unbounded.
     finished_by : str
         Who gave the answer: "presolve", "copter", "highs", or the name of the solver that was asked for;
         "highs" too where it contradicts what one of the others claimed;
@@ -306,7 +316,7 @@ class _Solve:
         HiGHS' tolerances are absolute, so small costs are enlarged.
         """
         lp, x, y = self.lp, answer.x, answer.y
-        if answer.status is not Status.NUMERICAL_ERROR or x is None or y is None or not self.left() > 0:
+        if answer.status is not Status.UNPROVED or x is None or y is None or not self.left() > 0:
             return answer
         begin = self.watch()
         larger = _enlargement(lp.c)
@@ -370,32 +380,62 @@ class _Solve:
         if status is not Status.OPTIMAL and not limited and proof.worst <= self.tolerance:
             status, reason = Status.OPTIMAL, f"{reason}, with a point and prices that prove it optimal"
         elif status is Status.OPTIMAL and not proof.worst <= self.tolerance:
-            status = Status.NUMERICAL_ERROR
+            status = Status.UNPROVED
             reason = f"{reason}, but the LP itself has a residual or gap of {proof.worst:.1e}"
         return Answer(status, reason, x, y, proof, finished_by=by, basis=found.basis)
 
     def _without_optimum(self, claim: Status, by: str, reason: str = "") -> Answer:
-        """Infeasible or unbounded, with a ray if HiGHS finds one without presolve."""
+        """Infeasible or unbounded, with the proof; unproved if there is none."""
         begin = self.watch()
-        rows = self._look(replace(self.lp, c=np.zeros(self.lp.c.size)))
-        self.took("check", begin)
-        reason = reason or f"{by} says so"
-        if rows.status is Status.INFEASIBLE or (rows.found is None and claim is Status.INFEASIBLE):
-            ray = None if rows.ray is None else infeasible_ray(self.lp, rows.ray)
-            why = f"{reason}; no ray was found" if ray is None else "a ray proves the rows infeasible"
-            return Answer(Status.INFEASIBLE, why, ray=ray, finished_by=by)
-        begin = self.watch()
+        feasible = self._look(replace(self.lp, c=np.zeros(self.lp.c.size)))
+        reason = reason or f"{by} says it is {claim}"
+        met = feasible.found is not None and violation(self.lp, self._inside(feasible.found.x)) <= self.tolerance
+        if not met:
+            for prices in (feasible.ray, self._least_violation()):
+                ray = None if prices is None else infeasible_ray(self.lp, prices)
+                if ray is not None:
+                    self.took("check", begin)
+                    why = "a ray proves the rows infeasible"
+                    return Answer(Status.INFEASIBLE, why, ray=ray, finished_by=by)
         whole = self._look(self.lp)
         self.took("check", begin)
-        if whole.status is Status.UNBOUNDED:
+        if whole.status is Status.UNBOUNDED and met:
             # HiGHS has no ray where there are no rows
             ray = unbounded_ray(self.lp, falling(self.lp) if whole.ray is None else whole.ray)
-            why = f"{reason}; no ray was found" if ray is None else _FALLS
-            return Answer(Status.UNBOUNDED, why, ray=ray, finished_by=by)
-        if whole.found is None:
-            return Answer(claim, f"{reason}; no ray was found", finished_by=by)
-        why = f"{whole.reason} without presolve, though {reason}"
-        return self._judged(whole.status, why, whole.found, "highs")
+            if ray is not None:
+                return Answer(Status.UNBOUNDED, _FALLS, ray=ray, finished_by=by)
+        if whole.found is not None:
+            why = f"{whole.reason} without presolve, though {reason}"
+            return self._judged(whole.status, why, whole.found, "highs")
+        if whole.status is Status.DEADLINE or feasible.status is Status.DEADLINE:
+            return Answer(Status.DEADLINE, whole.reason, finished_by=by)
+        found = feasible.found if met else None
+        x = None if found is None else self._inside(found.x)
+        proof = None if x is None else prove(self.lp, x, np.zeros(self.lp.A.shape[0]))
+        return Answer(Status.UNPROVED, f"{reason}; no ray proves it", x, proof=proof, finished_by=by)
+
+    def _inside(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.clip(x, self.lp.lower, self.lp.upper)
+
+    def _least_violation(self) -> NDArray[np.float64] | None:
+        """Prices of the least sum by which rows must be off, which are a ray if they can't be met."""
+        from scipy.sparse import csc_array, eye_array, hstack
+
+        m, n = self.lp.A.shape
+        size = np.zeros(m)
+        np.maximum.at(size, self.lp.A.indices, abs(self.lp.A.data))
+        slack = csc_array(eye_array(m, format="csc") * np.where(size > 0, size, 1.0))
+        elastic = replace(
+            self.lp,
+            c=np.concatenate((np.zeros(n), np.ones(2 * m))),
+            A=csc_array(hstack([self.lp.A, slack, -slack])),
+            lower=np.concatenate((self.lp.lower, np.zeros(2 * m))),
+            upper=np.concatenate((self.lp.upper, np.full(2 * m, np.inf))),
+            integral=np.zeros(n + 2 * m, np.bool_),
+            column_names=(),
+        )
+        found = self._look(elastic).found
+        return None if found is None else found.y
 
 
 def _enlargement(c: NDArray[np.float64]) -> float:

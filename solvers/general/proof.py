@@ -4,37 +4,38 @@ At a point x and prices y (y_i > 0 pays for row_upper_i, y_i < 0 for row_lower_i
 
     bound   offset - sum_i y_i (the bound it pays for) + sum_j min { z_j x_j : lower_j <= x_j <= upper_j }
 
-is no more than the optimum.  A reduced cost that only an infinite bound would pay counts as 0 in it and is
-the dual residual; one that a finite bound pays counts in full, however far away that bound is.
+is no more than the optimum, in exact arithmetic (:mod:`copter.proof.rigorous`): it is lowered by its rounding
+errors, and -inf where a reduced cost, however small, is that of a column without a bound on the side to which
+it drives it, and no bound follows from the rows.
 
-Every row is judged by the larger of its bound and the sum of its absolute terms, every reduced cost by its
-absolute terms, the gap by the sums that objective and bound are, so no figure depends on units.  Nothing is
-forgiven but the rounding of these sums.  Noise in a point or in prices is no excuse: :func:`quietest` takes
-it out of them instead.
+A row is judged by its bound, or by the least that a column which uses it can use of it, if that is more; the
+gap by the larger of objective and bound, or by a million times their rounding errors.  No sum of terms that
+cancel hides anything, and no figure depends on units.  Noise in a point or in prices is taken out of them
+(:func:`quietest`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.rays import RAY_TOLERANCE
+from copter.proof.rigorous import EPS, falls_forever, outward_bound, reduced_costs
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from copter.models.general_lp import GeneralLP
 
-_ROUNDING = 1e-11
-_CANCELLED = 1e-14
-"""A reduced cost of this share of its terms is what is left when they cancel."""
 _NOISE = (1e-12, 1e-9, 1e-7)
 """Shares of a typical value, or price, below which one may be noise."""
-_LEAST_LACK = 1e-9
-"""What an infeasible ray proves must exceed this share of the terms that it is the sum of."""
+_NOTHING = 1e6
+"""Times the rounding errors of objective and bound: an objective that is next to nothing."""
+_USED = 1e-9
+"""Of what a column can be: one of no more does not use its rows."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class Proof:
         c'x + offset, and what it cannot fall below; -inf or NaN if the prices show nothing.
     primal, dual, gap : float
         Relative residuals and gap.
+    size : float
+        What the gap is relative to.
+    y : (m,) ndarray
+        The prices of the bound, the given ones or some next to them.
     """
 
     objective: float
@@ -54,11 +59,13 @@ class Proof:
     primal: float
     dual: float
     gap: float
+    size: float
+    y: NDArray[np.float64]
 
     @property
     def worst(self) -> float:
-        """The largest of residuals and gap; infinite if one is unknown."""
-        parts = np.array([self.primal, self.dual, self.gap])
+        """The larger of primal residual and gap; infinite if one is unknown."""
+        parts = np.array([self.primal, self.gap])
         return float(np.where(np.isnan(parts), np.inf, parts).max())
 
 
@@ -94,35 +101,19 @@ def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proo
     -------
     Proof
     """
-    y, paid = _paid(lp, y if lp.c.any() else np.zeros(y.size))  # without costs, nothing has a price
-    z, terms = reduced_costs(lp, y)
-    held = np.where(z > 0, lp.lower, np.where(z < 0, lp.upper, 0.0))
-    unpaid = np.isinf(held)
+    found = outward_bound(lp, y if lp.c.any() else np.zeros(y.size))  # without costs, nothing has a price
+    y = found.y
+    z, error, terms = reduced_costs(lp, y)
+    unpaid = np.isinf(np.where(z > error, lp.lower, np.where(z < -error, lp.upper, 0.0)))
     dual = float(np.max(abs(z[unpaid]) / terms[unpaid], initial=0.0))
-    held = np.where(unpaid, 0.0, held)
-    objective = float(lp.c @ x)
-    bound = float(z @ held - y @ paid)
-    magnitude = max(float(abs(lp.c) @ abs(x)), float(abs(z) @ abs(held) + abs(y) @ abs(paid)))
-    gap = abs(objective - bound)
-    relative = gap / magnitude if magnitude > 0 else 0.0
-    return Proof(objective + lp.offset, bound + lp.offset, violation(lp, x), dual, relative)
-
-
-def reduced_costs(lp: GeneralLP, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What the columns cost at some prices, and the sums of the absolute terms of that, both (n,).
-
-    Parameters
-    ----------
-    lp : GeneralLP
-    y : (m,) ndarray
-
-    Returns
-    -------
-    (n,) ndarray, (n,) ndarray
-        What is left when the terms cancel is 0.
-    """
-    z, terms = lp.c + lp.A.T @ y, abs(lp.c) + abs(lp.A).T @ abs(y)
-    return np.where(abs(z) <= _CANCELLED * terms, 0.0, z), terms
+    objective = math.fsum((lp.c * x).tolist())
+    rounding = found.rounding + EPS * float(abs(lp.c) @ abs(x))
+    gap = max(0.0, objective - found.value) if np.isfinite(found.value) else np.inf
+    size = max(abs(objective), abs(objective - gap) if gap < np.inf else 0.0, _NOTHING * rounding)
+    worth = float(abs(y) @ _rows_over(lp, x)[0])
+    relative, worth = (part / size if part > 0 and size > 0 else part for part in (gap, worth))
+    primal = max(violation(lp, x), worth)
+    return Proof(objective + lp.offset, found.value + lp.offset, primal, dual, relative, size, y)
 
 
 def violation(lp: GeneralLP, x: NDArray[np.float64], floor: float = 0.0) -> float:
@@ -139,10 +130,30 @@ def violation(lp: GeneralLP, x: NDArray[np.float64], floor: float = 0.0) -> floa
     -------
     float
     """
-    size, unit = abs(lp.A), floor * _typical(x)
-    weight = size @ abs(x) + unit * _largest(size)
-    rows = _excess(lp.A @ x, lp.row_lower, lp.row_upper, weight)
-    return max(rows, _excess(x, lp.lower, lp.upper, np.maximum(abs(x), unit)))
+    unit = floor * _typical(x)
+    over, size = _rows_over(lp, x)
+    size = np.maximum(size, unit * _largest(abs(lp.A)))
+    rows = np.divide(over, size, out=np.zeros(over.size), where=over > 0)
+    beyond = np.maximum(0.0, np.maximum(x - lp.upper, lp.lower - x))
+    boxes = np.divide(beyond, np.maximum(abs(x), unit), out=np.zeros(x.size), where=beyond > 0)
+    return float(max(rows.max(initial=0.0), boxes.max(initial=0.0)))
+
+
+def _rows_over(lp: GeneralLP, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """By how much rows are over, beyond the rounding errors of their sums, and their sizes; both (m,)."""
+    A, held = lp.A, np.where(np.isfinite(lp.upper - lp.lower), lp.upper - lp.lower, np.inf)
+    activity, weight = A @ x, abs(A) @ abs(x)
+    over = np.maximum(activity - lp.row_upper, lp.row_lower - activity)
+    bound = np.where(activity > lp.row_upper, lp.row_upper, lp.row_lower)
+    bound = np.where(np.isfinite(bound), abs(bound), 0.0)
+    entries = np.bincount(A.indices, minlength=over.size)
+    over = np.maximum(0.0, over - (entries + 4) * EPS * (weight + bound))
+    column = np.repeat(np.arange(x.size), np.diff(A.indptr))
+    used = (abs(x) > _USED * held)[column] & (A.data != 0) & np.isfinite(held)[column]
+    step = np.full(over.size, np.inf)
+    np.minimum.at(step, A.indices[used], abs(A.data[used]) * held[column[used]])
+    size = np.maximum(bound, np.where(np.isfinite(step), step, 0.0))
+    return over, np.where(size > 0, size, weight)
 
 
 def quietest(
@@ -176,7 +187,7 @@ def quietest(
         without = prove(lp, x, unpriced)
         if without.worst < proof.worst:
             y, proof = unpriced, without
-    return x, y, proof
+    return x, proof.y, proof
 
 
 def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
@@ -193,18 +204,13 @@ def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
     LPRay or None
         None if they show nothing.
     """
-    y, paid = _paid(lp, y)
-    z, terms = lp.A.T @ y, abs(lp.A).T @ abs(y)
-    loose = np.isinf(np.where(z > 0, lp.lower, np.where(z < 0, lp.upper, 0.0)))
-    if (abs(z) > RAY_TOLERANCE * terms)[loose].any():
-        return None
-    z = np.where(loose, 0.0, z)
-    held = np.where(z > 0, lp.lower, np.where(z < 0, lp.upper, 0.0))
-    value = float(z @ held - y @ paid)
-    if not value > _LEAST_LACK * float(abs(z) @ abs(held) + abs(y) @ abs(paid)):
-        return None
-    largest = float(abs(y).max(initial=0.0)) or 1.0
-    return LPRay("infeasible", y / largest, value / largest)
+    largest = float(abs(y).max(initial=0.0))
+    for noise in (0.0, *_NOISE):
+        found = outward_bound(replace(lp, c=np.zeros(lp.c.size)), np.where(abs(y) > noise * largest, y, 0.0))
+        if found.value > 0:
+            unit = float(abs(found.y).max(initial=0.0)) or 1.0
+            return LPRay("infeasible", found.y / unit, found.value / unit)
+    return None
 
 
 def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None:
@@ -220,17 +226,10 @@ def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None
     LPRay or None
         None if it is no such direction.
     """
-    d = np.where(abs(direction) <= _ROUNDING * abs(direction).max(initial=0.0), 0.0, direction)
-    along, weight = lp.A @ d, abs(lp.A) @ abs(d)
-    wrong = (np.isfinite(lp.row_upper) & (along > RAY_TOLERANCE * weight)) | (
-        np.isfinite(lp.row_lower) & (along < -RAY_TOLERANCE * weight)
-    )
-    blocked = (np.isfinite(lp.upper) & (d > 0)) | (np.isfinite(lp.lower) & (d < 0))
-    value = float(lp.c @ d)
-    if wrong.any() or blocked.any() or not value < -RAY_TOLERANCE * float(abs(lp.c) @ abs(d)):
+    largest = float(abs(direction).max(initial=0.0))
+    if largest == 0 or not np.isfinite(largest) or not falls_forever(lp, direction):
         return None
-    largest = float(abs(d).max(initial=0.0))
-    return LPRay("unbounded", d / largest, value / largest)
+    return LPRay("unbounded", direction / largest, float(lp.c @ direction) / largest)
 
 
 def falling(lp: GeneralLP) -> NDArray[np.float64]:
@@ -239,27 +238,6 @@ def falling(lp: GeneralLP) -> NDArray[np.float64]:
     up = (lp.c < 0) & np.isinf(lp.upper)
     alone = np.diff(lp.A.indptr) == 0
     return np.where(alone & up, 1.0, np.where(alone & down, -1.0, 0.0))
-
-
-def _paid(lp: GeneralLP, y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Prices without those of bounds that are infinite, and the bounds that they pay for."""
-    paid = np.where(y > 0, lp.row_upper, np.where(y < 0, lp.row_lower, 0.0))
-    nothing = np.isinf(paid)
-    return np.where(nothing, 0.0, y), np.where(nothing, 0.0, paid)
-
-
-def _excess(
-    value: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    size: NDArray[np.float64],
-) -> float:
-    """The largest amount by which values are out of their bounds, relative to bound and size."""
-    over = np.maximum(value - upper, lower - value)
-    bound = abs(np.where(value > upper, upper, lower))
-    size = np.maximum(size, np.where(np.isfinite(bound), bound, 0.0))
-    relative = np.divide(over, size, out=np.zeros(over.size), where=(over > 0) & (size > 0))
-    return float(relative[relative > _ROUNDING].max(initial=0.0))
 
 
 def _typical(values: NDArray[np.float64]) -> float:

@@ -16,7 +16,7 @@ from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.general.hybrid import AUTO, Answer, solve_lp
 from copter.solvers.general.integer import branch_and_bound
-from copter.solvers.general.proof import reduced_costs
+from copter.proof.rigorous import reduced_costs
 from copter.solvers.general.scipy_arguments import box, costs, kinds_of_columns, rows, scipy_status, vector
 from copter.solvers.general.scipy_options import LINPROG, highs_options
 
@@ -219,7 +219,8 @@ def _result(lp: GeneralLP, answer: Answer, n_upper: int) -> OptimizeResult:
             "upper": lp.upper - x,
         }
     if y is not None:
-        reduced, _ = reduced_costs(lp, y)
+        reduced, error, _ = reduced_costs(lp, y)
+        reduced = np.where(abs(reduced) <= error, 0.0, reduced)  # what is left when its terms cancel
         marginals = {
             "ineqlin": -y[:n_upper],
             "eqlin": -y[n_upper:],

@@ -66,7 +66,7 @@ class WorkingTerms:
         w, t = self.working, self.images(x)
         with np.errstate(all="ignore"):
             sizes = np.where(t > 0, abs(self.batch.slope(t) * t), 0.0)
-        size = dot(abs(w.cost), x) + float(np.sum(sizes))
+        size = abs(dot(w.cost, x)) + float(np.sum(sizes))
         p = term_centres(w, self.block, self.first, y, self._nowhere, -1.0)
         curved, _ = tangent_bound(self.batch, p, abs(p), self.image, self.upper)
         bound, dual = w.bound(x, y, self._curved, size)

@@ -278,7 +278,8 @@ def _levelled(
 class _Taken(NamedTuple):
     """Columns as they stand in the store, by blocks as in :class:`WorkingSet`.
 
-    The sum row of ``decided`` blocks leaves no choice; ``single`` columns have none.
+    The sum row of ``decided`` blocks leaves no choice; ``single`` columns have none.  What blocks use of rows
+    in any case, ``forced``, is taken off their entries.
     """
 
     slot: NDArray[np.int64]
@@ -293,6 +294,7 @@ class _Taken(NamedTuple):
     value: NDArray[np.float64]
     decided: NDArray[np.bool_]
     single: NDArray[np.bool_]
+    forced: NDArray[np.float64]
 
 
 def _take(
@@ -314,7 +316,53 @@ def _take(
     pointer, row, value = take_entries(view, slot, place, seen)
     decided = (relation == EXACTLY) & (table.n_columns[slots] == 1)
     single = (relation == NO_TOTAL)[block]
-    return _Taken(slots, relation, total, first, block, cost, upper, pointer, row, value, decided, single)
+    forced = np.zeros(store.rows.size)
+    if (relation == EXACTLY).any():
+        _take_forced(first, relation, total, pointer, row, value, forced)
+    return _Taken(
+        slots, relation, total, first, block, cost, upper, pointer, row, value, decided, single, forced
+    )
+
+
+@kernel
+def _take_forced(first, relation, total, pointer, row, value, forced):  # type: ignore[no-untyped-def]
+    """Take off the entries of a row what all columns of a block use of it in any case, where that is most.
+
+    With sum(x) == total a row's own entries are their differences: of 1e9 and 1e9 + 1 nothing but the 1
+    decides, and a row that is off by 1 is off by all of it.
+    """
+    count, least = np.zeros(forced.size, np.int64), np.empty(forced.size)
+    largest = np.empty(forced.size)
+    for b in range(relation.size):
+        n = first[b + 1] - first[b]
+        if relation[b] != EXACTLY or n < 2 or not total[b] > 0.0:
+            continue
+        begin, end = pointer[first[b]], pointer[first[b + 1]]
+        if pointer[first[b] + 1] == begin:  # its first column uses nothing
+            continue
+        for k in range(begin, end):
+            r, size = row[k], abs(value[k])
+            if count[r] == 0 or value[k] * least[r] <= 0.0:
+                if count[r] > 0:
+                    size = 0.0  # of both signs, or 0: nothing is used in any case
+                least[r], largest[r] = value[k] if size > 0.0 else 0.0, size
+            elif size < abs(least[r]):
+                least[r] = value[k]
+            largest[r] = max(largest[r], size)
+            count[r] += 1
+        for k in range(begin, pointer[first[b] + 1]):
+            r = row[k]
+            if count[r] == n and abs(least[r]) > 0.5 * largest[r]:
+                forced[r] += least[r] * total[b]
+            else:
+                least[r] = 0.0
+        for k in range(begin, end):
+            if count[row[k]] == n:
+                value[k] -= least[row[k]]
+        for k in range(begin, end):
+            count[row[k]] = 0
+
+
 
 
 def _row_bounds(
@@ -322,7 +370,7 @@ def _row_bounds(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Bounds of the rows without what is held; none of rows that are not seen."""
     rows = store.rows
-    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
+    lower, upper = rows.lower[: rows.size] - taken.forced, rows.upper[: rows.size] - taken.forced
     if held is None:
         return lower, upper
     least, largest = _reach(taken, rows.size)

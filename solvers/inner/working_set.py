@@ -27,6 +27,8 @@ from copter.store.store import EXACTLY, NO_TOTAL
 
 _ROUNDING = 1e-14
 """Rows may be off by this share of the norm of x: some hundred roundings of double precision."""
+_NEXT_TO_NOTHING = 1e-9
+"""Of |c|'|x|: an objective that is next to nothing, as for the certificate."""
 _NO_BLOCKS = np.empty(0, np.bool_)
 _RUNAWAY = 1e10
 """Prices of more than this many largest costs are on the way to infinity: double precision ends there."""
@@ -35,8 +37,8 @@ _RUNAWAY = 1e10
 class RowTest:
     """How far rows are from where they should be, each relative to its own size.
 
-    The size of a row is its bound, or what flows through it if that is more, as for the certificate
-    (:mod:`copter.proof.measure`).
+    The size of a row is its bound; where that is 0 the least that a column can use of it, or, where nothing
+    bounds these, what flows through it (:mod:`copter.proof.measure`).
 
     Parameters
     ----------
@@ -189,9 +191,10 @@ class WorkingSet(NamedTuple):
         -------
         float, float, float
         """
-        size, objective = _spent(self.cost, x)
-        bound, dual = self.bound(x, y, _NO_BLOCKS, size)
-        return size, objective - bound, dual
+        spent, objective = _spent(self.cost, x)
+        bound, dual = self.bound(x, y, _NO_BLOCKS, spent)
+        size = max(abs(objective), abs(bound) if math.isfinite(bound) else 0.0)
+        return max(size, _NEXT_TO_NOTHING * spent), objective - bound, dual
 
     def bound(
         self, x: NDArray[np.float64], y: NDArray[np.float64], without: NDArray[np.bool_], size: float
@@ -315,14 +318,16 @@ def row_weight(w, x, first, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def _row_sizes(w):  # type: ignore[no-untyped-def]
-    """Sizes of rows by their bounds, and where more may flow through them than these say.
-
-    That is where a row has coefficients of both signs, or no bound but 0.
-    """
-    positive, negative = np.zeros(w.lower_row.size, np.bool_), np.zeros(w.lower_row.size, np.bool_)
-    for k in range(w.value.size):
-        positive[w.row[k]] |= w.value[k] > 0.0
-        negative[w.row[k]] |= w.value[k] < 0.0
+    """Sizes of rows by their bounds and the least use of a column, and where only their flow tells."""
+    step = np.full(w.lower_row.size, np.inf)
+    for j in range(w.cost.size):
+        most = w.upper[j]
+        if w.relation[w.block[j]] != NO_TOTAL:
+            most = min(most, w.total[w.block[j]])
+        if 0.0 < most < np.inf:
+            for k in range(w.pointer[j], w.pointer[j + 1]):
+                if w.value[k] != 0.0:
+                    step[w.row[k]] = min(step[w.row[k]], abs(w.value[k]) * most)
     size, heavy = np.zeros(w.lower_row.size), np.zeros(w.lower_row.size, np.bool_)
     for i in range(size.size):
         least = np.inf
@@ -330,7 +335,9 @@ def _row_sizes(w):  # type: ignore[no-untyped-def]
             if np.isfinite(bound):
                 least = min(least, abs(bound))
         size[i] = least if least < np.inf else 0.0
-        heavy[i] = size[i] == 0.0 or (positive[i] and negative[i])
+        if size[i] == 0.0 and step[i] < np.inf:
+            size[i] = step[i]
+        heavy[i] = size[i] == 0.0
     return size, heavy
 
 

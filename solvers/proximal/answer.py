@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.certificate import Certificate, measured_certificate
+from copter.proof.certificate import Certificate, measured_certificate, proved
 
 if TYPE_CHECKING:
     from copter.proof.measure import Measures
@@ -54,17 +54,23 @@ class Answer:
         """
         return cls(x, y, pricing, *measured_certificate(store, x, y, pricing, threads=threads))
 
+    def proved(self, store: ConstraintStore, tolerance: float, threads: int | None) -> Answer:
+        """The answer at prices next to its own that prove more of it (:func:`copter.proof.certificate.proved`)."""
+        return Answer(self.x, *proved(store, self.x, self.y, tolerance, threads))
+
+    @property
+    def residuals(self) -> tuple[float, float, float]:
+        """Primal and dual residual, and the gap that they leave (``near_gap``): what progress is measured by."""
+        proof = self.certificate
+        return proof.relative.primal, proof.relative.dual, proof.near_gap
+
     @property
     def worth(self) -> float:
         """The worst relative residual, each counted as 1 at most, by which answers are compared."""
-        relative = self.certificate.relative
-        parts = (relative.primal, relative.dual, relative.gap)
-        return max(math.inf if math.isnan(part) else min(part, 1.0) for part in parts)
+        return max(math.inf if math.isnan(part) else min(part, 1.0) for part in self.residuals)
 
     def better_than(self, other: Answer) -> bool:
         """Whether its worst residual is smaller, or as large and the others are."""
-        mine, others = self.certificate.relative, other.certificate.relative
-        total, least = (
-            sum(min(part, 1.0) for part in (each.primal, each.dual, each.gap)) for each in (mine, others)
-        )
-        return (self.worth, total) < (other.worth, least)
+        total, least = (sum(min(part, 1.0) for part in each.residuals) for each in (self, other))
+        bounds = (-self.certificate.bound, -other.certificate.bound)
+        return (self.worth, total, bounds[0]) < (other.worth, least, bounds[1])

@@ -24,6 +24,8 @@ class Budget:
         Seconds that are kept for the pass which certifies what the steps find.
     iterations : int
         Inner iterations so far.
+    until : int, optional
+        Iterations in all at which steps pause, for somebody else to go on.
     """
 
     tolerance: float
@@ -33,6 +35,7 @@ class Budget:
     most_piece: float
     reserve: float = 0.0
     iterations: int = 0
+    until: int | None = None
     _asked: float = field(default=0.0, init=False)
     _over: bool = field(default=False, init=False)
 
@@ -48,9 +51,10 @@ class Budget:
         return self._over
 
     def left(self) -> int:
-        """Iterations that are left."""
-        return self.iteration_limit - self.iterations
+        """Iterations that are left for steps."""
+        limit = self.iteration_limit if self.until is None else min(self.until, self.iteration_limit)
+        return limit - self.iterations
 
     def spent(self) -> bool:
         """Whether the iteration limit is reached."""
-        return self.left() <= 0
+        return self.iterations >= self.iteration_limit

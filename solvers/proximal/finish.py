@@ -24,7 +24,9 @@ from copter.solvers.proximal.steps import StepsResult
 from copter.store.store import EXACTLY, NO_TOTAL
 
 if TYPE_CHECKING:
+    from copter.clock import Clock
     from copter.program.program import ContinualProgram
+    from copter.solution import Ray
     from copter.solvers.inner.working_set import WorkingSet
     from copter.solvers.proximal.budget import Budget
     from copter.solvers.proximal.tuning import HandOverTuning
@@ -39,6 +41,19 @@ _WAYS: tuple[dict[str, str | int], ...] = (
     {"solver": "ipm", "presolve": "choose"},
 )
 """Options of one attempt after another: dual simplex, then primal without presolve, then interior point."""
+
+
+def feasible_or_ray(program: ContinualProgram, clock: Clock) -> tuple[bool, Ray | None]:
+    """Whether a program has a feasible point, and the ray that proves it has none; neither where HiGHS fails.
+
+    Parameters
+    ----------
+    program : ContinualProgram
+    clock : Clock
+    """
+    from copter.solvers.baselines.highs_rays import rows_can_be_met
+
+    return rows_can_be_met(program, clock)
 
 
 class HandOver:
@@ -63,8 +78,16 @@ class HandOver:
     ) -> None:
         self.program, self.budget, self.tuning = program, budget, tuning
         self.successes = 0
-        self._attempts = 0
+        self._attempts = self._columns = 0
+        self._asked = False
         self._allowed = allowed and not program.store.terms
+
+    def can(self) -> bool:
+        """Whether the next set would be handed over, now that it is asked for; once in a solve."""
+        if self._asked or not self._allowed or self.successes or not 0 < self._columns <= self.tuning.small:
+            return False
+        self._asked = True
+        return True
 
     def finish(self, working: WorkingSet, idle: int, size: float) -> StepsResult | None:
         """What HiGHS makes of a set on which steps stall; None if they do not, or it has no answer.
@@ -77,8 +100,13 @@ class HandOver:
         size : float
             Of the objective.
         """
-        stalled = idle >= self.tuning.idle_rounds or 2 * self.budget.iterations > self.budget.iteration_limit
-        if not (self._allowed and stalled and working.column.size <= self.tuning.columns):
+        columns, iterations = working.column.size, self.budget.iterations
+        self._columns = columns
+        stalled = idle >= self.tuning.idle_rounds or 2 * iterations > self.budget.iteration_limit
+        small = self._allowed and columns <= self.tuning.small
+        self.budget.until = self.tuning.small_iterations if small else None
+        stalled = stalled or (small and (self._asked or iterations >= self.tuning.small_iterations))
+        if not (self._allowed and stalled and columns <= self.tuning.columns):
             return None
         for _ in _WAYS:
             result = self._attempt(working, size)
@@ -88,6 +116,7 @@ class HandOver:
                 break
         self.successes += result is not None
         self._allowed = result is not None and self.successes < self.tuning.most
+        self.budget.until = None
         return result
 
     def _attempt(self, working: WorkingSet, size: float) -> StepsResult | None:

@@ -130,7 +130,7 @@ class PartialSteps:
         """
         moves = self._moves
         self._share *= self.tuning.more
-        far = not now.certificate.relative.gap <= self.tuning.worthless
+        far = not now.certificate.near_gap <= self.tuning.worthless
         if far or np.count_nonzero(moves) > self.tuning.most * len(self.program):
             np.greater(self.store.requests.n_columns[: moves.size], 0, out=moves)
         count = int(np.count_nonzero(moves))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from copter.clock import Clock, Interrupted
 from copter.errors import CopterError
 from copter.kernels import compile_seconds
+from copter.proof.certificate import GapSize
 from copter.proof.pricing import Pricing
 from copter.proof.rays import farkas_ray
 from copter.proof.units import announce_stakes
@@ -20,7 +21,7 @@ from copter.solvers.memory import churn_base
 from copter.solvers.proximal.answer import Answer
 from copter.solvers.proximal.budget import Budget
 from copter.solvers.proximal.closed import revalued
-from copter.solvers.proximal.finish import HandOver
+from copter.solvers.proximal.finish import HandOver, feasible_or_ray
 from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.sample import Sampled, sampled_prices
 from copter.solvers.proximal.screening import ColumnSet, Screening
@@ -183,9 +184,22 @@ class Run:
             ray = farkas_ray(self.program, np.zeros_like(now.y), self.solver.threads)
             reason = "the bounds and the sum row of a request leave no allocation of finite cost"
             return self._solution(Status.INFEASIBLE, reason, now, ray)
-        if self.beginning.warm and now.certificate.within(self.budget.tolerance):
-            return self._solution(Status.OPTIMAL, "the point of the warm start is optimal", now)
+        met = now.certificate.relative.primal <= self.tuning.steps.feasible * self.budget.tolerance
+        if self.beginning.warm and met:
+            return self._optimal(now, "the point of the warm start is optimal")
         return None
+
+    def _optimal(self, now: Answer, reason: str) -> Solution | None:
+        """The solution if an answer is optimal, at prices next to its own if need be; else None."""
+        tolerance, threads = self.budget.tolerance, self.solver.threads
+        if now.certificate.nearly(tolerance):
+            now = now.proved(self.store, tolerance, threads)
+            self._keep(now)
+        if not now.certificate.within(tolerance):
+            return None
+        if now.certificate.relative.primal > self.tuning.steps.feasible * tolerance and self.hand_over.can():
+            return None  # no point next to it meets the rows: what they are off by may be what decides
+        return self._solution(Status.OPTIMAL, reason, now)
 
     def _by_parts(self, pricing: Pricing) -> bool:
         """Whether there are so many columns or requests, and rows, that at first only some requests move."""
@@ -205,22 +219,22 @@ class Run:
             if done is not None:
                 return now, done
             # changes that move prices far show in those of a sample, and cheaply
-            worth = now.certificate.relative.gap <= self.tuning.partial.hopeless
+            worth = now.certificate.near_gap <= self.tuning.partial.hopeless
             start = (now.x, now.y) if worth else (NOTHING, np.zeros_like(now.y))
             there = self._look(now.x, self._sampled(*start).y)
             log.debug(
                 "sample bound %.8g, before %.8g, objective %.8g",
-                there.certificate.bound,
-                now.certificate.bound,
+                there.certificate.near_bound,
+                now.certificate.near_bound,
                 now.certificate.objective,
             )
-            now = there if there.certificate.bound > now.certificate.bound else now
+            now = there if there.certificate.near_bound > now.certificate.near_bound else now
         while not self.budget.spent():
             moved = partial.step(now)
             if moved is None:
                 break
             last, now = now, self._look(moved.x, moved.y, moved.columns)
-            if now.certificate.bound < last.certificate.bound:  # what moves is too little to know the prices
+            if now.certificate.near_bound < last.certificate.near_bound:  # what moves is too little to know the prices
                 now = self._at_prices_of(last, now.x)
             done = self._done(self._mended(now))
             if done is not None:
@@ -235,7 +249,7 @@ class Run:
         if y is now.y:
             return now, None
         there = self._look(now.x, y)
-        if there.certificate.bound <= now.certificate.bound:
+        if there.certificate.near_bound <= now.certificate.near_bound:
             return now, None
         return there, self._done(self._mended(there))
 
@@ -303,9 +317,11 @@ class Run:
         goal = tuning.goal_share * self.budget.tolerance
         whole = working.column.size == self.store.n_variables
         if not (whole or self.store.terms):  # columns that are left out ask for other prices anyway
-            goal = max(goal, tuning.gap_share * min(now.certificate.relative.gap, 1.0))
+            goal = max(goal, tuning.gap_share * min(now.certificate.near_gap, 1.0))
         method: Method = "cd" if descend else self._method()
-        aim = Aim(goal, first, sigma, size if whole else 0.0)
+        proof = now.certificate
+        floored = whole or proof.size_is is not GapSize.OBJECTIVE
+        aim = Aim(goal, first, sigma, size if floored else 0.0)
         return run_steps(self.program, working, method, self.budget, now.x, now.y, aim, tuning)
 
     def _method(self) -> Method:
@@ -345,18 +361,32 @@ class Run:
 
     def _done(self, now: Answer, ray: Ray | None = None, how: str = "") -> Solution | None:
         """The solution if an answer is optimal, a ray was found or it is late; else None."""
-        if now.certificate.within(self.budget.tolerance):
-            reason = f"residuals and gap are within the tolerance{how}"
-            return self._solution(Status.OPTIMAL, reason, now)
+        done = self._optimal(now, f"residuals and gap are within the tolerance{how}")
+        if done is not None:
+            return done
+        if ray is not None and ray.kind == "infeasible":
+            return self._solution(Status.INFEASIBLE, f"a ray proves it (value {ray.value:.3g})", self.best, ray)
         if ray is not None:
-            status = Status.INFEASIBLE if ray.kind == "infeasible" else Status.UNBOUNDED
-            return self._solution(status, f"a ray proves it (value {ray.value:.3g})", self.best, ray)
+            return self._without_optimum(now, ray)
         return self._over() if self.budget.late() else None
+
+    def _without_optimum(self, now: Answer, ray: Ray) -> Solution | None:
+        """Unbounded by a ray if there is a feasible point too, infeasible if a ray proves that, or unproved."""
+        if now.certificate.relative.primal <= self.budget.tolerance:
+            return self._solution(Status.UNBOUNDED, f"a ray proves it (value {ray.value:.3g})", now, ray)
+        feasible, why = feasible_or_ray(self.program, self.clock)
+        if feasible:
+            return self._solution(Status.UNBOUNDED, f"a ray proves it (value {ray.value:.3g})", now, ray)
+        if why is not None:
+            reason = f"a ray proves it (value {why.value:.3g})"
+            return self._solution(Status.INFEASIBLE, reason, self.best, why)
+        reason = "a ray proves that there is no optimum, but no feasible point was found"
+        return self._solution(Status.UNPROVED, reason, self.best)
 
     def _stuck(self) -> Solution:
         worth = np.inf if self.best is None else self.best.worth
-        reason = f"no progress beyond a residual of {worth:.1e}"
-        return self._solution(Status.NUMERICAL_ERROR, reason, self.best)
+        reason = f"no optimum was proved: no progress beyond a residual of {worth:.1e}"
+        return self._solution(Status.UNPROVED, reason, self.best)
 
     def _over(self) -> Solution:
         status = Status.CANCELLED if self.clock.cancelled else Status.DEADLINE

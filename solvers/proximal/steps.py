@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from copter.parallel import dot
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray
+from copter.solvers.inner.elastic import costless
 from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.solvers.proximal.inner import Inner, Method, curved_inner, linear_inner
@@ -105,7 +106,31 @@ def run_steps(
         inner = curved_inner(working, TermBatch.of(program.store), method, centre, budget, tuning)
     else:
         inner = linear_inner(program.store, working, method, budget, tuning)
-    return _Steps(program, inner, budget, centre, inner.working.scaled_prices(y), aim, tuning.steps).run()
+    steps = _Steps(program, inner, budget, centre, inner.working.scaled_prices(y), aim, tuning.steps)
+    result = steps.run()
+    if result.ray is not None or result.violation is not None:
+        return result
+    return replace(result, x=inner.working.sparse(_on_rows(program, inner, steps.reached, budget, tuning)))
+
+
+def _on_rows(
+    program: ContinualProgram,
+    inner: Inner,
+    x: NDArray[np.float64],
+    budget: Budget,
+    tuning: ProximalTuning,
+) -> NDArray[np.float64]:
+    """The point next to x that meets the rows much more closely than the steps do; x if none was found.
+
+    It is a step without costs, whose rounding errors are those of x alone, not of costs times sigma.
+    """
+    projector = linear_inner(program.store, costless(inner.working), "newton", budget, tuning).solver
+    closeness = tuning.steps.feasible * budget.tolerance
+    limit = tuning.steps.projections
+    result = projector.solve(np.zeros(inner.working.row_scale.size), x, 1.0, closeness, limit)
+    budget.iterations += result.iterations
+    log.debug("    projected in %d steps%s", result.iterations, "" if result.converged else ", not converged")
+    return result.x if result.converged else x
 
 
 class _Step(NamedTuple):
@@ -208,7 +233,7 @@ class _Steps:
     def run(self) -> StepsResult:
         """Take steps until one of them says that this is the end."""
         done = False
-        while not done and not self.budget.spent():
+        while not done and self.budget.left() > 0:
             step = self._step()
             if step.result.converged:
                 done = self._moved(step)

@@ -1,0 +1,150 @@
+"""Columns that no bound and no sum row holds: what their reduced costs mean for the bound, exactly.
+
+Such a column adds nothing to the bound where p_j >= 0, in exact arithmetic, and makes it minus infinity where
+p_j < 0, unless the rows imply a bound for it.  Prices that come out of floating point give the columns of a
+vertex a p_j of rounding errors, of either sign: so the signs are found exactly, and prices are moved by as
+little as gives all of them the right one (:mod:`copter.proof.rigorous`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.arrays import Floats, Ints
+from copter.proof.rigorous import (
+    EPS,
+    exact_reduced_costs,
+    falls_forever,
+    implied_bounds,
+    inward_prices,
+    reduced_costs,
+    right_prices,
+)
+from copter.store.allocation import SparseX
+from copter.store.compiled import FlatProgram, flatten
+from copter.store.store import NO_TOTAL, ConstraintStore
+
+_KNOWN: WeakKeyDictionary[ConstraintStore, tuple[int, LooseProgram]] = WeakKeyDictionary()
+
+
+class LooseProgram(NamedTuple):
+    """A program in flat arrays, and which of its columns are loose.
+
+    Attributes
+    ----------
+    flat : FlatProgram
+        Of all requests, without convex terms.
+    slots, rows : slots of its requests, and of its first rows
+    loose : (k,) its loose columns
+    curved : (k,) which of them have a convex term: their costs are the term's business
+    """
+
+    flat: FlatProgram
+    slots: Ints
+    rows: Ints
+    loose: Ints
+    curved: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, store: ConstraintStore) -> LooseProgram:
+        """The program as it is now; kept until the next edit."""
+        if store in _KNOWN and _KNOWN[store][0] == store.clock:
+            return _KNOWN[store][1]
+        table = store.requests
+        slots = np.flatnonzero(table.n_columns[: table.size])
+        rows = np.flatnonzero(store.rows.alive[: store.rows.size])
+        flat = flatten(store, slots, rows)
+        curved = np.zeros(table.size, np.bool_)
+        curved[store.terms.slots()] = True
+        totals = np.where(table.relation[slots] != NO_TOTAL, table.total[slots], np.inf)
+        upper = np.minimum(flat.upper, np.repeat(totals, np.diff(flat.column_start)))
+        flat = flat._replace(upper=upper)
+        loose = np.flatnonzero(np.isinf(upper))
+        curved = np.repeat(curved[slots], np.diff(flat.column_start))
+        found = cls(flat, slots, rows, loose, curved[loose])
+        _KNOWN[store] = (store.clock, found)
+        return found
+
+    def prices(self, y: Floats) -> Floats:
+        """Prices of the flat program's rows for prices of row slots; sum rows have none."""
+        return np.concatenate((y[self.rows], np.zeros(self.flat.row_lower.size - self.rows.size)))
+
+    def only(self, cost_factor: float) -> tuple[FlatProgram, Ints]:
+        """The loose columns alone, with costs so many times as large, and which they are.
+
+        With a factor of 0, for a ray, those with convex terms are among them.
+        """
+        flat, loose = self.flat, self.loose[~self.curved] if cost_factor else self.loose
+        return flat._replace(
+            c=cost_factor * flat.c[loose], lower=flat.lower[loose], upper=flat.upper[loose], A=flat.A[:, loose]
+        ), loose
+
+
+def loose_part(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> float:
+    """What loose columns add to the bound at prices ``y``, at least: 0, less, or -inf.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    y : (row slots,) ndarray
+    cost_factor : float
+        Costs count this many times: 0 for a ray.
+    """
+    program = LooseProgram.of(store)
+    (only, loose), price = program.only(cost_factor), program.prices(y)
+    z, error, _ = reduced_costs(only, price)
+    doubtful = np.flatnonzero(z <= error)
+    z[doubtful] = exact_reduced_costs(only, price, doubtful)
+    wrong = np.flatnonzero(z < 0)
+    if not wrong.size:
+        return 0.0
+    caps = implied_bounds(program.flat)[1][loose[wrong]]
+    if np.isinf(caps).any():
+        return -math.inf
+    return math.fsum((z[wrong] * caps).tolist()) * (1.0 + 4 * EPS)
+
+
+def signed_prices(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> list[Floats]:
+    """Prices near ``y`` that give every loose column a reduced cost of the right sign; the nearest first.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    y : (row slots,) ndarray
+    cost_factor : float
+        Costs count this many times: 0 for a ray.
+    """
+    program = LooseProgram.of(store)
+    only, _ = program.only(cost_factor)
+    found = []
+    for way in (right_prices, inward_prices):
+        moved = way(only, program.prices(y))
+        if moved is not None:
+            there = np.zeros_like(y)
+            there[program.rows] = moved[: program.rows.size]
+            found.append(there)
+    return found
+
+
+def proves_unbounded(store: ConstraintStore, direction: SparseX, costs: Floats) -> bool:
+    """Whether the objective falls along a direction, or one next to it, for ever, in exact arithmetic.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    direction : SparseX
+    costs : (nonzeros,) ndarray
+        What a unit of each of its columns costs.
+    """
+    program = LooseProgram.of(store)
+    start = np.zeros(store.requests.size, np.int64)
+    start[program.slots] = program.flat.column_start[:-1]
+    at = start[direction.slot] + direction.column
+    d, c = np.zeros(program.flat.c.size), program.flat.c.copy()
+    d[at], c[at] = direction.value, costs
+    return falls_forever(program.flat._replace(c=c), d)

@@ -1,0 +1,442 @@
+"""Bounds and rays that hold in exact arithmetic, for a linear program given by its matrix.
+
+    minimise c'x   subject to   row_lower <= A x <= row_upper,   lower <= x <= upper
+
+For any prices y whatever, with z = c + A'y,
+
+    d(y) = -(sum_i the bound that y_i pays for, times y_i) + sum_j min { z_j x_j : lower_j <= x_j <= upper_j }
+
+is no more than the optimum.  In floating point z is off by up to e_j = (n_j + 4) eps (|c_j| + |A_j|'|y|), n_j
+the entries of the column, and d(y) is taken at the worst z within that.  A column without a bound on the side
+to which z_j drives it makes d(y) minus infinity, however small z_j is; so z is summed exactly there, and
+
+1. prices are moved a little, so that z has the right sign on all such columns (:func:`right_prices`), and
+2. bounds that the rows imply take the place of those that lack (:func:`implied_bounds`), rounded outwards.
+
+Source: Neumaier and Shcherbina, Safe bounds in linear and mixed-integer linear programming (2004), sections 3
+and 4; exact products and sums as in Ogita, Rump and Oishi (2005).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.arrays import Floats
+
+EPS = 2.0**-52
+"""Twice the unit roundoff: error bounds made of it need no second-order terms."""
+_SPLIT = 2.0**27 + 1.0
+_TINY = 1e-280
+"""Products below it may lose bits to underflow, those above its inverse overflow when they are split."""
+_PASSES = 10
+"""Rounds of implied bounds: one that a round finds may imply another."""
+_NEAR = 1e-6
+"""A reduced cost of no more than this share of its terms may be 0 in truth: its sign is looked after."""
+_ATTEMPTS = 5
+_DENSE = 400_000
+"""Entries of a system up to which it is solved densely."""
+
+
+class LinearProgram(Protocol):
+    """What a bound needs to know of a program; ``A`` is a sparse matrix by columns."""
+
+    @property
+    def c(self) -> Floats: ...  # noqa: D102
+    @property
+    def A(self) -> Any: ...  # noqa: D102
+    @property
+    def row_lower(self) -> Floats: ...  # noqa: D102
+    @property
+    def row_upper(self) -> Floats: ...  # noqa: D102
+    @property
+    def lower(self) -> Floats: ...  # noqa: D102
+    @property
+    def upper(self) -> Floats: ...  # noqa: D102
+
+
+class OutwardBound(NamedTuple):
+    """A bound that holds.
+
+    Attributes
+    ----------
+    value : float
+        No more than the optimum, in exact arithmetic; -inf if the prices show nothing.
+    y : (m,) ndarray
+        The prices at which it was found, those of infinite bounds 0.
+    rounding : float
+        By how much it was lowered for rounding, about: the rounding error of its terms.
+    """
+
+    value: float
+    y: Floats
+    rounding: float
+
+
+def outward_bound(lp: LinearProgram, y: Floats) -> OutwardBound:
+    """The best bound on the optimum at prices near ``y``.
+
+    Parameters
+    ----------
+    lp : LinearProgram
+    y : (m,) ndarray
+        Positive where an upper bound is paid for.
+    """
+    y = paid_prices(lp, y)
+    found = _bound_at(lp, y, lp.lower, lp.upper)
+    if found.value > -math.inf:
+        return found
+    moved = right_prices(lp, y)
+    tries = [] if moved is None else [_bound_at(lp, moved, lp.lower, lp.upper)]
+    if not tries or tries[0].value == -math.inf:
+        lower, upper = implied_bounds(lp)
+        points = [each for each in (y, moved, inward_prices(lp, y)) if each is not None]
+        tries += [_bound_at(lp, each, lower, upper) for each in points]
+        if all(each.value == -math.inf for each in tries):
+            tries += [_bound_near(lp, each, lower, upper) for each in points]
+    return max(tries, key=lambda each: each.value)
+
+
+def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> OutwardBound:
+    """A bound at prices near ``y`` that need not be numbers of floating point.
+
+    Columns that no bound holds at all must cost exactly 0.  If the equations that say so can be solved for
+    the prices of some rows, then within a radius of y they are (:func:`solvable`), and d is no worse than at
+    the worst prices within it.
+    """
+    nothing = OutwardBound(-math.inf, y, 0.0)
+    z, error, magnitude = reduced_costs(lp, y)
+    endless = np.isinf(lower) | np.isinf(upper)
+    doubtful = np.flatnonzero(endless & (abs(z) <= _NEAR * magnitude))
+    z[doubtful] = exact_reduced_costs(lp, y, doubtful)
+    error[doubtful] = EPS * abs(z[doubtful])
+    wrong = (np.isinf(upper) & (z < 0)) | (np.isinf(lower) & (z > 0))
+    zero = np.flatnonzero(wrong | (np.isinf(upper) & np.isinf(lower)))
+    if (abs(z) > _NEAR * magnitude)[zero].any():
+        return nothing
+    rows = np.flatnonzero(_may_move(lp, y) & (np.bincount(lp.A[:, zero].indices, minlength=y.size) > 0))
+    free = np.isfinite(lp.row_lower) & np.isfinite(lp.row_upper)
+    radius = np.zeros(y.size)
+    found = solvable(lp.A[:, zero][rows].T.tocsc(), abs(z[zero]), np.where(y[rows] != 0, abs(y[rows]), 1.0))
+    if found is None:
+        return nothing
+    radius[rows] = found
+    if (~free & (radius >= abs(y)) & (radius > 0)).any():  # a price may have changed its sign
+        return nothing
+    change = (abs(lp.A).T @ radius) * (1.0 + lp.A.shape[0] * EPS)
+    change[zero], z[zero], error[zero] = 0.0, 0.0, 0.0
+    at = _with_reduced_costs(lp, y, z, error + change, lower, upper)
+    sides = np.maximum(*(np.where(np.isfinite(each), abs(each), 0.0) for each in (lp.row_lower, lp.row_upper)))
+    gap = np.where(free, abs(lp.row_upper - lp.row_lower), 0.0)  # where a price may cross 0
+    cost = float(radius @ sides + np.where(radius >= abs(y), abs(y) + radius, 0.0) @ np.where(free, gap, 0.0))
+    return OutwardBound(at.value - (1.0 + y.size * EPS) * cost, y, at.rounding + cost)
+
+
+def solvable(matrix: Any, residual: Floats, size: Floats) -> Floats | None:
+    """How far at most the unknowns of linear equations are from 0; None if they may have no solution.
+
+    ``matrix`` d = r, |r| <= ``residual``, for some d with |d_k| no more than what is returned: a square part
+    of the matrix with an approximate inverse R such that |I - R M| < 1 proves it (Krawczyk, 1969).
+
+    Parameters
+    ----------
+    matrix : (m, n) sparse array by columns
+    residual : (m,) ndarray
+    size : (n,) ndarray
+        > 0; unknowns are measured in these units.
+    """
+    from scipy.linalg import qr
+
+    m, n = matrix.shape
+    if m > n or m * n > _DENSE:
+        return None
+    if m == 0:
+        return np.zeros(n)
+    dense = matrix.toarray() * size
+    chosen = qr(dense, mode="r", pivoting=True)[1][:m]
+    square = dense[:, chosen]
+    try:
+        inverse = np.linalg.inv(square)
+    except np.linalg.LinAlgError:
+        return None
+    if not np.isfinite(inverse).all():
+        return None
+    off = abs(np.eye(m) - inverse @ square)
+    off += (m + 4) * EPS * (abs(inverse) @ abs(square) + np.eye(m))  # of the product, and of the units
+    norm = float(off.sum(axis=1).max()) * (1.0 + m * EPS)
+    if not norm < 0.5:
+        return None
+    far = float((abs(inverse) @ residual).max()) * (1.0 + (m + 4) * EPS) / (1.0 - norm)
+    radius = np.zeros(n)
+    radius[chosen] = far * size[chosen] * (1.0 + 4 * EPS)
+    return radius
+
+
+def falls_forever(lp: LinearProgram, direction: Floats) -> bool:
+    """Whether there is, at or near a direction, one along which the objective falls and no bound is met.
+
+    A bound that is met by a rounding error is met: rows with A d = 0 that must not be left are equations,
+    which must have an exact solution near d.
+
+    Parameters
+    ----------
+    lp : LinearProgram
+    direction : (n,) ndarray
+    """
+    largest = abs(direction).max(initial=0.0)
+    d = np.where(abs(direction) <= _NEAR * 1e-5 * largest, 0.0, direction / (largest or 1.0))
+    if ((np.isfinite(lp.upper) & (d > 0)) | (np.isfinite(lp.lower) & (d < 0))).any():
+        return False
+    rows = lp.A.tocsr()
+    above, below = np.isfinite(lp.row_upper), np.isfinite(lp.row_lower)
+    for _ in range(_ATTEMPTS):
+        along, weight = rows @ d, abs(rows) @ abs(d)
+        exact = np.flatnonzero((above | below) & (weight > 0) & (abs(along) <= _NEAR * weight))
+        for i in exact.tolist():
+            part = slice(rows.indptr[i], rows.indptr[i + 1])
+            along[i] = math.fsum(exact_products(rows.data[part], d[rows.indices[part]]))
+        wrong = (above & (along > 0)) | (below & (along < 0))
+        if (abs(along) > _NEAR * weight)[wrong].any():
+            return False
+        if not wrong.any():
+            slope = math.fsum(exact_products(lp.c, d))
+            return slope < 0
+        tight = (above | below) & (weight > 0) & ((abs(along) <= 1e-9 * weight) | wrong)
+        if _falls_near(lp, rows, d, along, weight, np.flatnonzero(tight)):
+            return True
+        if (tight & above & below).any():
+            return False
+        near = np.flatnonzero(tight)
+        counts = np.diff(rows.indptr)[near]
+        inward = np.where(above[near], -64.0, 64.0) * EPS * weight[near] * counts
+        used = np.flatnonzero(d)
+        step = _least_squares(rows[near][:, used].tocsc(), inward - along[near], abs(d[used]))
+        there = d.copy()
+        there[used] += step
+        if not np.isfinite(step).all() or (there * d < 0).any():
+            return False
+        d = there
+    return False
+
+
+def _falls_near(
+    lp: LinearProgram, rows: Any, d: Floats, along: Floats, weight: Floats, equations: NDArray[np.int64]
+) -> bool:
+    """Whether equations A d = 0 have a solution so near that all else still holds of it."""
+    used = np.flatnonzero(d)
+    radius = np.zeros(d.size)
+    found = solvable(rows[equations][:, used].tocsc(), abs(along[equations]), abs(d[used]))
+    if found is None:
+        return False
+    radius[used] = found
+    if (radius[used] >= abs(d[used])).any():
+        return False
+    change = (abs(rows) @ radius) * (1.0 + d.size * EPS) + (d.size + 4) * EPS * weight
+    change[equations], kept = 0.0, along.copy()
+    kept[equations] = 0.0
+    change[weight == 0] = 0.0
+    above, below = np.isfinite(lp.row_upper), np.isfinite(lp.row_lower)
+    if ((above & (kept + change > 0)) | (below & (kept - change < 0))).any():
+        return False
+    slope = math.fsum(exact_products(lp.c, d)) + float(abs(lp.c) @ radius) * (1.0 + d.size * EPS)
+    return slope < 0
+
+
+def paid_prices(lp: LinearProgram, y: Floats) -> Floats:
+    """Prices without those that pay for a bound that is infinite."""
+    nothing = ((y > 0) & np.isinf(lp.row_upper)) | ((y < 0) & np.isinf(lp.row_lower)) | ~np.isfinite(y)
+    return np.where(nothing, 0.0, y)
+
+
+def _bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> OutwardBound:
+    """d(y) with these bounds of the columns, rounded downwards."""
+    z, error, magnitude = reduced_costs(lp, y)
+    endless = np.isinf(lower) | np.isinf(upper)
+    doubtful = np.flatnonzero(endless & (abs(z) <= error))
+    if doubtful.size:
+        z[doubtful] = exact_reduced_costs(lp, y, doubtful)
+        error[doubtful] = EPS * abs(z[doubtful])
+    return _with_reduced_costs(lp, y, z, error, lower, upper)
+
+
+def _with_reduced_costs(
+    lp: LinearProgram, y: Floats, z: Floats, error: Floats, lower: Floats, upper: Floats
+) -> OutwardBound:
+    """d(y) at the worst reduced costs that are off by no more than their errors."""
+    low, high = z - error, z + error
+    if (np.isinf(upper) & (low < 0)).any() or (np.isinf(lower) & (high > 0)).any():
+        return OutwardBound(-math.inf, y, 0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        ends = np.array([low * lower, low * upper, high * lower, high * upper])
+    worst = np.where(np.isnan(ends), np.inf, ends).min(axis=0)  # 0 times a bound that is not there
+    worst = np.where((low == 0) & (high == 0), 0.0, worst)
+    worst -= EPS * abs(worst)
+    paid = np.where(y > 0, lp.row_upper, np.where(y < 0, lp.row_lower, 0.0))
+    value = math.fsum([*worst.tolist(), *(-each for each in exact_products(y, paid))])
+    reach = np.where(np.isfinite(lower) & np.isfinite(upper), np.maximum(abs(lower), abs(upper)), 0.0)
+    rounding = float(error @ reach) + EPS * float(abs(y) @ abs(paid))
+    return OutwardBound(math.nextafter(value, -math.inf) if value else value, y, rounding)
+
+
+def reduced_costs(lp: LinearProgram, y: Floats) -> tuple[Floats, Floats, Floats]:
+    """z = c + A'y, what rounding may have done to it, and |c| + |A|'|y|, all (n,)."""
+    counts = np.diff(lp.A.indptr)
+    z = lp.c + lp.A.T @ y
+    magnitude = abs(lp.c) + abs(lp.A).T @ abs(y)
+    return z, (counts + 4) * EPS * magnitude, magnitude
+
+
+def exact_reduced_costs(lp: LinearProgram, y: Floats, columns: NDArray[np.int64]) -> Floats:
+    """z = c + A'y of some columns, each rounded once: the sign is that of the exact number."""
+    A, z = lp.A, np.empty(columns.size)
+    for k, j in enumerate(columns.tolist()):
+        part = slice(A.indptr[j], A.indptr[j + 1])
+        z[k] = math.fsum([float(lp.c[j]), *exact_products(A.data[part], y[A.indices[part]])])
+    return z
+
+
+def exact_products(a: Floats, b: Floats) -> list[float]:
+    """Numbers whose sum is exactly a'b: each product, and what its rounding lost (Dekker's product)."""
+    product = a * b
+    size = abs(product)
+    wild = (size > 0) & ((size < _TINY) | (size > 1 / _TINY)) | (abs(a) > 1 / _TINY) | (abs(b) > 1 / _TINY)
+    wild |= (size == 0) & (a != 0) & (b != 0)
+    if wild.any():
+        tame = exact_products(a[~wild], b[~wild])
+        left = sum((Fraction(p) * Fraction(q) for p, q in zip(a[wild], b[wild], strict=True)), Fraction(0))
+        for _ in range(3):  # three doubles hold what matters of it
+            tame.append(float(left))
+            left -= Fraction(tame[-1])
+        return tame
+    high_a, high_b = _SPLIT * a, _SPLIT * b
+    high_a, high_b = high_a - (high_a - a), high_b - (high_b - b)
+    low_a, low_b = a - high_a, b - high_b
+    lost = low_a * low_b - (((product - high_a * high_b) - low_a * high_b) - high_a * low_b)
+    return [*product.tolist(), *lost.tolist()]
+
+
+def implied_bounds(lp: LinearProgram) -> tuple[Floats, Floats]:
+    """Bounds of the columns, with finite ones that rows imply where there is none, rounded outwards.
+
+    A row a'x <= u holds x_j, a_j > 0, by (u - the least that the other terms come to) / a_j.
+    """
+    rows = lp.A.tocsr()
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    column, value = rows.indices, rows.data
+    lower, upper = lp.lower.copy(), lp.upper.copy()
+    keep = value != 0
+    row, column, value = row[keep], column[keep], value[keep]
+    counts = np.bincount(row, minlength=rows.shape[0])
+    for _ in range(_PASSES):
+        if np.isfinite(lower).all() and np.isfinite(upper).all():
+            break
+        before = np.isinf(lower).sum() + np.isinf(upper).sum()
+        for sign, side in ((1.0, lp.row_upper), (-1.0, -lp.row_lower)):
+            a = sign * value
+            least = np.where(a > 0, a * lower[column], a * upper[column])
+            endless = np.isinf(least)
+            held = np.where(endless, 0.0, least)
+            missing = np.bincount(row, endless, rows.shape[0])[row] - endless
+            others = np.bincount(row, held, rows.shape[0])[row] - held
+            size = np.bincount(row, abs(held), rows.shape[0])[row] + np.where(np.isinf(side), 0, abs(side))[row]
+            tells = (missing == 0) & np.isfinite(side[row])
+            room = (side[row] - others + (counts[row] + 4) * EPS * size)[tells]
+            j, a = column[tells], a[tells]
+            most = room / a
+            most += 2 * EPS * abs(most) * np.sign(a)
+            above, below = np.full(upper.size, np.inf), np.full(lower.size, -np.inf)
+            np.minimum.at(above, j[a > 0], most[a > 0])
+            np.maximum.at(below, j[a < 0], most[a < 0])
+            upper, lower = np.where(np.isinf(upper), above, upper), np.where(np.isinf(lower), below, lower)
+        if np.isinf(lower).sum() + np.isinf(upper).sum() == before:
+            break
+    return lower, np.maximum(lower, upper)
+
+
+def right_prices(lp: LinearProgram, y: Floats) -> Floats | None:
+    """Prices near ``y`` whose reduced costs have the right sign on every column that lacks a bound.
+
+    None if none were found.  Columns that lack both bounds must cost exactly 0.
+    """
+    up, down = np.isinf(lp.upper), np.isinf(lp.lower)
+    loose = np.flatnonzero(up | down)
+    may = _may_move(lp, y)
+    target = 0.0
+    for attempt in range(_ATTEMPTS):
+        z, error, magnitude = reduced_costs(lp, y)
+        doubtful = loose[abs(z[loose]) <= error[loose]]
+        z[doubtful] = exact_reduced_costs(lp, y, doubtful)
+        wrong = (up & (z < 0)) | (down & (z > 0))
+        if not wrong.any():
+            return y
+        if (abs(z) > _NEAR * magnitude)[wrong].any():
+            return None
+        target = 4.0 * 8.0**attempt
+        near = loose[abs(z[loose]) <= np.maximum(_NEAR * 1e-3 * magnitude[loose], target * error[loose])]
+        near = np.union1d(near, np.flatnonzero(wrong))
+        wanted = np.where(up[near] & down[near], 0.0, np.where(up[near], 1.0, -1.0)) * target * error[near]
+        rows = np.flatnonzero(may & (np.bincount(lp.A[:, near].indices, minlength=y.size) > 0))
+        if not rows.size:
+            return None
+        step = _least_squares(lp.A[:, near][rows].T, wanted - z[near], abs(y[rows]))
+        there = y.copy()
+        there[rows] += step
+        if not np.isfinite(step).all() or (np.sign(there[rows]) * np.sign(y[rows]) < 0).any():
+            return None
+        y = paid_prices(lp, there)
+    return None
+
+
+def inward_prices(lp: LinearProgram, y: Floats) -> Floats | None:
+    """As :func:`right_prices`, by a linear program: the smallest step that gives all the right sign at once.
+
+    Where more reduced costs are 0 than prices can be chosen, least squares find no step that suits them all.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import hstack
+
+    up, down = np.isinf(lp.upper), np.isinf(lp.lower)
+    z, error, magnitude = reduced_costs(lp, y)
+    near = np.flatnonzero((up | down) & (abs(z) <= _NEAR * 1e-3 * magnitude))
+    if not near.size or near.size * y.size > _DENSE:
+        return None
+    z[near] = exact_reduced_costs(lp, y, near)
+    unit = float(error[near].max())  # of the step
+    if unit == 0.0:
+        return None
+    sign, free = np.where(up[near], 1.0, -1.0), up[near] & down[near]
+    size = np.maximum(error[near] / unit, 1e-6)
+    matrix = lp.A[:, near].T.multiply((sign / size)[:, None])
+    system = hstack([matrix, -matrix]).tocsr()  # of steps up and down
+    right = (np.where(free, 0.0, 8.0) * error[near] - sign * z[near]) / (unit * size)
+    bounds = np.zeros((2, 2, y.size))
+    bounds[0, 1] = np.where(np.isfinite(lp.row_upper), np.inf, np.maximum(-y, 0.0) / unit)
+    bounds[1, 1] = np.where(np.isfinite(lp.row_lower), np.inf, np.maximum(y, 0.0) / unit)
+    same = (system[free], right[free]) if free.any() else (None, None)
+    found = linprog(
+        np.ones(2 * y.size), -system[~free], -right[~free], *same, bounds=bounds.transpose(0, 2, 1).reshape(-1, 2)
+    )
+    if found.x is None:
+        return None
+    return paid_prices(lp, y + unit * (found.x[: y.size] - found.x[y.size :]))
+
+
+def _may_move(lp: LinearProgram, y: Floats) -> NDArray[np.bool_]:
+    """Rows whose price may be a little more or less: paid for, or with both bounds."""
+    return (y != 0) | (np.isfinite(lp.row_lower) & np.isfinite(lp.row_upper))
+
+
+def _least_squares(matrix: Any, right: Floats, size: Floats) -> Floats:
+    """The least change, relative to ``size`` where there is any, that solves a system."""
+    typical = float(np.median(size[size > 0])) if (size > 0).any() else 1.0
+    scale = np.where(size > 0, size, typical)
+    if matrix.shape[0] * matrix.shape[1] <= _DENSE:
+        return np.asarray(scale * np.linalg.lstsq(matrix.toarray() * scale, right, rcond=1e-12)[0], np.float64)
+    from scipy.sparse import diags_array
+    from scipy.sparse.linalg import lsqr
+
+    return np.asarray(scale * lsqr(matrix @ diags_array(scale), right, atol=1e-15, btol=1e-15)[0], np.float64)

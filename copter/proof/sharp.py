@@ -1,0 +1,143 @@
+"""The bound and the objective in twice the precision, where the rounding errors of a plain pass are too large.
+
+A number is carried as an unevaluated sum high + low.  Products are split exactly (Dekker), sums carry the
+error of each addition (Knuth), so a price is off by about k^2 eps^2 of the terms that it is the sum of.
+
+At prices y, and for any level of each request (the price of its sum row, <= 0 for sum(x) <= total),
+
+    total_q level_q + sum_j min(0, p_j - level_q) upper_j
+
+is no more than what the request pays; the level of a pass in plain precision does.  Columns that nothing
+bounds are :mod:`copter.proof.loose`'s.
+
+Source: Ogita, Rump and Oishi, Accurate sum and dot product (2005), algorithm 5.3.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import inlined_kernel, kernel
+from copter.proof.pricing_kernels import knapsack
+from copter.proof.rigorous import exact_products
+from copter.store.allocation import SparseX
+from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
+from copter.store.view import (
+    StoreView,
+    cap_of,
+    coefficients_of,
+    cost_of,
+    costs_at,
+    entries_of,
+    view_of,
+)
+from copter.store.where import Part
+from copter.sums import Pair
+
+_SPLIT = 2.0**27 + 1.0
+
+
+def sharp_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:
+    """The Lagrangian bound at prices ``y`` of the right signs, without loose columns and convex terms.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    y : (row slots,) ndarray
+    """
+    rows = store.rows
+    paid = np.where(y > 0, rows.upper[: y.size], np.where(y < 0, rows.lower[: y.size], 0.0))
+    pairs = store.each(_sharp_part, y)
+    return _pair([part for pair in pairs for part in pair] + [-each for each in exact_products(y, paid)])
+
+
+def sharp_cost(store: ConstraintStore, x: SparseX) -> Pair:
+    """What an allocation costs, convex terms left out."""
+    view, place = store.excerpt(x.slot, x.column)
+    return _pair(exact_products(costs_at(view, x.slot, place), x.value))
+
+
+def _pair(terms: list[float]) -> Pair:
+    high = math.fsum(terms)
+    return (high, math.fsum([*terms, -high])) if math.isfinite(high) else (high, 0.0)
+
+
+def _sharp_part(part: Part, y: NDArray[np.float64]) -> Pair:
+    high, low = _sharp(view_of(part.store), y)
+    return float(high), float(low)
+
+
+@inlined_kernel
+def _plus(high, low, more, rest):  # type: ignore[no-untyped-def]
+    """(high + low) + (more + rest)"""
+    whole = high + more
+    part = whole - high
+    return whole, low + (((high - (whole - part)) + (more - part)) + rest)
+
+
+@inlined_kernel
+def _times(a, b):  # type: ignore[no-untyped-def]
+    """a b, exactly."""
+    product = a * b
+    t = _SPLIT * a
+    high_a = t - (t - a)
+    t = _SPLIT * b
+    high_b = t - (t - b)
+    low_a, low_b = a - high_a, b - high_b
+    return product, low_a * low_b - (((product - high_a * high_b) - low_a * high_b) - high_a * low_b)
+
+
+@kernel
+def _price(view: StoreView, q, j, y):  # type: ignore[no-untyped-def]
+    """p_j, normalised."""
+    high, low = cost_of(view, q, j), 0.0
+    first, last = entries_of(view, view.usage[q], j, j + 1)
+    shift, stride = coefficients_of(view, view.usage[q])
+    for k in range(first, last):
+        product, lost = _times(y[np.uint32(view.row[k])], view.coefficient[shift + stride * k])
+        high, low = _plus(high, low, product, lost)
+    whole = high + low
+    return whole, low - (whole - high)
+
+
+@kernel
+def _sharp(view: StoreView, y):  # type: ignore[no-untyped-def]
+    """What all requests pay at least."""
+    bound, bound_low, longest = 0.0, 0.0, 0
+    for q in range(view.n_columns.size):
+        longest = max(longest, view.n_columns[q])
+    p, rest, upper = np.empty(longest), np.empty(longest), np.empty(longest)
+    for q in range(view.n_columns.size):
+        n, relation, total = view.n_columns[q], view.relation[q], view.total[q]
+        if n == 0:
+            continue
+        capped, level, level_low = False, 0.0, 0.0
+        for j in range(n):
+            p[j], rest[j] = _price(view, q, j, y)
+            upper[j] = cap_of(view, q, j)
+            capped = capped or upper[j] < total
+        if relation != NO_TOTAL:
+            if capped:
+                value, level = knapsack(p, upper, n, relation, total)
+                if value == np.inf:
+                    return np.inf, 0.0
+            else:
+                level = np.inf
+                for j in range(n):
+                    if p[j] < level or (p[j] == level and rest[j] < level_low):
+                        level, level_low = p[j], rest[j]
+                if relation == AT_MOST and (level > 0.0 or (level == 0.0 and level_low > 0.0)):
+                    level, level_low = 0.0, 0.0
+            product, lost = _times(total, level)
+            bound, bound_low = _plus(bound, bound_low, product, lost + total * level_low)
+            if not capped:
+                continue
+        for j in range(n):
+            high, low = _plus(p[j], rest[j], -level, -level_low)
+            if high + low < 0.0 and upper[j] < np.inf:
+                product, lost = _times(upper[j], high)
+                bound, bound_low = _plus(bound, bound_low, product, lost + upper[j] * low)
+    return bound, bound_low
