@@ -28,7 +28,8 @@ def random_general(seed: int) -> GeneralLP:
     for j in range(n):
         lower[j], upper[j] = BOUNDS[str(rng.choice(list(BOUNDS)))](float(x[j]), float(rng.integers(0, 2)))
     x = np.clip(x, lower, upper)
-    A = rng.normal(size=(m, n)) * (rng.random((m, n)) < 0.6)
+    # on a grid, so that c = reduced - A'y holds exactly: a free column of which it does not makes it unbounded
+    A = np.round(rng.normal(size=(m, n)) * 1024) / 1024 * (rng.random((m, n)) < 0.6)
     activity, y = A @ x, np.zeros(m)
     row_lower, row_upper = np.full(m, -INF), np.full(m, INF)
     for i in range(m):
@@ -38,7 +39,8 @@ def random_general(seed: int) -> GeneralLP:
         if kind in (">=", "==", "range"):
             row_lower[i] = activity[i] - (rng.integers(0, 2) if kind != "==" else 0)
         y[i] = {"<=": 1, ">=": -1, "free": 0}.get(str(kind), rng.choice([-1, 1])) * abs(rng.normal())
-    reduced = rng.normal(size=n)
+    y = np.round(y * 1024) / 1024
+    reduced = np.round(rng.normal(size=n) * 1024) / 1024
     reduced = np.where(np.isinf(upper), abs(reduced), reduced)
     reduced = np.where(np.isinf(lower), -abs(reduced), reduced)
     reduced[np.isinf(lower) & np.isinf(upper)] = 0.0

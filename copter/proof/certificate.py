@@ -29,13 +29,13 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.proof.loose import loose_part, signed_prices
+from copter.proof.loose import loose_part, proved_bound, signed_prices
 from copter.proof.measure import Measures, measure, row_figures
 from copter.proof.pricing import Pricing, price
 from copter.proof.sharp import sharp_bound, sharp_cost
@@ -231,39 +231,47 @@ def proved(
     store: ConstraintStore,
     x: SparseX,
     y: NDArray[np.float64],
-    tolerance: float,
     threads: int | None = None,
 ) -> tuple[NDArray[np.float64], Pricing, Certificate, Measures]:
     """The certificate of an allocation at prices next to ``y`` that prove most of it.
 
     Columns that nothing bounds must not cost less than nothing, exactly; prices that floating point has found
-    are moved by rounding errors until none does (:func:`copter.proof.loose.signed_prices`).
+    are moved by rounding errors until none does (:func:`copter.proof.loose.proved_bound`).
 
     Parameters
     ----------
     store : ConstraintStore
     x : SparseX
     y : (row slots,) ndarray
-    tolerance : float
-        Prices that prove the answer optimal within it are good enough.
     threads : int, optional
 
     Returns
     -------
     (row slots,) ndarray, Pricing, Certificate, Measures
     """
-    best = None
-    for there in signed_prices(store, right_signs(store, y)):
+    y = right_signs(store, y)
+    pricing = price(store, y, slack=0.0, threads=threads)
+    if not store.terms:
+        bound, y = proved_bound(store, y, pricing.marginal)
+        pricing = price(store, y, slack=0.0, threads=threads)
+        proof, found = measured_certificate(store, x, y, pricing, threads=threads)
+        return y, pricing, _with_bound(proof, bound), found
+    best = y, pricing, *measured_certificate(store, x, y, pricing, threads=threads)
+    for there in signed_prices(store, y):
         pricing = price(store, there, slack=0.0, threads=threads)
         proof, found = measured_certificate(store, x, there, pricing, threads=threads)
-        if best is None or proof.bound > best[2].bound:
+        if proof.bound > best[2].bound:
             best = there, pricing, proof, found
-        if proof.within(tolerance):
-            break
-    if best is None:
-        pricing = price(store, right_signs(store, y), slack=0.0, threads=threads)
-        best = (y, pricing, *measured_certificate(store, x, y, pricing, threads=threads))
     return best
+
+
+def _with_bound(proof: Certificate, bound: float) -> Certificate:
+    """A certificate with a better bound."""
+    if not bound > proof.bound:
+        return proof
+    gap = proof.near_gap * proof.size + max(0.0, proof.near_bound - bound)
+    relative = replace(proof.relative, gap=_share(gap, proof.size))
+    return replace(proof, bound=bound, relative=relative, absolute=replace(proof.absolute, gap=gap))
 
 
 def _share(part: float, size: float) -> float:

@@ -22,6 +22,7 @@ from copter.proof.rigorous import (
     falls_forever,
     implied_bounds,
     inward_prices,
+    outward_bound,
     reduced_costs,
     right_prices,
 )
@@ -83,6 +84,27 @@ class LooseProgram(NamedTuple):
         return flat._replace(
             c=cost_factor * flat.c[loose], lower=flat.lower[loose], upper=flat.upper[loose], A=flat.A[:, loose]
         ), loose
+
+
+def proved_bound(store: ConstraintStore, y: Floats, marginal: Floats) -> tuple[float, Floats]:
+    """The best bound at prices next to ``y``, and the prices, where loose columns spoil that at y itself.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+        Without convex terms.
+    y : (row slots,) ndarray
+    marginal : (request slots,) ndarray
+        Marginal prices of a pass at y.
+    """
+    program = LooseProgram.of(store)
+    price = program.prices(y)
+    summed = program.flat.sum_row >= 0
+    price[program.flat.sum_row[summed]] = -marginal[program.slots[summed]]
+    found = outward_bound(program.flat, price)
+    there = np.zeros_like(y)
+    there[program.rows] = found.y[: program.rows.size]
+    return found.value, there
 
 
 def loose_part(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> float:

@@ -38,8 +38,10 @@ _PASSES = 10
 _NEAR = 1e-6
 """A reduced cost of no more than this share of its terms may be 0 in truth: its sign is looked after."""
 _ATTEMPTS = 5
-_DENSE = 400_000
-"""Entries of a system up to which it is solved densely."""
+_DENSE, _SPARSE = 400_000, 1_000_000
+"""Entries of a system up to which it is solved densely, and nonzeros up to which it is tried at all."""
+_SECONDS = 20.0
+"""That a step by a linear program may take."""
 
 
 class LinearProgram(Protocol):
@@ -87,18 +89,62 @@ def outward_bound(lp: LinearProgram, y: Floats) -> OutwardBound:
         Positive where an upper bound is paid for.
     """
     y = paid_prices(lp, y)
-    found = _bound_at(lp, y, lp.lower, lp.upper)
-    if found.value > -math.inf:
-        return found
-    moved = right_prices(lp, y)
-    tries = [] if moved is None else [_bound_at(lp, moved, lp.lower, lp.upper)]
-    if not tries or tries[0].value == -math.inf:
-        lower, upper = implied_bounds(lp)
-        points = [each for each in (y, moved, inward_prices(lp, y)) if each is not None]
-        tries += [_bound_at(lp, each, lower, upper) for each in points]
-        if all(each.value == -math.inf for each in tries):
-            tries += [_bound_near(lp, each, lower, upper) for each in points]
-    return max(tries, key=lambda each: each.value)
+    best = _bound_at(lp, y, lp.lower, lp.upper)
+    if best.value > -math.inf:
+        return best
+    lp = _joined(lp)
+    lower, upper = implied_bounds(lp)
+    held = _Held(lp.c, lp.A, lp.row_lower, lp.row_upper, lower, upper)
+    for way in (_as_they_are, right_prices, inward_prices, _far_inward):
+        moved = way(held, y)
+        if moved is not None:
+            for each in (lp, held):
+                best = max(best, _bound_at(each, moved, each.lower, each.upper), key=_value)
+            if best.value == -math.inf:
+                best = max(best, _bound_near(lp, moved, lower, upper), key=_value)
+        if way is not _as_they_are and best.value > -math.inf:
+            break
+    return best
+
+
+class _Held(NamedTuple):
+    """A linear program with other bounds of its columns."""
+
+    c: Floats
+    A: Any
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
+
+
+def _value(bound: OutwardBound) -> float:
+    return bound.value
+
+
+def _as_they_are(lp: LinearProgram, y: Floats) -> Floats:
+    return y
+
+
+def _far_inward(lp: LinearProgram, y: Floats) -> Floats | None:
+    return inward_prices(lp, y, 4096.0)
+
+
+def _joined(lp: LinearProgram) -> LinearProgram:
+    """The program with both halves of a column that was split, x_j and -x_j, as one without bounds."""
+    A, seen, keep = lp.A, {}, np.ones(lp.c.size, np.bool_)
+    lower = lp.lower.copy()
+    for j in np.flatnonzero(np.isinf(lp.upper) & (lp.lower == 0)).tolist():
+        part = slice(A.indptr[j], A.indptr[j + 1])
+        row, value, cost = A.indices[part].tobytes(), A.data[part] + 0.0, lp.c[j] + 0.0
+        other = seen.pop((row, (0.0 - value).tobytes(), 0.0 - cost), None)
+        if other is None:
+            seen[row, value.tobytes(), cost] = j
+        else:
+            lower[other], keep[j] = -math.inf, False
+    if keep.all():
+        return lp
+    return _Held(lp.c[keep], A[:, keep], lp.row_lower, lp.row_upper, lower[keep], lp.upper[keep])
 
 
 def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> OutwardBound:
@@ -391,10 +437,11 @@ def right_prices(lp: LinearProgram, y: Floats) -> Floats | None:
     return None
 
 
-def inward_prices(lp: LinearProgram, y: Floats) -> Floats | None:
+def inward_prices(lp: LinearProgram, y: Floats, far: float = 8.0) -> Floats | None:
     """As :func:`right_prices`, by a linear program: the smallest step that gives all the right sign at once.
 
     Where more reduced costs are 0 than prices can be chosen, least squares find no step that suits them all.
+    ``far`` times its rounding error is what each is to be inside.
     """
     from scipy.optimize import linprog
     from scipy.sparse import hstack
@@ -402,7 +449,7 @@ def inward_prices(lp: LinearProgram, y: Floats) -> Floats | None:
     up, down = np.isinf(lp.upper), np.isinf(lp.lower)
     z, error, magnitude = reduced_costs(lp, y)
     near = np.flatnonzero((up | down) & (abs(z) <= _NEAR * 1e-3 * magnitude))
-    if not near.size or near.size * y.size > _DENSE:
+    if not near.size or lp.A[:, near].nnz > _SPARSE:
         return None
     z[near] = exact_reduced_costs(lp, y, near)
     unit = float(error[near].max())  # of the step
@@ -412,13 +459,18 @@ def inward_prices(lp: LinearProgram, y: Floats) -> Floats | None:
     size = np.maximum(error[near] / unit, 1e-6)
     matrix = lp.A[:, near].T.multiply((sign / size)[:, None])
     system = hstack([matrix, -matrix]).tocsr()  # of steps up and down
-    right = (np.where(free, 0.0, 8.0) * error[near] - sign * z[near]) / (unit * size)
+    right = (np.where(free, 0.0, far) * error[near] - sign * z[near]) / (unit * size)
     bounds = np.zeros((2, 2, y.size))
     bounds[0, 1] = np.where(np.isfinite(lp.row_upper), np.inf, np.maximum(-y, 0.0) / unit)
     bounds[1, 1] = np.where(np.isfinite(lp.row_lower), np.inf, np.maximum(y, 0.0) / unit)
     same = (system[free], right[free]) if free.any() else (None, None)
     found = linprog(
-        np.ones(2 * y.size), -system[~free], -right[~free], *same, bounds=bounds.transpose(0, 2, 1).reshape(-1, 2)
+        np.ones(2 * y.size),
+        -system[~free],
+        -right[~free],
+        *same,
+        bounds=bounds.transpose(0, 2, 1).reshape(-1, 2),
+        options={"time_limit": _SECONDS},
     )
     if found.x is None:
         return None

@@ -208,7 +208,7 @@ class Baseline(ClockedSolver):
             x = dense_to_sparse(layout.slots, layout.sizes, outcome.x)
         proof = certify(program.store, NOTHING if x is None else x, y, threads=self.threads)
         if x is not None and proof.nearly(self.tolerance):
-            y, _, proof, _ = proved(program.store, x, y, self.tolerance, self.threads)
+            y, _, proof, _ = proved(program.store, x, y, self.threads)
         if x is not None and not x.slot.size and outcome.status is not Status.OPTIMAL:
             # zeros at which a solver began are no allocation if they break rows
             x = x if proof.relative.primal <= self.tolerance else None

@@ -54,9 +54,9 @@ class Answer:
         """
         return cls(x, y, pricing, *measured_certificate(store, x, y, pricing, threads=threads))
 
-    def proved(self, store: ConstraintStore, tolerance: float, threads: int | None) -> Answer:
+    def proved(self, store: ConstraintStore, threads: int | None) -> Answer:
         """The answer at prices next to its own that prove more of it (:func:`copter.proof.certificate.proved`)."""
-        return Answer(self.x, *proved(store, self.x, self.y, tolerance, threads))
+        return Answer(self.x, *proved(store, self.x, self.y, threads))
 
     @property
     def residuals(self) -> tuple[float, float, float]:

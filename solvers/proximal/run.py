@@ -191,9 +191,9 @@ class Run:
 
     def _optimal(self, now: Answer, reason: str) -> Solution | None:
         """The solution if an answer is optimal, at prices next to its own if need be; else None."""
-        tolerance, threads = self.budget.tolerance, self.solver.threads
+        tolerance = self.budget.tolerance
         if now.certificate.nearly(tolerance):
-            now = now.proved(self.store, tolerance, threads)
+            now = now.proved(self.store, self.solver.threads)
             self._keep(now)
         if not now.certificate.within(tolerance):
             return None

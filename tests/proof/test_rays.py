@@ -9,7 +9,7 @@ from strategies import KINDS, PlainProgram, PlainRequest, make_infeasible, make_
 
 from copter import ContinualProgram, ProximalPoint, Status
 from copter.clock import Clock
-from copter.proof.rays import RAY_TOLERANCE, farkas_ray, primal_ray
+from copter.proof.rays import farkas_ray, primal_ray
 from copter.solvers.baselines.highs_rays import find_ray
 from copter.store.allocation import SparseX
 
