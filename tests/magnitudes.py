@@ -117,7 +117,7 @@ def faults(model: Model, plain: Model, unit: float, answer, tolerance: float = T
     """What is wrong with an answer to ``model``, which is ``plain`` in other units (of cost: ``unit``)."""
     wanted = reference(plain)
     found = answer.status.value
-    if found in ("numerical_error", "iteration_limit"):
+    if found in ("unproved", "numerical_error", "iteration_limit"):
         return [found]
     if answer.ray is not None and proven(model, answer):
         return []  # HiGHS' tolerances are absolute

@@ -199,7 +199,7 @@ def measured_certificate(
         loose = loose_part(store, signed) if close else -math.inf
     if pricing.curved_dual > 0.0:
         loose = -math.inf
-    bound = near_bound - lowered + loose
+    bound = near_bound - lowered - _EPS * (abs(pricing.request_bound) + abs(paid)) + loose
     if known and close and rounding > _SHARPEN * size and not store.terms:
         high, low = sharp_bound(store, signed)
         cost, cost_low = sharp_cost(store, x)
@@ -305,7 +305,7 @@ def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, litt
     if pricing.curved_dual > 0.0:
         batch = TermBatch.of(store)
         view, _ = store.excerpt(*batch.columns)
-        dual = max(dual, term_bound(batch, view, y, loose.floors(*batch.columns, little))[1])
+        dual = max(dual, term_bound(batch, view, y, loose.floors(*batch.columns, little))[2])
     return dual
 
 

@@ -148,7 +148,7 @@ def _spent(member, total, marginal, usage, dearest, widest, entries):  # type: i
     high, low, error, error_low = 0.0, 0.0, 0.0, 0.0
     for q in member:
         high, low = added(high, low, total[q] * marginal[q])
-        off = price_error(dearest[q], widest[usage[q]], entries[usage[q]])
+        off = price_error(total[q], dearest[q], widest[usage[q]], entries[usage[q]])
         error, error_low = added(error, error_low, total[q] * off)
     return (high, low), (error, error_low)
 

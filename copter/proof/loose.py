@@ -19,7 +19,7 @@ from copter.arrays import Floats, Ints
 from copter.proof.rigorous import (
     EPS,
     exact_reduced_costs,
-    falls_forever,
+    falling_ray,
     implied_bounds,
     inward_prices,
     outward_bound,
@@ -110,6 +110,8 @@ def proved_bound(store: ConstraintStore, y: Floats, marginal: Floats) -> tuple[f
 def loose_part(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> float:
     """What loose columns add to the bound at prices ``y``, at least: 0, less, or -inf.
 
+    A ray has to be one by itself: bounds that rows imply do not count for it.
+
     Parameters
     ----------
     store : ConstraintStore
@@ -125,6 +127,8 @@ def loose_part(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> f
     wrong = np.flatnonzero(z < 0)
     if not wrong.size:
         return 0.0
+    if not cost_factor:
+        return -math.inf
     caps = implied_bounds(program.flat)[1][loose[wrong]]
     if np.isinf(caps).any():
         return -math.inf
@@ -153,8 +157,8 @@ def signed_prices(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -
     return found
 
 
-def proves_unbounded(store: ConstraintStore, direction: SparseX, costs: Floats) -> bool:
-    """Whether the objective falls along a direction, or one next to it, for ever, in exact arithmetic.
+def unbounded_direction(store: ConstraintStore, direction: SparseX, costs: Floats) -> SparseX | None:
+    """The direction next to a given one along which the objective falls for ever, in exact arithmetic.
 
     Parameters
     ----------
@@ -169,4 +173,5 @@ def proves_unbounded(store: ConstraintStore, direction: SparseX, costs: Floats) 
     at = start[direction.slot] + direction.column
     d, c = np.zeros(program.flat.c.size), program.flat.c.copy()
     d[at], c[at] = direction.value, costs
-    return falls_forever(program.flat._replace(c=c), d)
+    found = falling_ray(program.flat._replace(c=c), d)
+    return None if found is None else SparseX(direction.slot, direction.column, found[at])

@@ -18,7 +18,7 @@ from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
 from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, fill_costs
 from copter.sums import added
 
-_STRIP = 64
+_STRIP, _EPS = 64, 2.0**-52
 KEEP_ALL = 8
 """Requests of at most so many columns are never screened: all their columns are candidates."""
 
@@ -182,12 +182,17 @@ def price_chunk(  # type: ignore[no-untyped-def]
             low, least, most, wide, long = _fill_private(
                 view, y, no_rebates, factor, view.cost, start, usage, n, p, strip
             )
-        off = price_error(max(abs(least), abs(most)), wide, long)
+        # several columns with bounds add up to what one without pays
+        off = price_error(total if simple else 0.0, max(abs(least), abs(most)), wide, long if simple else long + n)
         level = 0.0
         if relation == NO_TOTAL:
             fill_caps(view, q, upper)
+            if wide == 0.0:
+                off = 0.0  # each price is a cost; products are rounded below
             for j in range(n):
                 cap = upper[j]
+                if wide == 0.0 and p[j] < 0.0 and cap < np.inf:
+                    error, error_low = added(error, error_low, -p[j] * cap * _EPS)
                 if p[j] < off and 0.0 < cap < np.inf:
                     more = off if p[j] < 0.0 else off - p[j]
                     error, error_low = added(error, error_low, more * cap)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.proof.certificate import right_signs
-from copter.proof.loose import loose_part, proves_unbounded, signed_prices
+from copter.proof.loose import loose_part, unbounded_direction, signed_prices
 from copter.proof.measure import row_figures
 from copter.proof.pricing import price
 from copter.proof.rigorous import EPS
@@ -60,7 +60,7 @@ def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int |
     y = right_signs(store, np.where(store.rows.alive[: y.size] & np.isfinite(y), y, 0.0))
     largest = float(abs(y).max(initial=0.0))
     if largest > 0:
-        y = y * 2.0 ** -np.floor(np.log2(largest))  # a power of 2 costs no digit
+        y = y / largest
     for little in _LITTLE_PRICES:
         kept = np.where(abs(y) > little, y, 0.0)
         value = _lack(store, kept, threads)
@@ -121,9 +121,11 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
         costs += batch.spread_over(ray, batch.recession)
         if np.isinf(costs).any():
             return None
-    value = float(costs @ ray.value)
-    if not value < 0 or not proves_unbounded(store, ray, costs):
+    found = unbounded_direction(store, ray, costs)
+    if found is None:
         return None
+    ray = found._replace(value=found.value / found.value.max())
+    value = float(costs @ ray.value)
     activity, weight = row_activity(store, ray), row_activity(store, ray, absolute=True)
     lower, upper = store.rows.lower[: activity.size], store.rows.upper[: activity.size]
     above = np.where(np.isfinite(upper), np.maximum(activity, 0.0), 0.0)

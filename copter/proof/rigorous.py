@@ -222,8 +222,8 @@ def solvable(matrix: Any, residual: Floats, size: Floats) -> Floats | None:
     return radius
 
 
-def falls_forever(lp: LinearProgram, direction: Floats) -> bool:
-    """Whether there is, at or near a direction, one along which the objective falls and no bound is met.
+def falling_ray(lp: LinearProgram, direction: Floats) -> Floats | None:
+    """The direction next to a given one along which the objective falls and no bound is met; None if none is.
 
     A bound that is met by a rounding error is met: rows with A d = 0 that must not be left are equations,
     which must have an exact solution near d.
@@ -232,30 +232,34 @@ def falls_forever(lp: LinearProgram, direction: Floats) -> bool:
     ----------
     lp : LinearProgram
     direction : (n,) ndarray
+
+    Returns
+    -------
+    (n,) ndarray or None
+        That direction to a rounding error; its largest entry is about 1.
     """
     largest = abs(direction).max(initial=0.0)
     d = np.where(abs(direction) <= _NEAR * 1e-5 * largest, 0.0, direction / (largest or 1.0))
     if ((np.isfinite(lp.upper) & (d > 0)) | (np.isfinite(lp.lower) & (d < 0))).any():
-        return False
+        return None
     rows = lp.A.tocsr()
     above, below = np.isfinite(lp.row_upper), np.isfinite(lp.row_lower)
     for _ in range(_ATTEMPTS):
         along, weight = rows @ d, abs(rows) @ abs(d)
         exact = np.flatnonzero((above | below) & (weight > 0) & (abs(along) <= _NEAR * weight))
-        for i in exact.tolist():
-            part = slice(rows.indptr[i], rows.indptr[i + 1])
-            along[i] = math.fsum(exact_products(rows.data[part], d[rows.indices[part]]))
+        along[exact] = exact_activities(rows, d, exact)
         wrong = (above & (along > 0)) | (below & (along < 0))
         if (abs(along) > _NEAR * weight)[wrong].any():
-            return False
+            return None
         if not wrong.any():
             slope = math.fsum(exact_products(lp.c, d))
-            return slope < 0
+            return d if slope < 0 else None
         tight = (above | below) & (weight > 0) & ((abs(along) <= 1e-9 * weight) | wrong)
-        if _falls_near(lp, rows, d, along, weight, np.flatnonzero(tight)):
-            return True
+        there = _falls_near(lp, rows, d, np.flatnonzero(tight))
+        if there is not None:
+            return there
         if (tight & above & below).any():
-            return False
+            return None
         near = np.flatnonzero(tight)
         counts = np.diff(rows.indptr)[near]
         inward = np.where(above[near], -64.0, 64.0) * EPS * weight[near] * counts
@@ -264,32 +268,43 @@ def falls_forever(lp: LinearProgram, direction: Floats) -> bool:
         there = d.copy()
         there[used] += step
         if not np.isfinite(step).all() or (there * d < 0).any():
-            return False
+            return None
         d = there
-    return False
+    return None
 
 
 def _falls_near(
-    lp: LinearProgram, rows: Any, d: Floats, along: Floats, weight: Floats, equations: NDArray[np.int64]
-) -> bool:
-    """Whether equations A d = 0 have a solution so near that all else still holds of it."""
-    used = np.flatnonzero(d)
-    radius = np.zeros(d.size)
-    found = solvable(rows[equations][:, used].tocsc(), abs(along[equations]), abs(d[used]))
+    lp: LinearProgram, rows: Any, direction: Floats, equations: NDArray[np.int64]
+) -> Floats | None:
+    """The direction if equations A d = 0 have a solution so near that all else still holds of that."""
+    d, used = direction.copy(), np.flatnonzero(direction)
+    system = rows[equations][:, used].tocsc()
+    d[used] += _least_squares(system, -exact_activities(rows, d, equations), abs(d[used]))
+    along, weight = rows @ d, abs(rows) @ abs(d)
+    found = solvable(system, abs(exact_activities(rows, d, equations)), abs(direction[used]))
     if found is None:
-        return False
+        return None
+    radius = np.zeros(d.size)
     radius[used] = found
-    if (radius[used] >= abs(d[used])).any():
-        return False
+    if not (d * np.sign(direction) > radius)[used].all():
+        return None
     change = (abs(rows) @ radius) * (1.0 + d.size * EPS) + (d.size + 4) * EPS * weight
-    change[equations], kept = 0.0, along.copy()
-    kept[equations] = 0.0
+    change[equations] = along[equations] = 0.0
     change[weight == 0] = 0.0
     above, below = np.isfinite(lp.row_upper), np.isfinite(lp.row_lower)
-    if ((above & (kept + change > 0)) | (below & (kept - change < 0))).any():
-        return False
+    if ((above & (along + change > 0)) | (below & (along - change < 0))).any():
+        return None
     slope = math.fsum(exact_products(lp.c, d)) + float(abs(lp.c) @ radius) * (1.0 + d.size * EPS)
-    return slope < 0
+    return d if slope < 0 else None
+
+
+def exact_activities(rows: Any, d: Floats, which: NDArray[np.int64]) -> Floats:
+    """A d of some rows of a matrix by rows, each rounded once."""
+    along = np.empty(which.size)
+    for k, i in enumerate(which.tolist()):
+        part = slice(rows.indptr[i], rows.indptr[i + 1])
+        along[k] = math.fsum(exact_products(rows.data[part], d[rows.indices[part]]))
+    return along
 
 
 def paid_prices(lp: LinearProgram, y: Floats) -> Floats:

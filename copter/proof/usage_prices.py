@@ -61,9 +61,12 @@ def paid_and_size(view, usage, j, y, no_rebates):  # type: ignore[no-untyped-def
 
 
 @inlined_kernel
-def price_error(dearest, widest, longest):  # type: ignore[no-untyped-def]
-    """What a price of a request may be off by: of its largest |c_j|, |a_j|'|y| and number of entries."""
-    return (longest + 4) * _EPS * (dearest + widest)
+def price_error(total, dearest, widest, longest):  # type: ignore[no-untyped-def]
+    """What a price of a request may be off by: of its largest |c_j|, |a_j|'|y| and number of entries.
+
+    Where nothing is paid for rows a price is the cost itself, and a total of 1 of it is exact too.
+    """
+    return 0.0 if widest == 0.0 and total == 1.0 else (longest + 4) * _EPS * (dearest + widest)
 
 
 @kernel

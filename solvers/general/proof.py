@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.rigorous import EPS, falls_forever, outward_bound, reduced_costs
+from copter.proof.rigorous import EPS, falling_ray, outward_bound, reduced_costs
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -227,9 +227,11 @@ def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None
         None if it is no such direction.
     """
     largest = float(abs(direction).max(initial=0.0))
-    if largest == 0 or not np.isfinite(largest) or not falls_forever(lp, direction):
+    d = falling_ray(lp, direction) if 0 < largest < np.inf else None
+    if d is None:
         return None
-    return LPRay("unbounded", direction / largest, float(lp.c @ direction) / largest)
+    d = d / float(abs(d).max())
+    return LPRay("unbounded", d, float(lp.c @ d))
 
 
 def falling(lp: GeneralLP) -> NDArray[np.float64]:

@@ -45,9 +45,9 @@ def test_pricing(kind, seed):
         p = factor * model.c + model.A.T @ y[program.resource_slots]
         bound, violations, wanted, possible = 0.0, [], [], []
         for slot, (block, relation, total) in zip(program.request_slots, model.blocks(), strict=True):
-            value, violation = block_minimum(p[block], model.upper[block], relation, total)
-            bound += value
-            violations.append(violation)
+            held = ~((p[block] < 0) & np.isinf(model.upper[block])) | bool(relation)
+            bound += block_minimum(p[block][held], model.upper[block][held], relation, total)
+            violations.append(np.linalg.norm(p[block][~held]))
             n = p[block].size
             everything = not relation or n <= KEEP_ALL
             limit = (

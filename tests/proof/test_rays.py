@@ -38,7 +38,7 @@ def test_a_farkas_ray_and_its_value():
     plain = cycle()
     ray = farkas_ray(plain.build(), np.array([2.0, 2.0, 2.0]))
     assert (ray.kind, ray.y, len(ray.x)) == ("infeasible", {0: 1.0, 1: 1.0, 2: 1.0}, 0)  # scaled to norm 1
-    assert (ray.value, ray.residual) == (3.0, 0.0)
+    assert ray.value == pytest.approx(3.0) and ray.value <= 3.0 and ray.residual == 0.0
     assert farkas_value(plain.model(), np.ones(3)) == 3.0
 
 
@@ -70,7 +70,7 @@ def test_a_bounded_column_pays_for_its_bound():
     plain = PlainProgram(
         {"need": (3.5, INF)}, {"x": PlainRequest([0.0] * 2, {"need": {0: 1.0, 1: 2.0}}, upper=1.0)}
     )
-    assert farkas_ray(plain.build(), np.array([-1.0])).value == 0.5
+    assert 0.5 - 1e-12 <= farkas_ray(plain.build(), np.array([-1.0])).value <= 0.5
     plain.requests["x"].upper = [1.0, 1.25]
     assert farkas_ray(plain.build(), np.array([-1.0])) is None
 
@@ -165,10 +165,9 @@ def test_reported_values_and_residuals_are_the_ray_s_own(seed, inner):
     solution = ProximalPoint(inner=inner, tolerance=1e-4, deadline=10).solve(program)
     assert solution.status is Status.INFEASIBLE, solution.reason
     y = np.array([solution.ray.y[id] for id in program.resource_ids])
-    assert solution.ray.value == pytest.approx(farkas_value(model, y))
-    assert solution.ray.residual <= RAY_TOLERANCE * solution.ray.value
-    worse = y + rng.normal(size=y.size) * 10  # the check can fail
-    assert np.isinf(solution.ray.value) or not farkas_value(model, worse) > 0
+    truth = farkas_value(model, y)
+    assert truth == -INF or 0 < solution.ray.value <= truth  # rows may bound what the prices alone do not
+    assert np.isinf(solution.ray.value) or not farkas_value(model, -y) > 0  # the check can fail
 
 
 @pytest.mark.parametrize("inner", INNERS)
@@ -221,11 +220,11 @@ def test_in_and_out_of_infeasibility_and_unboundedness(inner):
 
 
 @pytest.mark.parametrize("claim", [Status.INFEASIBLE, Status.UNBOUNDED])
-def test_a_claim_against_an_optimum_of_the_lp_is_a_numerical_error(claim):
+def test_a_claim_against_an_optimum_of_the_lp_is_unproved(claim):
     program = ContinualProgram()
     program.add_resource("r", 1.0)
     program.add_request("q", [-1.0], {"r": [1.0]})
-    assert find_ray(program, claim, Clock()) == (Status.NUMERICAL_ERROR, None)
+    assert find_ray(program, claim, Clock()) == (Status.UNPROVED, None)
 
 
 def test_only_an_infeasible_milp_has_no_ray():
@@ -234,4 +233,4 @@ def test_only_an_infeasible_milp_has_no_ray():
     program.add_request("q", [1.0], {"r": [1.0]}, integral=True)
     assert find_ray(program, Status.INFEASIBLE, Clock()) == (Status.INFEASIBLE, None)
     for claim, whole in ((Status.INFEASIBLE, False), (Status.UNBOUNDED, True)):
-        assert find_ray(program, claim, Clock(), whole=whole) == (Status.NUMERICAL_ERROR, None)
+        assert find_ray(program, claim, Clock(), whole=whole) == (Status.UNPROVED, None)
