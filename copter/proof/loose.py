@@ -9,6 +9,7 @@ little as gives all of them the right one (:mod:`copter.proof.rigorous`).
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from copter.arrays import Floats, Ints
 from copter.proof.rigorous import (
+    BITS,
     EPS,
     exact_reduced_costs,
     falling_ray,
@@ -25,6 +27,7 @@ from copter.proof.rigorous import (
     outward_bound,
     reduced_costs,
     right_prices,
+    round_prices,
 )
 from copter.store.allocation import SparseX
 from copter.store.compiled import FlatProgram, flatten
@@ -148,7 +151,8 @@ def signed_prices(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -
     program = LooseProgram.of(store)
     only, _ = program.only(cost_factor)
     found = []
-    for way in (right_prices, inward_prices):
+    rounded = (partial(round_prices, bits=bits) for bits in BITS)
+    for way in (*rounded, right_prices, inward_prices):
         moved = way(only, program.prices(y))
         if moved is not None:
             there = np.zeros_like(y)

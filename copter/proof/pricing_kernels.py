@@ -19,6 +19,8 @@ from copter.store.view import coefficients_of, cost_of, entries_of, fill_caps, f
 from copter.sums import added
 
 _STRIP, _EPS = 64, 2.0**-52
+_COARSE = 1e-11
+"""Of the least price of a request: an error bound of more is found column by column."""
 KEEP_ALL = 8
 """Requests of at most so many columns are never screened: all their columns are candidates."""
 
@@ -137,6 +139,26 @@ def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-de
 
 
 @kernel
+def _own_error(view, y, no_rebates, q, j, cost_factor):  # type: ignore[no-untyped-def]
+    """What the price of one column may be off by."""
+    _, size, entries = paid_and_size(view, view.usage[q], j, y, no_rebates)
+    return 0.0 if size == 0.0 else price_error(0.0, abs(cost_factor * cost_of(view, q, j)), size, entries)
+
+
+@kernel
+def _off(view, y, no_rebates, q, cost_factor, p, n, low, off):  # type: ignore[no-untyped-def]
+    """What the least price ``low`` of a request may be too high by, if its prices are off by ``off`` at most.
+
+    A column whose price is far above the least does not matter, however dear it is.
+    """
+    least = low
+    for j in range(n):
+        if p[j] - off < low:
+            least = min(least, p[j] - _own_error(view, y, no_rebates, q, j, cost_factor))
+    return low - least + _EPS * abs(low)
+
+
+@kernel
 def price_chunk(  # type: ignore[no-untyped-def]
     view, y, paid, cost_factor, first, last, longest, collect, slack, marginal, forced
 ):
@@ -187,16 +209,14 @@ def price_chunk(  # type: ignore[no-untyped-def]
         level = 0.0
         if relation == NO_TOTAL:
             fill_caps(view, q, upper)
-            if wide == 0.0:
-                off = 0.0  # each price is a cost; products are rounded below
             for j in range(n):
                 cap = upper[j]
-                if wide == 0.0 and p[j] < 0.0 and cap < np.inf:
-                    error, error_low = added(error, error_low, -p[j] * cap * _EPS)
-                if p[j] < off and 0.0 < cap < np.inf:
-                    more = off if p[j] < 0.0 else off - p[j]
-                    error, error_low = added(error, error_low, more * cap)
-                doubtful = doubtful or (p[j] < off and cap == np.inf)
+                if p[j] < off or p[j] < 0.0:
+                    apart = _own_error(view, y, no_rebates, q, j, cost_factor)
+                    doubtful = doubtful or (p[j] < apart and cap == np.inf)
+                    if 0.0 < cap < np.inf:
+                        more = apart - max(p[j], 0.0) - min(p[j], 0.0) * _EPS  # and of the product
+                        error, error_low = added(error, error_low, max(more, 0.0) * cap)
                 if p[j] < 0.0:
                     if cap == np.inf:
                         violation, violation_low = added(violation, violation_low, p[j] * p[j])
@@ -206,6 +226,10 @@ def price_chunk(  # type: ignore[no-untyped-def]
         elif simple:
             level = low if relation == EXACTLY else min(0.0, low)
             bound, bound_low = added(bound, bound_low, total * level)
+            if off > _COARSE * abs(low):
+                if at >= 0 and not patched:  # only its minima are there
+                    _fill_shared(factor, view.cost[start : start + n], shared[at : at + n], p)
+                off = _off(view, y, no_rebates, q, cost_factor, p, n, low, off)
             error, error_low = added(error, error_low, total * off)
             if relation == EXACTLY:
                 forced[q] = max(0.0, least, -most)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -38,6 +39,8 @@ _PASSES = 10
 _NEAR = 1e-6
 """A reduced cost of no more than this share of its terms may be 0 in truth: its sign is looked after."""
 _ATTEMPTS = 5
+BITS = (12, 20, 32, 44)
+"""Of prices that are rounded, to see whether they are simple numbers in truth."""
 _DENSE, _SPARSE = 400_000, 1_000_000
 """Entries of a system up to which it is solved densely, and nonzeros up to which it is tried at all."""
 _SECONDS = 20.0
@@ -95,14 +98,15 @@ def outward_bound(lp: LinearProgram, y: Floats) -> OutwardBound:
     lp = _joined(lp)
     lower, upper = implied_bounds(lp)
     held = _Held(lp.c, lp.A, lp.row_lower, lp.row_upper, lower, upper)
-    for way in (_as_they_are, right_prices, inward_prices, _far_inward):
+    ways = [_as_they_are, *(partial(round_prices, bits=bits) for bits in BITS)]
+    for way in (*ways, right_prices, inward_prices, _far_inward):
         moved = way(held, y)
         if moved is not None:
             for each in (lp, held):
                 best = max(best, _bound_at(each, moved, each.lower, each.upper), key=_value)
             if best.value == -math.inf:
                 best = max(best, _bound_near(lp, moved, lower, upper), key=_value)
-        if way is not _as_they_are and best.value > -math.inf:
+        if way not in ways[:1] and best.value > -math.inf:
             break
     return best
 
@@ -124,6 +128,16 @@ def _value(bound: OutwardBound) -> float:
 
 def _as_they_are(lp: LinearProgram, y: Floats) -> Floats:
     return y
+
+
+def round_prices(lp: LinearProgram, y: Floats, bits: int) -> Floats:
+    """Prices as multiples of a power of 2, of which the largest has so many bits.
+
+    Of data with few digits optimal prices often are such numbers, where rounding errors only hide it.
+    """
+    largest = float(abs(y).max(initial=0.0))
+    grain = 2.0 ** (math.frexp(largest)[1] - bits)
+    return y if largest == 0.0 else paid_prices(lp, np.round(y / grain) * grain)
 
 
 def _far_inward(lp: LinearProgram, y: Floats) -> Floats | None:
