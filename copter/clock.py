@@ -43,7 +43,7 @@ class Clock:
         self._start = perf_counter()
         self.deadline = math.inf if deadline is None else deadline
         self._parent = parent
-        self._cancelled = False
+        self._cancelled = self._patient = False
 
     def __call__(self) -> float:
         """Return the seconds since the solve began."""
@@ -86,6 +86,15 @@ class Clock:
         """
         return self.left(reserve) <= 0.0
 
+    @contextmanager
+    def patient(self) -> Iterator[None]:
+        """Let work in this context overrun the deadline; a cancelled solve ends all the same."""
+        before, self._patient = self._patient, True
+        try:
+            yield
+        finally:
+            self._patient = before
+
     def check(self) -> None:
         """Raise Interrupted if the solve was cancelled, or is late by more than work under way may be.
 
@@ -94,9 +103,10 @@ class Clock:
         Interrupted
             It was, or is.
         """
-        if self._cancelled or self() > self.deadline + max(_GRACE, _GRACE_SHARE * self.deadline):
+        late = self() > self.deadline + max(_GRACE, _GRACE_SHARE * self.deadline)
+        if self.cancelled or (late and not self._patient):
             raise Interrupted(self.why())
-        if self._parent is not None:
+        if self._parent is not None and not self._patient:
             self._parent.check()
 
     def why(self) -> str:

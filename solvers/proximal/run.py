@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -139,7 +140,7 @@ class Run:
         self.tuning = tuning = solver.tuning
         self.budget = Budget(solver.goal, clock, solver.iteration_limit, solver.threads, tuning.most_piece)
         self.best: Answer | None = None
-        self._compiled = compile_seconds()
+        self._compiled, self._state = compile_seconds(), None if starts else state
         self._mend = program.mend  # None once it failed
         self.screening = Screening(self.store, solver.threads, tuning)
         self.hand_over = HandOver(program, self.budget, tuning.hand_over, solver.hand_over)
@@ -155,26 +156,40 @@ class Run:
     def solve(self) -> Solution:
         """Solve until the clock is over: then the best answer is that of the best pass that was completed."""
         try:
-            return self._rounds()
+            return self._unchanged() or self._rounds()
         except Interrupted:
             return self._over()
+
+    def _unchanged(self) -> Solution | None:
+        """Last round's answer, if the program was not edited since and it is good enough."""
+        state = self._state
+        if not self.beginning.warm or state is None or state.proof is None:
+            return None
+        clock, last = state.proof
+        if clock != self.store.clock or not last.certificate.within(self.budget.tolerance):
+            return None
+        return self._solution(Status.OPTIMAL, "nothing changed since the last answer, which is optimal", last)
 
     def _rounds(self) -> Solution:
         """First prices and a first pass; steps on some requests where there are many; then on columns."""
         begin = self.beginning
         announce_lightest(self.store)
         announce_stakes(self.store)
-        sampled = (
-            Sampled(begin.y, None)
-            if begin.y.any() or self.store.terms
-            else self._sampled(begin.centre, begin.y)
-        )
-        y, known = sampled.y, begin.warm or sampled.y is not begin.y
+        now, flow, known = None, None, begin.warm
+        priced = bool(begin.y.any()) or bool(self.store.terms)
+        if priced or begin.warm:  # whatever the deadline, a warm answer is at least what there was
+            with self.clock.patient() if begin.warm else nullcontext():
+                now = self._look(begin.centre, begin.y)
+        if not priced:
+            sampled = self._sampled(begin.centre, begin.y)
+            flow, known = sampled.flow, known or sampled.y is not begin.y
+            if now is None or sampled.y is not begin.y:
+                now = self._look(begin.centre, sampled.y)
+        assert now is not None
         first = self.tuning.steps.warm_sigma if known else self.tuning.steps.cold_sigma
-        now = self._look(begin.centre, y)
         done = self._done_at_once(now)
         if done is None and self._by_parts(now.pricing):
-            now, done = self._partial_rounds(now, sampled.flow)
+            now, done = self._partial_rounds(now, flow)
             first = self.tuning.partial.first_sigma  # what is left is little
         return self._column_rounds(now, first) if done is None else done
 

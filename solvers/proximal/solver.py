@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.proof.certificate import Certificate
     from copter.solution import Solution
+    from copter.solvers.proximal.answer import Answer
     from copter.store.allocation import SparseX
 
 Inner: TypeAlias = Literal["auto", "cd", "newton"]
@@ -61,12 +62,14 @@ class Kept:
     """What is kept between rounds.
 
     ``answer`` is what churn is counted against, ``last`` where to begin; they differ if a start was given.
+    ``proof`` is the answer with the store's clock when it was certified.
     """
 
     answer: LastX | None
     last: LastX
     y: LastY
     slack: float
+    proof: tuple[int, Answer] | None = None
 
 
 def _tuning(value: Any) -> ProximalTuning:
@@ -232,7 +235,8 @@ class ProximalPoint(ClockedSolver):
             if run.best is not None:
                 before = None if self._state is None else self._state.last
                 last = LastX.of(program, run.best.x, before)
-                self._state = Kept(last, last, LastY.of(program, run.best.y), run.slack)
+                proof = program.store.clock, run.best
+                self._state = Kept(last, last, LastY.of(program, run.best.y), run.slack, proof)
                 done = True
         finally:
             if not done:  # what the starts were given for is still to come
