@@ -2,9 +2,9 @@
 
 HiGHS drops entries below 1e-9 without a word and refuses those of 1e15 and more, and costs of 1e20.  A
 program that has such numbers is given to it in other units of rows, columns and cost: powers of two, so that
-scaling and what comes back are exact.  They are found by geometric scaling (Fourer 1982, "Solving staircase linear
-programs by the simplex method"): the logarithms of the least and the largest entry of each row and column are
-moved to where their mean is 0, of right-hand sides, bounds and costs too, until nothing moves.
+scaling and what comes back are exact.  They are found by geometric scaling: the logarithms of the least and
+the largest entry of each row and column are moved to where their mean is 0, of right-hand sides, bounds and
+costs too, until nothing moves.
 """
 
 from __future__ import annotations

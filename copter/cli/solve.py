@@ -249,7 +249,7 @@ def _integral(
 def _with_gap(
     lp: GeneralLP, figures: dict[str, Any], objective: float, bound: float, tolerance: float
 ) -> dict[str, Any]:
-    """The figures with the gap to the bound of branch and bound; optimal only if that is within the tolerance."""
+    """The figures with the gap to the bound of branch and bound: optimal only within the tolerance."""
     apart, size = abs(objective - bound), max(abs(objective), abs(bound))
     gap = 0.0 if apart == 0 else apart / size
     if figures["status"] == Status.OPTIMAL and not (gap <= tolerance or apart <= _NO_GAP):
@@ -272,13 +272,8 @@ def _print(name: str, one: dict[str, Any]) -> None:
         (f"{bound}, {one['gap_is']}", f"{one['bound']:.10g}"),
         ("gap, relative to a size of", f"{one['gap']:.1e}, {one['size']:.6g}"),
         *(
-            [("bound of the relaxation", f"{one['relaxation_bound']:.10g}")]
-            if "relaxation_bound" in one
-            else []
-        ),
-        *(
-            (name.replace("_", " "), f"{one[name]:.1e}")
-            for name in ("primal_residual", "dual_residual")
+            (name.replace("_", " "), f"{one[name]:.10g}")
+            for name in ("relaxation_bound", "primal_residual", "dual_residual")
             if name in one
         ),
         ("iterations" if "dual_residual" in one else "nodes", str(one["iterations"])),
