@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from copter.errors import SolverError
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.highs_units import Units, units_for
+from copter.solvers.highs_units import KEPT, LEAST, Units, units_for
 from copter.solvers.native import run_apart
 
 if TYPE_CHECKING:
@@ -207,6 +207,8 @@ def pass_model(
     c, data = program.c, matrix.data
     columns, rows = (program.lower, program.upper), (program.row_lower, program.row_upper)
     highs.units = units = units_for(program, kinds)
+    if matrix.nnz and abs(matrix.data).min() < KEPT:
+        set_option(highs, "small_matrix_value", LEAST)
     if units is not None:
         c, offset = c * units.column * units.cost, offset * units.cost
         entry_column = np.repeat(units.column, np.diff(matrix.indptr))

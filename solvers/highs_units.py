@@ -1,10 +1,10 @@
 """Units in which a program fits into HiGHS, and the way back from them.
 
-HiGHS drops entries below 1e-9 without a word and refuses those of 1e15 and more, and costs of 1e20.  A
-program that has such numbers is given to it in other units of rows, columns and cost: powers of two, so that
-scaling and what comes back are exact.  They are found by geometric scaling: the logarithms of the least and
-the largest entry of each row and column are moved to where their mean is 0, of right-hand sides, bounds and
-costs too, until nothing moves.
+HiGHS drops entries below 1e-9 without a word, or below 1e-12 if it is told so, and refuses those of 1e15 and
+more, and costs of 1e20.  A program that has such numbers, or a row or column of nothing but small ones, is
+given to it in other units of rows, columns and cost: powers of two, so that scaling and what comes back are
+exact.  They are found by geometric scaling: the logarithms of the least and the largest entry of each row and
+column are moved to where their mean is 0, of right-hand sides, bounds and costs too, until nothing moves.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from copter.errors import SolverError
 if TYPE_CHECKING:
     from copter.solvers.highs_model import Rows
 
-LEAST, MOST = 1e-9, 1e15
-"""Entries that HiGHS takes are at least, and below, this in size; costs are kept below it too."""
+LEAST, MOST = 1e-12, 1e15
+"""Entries that HiGHS can take are at least, and below, this in size; costs are kept below it too."""
+KEPT = 1e-9
+"""Entries that HiGHS drops unless told otherwise are below this."""
 _ROUNDS = 30
 _HARMLESS = 1e-12
 """What an entry adds to a row at most, relative to the row's bound, if HiGHS may drop it."""
@@ -40,7 +42,7 @@ class Units(NamedTuple):
 
 
 def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
-    """Whether HiGHS takes these entries and costs as they are.
+    """Whether HiGHS takes these entries and costs as they are, unless told otherwise.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
     if not entries.size:
         return True
     size = abs(entries)
-    return bool(size.max() < MOST and (size.min() >= LEAST or (size[size < LEAST] == 0.0).all()))
+    return bool(size.max() < MOST and (size.min() >= KEPT or (size[size < KEPT] == 0.0).all()))
 
 
 def units_for(program: Rows, kinds: NDArray[np.int32] | None) -> Units | None:
@@ -82,7 +84,7 @@ def units_for(program: Rows, kinds: NDArray[np.int32] | None) -> Units | None:
         return None
     matrix = program.A.tocoo()
     harmless = _harmless(program, matrix)
-    if fits(matrix.data[~harmless], program.c) and not tiny:
+    if not tiny and not _out(program, matrix, harmless):
         return None
     units = _balanced(program, matrix, harmless, kinds)
     size = abs(matrix.data) * units.row[matrix.row] * units.column[matrix.col]
@@ -95,6 +97,21 @@ def units_for(program: Rows, kinds: NDArray[np.int32] | None) -> Units | None:
         why = f"HiGHS takes entries from {LEAST:g} to {MOST:g}, and no units bring this one there"
         raise SolverError(f"{where}: {value!r}: {why}")
     return units
+
+
+def _out(program: Rows, matrix: Any, harmless: NDArray[np.bool_]) -> bool:
+    """Whether a number is out of what HiGHS can take, or a row or column has none that is not small."""
+    row, column, size = (each[~harmless] for each in (matrix.row, matrix.col, abs(matrix.data)))
+    row, column, size = row[size > 0], column[size > 0], size[size > 0]
+    if not (fits(np.empty(0), program.c) and ((size >= LEAST) & (size < MOST)).all()):
+        return True
+    small = size < KEPT
+    for group, count in ((row, matrix.shape[0]), (column, matrix.shape[1])):
+        largest = np.zeros(count)
+        np.maximum.at(largest, group, size)
+        if (largest[group[small]] < KEPT).any():
+            return True
+    return False
 
 
 def _name(program: Rows, kind: str, number: int) -> str:

@@ -123,8 +123,11 @@ def _numbers(name: str, given: Any) -> NDArray[np.float64]:
         text = found.dtype.kind in "SU" or (
             found.dtype.kind == "O" and any(isinstance(each, str | bytes) for each in found.flat)
         )
-        if text or found.dtype.kind == "c":
-            raise TypeError(f"it has {'text' if text else 'complex numbers'} in it")
+        if np.ma.is_masked(given):
+            raise TypeError("an entry is masked")
+        wrong = "text" if text else {"c": "complex numbers", "m": "times", "M": "times"}.get(found.dtype.kind)
+        if wrong:
+            raise TypeError(f"it has {wrong} in it")
         return found.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(name, "values", given, f"must be numbers: {error}") from None
