@@ -7,7 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from copter.errors import CopterError, FileError
+import numpy as np
+
+from copter.errors import CopterError, EditError, FileError
 from copter.models import lp_format, mps
 from copter.models.arrays import program_arrays, safe_names
 from copter.models.general_lp import GeneralLP, checked
@@ -16,6 +18,9 @@ from copter.models.text import Source
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
+
+_WHATEVER = {"small_matrix_value": 1e-12, "large_matrix_value": np.inf, "infinite_cost": np.inf}
+"""Options with which HiGHS takes, and writes, all the numbers that it can."""
 
 
 def read_mps(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
@@ -70,7 +75,7 @@ def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) ->
     Raises
     ------
     EditError
-        A number cannot be: a NaN, an infinite cost.
+        A number cannot be: a NaN, an infinite cost, a coefficient below 1e-12.
     CopterError
         The path has another ending, its folder is missing or nothing can be written there, or a request has
         a convex term.
@@ -97,8 +102,18 @@ def _write(lp: GeneralLP, target: Path) -> None:
 
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
-    model = to_highs(lp)
-    if highs.passModel(model) == highspy.HighsStatus.kError:
+    for name, value in _WHATEVER.items():
+        highs.setOptionValue(name, value)
+    size = abs(lp.A.data)
+    if (dropped := (size > 0) & (size < _WHATEVER["small_matrix_value"])).any():
+        entry = int(dropped.argmax())
+        row = lp.row_names[lp.A.indices[entry]]
+        column = lp.column_names[int(np.searchsorted(lp.A.indptr, entry, side="right")) - 1]
+        value = float(lp.A.data[entry])
+        raise EditError(
+            f"A: row {row}, column {column}", "A", value, "HiGHS, which writes the file, drops it"
+        )
+    if highs.passModel(to_highs(lp)) == highspy.HighsStatus.kError:
         raise CopterError(f"{target}: HiGHS refused the program")
     if highs.writeModel(str(target)) == highspy.HighsStatus.kError or not target.is_file():
         raise CopterError(f"{target}: HiGHS cannot write it")
