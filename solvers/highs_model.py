@@ -8,7 +8,7 @@ refuse goes in in other units (:mod:`copter.solvers.highs_units`), and what come
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
@@ -22,11 +22,7 @@ from copter.solvers.native import run_apart
 
 if TYPE_CHECKING:
     from copter.clock import Clock
-    from copter.models.general_lp import GeneralLP
-    from copter.solvers.exact.rest import Rest
-    from copter.store.compiled import CompiledProgram
-
-    Rows: TypeAlias = CompiledProgram | GeneralLP | Rest
+    from copter.solvers.highs_units import Rows as Rows
 
 _GRACE = 0.02
 """Seconds by which a run may miss its limit before it is given up."""

@@ -9,7 +9,7 @@ column are moved to where their mean is 0, of right-hand sides, bounds and costs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,11 @@ from numpy.typing import NDArray
 from copter.errors import SolverError
 
 if TYPE_CHECKING:
-    from copter.solvers.highs_model import Rows
+    from copter.models.general_lp import GeneralLP
+    from copter.solvers.exact.rest import Rest
+    from copter.store.compiled import CompiledProgram
+
+    Rows: TypeAlias = CompiledProgram | GeneralLP | Rest
 
 LEAST, MOST = 1e-12, 1e15
 """Entries that HiGHS can take are at least, and below, this in size; costs are kept below it too."""

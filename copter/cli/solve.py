@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from copter.solvers.general import GeneralLP
+
+    _Vector: TypeAlias = NDArray[np.float64] | None
 
 EXAMPLES = """\b
 Examples:
@@ -116,27 +118,14 @@ def solve(
 
     lp = read_mps(path, strict=strict)
     begin = perf_counter()
-    integral = bool(lp.integral.any()) and not relax
-    if integral and solver == _AUTO:
-        found = _branched(lp, tolerance, deadline, threads, presolve)
-    elif integral:
-        found = _integral(lp, solver, tolerance, deadline, threads)
-    else:
+    if relax or not lp.integral.any():
         found = _relaxed(lp, solver, tolerance, deadline, threads, presolve, polish)
-    figures, x, y = found
-    figures = {"solver": solver, "sense": "maximize" if lp.maximize else "minimize"} | figures
-    figures |= {
-        "seconds": perf_counter() - begin,
-        "rows": lp.A.shape[0],
-        "columns": lp.A.shape[1],
-        "nonzeros": lp.A.nnz,
-        "integral_columns": int(lp.integral.sum()),
-        "relaxed": bool(lp.integral.any()) and not integral,
-    }
-    status = Status(figures["status"])
-    if status in (Status.INFEASIBLE, Status.UNBOUNDED):
-        x = y = None
-        figures |= dict.fromkeys(("objective", "bound", "gap", "size"), math.nan)
+    elif solver == _AUTO:
+        found = _branched(lp, tolerance, deadline, threads, presolve)
+    else:
+        found = _integral(lp, solver, tolerance, deadline, threads)
+    figures, x, y = _of_all(lp, solver, perf_counter() - begin, *found)
+    figures["relaxed"] = relax and bool(lp.integral.any())
     if solution is not None:
         from copter.cli.solution_file import write_solution
 
@@ -145,9 +134,26 @@ def solve(
         print_json(figures)
     else:
         _print(path.name, figures)
-    code = _EXIT_CODES.get(status, _NOTHING if x is None else _FOUND)
+    code = _EXIT_CODES.get(Status(figures["status"]), _NOTHING if x is None else _FOUND)
     if code:
         raise typer.Exit(code)
+
+
+def _of_all(
+    lp: GeneralLP, solver: str, seconds: float, figures: dict[str, Any], x: _Vector, y: _Vector
+) -> tuple[dict[str, Any], _Vector, _Vector]:
+    """An answer with the figures that all have; where there is no optimum it has no point, and no gap."""
+    figures = {"solver": solver, "sense": "maximize" if lp.maximize else "minimize"} | figures
+    figures |= {
+        "seconds": seconds,
+        "rows": lp.A.shape[0],
+        "columns": lp.A.shape[1],
+        "nonzeros": lp.A.nnz,
+        "integral_columns": int(lp.integral.sum()),
+    }
+    if figures["status"] in (Status.INFEASIBLE, Status.UNBOUNDED):
+        return figures | dict.fromkeys(("objective", "bound", "gap", "size"), math.nan), None, None
+    return figures, x, y
 
 
 def _relaxed(
@@ -158,7 +164,7 @@ def _relaxed(
     threads: int | None,
     presolve: bool,
     polish: bool,
-) -> tuple[dict[str, Any], NDArray[np.float64] | None, NDArray[np.float64] | None]:
+) -> tuple[dict[str, Any], _Vector, _Vector]:
     """Figures of the LP without its integrality, its point and its prices."""
     from copter.solvers.general import solve_lp
 
@@ -195,7 +201,7 @@ def _relaxed(
 
 def _branched(
     lp: GeneralLP, tolerance: float, deadline: float | None, threads: int | None, presolve: bool
-) -> tuple[dict[str, Any], NDArray[np.float64] | None, None]:
+) -> tuple[dict[str, Any], _Vector, _Vector]:
     """Figures of branch and bound as ``copter.milp`` has it, and its point."""
     import numpy as np
 
@@ -218,7 +224,7 @@ def _branched(
 
 def _integral(
     lp: GeneralLP, solver: str, tolerance: float, deadline: float | None, threads: int | None
-) -> tuple[dict[str, Any], NDArray[np.float64] | None, None]:
+) -> tuple[dict[str, Any], _Vector, _Vector]:
     """Figures of a solver that takes integral columns, and its point."""
     from copter.bench.settings import SolverSettings
     from copter.solvers.features import Feature

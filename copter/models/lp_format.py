@@ -338,14 +338,14 @@ class _Reader:
             lower = None if relation == "<=" else value
             upper = None if relation == ">=" else value
         sides = self.bounds.setdefault(name, [None, None])
-        for k, (side, value) in enumerate((("lower", lower), ("upper", upper))):
+        for k, (side, bound) in enumerate((("lower", lower), ("upper", upper))):
             before = sides[k]
-            if value is None:
+            if bound is None:
                 continue
             if before is not None:
                 why = f"{name!r} has {before[0]:g} for its {side} bound already, from line {before[1]}"
                 self.source.doubt(line, why, "the last one counts")
-            sides[k] = (value, line)
+            sides[k] = (bound, line)
 
     def _box(self, name: str) -> tuple[float, float]:
         """Bounds of a column."""
@@ -376,6 +376,7 @@ class _Reader:
         parts = np.array(data, np.float64), np.array(indices, np.int32), np.array(indptr, np.int32)
         boxes = np.array([self._box(name) for name in columns]).reshape(-1, 2)
         sides = np.array([row[2:] for row in self.rows]).reshape(-1, 2)
+        (row_lower, row_upper), (lower, upper) = sides.T, boxes.T
         if not math.isfinite(self.objective.constant) or not all(
             map(math.isfinite, self.objective.terms.values())
         ):
@@ -385,8 +386,10 @@ class _Reader:
         return GeneralLP(
             sign * np.array([self.objective.terms.get(name, 0.0) for name in columns], np.float64),
             csr_array(parts, shape=shape).tocsc(),
-            *(as_bounds(np.array(side, np.float64)) for side in sides.T),
-            *(as_bounds(np.array(side, np.float64)) for side in boxes.T),
+            as_bounds(row_lower.copy()),
+            as_bounds(row_upper.copy()),
+            as_bounds(lower.copy()),
+            as_bounds(upper.copy()),
             sign * self.objective.constant,
             np.array([name in integral for name in columns], np.bool_),
             self.maximize,

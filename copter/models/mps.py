@@ -353,13 +353,17 @@ class _Reader:
         parts = np.array(data, np.float64), np.array(indices, np.int32), np.array(indptr, np.int32)
         sides = np.array([self._sides(*each) for each in rows.items()]).reshape(-1, 2)
         boxes = np.array([self._box(*each) for each in self.columns.items()]).reshape(-1, 2)
+        (row_lower, row_upper), (lower, upper) = sides.T, boxes.T
         costs = [column.entries.get(self.objective, 0.0) for column in self.columns.values()]
         constant = -(self.rows[self.objective].right or 0.0) if self.objective else 0.0
         sign = -1.0 if self.maximize else 1.0
         return GeneralLP(
             sign * np.array(costs),
             csc_array(parts, shape=(len(rows), len(self.columns))),
-            *map(np.ascontiguousarray, (*sides.T, *boxes.T)),
+            row_lower.copy(),
+            row_upper.copy(),
+            lower.copy(),
+            upper.copy(),
             sign * constant,
             np.array([column.integral for column in self.columns.values()], np.bool_),
             self.maximize,
