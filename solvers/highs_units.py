@@ -126,7 +126,7 @@ def _name(program: Rows, kind: str, number: int) -> str:
 
 def _harmless(program: Rows, matrix: Any) -> NDArray[np.bool_]:
     """Entries below what HiGHS takes that can add next to nothing to their row: noise, which it may drop."""
-    reach = np.maximum(abs(program.lower), abs(program.upper))
+    reach = _reach(program, matrix)
     right = np.where(np.isfinite(program.row_upper), abs(program.row_upper), 0.0)
     right = np.maximum(right, np.where(np.isfinite(program.row_lower), abs(program.row_lower), 0.0))
     size = abs(matrix.data)
@@ -135,6 +135,26 @@ def _harmless(program: Rows, matrix: Any) -> NDArray[np.bool_]:
     most = np.where(size[small] > 0, size[small] * reach[matrix.col[small]], 0.0)
     harmless[small] = most <= _HARMLESS * right[matrix.row[small]]
     return harmless
+
+
+def _reach(program: Rows, matrix: Any) -> NDArray[np.float64]:
+    """How far from 0 each column can be: by its own bounds, and by those that single rows imply."""
+    low, high = program.lower.copy(), program.upper.copy()
+    known = matrix.data != 0
+    row, column, data = matrix.row[known], matrix.col[known], matrix.data[known]
+    m = matrix.shape[0]
+    for value, right in ((data, program.row_upper), (-data, -program.row_lower)):
+        least = value * np.where(value > 0, low[column], high[column])
+        endless = np.isinf(least)
+        least = np.where(endless, 0.0, least)
+        alone = np.bincount(row, endless, m)[row] == endless  # nothing else in the row is without end
+        alone &= np.isfinite(right[row])
+        with np.errstate(over="ignore", invalid="ignore"):
+            bound = (right[row] - np.bincount(row, least, m)[row] + least) / value
+        above, below = alone & (value > 0), alone & (value < 0)
+        np.minimum.at(high, column[above], bound[above])
+        np.maximum.at(low, column[below], bound[below])
+    return np.maximum(abs(low), abs(high))
 
 
 def _balanced(

@@ -127,6 +127,18 @@ def test_noise_may_be_dropped_and_what_fits_nowhere_is_named():
         solve_lp(replace(wide, column_names=(), row_names=()))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_in_columns_that_rows_bound_does_not_matter(seed):
+    draw = np.random.default_rng(seed)
+    clean, c = draw.random((50, 80)), -draw.random(80)
+    noise = draw.random(clean.shape) < 0.3
+    clean[noise] = 0.0
+    truth = linprog(c, clean, np.ones(50))
+    for signs in (1.0, draw.choice([-1.0, 1.0], clean.shape)):
+        found = linprog(c, np.where(noise, 5e-17 * signs, clean), np.ones(50))
+        assert found.status == 0 and found.fun == pytest.approx(truth.fun, rel=1e-9)
+
+
 @pytest.mark.parametrize("name", ["highs-simplex", "highs-hot", "highs-ipm"])
 def test_baselines_through_edits(name):
     program = ContinualProgram()
