@@ -14,6 +14,8 @@ from copter.program.validation import INFINITE
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
+_ODD = re.compile(r"[\x00-\x08\x0b\x0e-\x19\x1b-\x1f\x85\xa0]")
+"""Some of these are blanks for Python, and part of a name for other readers."""
 _NAN = re.compile(r"[+-]?nan(?:\(\w*\))?", re.IGNORECASE)
 
 
@@ -52,6 +54,9 @@ class Source:
         except UnicodeDecodeError:
             text = content.decode("latin-1")
         self.lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
+        for number, line in enumerate(self.lines, 1):
+            if not line.isprintable() and (odd := _ODD.search(line)):
+                raise self.error(number, f"the character {odd[0]!r} is none of a model")
 
     def error(self, line: int, why: str, section: str = "") -> InputError:
         """The error that names a line, for the caller to raise.
