@@ -174,7 +174,7 @@ def _one(lp: GeneralLP, way: str, limit: float, truth: dict[str, Any]) -> dict[s
     if right and answer.status is Status.OPTIMAL:
         size = max(1.0, abs(truth["objective"]))
         right = abs(objective - truth["objective"]) <= _AGREES * size
-    known = truth["status"] not in (Status.DEADLINE, Status.NUMERICAL_ERROR)
+    known = truth["status"] not in (Status.DEADLINE, Status.UNPROVED, Status.NUMERICAL_ERROR)
     return {
         "status": str(answer.status),
         "objective": objective,

@@ -23,7 +23,7 @@ class MissingExtraError(CopterError, ImportError):
         super().__init__(package, extra)
 
     def __str__(self) -> str:
-        return f"{self.package} is not installed: pip install 'copter-opt[{self.extra}]'"
+        return f"{self.package} is not installed; in a checkout: python -m pip install '.[{self.extra}]'"
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def extra(name: str) -> Iterator[None]:
     Parameters
     ----------
     name : str
-        Of the extra, as in ``pip install 'copter-opt[name]'``.
+        Of the extra, as in ``python -m pip install '.[name]'`` in a checkout.
 
     Raises
     ------

@@ -9,12 +9,14 @@ and two versions of a source side by side (two branches, two processes around an
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from hashlib import blake2b
 from inspect import unwrap
 from pathlib import Path
@@ -26,6 +28,8 @@ import numpy as np
 from numba.core import config
 from numba.core.extending import _Intrinsic
 from numba.extending import is_jitted
+
+log = logging.getLogger("copter")
 
 #: Folders of a module that always stay, the newest first, and the age in seconds below which none is removed.
 KEPT, YOUNG = 4, 24 * 3600.0
@@ -51,7 +55,7 @@ def cache_folder(function: Callable[..., Any]) -> str | None:
     Returns
     -------
     str or None
-        None if there is no source to take a hash of, or nowhere to write.
+        None if there is no source to take a hash of, or nowhere to write, of which one warning is logged.
     """
     module, file = function.__module__, function.__code__.co_filename
     if (module, file) not in _folders:
@@ -134,7 +138,13 @@ def _make_folder(module: str, file: str, names: dict[str, Any]) -> str | None:
         except OSError:
             continue
         return str(folder)
+    _warn_once(str(bases[-1]))
     return None
+
+
+@cache
+def _warn_once(base: str) -> None:
+    log.warning("compiled kernels cannot be kept in %s: every process compiles; set NUMBA_CACHE_DIR", base)
 
 
 def _remove_old(base: Path, module: str) -> None:

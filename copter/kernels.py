@@ -100,7 +100,7 @@ class _Compilations(event.Listener):
         ours = str(event.data["dispatcher"].py_func.__module__).startswith("copter.")
         if ours and not self._said:
             self._said = True
-            log.warning("compiling kernels: up to a minute, once an install (later processes load them)")
+            log.warning("compiling kernels: a minute or more in all; later processes load what is kept")
 
     def on_end(self, event: Any) -> None:
         begun = self._begun.pop() if self._begun else time.perf_counter()

@@ -5,7 +5,7 @@
     metrics.observe(solution, domain="sia")     # after every round
     metrics.text()                              # what a scrape returns
 
-Needs the extra ``copter-opt[metrics]`` (prometheus_client), imported when a :class:`Metrics` is made.
+Needs the extra ``metrics`` (prometheus_client), imported when a :class:`Metrics` is made.
 Labels are bounded whatever happens: a domain is named by the caller, statuses and reasons are closed sets.
 """
 

@@ -170,7 +170,12 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._slots)
 
+    def __repr__(self) -> str:
+        return f"<Allocation of {len(self._slots):,} requests: {self.sparse.value.size:,} nonzeros>"
+
     def __getitem__(self, request: Hashable) -> NDArray[np.float64]:
+        if request not in self._slots:
+            raise KeyError(f"{request!r} was no request when this answer was given")
         dense = np.zeros(int(self._sizes[self._slots[request]]))
         columns, values = self.nonzeros(request)
         dense[columns] = values

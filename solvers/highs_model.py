@@ -1,13 +1,14 @@
 """HiGHS by arrays: make an instance, pass a model, read an answer.
 
 HiGHS (Huangfu and Hall 2018, highs.dev) is driven through highspy without a Python loop: models go in as flat
-arrays.  Row duals come out with the opposite sign of our prices.
+arrays.  Row duals come out with the opposite sign of our prices.  A model whose numbers HiGHS would drop or
+refuse goes in in other units (:mod:`copter.solvers.highs_units`), and what comes out is in the program's.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
@@ -16,15 +17,12 @@ from numpy.typing import NDArray
 from copter.errors import SolverError
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
+from copter.solvers.highs_units import KEPT, LEAST, Units, units_for
 from copter.solvers.native import run_apart
 
 if TYPE_CHECKING:
     from copter.clock import Clock
-    from copter.models.general_lp import GeneralLP
-    from copter.solvers.exact.rest import Rest
-    from copter.store.compiled import CompiledProgram
-
-    Rows: TypeAlias = CompiledProgram | GeneralLP | Rest
+    from copter.solvers.highs_units import Rows as Rows
 
 _GRACE = 0.02
 """Seconds by which a run may miss its limit before it is given up."""
@@ -40,9 +38,64 @@ _MODEL_STATUS = {
 }
 
 
-def engine(threads: int | None, /, **options: Any) -> highspy.Highs:
+class Engine(highspy.Highs):
+    """HiGHS whose points, prices, rays and objectives are in the units of the program that it was given.
+
+    What presolve leaves, and what is given to ``postsolve``, is in HiGHS' units; a basis is the same in all.
+
+    Attributes
+    ----------
+    units : Units, optional
+        None if HiGHS has the program's own.
+    """
+
+    units: Units | None = None
+
+    def getSolution(self) -> highspy.HighsSolution:  # noqa: D102
+        solution = super().getSolution()
+        return solution if self.units is None else _converted(solution, self.units)
+
+    def setSolution(self, *given: Any) -> highspy.HighsStatus:  # noqa: D102
+        if self.units is not None:
+            row, column, cost = self.units
+            given = (_converted(given[0], Units(1 / row, 1 / column, 1 / cost)),)
+        return super().setSolution(*given)
+
+    def getDualRay(self) -> tuple[Any, bool, NDArray[np.float64]]:  # noqa: D102
+        status, known, ray = super().getDualRay()
+        return status, known, ray if self.units is None or not known else np.asarray(ray) * self.units.row
+
+    def getPrimalRay(self) -> tuple[Any, bool, NDArray[np.float64]]:  # noqa: D102
+        status, known, ray = super().getPrimalRay()
+        return status, known, ray if self.units is None or not known else np.asarray(ray) * self.units.column
+
+    def getInfo(self) -> highspy.HighsInfo:  # noqa: D102
+        info = super().getInfo()
+        if self.units is not None:
+            info.objective_function_value /= self.units.cost
+            info.mip_dual_bound /= self.units.cost
+        return info
+
+
+def _converted(given: highspy.HighsSolution, units: Units) -> highspy.HighsSolution:
+    """A solution in HiGHS' units in those of the program."""
+    row, column, cost = units
+    solution = highspy.HighsSolution()
+    solution.value_valid, solution.dual_valid = given.value_valid, given.dual_valid
+    for name, factor in (
+        ("col_value", column),
+        ("row_value", 1 / row),
+        ("col_dual", 1 / (column * cost)),
+        ("row_dual", row / cost),
+    ):
+        values = np.array(getattr(given, name))
+        setattr(solution, name, (values * factor).tolist() if values.size else [])
+    return solution
+
+
+def engine(threads: int | None, /, **options: Any) -> Engine:
     """A silent HiGHS instance with the given options."""
-    highs = highspy.Highs()
+    highs = Engine()
     own = {} if threads is None else {"threads": threads}
     for name, value in ({"output_flag": False} | own | options).items():
         set_option(highs, name, value)
@@ -127,13 +180,13 @@ def check(status: highspy.HighsStatus, what: str) -> None:
 
 
 def pass_model(
-    highs: highspy.Highs, program: Rows, kinds: NDArray[np.int32] | None = None, offset: float = 0.0
+    highs: Engine, program: Rows, kinds: NDArray[np.int32] | None = None, offset: float = 0.0
 ) -> None:
-    """Give HiGHS a whole program.
+    """Give HiGHS a whole program, in units in which its numbers fit.
 
     Parameters
     ----------
-    highs : highspy.Highs
+    highs : Engine
     program : CompiledProgram or GeneralLP
     kinds : (n,) int32 ndarray, optional
         Kind of each column, as HiGHS and scipy number them; all are continuous by default.
@@ -143,10 +196,22 @@ def pass_model(
     Raises
     ------
     SolverError
-        HiGHS refuses it.
+        HiGHS refuses it; an entry that fits into HiGHS in no units is named.
     """
     matrix = program.A
     m, n = matrix.shape
+    c, data = program.c, matrix.data
+    columns, rows = (program.lower, program.upper), (program.row_lower, program.row_upper)
+    highs.units = units = units_for(program, kinds)
+    if matrix.nnz and abs(matrix.data).min() < KEPT:
+        set_option(highs, "small_matrix_value", LEAST)
+    if units is not None:
+        c, offset = c * units.column * units.cost, offset * units.cost
+        entry_column = np.repeat(units.column, np.diff(matrix.indptr))
+        data = data * units.row[matrix.indices] * entry_column
+        columns = program.lower / units.column, program.upper / units.column
+        rows = program.row_lower * units.row, program.row_upper * units.row
+        set_option(highs, "infinite_bound", highspy.kHighsInf)  # 1e20 is a number like others in these units
     status = highs.passModel(
         n,
         m,
@@ -154,14 +219,12 @@ def pass_model(
         int(highspy.MatrixFormat.kColwise),
         int(highspy.ObjSense.kMinimize),
         offset,
-        program.c,
-        program.lower,
-        program.upper,
-        program.row_lower,
-        program.row_upper,
+        c,
+        *columns,
+        *rows,
         matrix.indptr.astype(np.int32, copy=False),
         matrix.indices.astype(np.int32, copy=False),
-        matrix.data,
+        data,
         np.zeros(n, np.int32) if kinds is None else kinds,
     )
     check(status, "the model")

@@ -116,6 +116,16 @@ def test_old_folders_go_and_young_ones_stay(tmp_path):
     assert len(list(tmp_path.glob("m-*"))) == 10
 
 
+def test_a_cache_that_cannot_be_written_is_told_of_once(tmp_path, monkeypatch, caplog):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(kernel_cache.settings, "CACHE_DIR", str(tmp_path / "file" / "cache"))
+    kernel_cache._warn_once.cache_clear()
+    for name in ("one", "other"):
+        assert kernel_cache._make_folder(name, __file__, {}) is None
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "cannot be kept" in caplog.text and "NUMBA_CACHE_DIR" in caplog.text
+
+
 def test_processes_that_start_at_once_agree(package, tmp_path):
     command = [sys.executable, "-c", "import lines.outer"]
     environment = {"PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

@@ -79,4 +79,4 @@ def test_the_package_is_wanted_only_when_it_is_used():
     code = "import sys; sys.modules['prometheus_client'] = None; import copter.metrics as m\n"
     code += "try: m.Metrics()\nexcept ImportError as error: print(error)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "copter-opt[metrics]" in result.stdout
+    assert "'.[metrics]'" in result.stdout

@@ -61,10 +61,10 @@ def test_the_core_works_without_any_extra(tmp_path):
     result = run(str(ROOT / "tests/light_core.py"), "--hide", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines() == [
-        "ortools is not installed: pip install 'copter-opt[baselines]'",
-        "networkx is not installed: pip install 'copter-opt[traffic]'",
-        "prometheus_client is not installed: pip install 'copter-opt[metrics]'",
-        "cvxpy is not installed: pip install 'copter-opt[cvxpy]'",
+        "ortools is not installed; in a checkout: python -m pip install '.[baselines]'",
+        "networkx is not installed; in a checkout: python -m pip install '.[traffic]'",
+        "prometheus_client is not installed; in a checkout: python -m pip install '.[metrics]'",
+        "cvxpy is not installed; in a checkout: python -m pip install '.[cvxpy]'",
     ]
 
 
@@ -72,7 +72,7 @@ def test_the_command_without_its_extra_says_so_in_one_line(tmp_path):
     code = "import sys; sys.modules['typer'] = None; from copter.__main__ import main; main()"
     result = run("-c", code, cwd=tmp_path)
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == "copter: typer is not installed: pip install 'copter-opt[cli]'\n"
+    assert result.stderr == "copter: typer is not installed; in a checkout: python -m pip install '.[cli]'\n"
 
 
 def test_an_import_error_of_our_own_is_not_blamed_on_an_extra():

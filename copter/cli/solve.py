@@ -1,30 +1,51 @@
-"""`copter solve`: one linear program from a file."""
+"""`copter solve`: one linear or mixed-integer program from a file."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from copter.cli.console import print_json, seconds, table
 from copter.cli.options import Deadline, JsonFlag, Threads, Tolerance, existing_file, solver_option
+from copter.errors import UnsupportedError
+from copter.solution import Status
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from copter.solvers.general import GeneralLP
+
+    _Vector: TypeAlias = NDArray[np.float64] | None
 
 EXAMPLES = """\b
 Examples:
   copter solve afiro.mps
   copter solve afiro.mps --solver copter --no-presolve --json
-  copter solve knapsack.mps.gz --solver highs-milp
+  copter solve knapsack.mps.gz --solution knapsack.csv
+  copter solve knapsack.mps.gz --relax
 """
 
-_WITHOUT_OPTIMUM = ("infeasible", "unbounded")
-_ANSWERS = ("optimal", *_WITHOUT_OPTIMUM)
+_EXIT_CODES = {Status.OPTIMAL: 0, Status.INFEASIBLE: 3, Status.UNBOUNDED: 4}
+_FOUND, _NOTHING = 5, 6
+"""Exit codes without a proof: with a point, and with none."""
 _AUTO = "auto"
+_ENDINGS = (".csv", ".json")
+_NO_GAP = 1e-6
+"""Difference of objective and bound at which branch and bound stops, however small they are: HiGHS' own."""
+
+
+def _solution_path(path: Path | None) -> Path | None:
+    if path is not None and path.suffix.lower() not in _ENDINGS:
+        raise typer.BadParameter(f"{path} ends neither in .csv nor in .json")
+    if path is not None and not path.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {path.parent}")
+    return path
 
 
 def solve(
@@ -40,16 +61,37 @@ def solve(
     tolerance: Tolerance = 1e-6,
     deadline: Deadline = None,
     threads: Threads = None,
-    presolve: Annotated[bool, typer.Option(help="Presolve by HiGHS first; highs-milp always does.")] = True,
+    relax: Annotated[bool, typer.Option("--relax", help="Let integral columns have any value.")] = False,
+    strict: Annotated[
+        bool, typer.Option(help="Refuse a file with what readers let pass and do not agree about.")
+    ] = True,
+    solution: Annotated[
+        Path | None,
+        typer.Option(
+            callback=_solution_path,
+            help="Write columns and rows, by name, to this file: .csv or .json.",
+        ),
+    ] = None,
+    presolve: Annotated[bool, typer.Option(help="Presolve by HiGHS first.")] = True,
     polish: Annotated[bool, typer.Option("--polish", help="End at a vertex, by HiGHS' simplex.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Solve a linear program from an MPS or LP file; all solvers but highs-milp relax integral columns.
+    """Solve a linear or mixed-integer program from an MPS or LP file.
 
-    The default, auto, is copter's own solver for a while and then HiGHS, which goes on from there; any other
-    solver is alone.  Objective and bound are those of the file: of a maximisation, the bound is one from
-    above.  The certified bound is the relaxation's, also for highs-milp, which reports a bound of its own as
-    well.  Exits with 1 if it could not be told whether the program is optimal, infeasible or unbounded.
+    A linear program is solved by auto: copter's own solver for a while and then HiGHS, which goes on from
+    there; any other solver is alone.  One with integral columns is solved by branch and bound, to a relative
+    gap of the tolerance; with --relax, without its integrality.  Objective and bound are those of the file:
+    of a maximisation, the bound is one from above.  The gap is their difference relative to the size that
+    stands beside it.
+
+    \b
+    Exit codes:
+      0  an optimum, within the tolerance
+      3  infeasible
+      4  unbounded
+      5  a solution is known, but not proved optimal: a limit, or figures that are out of the tolerance
+      6  nothing was found, and nothing proved
+      1  the file or a solver failed; 2  a wrong argument
 
     \f
 
@@ -61,40 +103,57 @@ def solve(
     deadline : float, optional
         Seconds.
     threads : int, optional
+    relax, strict : bool
+    solution : Path, optional
     presolve, polish, as_json : bool
 
     Raises
     ------
     typer.Exit
-        With 1, as above.
+        With a code as above that is not 0.
+    UnsupportedError
+        The file has integral columns and the solver takes none.
     """  # noqa: D301
-    from copter.solvers.general import read_mps
+    from copter.models.files import read_mps
 
-    lp = read_mps(path)
+    lp = read_mps(path, strict=strict)
     begin = perf_counter()
-    integral = _takes_integers(solver)
-    if integral:
-        figures = _integral(lp, solver, tolerance, deadline, threads)
+    if relax or not lp.integral.any():
+        found = _relaxed(lp, solver, tolerance, deadline, threads, presolve, polish)
+    elif solver == _AUTO:
+        found = _branched(lp, tolerance, deadline, threads, presolve)
     else:
-        figures = _relaxed(lp, solver, tolerance, deadline, threads, presolve, polish)
-    figures = {"solver": solver, "sense": "maximize" if lp.maximize else "minimize"} | figures
-    figures |= {
-        "seconds": perf_counter() - begin,
-        "rows": lp.A.shape[0],
-        "columns": lp.A.shape[1],
-        "nonzeros": lp.A.nnz,
-        "integral_columns": int(lp.integral.sum()),
-        "relaxed": bool(lp.integral.any()) and not integral,
-    }
-    if figures["status"] in _WITHOUT_OPTIMUM:
-        figures |= dict.fromkeys(("objective", "bound", "gap"), math.nan)
-        figures.pop("milp_bound", None)
+        found = _integral(lp, solver, tolerance, deadline, threads)
+    figures, x, y = _of_all(lp, solver, perf_counter() - begin, *found)
+    figures["relaxed"] = relax and bool(lp.integral.any())
+    if solution is not None:
+        from copter.cli.solution_file import write_solution
+
+        write_solution(solution, lp, figures, x, y)
     if as_json:
         print_json(figures)
     else:
         _print(path.name, figures)
-    if figures["status"] not in _ANSWERS:
-        raise typer.Exit(1)
+    code = _EXIT_CODES.get(Status(figures["status"]), _NOTHING if x is None else _FOUND)
+    if code:
+        raise typer.Exit(code)
+
+
+def _of_all(
+    lp: GeneralLP, solver: str, seconds: float, figures: dict[str, Any], x: _Vector, y: _Vector
+) -> tuple[dict[str, Any], _Vector, _Vector]:
+    """An answer with the figures that all have; where there is no optimum it has no point, and no gap."""
+    figures = {"solver": solver, "sense": "maximize" if lp.maximize else "minimize"} | figures
+    figures |= {
+        "seconds": seconds,
+        "rows": lp.A.shape[0],
+        "columns": lp.A.shape[1],
+        "nonzeros": lp.A.nnz,
+        "integral_columns": int(lp.integral.sum()),
+    }
+    if figures["status"] in (Status.INFEASIBLE, Status.UNBOUNDED):
+        return figures | dict.fromkeys(("objective", "bound", "gap", "size"), math.nan), None, None
+    return figures, x, y
 
 
 def _relaxed(
@@ -105,8 +164,8 @@ def _relaxed(
     threads: int | None,
     presolve: bool,
     polish: bool,
-) -> dict[str, Any]:
-    """Figures of the LP without its integrality."""
+) -> tuple[dict[str, Any], _Vector, _Vector]:
+    """Figures of the LP without its integrality, its point and its prices."""
     from copter.solvers.general import solve_lp
 
     answer = solve_lp(
@@ -119,65 +178,111 @@ def _relaxed(
         polish=polish,
     )
     proof, ray = answer.proof, answer.ray
+    objective, bound, gap = (math.nan,) * 3 if proof is None else (proof.objective, proof.bound, proof.gap)
     figures: dict[str, Any] = {
         "status": str(answer.status),
         "reason": answer.reason,
         "finished_by": answer.finished_by,
         "seconds_by_part": dict(answer.seconds),
         "vertex": answer.basis is not None,
-        "objective": math.nan if proof is None else lp.own_sense(proof.objective),
-        "bound": math.nan if proof is None else lp.own_sense(proof.bound),
-        "gap": math.nan if proof is None else proof.gap,
+        "objective": lp.own_sense(objective),
+        "bound": lp.own_sense(bound),
+        "gap": gap,
+        "size": getattr(proof, "size", abs(objective - bound) / gap if gap > 0 else math.nan),
+        "gap_is": "certified by prices",
         "primal_residual": math.nan if proof is None else proof.primal,
         "dual_residual": math.nan if proof is None else proof.dual,
         "iterations": answer.iterations,
     }
-    return figures if ray is None else figures | {"ray": {"kind": ray.kind, "value": ray.value}}
+    if ray is not None:
+        figures["ray"] = {"kind": ray.kind, "value": ray.value}
+    return figures, answer.x, answer.y
 
 
-def _takes_integers(solver: str) -> bool:
-    from copter.solvers.features import Feature
-    from copter.solvers.registry import make_solver
+def _branched(
+    lp: GeneralLP, tolerance: float, deadline: float | None, threads: int | None, presolve: bool
+) -> tuple[dict[str, Any], _Vector, _Vector]:
+    """Figures of branch and bound as ``copter.milp`` has it, and its point."""
+    import numpy as np
 
-    return solver != _AUTO and Feature.INTEGRALITY in make_solver(solver).features
+    from copter.solvers.general.integer import branch_and_bound
+
+    given = {"mip_rel_gap": tolerance, "time_limit": deadline, "threads": threads}
+    settings = {name: value for name, value in given.items() if value is not None}
+    if not presolve:
+        settings["presolve"] = False
+    answer = branch_and_bound(replace(lp, offset=0.0), lp.integral.astype(np.int32), settings)
+    objective = math.nan if answer.objective is None else answer.objective
+    bound = math.nan if answer.bound is None else answer.bound
+    figures = {
+        "status": str(answer.status),
+        "reason": answer.reason,
+        "iterations": 0 if answer.nodes is None else answer.nodes,
+    }
+    return _with_gap(lp, figures, objective + lp.offset, bound + lp.offset, tolerance), answer.x, None
 
 
 def _integral(
     lp: GeneralLP, solver: str, tolerance: float, deadline: float | None, threads: int | None
-) -> dict[str, Any]:
-    """Figures of branch and bound, and of the relaxation that certifies it."""
+) -> tuple[dict[str, Any], _Vector, _Vector]:
+    """Figures of a solver that takes integral columns, and its point."""
     from copter.bench.settings import SolverSettings
+    from copter.solvers.features import Feature
     from copter.solvers.general import to_program
 
-    general = to_program(lp)
     branching = SolverSettings(solver, tolerance, deadline, threads, mip_gap=tolerance).make()
-    solution = branching.solve(general.program)
+    if Feature.INTEGRALITY not in branching.features:
+        why = f"{int(lp.integral.sum())} columns are integral, and {solver} takes none"
+        raise UnsupportedError(f"{why}: add --relax, or leave --solver {solver}")
+    general = to_program(lp)
+    answer = branching.solve(general.program)
+    proof = answer.integer
+    bound = answer.bound if proof is None else proof.bound
     figures: dict[str, Any] = {
-        "status": str(solution.status),
-        "reason": solution.reason,
-        "objective": general.objective(solution),
-        "bound": general.bound(solution),
-        "gap": solution.gap,
-        "primal_residual": solution.primal_residual,
-        "dual_residual": solution.dual_residual,
-        "iterations": solution.iterations,
-        "milp_bound": general.own_sense(solution.details.get("mip_bound", math.nan)),
+        "status": str(answer.status),
+        "reason": answer.reason,
+        "primal_residual": answer.primal_residual,
+        "relaxation_bound": general.bound(answer),
+        "iterations": answer.iterations,
     }
-    ray = solution.ray
-    return figures if ray is None else figures | {"ray": {"kind": ray.kind, "value": ray.value}}
+    if answer.ray is not None:
+        figures["ray"] = {"kind": answer.ray.kind, "value": answer.ray.value}
+    x = general.point(answer) if answer.found else None
+    constant = general.constant
+    return _with_gap(lp, figures, answer.objective + constant, bound + constant, tolerance), x, None
+
+
+def _with_gap(
+    lp: GeneralLP, figures: dict[str, Any], objective: float, bound: float, tolerance: float
+) -> dict[str, Any]:
+    """The figures with the gap to the bound of branch and bound: optimal only within the tolerance."""
+    apart, size = abs(objective - bound), max(abs(objective), abs(bound))
+    gap = 0.0 if apart == 0 else apart / size
+    if figures["status"] == Status.OPTIMAL and not (gap <= tolerance or apart <= _NO_GAP):
+        figures["status"] = str(Status.UNPROVED)
+        figures["reason"] += f", but its bound is {apart:.3g} away"
+    return figures | {
+        "objective": lp.own_sense(objective),
+        "bound": lp.own_sense(bound),
+        "gap": gap,
+        "size": size,
+        "gap_is": "proved by branch and bound",
+    }
 
 
 def _print(name: str, one: dict[str, Any]) -> None:
+    bound = "upper bound" if one["sense"] == "maximize" else "lower bound"
     rows = [
         ("status", f"{one['status']}: {one['reason']}"),
         ("objective", f"{one['objective']:.10g}"),
-        ("certified bound", f"{one['bound']:.10g}"),
-        *([("HiGHS' bound, integral", f"{one['milp_bound']:.10g}")] if "milp_bound" in one else []),
-        (
-            "gap, primal, dual residual",
-            f"{one['gap']:.1e}, {one['primal_residual']:.1e}, {one['dual_residual']:.1e}",
+        (f"{bound}, {one['gap_is']}", f"{one['bound']:.10g}"),
+        ("gap, relative to a size of", f"{one['gap']:.1e}, {one['size']:.6g}"),
+        *(
+            (name.replace("_", " "), f"{one[name]:.10g}")
+            for name in ("relaxation_bound", "primal_residual", "dual_residual")
+            if name in one
         ),
-        ("iterations", str(one["iterations"])),
+        ("iterations" if "dual_residual" in one else "nodes", str(one["iterations"])),
         ("time, compilation included", seconds(one["seconds"])),
         ("rows, columns, nonzeros", f"{one['rows']:,}, {one['columns']:,}, {one['nonzeros']:,}"),
         ("integral columns", f"{one['integral_columns']:,}{' (relaxed)' if one['relaxed'] else ''}"),

@@ -7,22 +7,36 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from copter.errors import CopterError
+import numpy as np
+
+from copter.errors import CopterError, EditError, FileError
+from copter.models import lp_format, mps
 from copter.models.arrays import program_arrays, safe_names
 from copter.models.general_lp import GeneralLP, checked
-from copter.models.highs_form import from_highs, to_highs
-from copter.models.mps import load
+from copter.models.highs_form import to_highs
+from copter.models.text import Source
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
 
+_WHATEVER = {"small_matrix_value": 1e-12, "large_matrix_value": np.inf, "infinite_cost": np.inf}
+"""Options with which HiGHS takes, and writes, all the numbers that it can."""
 
-def read_mps(path: str | PathLike[str]) -> GeneralLP:
-    """Read an MPS (or LP) file, plain or gzipped; a maximisation becomes the minimisation of the negation.
+
+def read_mps(path: str | PathLike[str], *, strict: bool = True) -> GeneralLP:
+    """Read an MPS or LP file, plain or gzipped; a maximisation becomes the minimisation of the negation.
 
     Parameters
     ----------
     path : path-like
+        Ends in ``.mps`` or ``.lp``, and perhaps ``.gz``.
+    strict : bool
+        Whether an error is raised for what readers let pass and do not agree about: names that nothing has,
+        what is said twice, bounds that contradict each other, a column that comes again after others, a sense
+        that is none, a file that is cut off.  With False each is a warning that says what becomes of it.  In
+        an MPS file what names nothing is left out, of two entries, rows, right-hand sides or bounds the first
+        counts, a column that comes again is one column, and an upper bound below 0 alone makes the lower one
+        minus infinity.  In an LP file a variable of the bounds alone is a column, and the last bound counts.
 
     Returns
     -------
@@ -31,10 +45,17 @@ def read_mps(path: str | PathLike[str]) -> GeneralLP:
 
     Raises
     ------
-    CopterError
-        The file is missing, cannot be read, has a NaN in it or is no linear program.
+    FileError
+        The file is missing or cannot be unpacked; an :class:`~copter.errors.InputError` names the line of
+        what is wrong, or is no linear program.
     """
-    return from_highs(load(Path(path)))
+    source = Source(Path(path), strict)
+    suffixes = [suffix.lower() for suffix in source.path.suffixes]
+    if ".mps" in suffixes:
+        return mps.read(source)
+    if ".lp" in suffixes:
+        return lp_format.read(source)
+    raise FileError(source.path, "its name ends neither in .mps nor in .lp, with or without .gz")
 
 
 def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) -> None:
@@ -54,7 +75,7 @@ def write_mps(model: ContinualProgram | GeneralLP, path: str | PathLike[str]) ->
     Raises
     ------
     EditError
-        A number cannot be: a NaN, an infinite cost.
+        A number cannot be: a NaN, an infinite cost, a coefficient below 1e-12.
     CopterError
         The path has another ending, its folder is missing or nothing can be written there, or a request has
         a convex term.
@@ -81,8 +102,18 @@ def _write(lp: GeneralLP, target: Path) -> None:
 
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
-    model = to_highs(lp)
-    if highs.passModel(model) == highspy.HighsStatus.kError:
+    for name, value in _WHATEVER.items():
+        highs.setOptionValue(name, value)
+    size = abs(lp.A.data)
+    if (dropped := (size > 0) & (size < _WHATEVER["small_matrix_value"])).any():
+        entry = int(dropped.argmax())
+        row = lp.row_names[lp.A.indices[entry]]
+        column = lp.column_names[int(np.searchsorted(lp.A.indptr, entry, side="right")) - 1]
+        value = float(lp.A.data[entry])
+        raise EditError(
+            f"A: row {row}, column {column}", "A", value, "HiGHS, which writes the file, drops it"
+        )
+    if highs.passModel(to_highs(lp)) == highspy.HighsStatus.kError:
         raise CopterError(f"{target}: HiGHS refused the program")
     if highs.writeModel(str(target)) == highspy.HighsStatus.kError or not target.is_file():
         raise CopterError(f"{target}: HiGHS cannot write it")

@@ -1,6 +1,6 @@
 """Models of OR-Tools MathOpt as programs, and programs as models of MathOpt.
 
-OR-Tools comes with the extra ``copter-opt[baselines]``.
+OR-Tools comes with the extra ``baselines``.
 """
 
 from __future__ import annotations

@@ -1,148 +1,372 @@
-"""Files of linear programs, MPS or LP, plain or gzipped, read by HiGHS' reader with a check before it.
+"""Linear programs from MPS files, fixed and free.
 
-HiGHS takes ``nan`` for a number in some places and drops the coefficient without a word, and reads other text
-as 0, so the text is searched for both first.
+HiGHS has a reader too, and the tests hold this one against it; but it passes over most of what is wrong in a
+file, has no line numbers, and drops entries below 1e-9 before anybody can scale them.
+
+What other readers let pass and do not agree about is in doubt: an error where the file has to be strict, a
+warning otherwise.  Then what is said twice counts as it was said first, and what names nothing is left out.
 """
 
 from __future__ import annotations
 
-import gzip
-import re
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
-from copter.errors import CopterError
+import numpy as np
 
-if TYPE_CHECKING:
-    import highspy
+from copter.errors import InputError
+from copter.models.general_lp import GeneralLP
+from copter.models.text import Source, is_number
 
-_NAN = re.compile(rb"(?<!\S)[+-]?nan(?:\(\w*\))?(?!\S)", re.IGNORECASE)
-_NUMBERS = (b"COLUMNS", b"RHS", b"RANGES", b"BOUNDS")
-_BOUNDS_WITHOUT_NUMBER = (b"FR", b"MI", b"PL", b"BV")
+_MAXIMIZE, _MINIMIZE = ("MAX", "MAXIMIZE", "MAXIMISE"), ("MIN", "MINIMIZE", "MINIMISE")
+_BEYOND = {
+    **dict.fromkeys(("QSECTION", "QUADOBJ", "QMATRIX", "QCMATRIX"), "a quadratic objective or row"),
+    **dict.fromkeys(("SOS", "SOS1", "SOS2", "SETS"), "special ordered sets"),
+    "CSECTION": "cones",
+    "INDICATORS": "indicator rows",
+    "GENCONS": "general constraints",
+    "PWLOBJ": "a piecewise linear objective",
+}
+"""Sections of what is no linear program."""
+_BOUNDS: dict[str, tuple[float | None, float | None]] = {
+    "FR": (-math.inf, math.inf),
+    "MI": (-math.inf, None),
+    "PL": (None, math.inf),
+    "BV": (0.0, 1.0),
+}
+"""Bounds that kinds without a number set; None where they set none."""
+_VALUED = {"LO": "l", "LI": "l", "UP": "u", "UI": "u", "FX": "lu"}
+"""Sides that the number of a kind is a bound of."""
+_INTEGRAL = ("BV", "LI", "UI")
+_FIXED = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))
+"""Places of the fields in the fixed format, the only one in which names may have spaces."""
+_NUMBERS = (_FIXED[3], _FIXED[5])
 
 
-def load(path: Path) -> highspy.HighsLp:
-    """The linear program in a file, as HiGHS holds it.
+def read(source: Source) -> GeneralLP:
+    """The linear program in the lines of an MPS file.
 
     Parameters
     ----------
-    path : Path
+    source : Source
 
     Returns
     -------
-    highspy.HighsLp
+    GeneralLP
 
     Raises
     ------
-    CopterError
-        The file is missing, is not what its ending says, has a NaN or other text for a number (names the
-        line), or is no linear program: a quadratic objective, semi-continuous columns.
+    InputError
+        Names the line, the section, and what is wrong.
     """
-    if not path.is_file():
-        raise CopterError(f"{path}: no such file")
-    packed = path.suffix == ".gz"
-    try:
-        content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
-    except (OSError, EOFError) as error:
-        raise CopterError(f"{path}: cannot be unpacked: {error}") from None
-    line = nan_line(content, free_text=".lp" in path.suffixes)
-    if line:
-        raise CopterError(f"{path}, line {line}: NaN is no number for a linear program")
-    if ".mps" in path.suffixes:
-        line, text = odd_number(content)
-        if line:
-            raise CopterError(f"{path}, line {line}: {text!r} is no number")
-    if not packed:
-        return _read(path, path)
-    with tempfile.TemporaryDirectory() as folder:
-        plain = Path(folder) / path.stem
-        plain.write_bytes(content)
-        return _read(plain, path)
+    return _Reader(source, _by_place if _has_spaced_names(source) else str.split).read()
 
 
-def nan_line(content: bytes, *, free_text: bool = False) -> int:
-    """Number of the first line that has NaN where a number belongs, 0 if there is none.
-
-    In MPS (not ``free_text``) a row or column may be called nan: only the fields of numbers count, the last
-    of a line and, in the sections that have two pairs of name and number a line, the last but two.
-
-    Parameters
-    ----------
-    content : bytes
-    free_text : bool
-        Whether it is of an LP file, and not MPS.
-
-    Returns
-    -------
-    int
-    """
-    if not _NAN.search(content):
-        return 0
-    if free_text:
-        lines = enumerate(content.splitlines(), 1)
-        return next((n for n, line in lines if any(map(_NAN.fullmatch, line.split()))), 0)
-    fields = _number_fields(content)
-    return next((n for n, _, values in fields if any(map(_NAN.fullmatch, values))), 0)
-
-
-def odd_number(content: bytes) -> tuple[int, str]:
-    """Number of the first line of an MPS file that has other text where a number belongs, and the text; or 0.
-
-    Names with spaces in them are only known by the places of the fields, in columns 25 to 36 and 50 to 61.
-
-    Parameters
-    ----------
-    content : bytes
-
-    Returns
-    -------
-    int, str
-    """
-    for number, line, values in _number_fields(content):
-        odd = [value for value in values if not _is_number(value)]
-        if odd and b"'MARKER'" not in line:
-            places = [part for part in (line[24:36].strip(), line[49:61].strip()) if part]
-            if not places or not all(map(_is_number, places)):
-                return number, odd[0].decode(errors="replace")
-    return 0, ""
-
-
-def _number_fields(content: bytes) -> Iterator[tuple[int, bytes, list[bytes]]]:
-    """Lines of an MPS file that have numbers: their number, text, and the fields where numbers belong."""
-    section = b""
-    for number, line in enumerate(content.splitlines(), 1):
-        fields = line.split()
-        if not fields or fields[0].startswith(b"*"):
+def _has_spaced_names(source: Source) -> bool:
+    """Whether all lines keep the places of the fixed format, and a name has a space in it."""
+    spaced, section = False, ""
+    starts, ends = [start for start, _ in _FIXED], [0, *(end for _, end in _FIXED)]
+    for line in source.lines:
+        if not line.strip() or line[0] == "*":
             continue
-        if line[:1].strip():
-            section = fields[0].upper()
-        elif section in _NUMBERS and len(fields) > 1:
-            if section == b"BOUNDS" and fields[0].upper() in _BOUNDS_WITHOUT_NUMBER:
+        if line[0] != " ":
+            section = line.split()[0].upper()
+            if section == "ENDATA":
+                break
+            continue
+        between = "".join(line[end:start] for end, start in zip(ends, starts, strict=False))
+        if "\t" in line or between.strip() or line[61:].strip():
+            return False
+        numbers = [text for start, end in _NUMBERS if (text := line[start:end].strip())]
+        if section in ("COLUMNS", "RHS", "RANGES") and "'MARKER'" not in line and not numbers:
+            return False
+        if section != "ROWS" and not all(map(is_number, numbers)):
+            return False
+        spaced = spaced or any(" " in text for text in _by_place(line))
+    return spaced
+
+
+def _by_place(line: str) -> list[str]:
+    return [text for start, end in _FIXED if (text := line[start:end].strip())]
+
+
+@dataclass
+class _Row:
+    """A row of kind N, L, G or E; ``line`` is where it, or else its right-hand side, stands."""
+
+    kind: str
+    line: int
+    right: float | None = None
+    span: float | None = None
+
+
+@dataclass
+class _Column:
+    """Entries by name of the row; bounds that were given, each with its line."""
+
+    integral: bool
+    line: int
+    entries: dict[str, float] = field(default_factory=dict)
+    bounded: bool = False
+    lower: tuple[float, int] | None = None
+    upper: tuple[float, int] | None = None
+
+
+class _Reader:
+    """One reading of a file; ``fields`` parts a line."""
+
+    def __init__(self, source: Source, fields: Callable[[str], list[str]]) -> None:
+        self.source, self.fields = source, fields
+        self.section, self.line = "", 0
+        self.maximize = self.marked = False
+        self.rows: dict[str, _Row] = {}
+        self.columns: dict[str, _Column] = {}
+        self.objective = ""
+        self.current = ""
+        self.sets: dict[str, str] = {}
+        self.of_section: dict[str, Callable[[list[str]], None]] = {
+            "NAME": self._nothing,
+            "OBJSENSE": self._sense,
+            "ROWS": self._row,
+            "COLUMNS": self._column,
+            "RHS": self._right,
+            "RANGES": self._range,
+            "BOUNDS": self._bound,
+        }
+
+    def read(self) -> GeneralLP:
+        ended = False
+        for number, line in enumerate(self.source.lines, 1):
+            self.line = number
+            if not line.strip() or line[0] == "*":
                 continue
-            yield number, line, fields[-1:] if section == b"BOUNDS" or len(fields) < 4 else fields[-3::2]
+            ended = not line[0].isspace() and self._header(line)
+            if ended:
+                break
+            if line[0].isspace():
+                self._data(self.fields(line))
+        if not self.rows:
+            raise self._error("the file has no rows: it is no MPS file, or cut off")
+        if not ended:
+            self._doubt("the file ends without ENDATA: it may be cut off", "what there is counts")
+        return self._program()
 
+    def _error(self, why: str) -> InputError:
+        return self.source.error(self.line, why, self.section)
 
-def _is_number(text: bytes) -> bool:
-    try:
-        float(text.lower().replace(b"d", b"e"))
-    except ValueError:
+    def _doubt(self, why: str, otherwise: str) -> None:
+        self.source.doubt(self.line, why, otherwise, self.section)
+
+    def _header(self, line: str) -> bool:
+        """Begin a section, or take a line that begins in the first column as data; whether the file ends."""
+        words = line.split()
+        section = words[0].upper()
+        if section == "ENDATA":
+            if len(words) > 1:
+                self._doubt(f"{' '.join(words[1:])!r} after ENDATA", "it is left out")
+            return True
+        if section in _BEYOND:
+            raise self._error(f"has {_BEYOND[section]}; copter solves linear programs")
+        if section in self.of_section and not (section == "RHS" == self.section and len(words) > 1):
+            self.section = section
+            if section == "OBJSENSE" and len(words) > 1:
+                self._sense(words[1:])
+            elif section != "NAME" and len(words) > 1:
+                self._doubt(f"{' '.join(words[1:])!r} after the name of a section", "it is left out")
+        elif self.section == "OBJSENSE":
+            self._sense(words)
+        elif not self.section:
+            raise self._error(f"{words[0]!r} is no section of an MPS file")
+        else:
+            self._doubt(f"{words[0]!r} is no section, and data begin with a blank", "it is read as data")
+            self._data(words)
         return False
-    return True
 
+    def _data(self, words: list[str]) -> None:
+        if not self.section:
+            raise self._error("there are data before the first section")
+        for place in range(2, len(words)):
+            if words[place].startswith("$") and words[place] not in self.rows | self.columns:
+                words = words[:place]  # a comment
+                break
+        if words:
+            self.of_section[self.section](words)
 
-def _read(plain: Path, named: Path) -> highspy.HighsLp:
-    import highspy
+    def _nothing(self, words: list[str]) -> None:
+        raise self._error("there are data, and no section that they belong to")
 
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    if highs.readModel(str(plain)) == highspy.HighsStatus.kError:
-        raise CopterError(f"{named}: cannot be read as an MPS or LP file")
-    if highs.getModel().hessian_.dim_:
-        raise CopterError(f"{named}: has a quadratic objective; copter solves linear programs")
-    lp = highs.getLp()
-    semi = (highspy.HighsVarType.kSemiContinuous, highspy.HighsVarType.kSemiInteger)
-    if any(kind in semi for kind in lp.integrality_):
-        raise CopterError(f"{named}: has semi-continuous columns; copter solves linear programs")
-    return lp
+    def _sense(self, words: list[str]) -> None:
+        word = words[0].upper()
+        if len(words) > 1 or word not in (*_MAXIMIZE, *_MINIMIZE):
+            self._doubt(f"{' '.join(words)!r} is no sense, as MAX and MIN are", "it is MIN")
+        self.maximize = word in _MAXIMIZE
+
+    def _row(self, words: list[str]) -> None:
+        if len(words) != 2 or words[0].upper() not in ("N", "L", "G", "E"):
+            raise self._error(f"{' '.join(words)!r} is not N, L, G or E and the name of a row")
+        kind, name = words[0].upper(), words[1]
+        if name in self.rows:
+            self._doubt(f"row {name!r} is there since line {self.rows[name].line}", "it is left out")
+            return
+        if kind == "N" and not self.objective:
+            self.objective = name
+        self.rows[name] = _Row(kind, self.line)
+
+    def _pairs(self, words: list[str], *, finite: bool = True) -> Iterator[tuple[str, float]]:
+        """Names of rows that there are, and numbers."""
+        for name, text in zip(words[::2], words[1::2], strict=True):
+            value = self.source.number(self.line, text, self.section, finite=finite)
+            if name in self.rows:
+                yield name, value
+            else:
+                self._doubt(f"no row is called {name!r}", "it is left out")
+
+    def _column(self, words: list[str]) -> None:
+        if "'MARKER'" in words[1:2]:
+            if words[-1] not in ("'INTORG'", "'INTEND'"):
+                raise self._error(f"{words[-1]} is no marker of integral columns")
+            self.marked = words[-1] == "'INTORG'"
+            return
+        if len(words) not in (3, 5):
+            raise self._error(f"{len(words)} fields; a column has a name, and one or two rows with numbers")
+        name = words[0]
+        column = self.columns.setdefault(name, _Column(self.marked, self.line))
+        if name != self.current and column.line != self.line:
+            why = f"column {name!r}, begun in line {column.line}, comes again after others"
+            self._doubt(why, "it is one column")
+        self.current = name
+        for row, value in self._pairs(words[1:]):
+            if row in column.entries:
+                self._doubt(f"column {name!r} has an entry in row {row!r} already", "the first one counts")
+            else:
+                column.entries[row] = value
+
+    def _set_of(self, words: list[str], *, named: bool) -> None:
+        """Note the name of the set that a line of right-hand sides, ranges or bounds is of."""
+        name = words[0] if named else ""
+        first = self.sets.setdefault(self.section, name)
+        if name != first:
+            self._doubt(f"a second set, {name!r}, after {first!r}", "both count")
+
+    def _right(self, words: list[str]) -> None:
+        if not 2 <= len(words) <= 5:
+            raise self._error(f"{len(words)} fields; one or two rows with numbers are wanted")
+        self._set_of(words, named=len(words) % 2 == 1)
+        for name, value in self._pairs(words[len(words) % 2 :], finite=False):
+            row = self.rows[name]
+            if name == self.objective and math.isinf(value):
+                raise self._error("the constant of the objective is not finite")
+            if row.right is not None:
+                self._doubt(f"row {name!r} has a right-hand side already", "the first one counts")
+            else:
+                row.right, row.line = value, self.line
+
+    def _range(self, words: list[str]) -> None:
+        if not 2 <= len(words) <= 5:
+            raise self._error(f"{len(words)} fields; one or two rows with numbers are wanted")
+        self._set_of(words, named=len(words) % 2 == 1)
+        for name, value in self._pairs(words[len(words) % 2 :], finite=False):
+            row = self.rows[name]
+            if row.kind == "N":
+                self._doubt(f"row {name!r} is of kind N, and has no range", "it is left out")
+            elif row.span is not None:
+                self._doubt(f"row {name!r} has a range already", "the first one counts")
+            else:
+                row.span = value
+
+    def _bound(self, words: list[str]) -> None:
+        kind = words[0].upper()
+        if kind in ("SC", "SI"):
+            raise self._error("has semi-continuous columns; copter solves linear programs")
+        if kind not in _VALUED and kind not in _BOUNDS:
+            raise self._error(f"{words[0]!r} is no kind of bound")
+        lower, upper = _BOUNDS.get(kind, (None, None))
+        rest = words[1:]
+        if kind in _VALUED:
+            if len(rest) not in (2, 3):
+                raise self._error(f"{kind} needs a column and a number")
+            value = self.source.number(self.line, rest.pop(), self.section)
+            lower = value if "l" in _VALUED[kind] else None
+            upper = value if "u" in _VALUED[kind] else None
+        elif len(rest) == 3 or (len(rest) == 2 and rest[1] not in self.columns and rest[0] in self.columns):
+            rest.pop()  # a number where none is needed
+        if len(rest) not in (1, 2):
+            raise self._error(f"{kind} needs a column")
+        self._set_of(rest, named=len(rest) == 2)
+        name = rest[-1]
+        if name not in self.columns:
+            self._doubt(f"no column is called {name!r}", "it is left out")
+            return
+        column = self.columns[name]
+        column.bounded = True
+        column.integral = column.integral or kind in _INTEGRAL
+        for side, bound in (("lower", lower), ("upper", upper)):
+            before = getattr(column, side)
+            if bound is not None and before is not None:
+                why = f"column {name!r} has {before[0]:g} for its {side} bound already, from line {before[1]}"
+                self._doubt(why, "the first one counts")
+            elif bound is not None:
+                setattr(column, side, (bound, self.line))
+
+    def _box(self, name: str, column: _Column) -> tuple[float, float]:
+        """Bounds of a column; of an integral one that was given none they are 0 and 1."""
+        default = 1.0 if column.integral and not column.bounded else math.inf
+        lower, at = column.lower or (0.0, 0)
+        upper, later = column.upper or (default, 0)
+        if not lower <= upper or lower == math.inf or upper == -math.inf:
+            self.line, self.section = max(at, later), "BOUNDS"
+            if column.lower is None:
+                why = f"column {name!r} has the upper bound {upper:g}, and 0 for the lower one by default"
+                self._doubt(why, "its lower bound is minus infinity, as for many readers")
+                return -math.inf, upper
+            self._doubt(f"column {name!r} has the bounds {lower:g} and {upper:g}", "they stay")
+        return lower, upper
+
+    def _sides(self, name: str, row: _Row) -> tuple[float, float]:
+        """Lower and upper bound of a row."""
+        right, span = row.right or 0.0, row.span
+        lower = -math.inf if row.kind == "L" else right
+        upper = math.inf if row.kind == "G" else right
+        if span is not None and row.kind == "E":
+            lower, upper = min(right, right + span), max(right, right + span)
+        elif span is not None:
+            lower, upper = (right - abs(span), right) if row.kind == "L" else (right, right + abs(span))
+        if lower == math.inf or upper == -math.inf:
+            self.line, self.section = row.line, "RHS"
+            self._doubt(f"row {name!r} is to be {lower:g} or more, {upper:g} or less", "that stays")
+        return lower, upper
+
+    def _program(self) -> GeneralLP:
+        from scipy.sparse import csc_array
+
+        if not self.objective:
+            self._doubt("there is no row of kind N, the objective", "all costs are 0")
+        rows = {name: row for name, row in self.rows.items() if row.kind != "N"}
+        number = {name: i for i, name in enumerate(rows)}
+        indices, data, indptr = [], [], [0]
+        for column in self.columns.values():
+            kept = [(number[row], value) for row, value in column.entries.items() if value and row in number]
+            indices += [i for i, _ in kept]
+            data += [value for _, value in kept]
+            indptr.append(len(data))
+        parts = np.array(data, np.float64), np.array(indices, np.int32), np.array(indptr, np.int32)
+        sides = np.array([self._sides(*each) for each in rows.items()]).reshape(-1, 2)
+        boxes = np.array([self._box(*each) for each in self.columns.items()]).reshape(-1, 2)
+        (row_lower, row_upper), (lower, upper) = sides.T, boxes.T
+        costs = [column.entries.get(self.objective, 0.0) for column in self.columns.values()]
+        constant = -(self.rows[self.objective].right or 0.0) if self.objective else 0.0
+        sign = -1.0 if self.maximize else 1.0
+        return GeneralLP(
+            sign * np.array(costs),
+            csc_array(parts, shape=(len(rows), len(self.columns))),
+            row_lower.copy(),
+            row_upper.copy(),
+            lower.copy(),
+            upper.copy(),
+            sign * constant,
+            np.array([column.integral for column in self.columns.values()], np.bool_),
+            self.maximize,
+            tuple(self.columns),
+            tuple(rows),
+        )

@@ -413,7 +413,7 @@ def _changed_row(
     if total is KEEP:
         total = None if kind == NO_TOTAL else float(store.requests.total[slot])
     kept = "==" if kind == EXACTLY and total is not None else "<="
-    return sum_row(id, total, relation or kept)
+    return sum_row(id, total, kept if relation is None else relation)
 
 
 def _changed_rows(

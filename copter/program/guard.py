@@ -6,12 +6,16 @@ The check costs an edit some 0.4 microseconds.  It is no queue: who comes second
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from copter.errors import ConcurrentUseError
+from copter.errors import ArgumentTypeError, ConcurrentUseError, choices
+
+_MEANT = {"capacity": "upper", "capacities": "upper", "demand": "usage", "size": "sizes"}
+"""Arguments that people write for others."""
 
 
 class Guard:
@@ -94,6 +98,7 @@ def exclusive(verb: Callable[..., Any]) -> Callable[..., Any]:
     ConcurrentUseError
         By what is returned, when it is called.
     """
+    known = [name for name in inspect.signature(verb).parameters if name != "self"]
 
     @functools.wraps(verb)
     def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -104,6 +109,11 @@ def exclusive(verb: Callable[..., Any]) -> Callable[..., Any]:
             if guard.solved:
                 raise ConcurrentUseError(f"{verb.__name__}: the program is being solved: do it afterwards")
             return verb(self, *args, **kwargs)
+        except TypeError:
+            for name in kwargs.keys() - known:
+                why = f"{verb.__name__} has no such argument; {choices(_MEANT.get(name, name), known)}"
+                raise ArgumentTypeError(verb.__name__, name, kwargs[name], why) from None
+            raise
         finally:
             guard.lock.release()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import EditError
+from copter.errors import ArgumentTypeError, EditError
 
 _REMEMBERED = (list, tuple, range)
 """Types of batches of ids that are remembered."""
@@ -55,7 +57,10 @@ class Index:
         return len(self._slots)
 
     def __contains__(self, id: Hashable) -> bool:
-        return id in self._slots
+        try:
+            return id in self._slots
+        except TypeError:
+            raise _no_id(id) from None
 
     @property
     def ids(self) -> list[Hashable]:
@@ -96,6 +101,8 @@ class Index:
             return self._slots[id]
         except KeyError:
             raise self._unknown(id) from None
+        except TypeError:
+            raise _no_id(id) from None
 
     def slots(self, ids: Sequence[Hashable], label: str) -> NDArray[np.int64]:
         """Slots of different ids, not to be written to; ``label`` is the verb that wants them.
@@ -122,6 +129,8 @@ class Index:
             found = np.fromiter(map(self._slots.__getitem__, ids), np.int64, len(ids))
         except KeyError as unknown:
             raise self._unknown(unknown.args[0]) from None
+        except TypeError:
+            raise _no_id(next(id for id in ids if not _hashable(id))) from None
         if len(ids) > 1 and not _distinct(found):
             raise EditError(label, "ids", _first_duplicate(ids), "is given twice")
         if len(ids) >= _MANY and isinstance(ids, _REMEMBERED):
@@ -143,7 +152,11 @@ class Index:
         EditError
             Names the id.
         """
-        if not self._slots.keys().isdisjoint(ids):
+        try:
+            known = not self._slots.keys().isdisjoint(ids)
+        except TypeError:
+            raise _no_id(next(id for id in ids if not _hashable(id))) from None
+        if known:
             taken = next(id for id in ids if id in self._slots)
             raise EditError(taken, "id", taken, f"a {self.kind} of this id exists already")
         if len(ids) > 1 and len(set(ids)) < len(ids):
@@ -175,13 +188,62 @@ class Index:
         self._all = self._frozen = None
         self._asked = ()
 
+    def missing(self, id: Hashable) -> str:
+        """What to say of an id that there is not: the nearest one too, of the first thousand.
+
+        Parameters
+        ----------
+        id : hashable
+
+        Returns
+        -------
+        str
+        """
+        names = [known for known in islice(self._slots, _MANY) if isinstance(known, str)]
+        near = get_close_matches(id, names, n=1) if isinstance(id, str) else []
+        return f"no {self.kind} of this id" + (f"; did you mean {near[0]!r}?" if near else "")
+
     def _unknown(self, id: Hashable) -> EditError:
-        return EditError(id, "id", id, f"no {self.kind} of this id")
+        return EditError(id, "id", id, self.missing(id))
+
+
+def _hashable(id: object) -> bool:
+    try:
+        hash(id)
+    except TypeError:
+        return False
+    return True
+
+
+def _no_id(id: Any) -> ArgumentTypeError:
+    why = "is no id: an id can be hashed, as text, numbers and tuples of these can"
+    return ArgumentTypeError(id, "id", id, why)
 
 
 def listed(ids: Sequence[Hashable]) -> Sequence[Hashable]:
-    """``ids`` as they are if an index can remember them, else as a list."""
-    return ids if isinstance(ids, _REMEMBERED) else list(ids)
+    """``ids`` as they are if an index can remember them, else as a list.
+
+    Parameters
+    ----------
+    ids : sequence of hashable
+
+    Returns
+    -------
+    list, tuple or range
+
+    Raises
+    ------
+    ArgumentTypeError
+        It is one id, or nothing with entries.
+    """
+    if isinstance(ids, _REMEMBERED):
+        return ids
+    if isinstance(ids, (str, bytes)):
+        raise ArgumentTypeError("ids", "ids", ids, "is one id: put it into a list")
+    try:
+        return list(ids)
+    except TypeError:
+        raise ArgumentTypeError("ids", "ids", ids, "must be a sequence of ids") from None
 
 
 def _distinct(slots: NDArray[np.int64]) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
-from copter.program.validation import coefficients_of
+from copter.program.validation import LARGEST_COST, coefficients_of
 from copter.store.edits import compress, sound_columns
 from copter.store.slabs import contiguous
 
@@ -67,7 +67,7 @@ def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources:
     rows, columns, values = [], [], []
     for resource, coefficients in usage.items():
         if resource not in resources:
-            raise EditError(subject, "usage", resource, "no resource of this id")
+            raise EditError(subject, "usage", resource, resources.missing(resource))
         column, value = coefficients_of(subject, resource, coefficients, n)
         rows.append(resources.slot(resource))
         columns.append(column)
@@ -130,9 +130,11 @@ def from_matrix(label: Hashable, usage: Any, shape: tuple[int, int]) -> Compress
 def _sound(label: Hashable, matrix: Any, n_rows: int) -> Compressed:
     value = np.asarray(matrix.data, np.float64)
     columns = Compressed(*(contiguous(part) for part in (matrix.indptr, matrix.indices, value)))
-    known, finite = sound_columns(*columns, n_rows)
+    known, within = sound_columns(*columns, n_rows, LARGEST_COST)
     if not known:
         raise EditError(label, "usage", "indices", "row indices or column pointers are out of range")
-    if not finite:
-        raise EditError(label, "usage", "NaN or infinite", "coefficients must be finite")
+    if not within:
+        worst = value[int((~(abs(value) <= LARGEST_COST)).argmax())]
+        why = f"coefficients must be finite, and at most {LARGEST_COST:g} in size"
+        raise EditError(label, "usage", float(worst), why)
     return columns

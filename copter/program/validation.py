@@ -30,7 +30,7 @@ Owner: TypeAlias = tuple[Sequence[Hashable], NDArray[np.int64] | None]
 
 _FEW, _MOST = 64, 2**31 - 1
 _FLAGS = (bool, np.bool_)
-_NO_NUMBERS = (*_FLAGS, str, bytes)
+_NO_NUMBERS = (*_FLAGS, str, bytes, type(None), np.datetime64, np.timedelta64, np.ma.core.MaskedConstant)
 """What Python would make a number of, but nobody means to be one."""
 _NONE_GIVEN = np.empty(0)
 _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float64)
@@ -38,7 +38,7 @@ _WHOLE, _REAL = np.dtype(np.int64), np.dtype(np.float64)
 
 def number(subject: Hashable, field: str, value: Any) -> float:
     """``value`` as a float that is not NaN."""
-    if isinstance(value, _NO_NUMBERS):
+    if isinstance(value, _NO_NUMBERS) or (isinstance(value, np.ndarray) and value.ndim):
         raise EditError(subject, field, value, "must be a number")
     try:
         number = float(value)
@@ -81,8 +81,17 @@ def as_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _numbers(subject: Hashable, field: str, values: Any) -> NDArray[np.float64]:
+    if np.ma.is_masked(values):
+        where = int(np.ma.getmaskarray(values).ravel().argmax())
+        raise EditError(subject, field, np.ma.masked, f"entry {where} is masked, and has no number")
     try:
+        # numpy makes numbers of truth values, and NaN of what is masked, beside numbers
+        kinds = set(map(type, values)) if isinstance(values, (list, tuple)) else ()
+        if any(issubclass(kind, _NO_NUMBERS) for kind in kinds):
+            raise TypeError
         given = np.asarray(values)
+        if given.dtype.kind in "mMV":
+            raise TypeError
         doubtful = given.dtype.kind in "OSUbc"
         if doubtful and any(isinstance(each, (*_NO_NUMBERS, complex)) for each in given.flat):
             raise TypeError
@@ -177,7 +186,7 @@ def flag(subject: Hashable, field: str, value: Any) -> bool:
 def cost_vector(
     subject: Hashable, field: str, values: ArrayLike, length: int | None = None, owner: Owner | None = None
 ) -> NDArray[np.float64]:
-    """Costs: finite, and so small that no scale makes them infinite.
+    """Costs, or coefficients: finite, and so small that no scale makes them infinite.
 
     Parameters
     ----------
@@ -208,6 +217,8 @@ def sum_row(subject: Hashable, total: float | None, relation: str) -> tuple[int,
     amount = number(subject, "total", total)
     if not 0 <= amount < math.inf:
         raise EditError(subject, "total", total, "must be finite and not negative")
+    if amount > LARGEST_COST:
+        raise EditError(subject, "total", total, f"must be at most {LARGEST_COST:g}")
     return kind, amount
 
 
@@ -343,10 +354,10 @@ def checked_requests(
 
 
 def totals_of(label: str, ids: Sequence[Hashable], totals: ArrayLike) -> NDArray[np.float64]:
-    """Totals of many requests: finite and not negative."""
+    """Totals of many requests: finite, not negative, and so small that no cost makes them infinite."""
     amounts = _shaped(label, "totals", totals, len(ids))
-    if not within(amounts, 0.0, LARGEST):
-        vector(label, "totals", amounts, len(ids), owner=(ids, None))
+    if not within(amounts, 0.0, LARGEST_COST):
+        cost_vector(label, "totals", amounts, len(ids), owner=(ids, None))
         worst = int(amounts.argmin())
         raise EditError(ids[worst], "total", float(amounts[worst]), "must not be negative")
     return amounts
@@ -431,20 +442,24 @@ def coefficients_of(
     """
     if isinstance(coefficients, tuple) and len(coefficients) == 2:
         columns, values = coefficients
-        if _plain(columns, _WHOLE) and _plain(values, _REAL) and sound_entries(columns, values, n):
+        if (
+            _plain(columns, _WHOLE)
+            and _plain(values, _REAL)
+            and sound_entries(columns, values, n, LARGEST_COST)
+        ):
             return columns, values
     field = f"usage[{resource!r}]"
     if isinstance(coefficients, tuple):
         if len(coefficients) != 2:
             raise EditError(subject, field, len(coefficients), "a pair (columns, values) is wanted")
         columns = _columns(subject, field, coefficients[0], n)
-        values = vector(subject, field, coefficients[1], columns.size)
+        values = cost_vector(subject, field, coefficients[1], columns.size)
         if np.unique(columns).size < columns.size:
             raise EditError(subject, field, "columns", "a column is given twice")
         keep = values != 0
         return columns[keep], values[keep]
     dense = _numbers(subject, field, coefficients)
     values = np.full(n, float(dense)) if dense.ndim == 0 else dense
-    values = vector(subject, field, values, n)
+    values = cost_vector(subject, field, values, n)
     columns = np.flatnonzero(values)
     return columns, values[columns]

@@ -53,7 +53,7 @@ def sound_requests(sizes: Array, costs: Array, totals: Array, largest: float) ->
     for j in range(costs.size):
         wrong += not (abs(costs[j]) <= largest)
     for k in range(totals.size):
-        wrong += not ((totals[k] >= 0.0) & (totals[k] < np.inf))
+        wrong += not ((totals[k] >= 0.0) & (totals[k] <= largest))
     return wrong == 0 and n == costs.size
 
 
@@ -99,13 +99,13 @@ def first_outside(columns: Array, counts: Array, widths: Array) -> int:
 
 
 @kernel
-def sound_entries(columns: Array, values: Array, n: int) -> bool:
-    """Whether entries name columns of n, ascending, and have finite values that are not 0."""
+def sound_entries(columns: Array, values: Array, n: int, largest: float) -> bool:
+    """Whether entries name columns of n, ascending, and have values that are neither 0 nor too large."""
     if columns.size != values.size:
         return False
     last, wrong = -1, 0
     for i in range(columns.size):
-        wrong += columns[i] <= last or columns[i] >= n or not (0.0 < abs(values[i]) < np.inf)
+        wrong += columns[i] <= last or columns[i] >= n or not (0.0 < abs(values[i]) <= largest)
         last = columns[i]
     return wrong == 0
 
@@ -132,9 +132,9 @@ def compress(
 
 
 @kernel
-def sound_columns(pointer: Array, row: Array, value: Array, n_rows: int) -> tuple[bool, bool]:
-    """Whether compressed columns have ascending pointers and known rows; whether their values are finite."""
-    wrong, infinite = 0, 0
+def sound_columns(pointer: Array, row: Array, value: Array, n_rows: int, largest: float) -> tuple[bool, bool]:
+    """Whether compressed columns have ascending pointers and known rows; whether no value is too large."""
+    wrong, beyond = 0, 0
     for j in range(pointer.size - 1):
         wrong += pointer[j] > pointer[j + 1]
     if wrong or pointer[0] < 0 or pointer[-1] > min(row.size, value.size):
@@ -142,8 +142,8 @@ def sound_columns(pointer: Array, row: Array, value: Array, n_rows: int) -> tupl
     for i in range(index(pointer[0]), index(pointer[-1])):
         wrong += (row[i] < 0) | (row[i] >= n_rows)
     for i in range(index(pointer[0]), index(pointer[-1])):
-        infinite += not (abs(value[i]) < np.inf)
-    return wrong == 0, infinite == 0
+        beyond += not (abs(value[i]) <= largest)
+    return wrong == 0, beyond == 0
 
 
 @kernel

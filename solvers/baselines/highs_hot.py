@@ -36,7 +36,17 @@ from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcom
 from copter.solvers.baselines.highs import STRATEGIES, WIDE, fitting_strategy, simplex_options
 from copter.solvers.baselines.highs_start import first_basis
 from copter.solvers.features import Feature
-from copter.solvers.highs_model import answer, check, engine, pass_model, run_until, set_option, status_of
+from copter.solvers.highs_model import (
+    Engine,
+    answer,
+    check,
+    engine,
+    pass_model,
+    run_until,
+    set_option,
+    status_of,
+)
+from copter.solvers.highs_units import fits
 from copter.solvers.settings import Setting, one_of, switch
 from copter.store.compiled import append_sum_rows, compile_program
 from copter.store.reading import effective_costs, sum_row_bounds, upper_bounds, usage_columns
@@ -104,11 +114,16 @@ class HighsHot(Baseline):
     def _load(self, program: ContinualProgram) -> Layout:
         model, self._model = self._model, None  # a push that fails halfway leaves a model of no use
         moved = bounded = False
-        if model is not None and model.store is program.store:
-            moved, bounded = model.push()
+        other = model is not None and model.store is not program.store
+        if model is not None and not other:
+            try:
+                moved, bounded = model.push()
+            except _OtherUnits:
+                model = None
+        if model is not None and not other:
             self._warm = Start(True, "basis kept") if self.keep_basis else ColdStart.SWITCHED_OFF.start()
         else:
-            lost = ColdStart.OTHER_PROGRAM if model is not None else ColdStart.NOTHING_LEFT
+            lost = ColdStart.OTHER_PROGRAM if other else ColdStart.NOTHING_LEFT
             self._warm = (lost if self._began else ColdStart.FIRST_ROUND).start()
             options = simplex_options(self.tolerance, "choose")
             model = HotModel(engine(self.threads, **options), program)
@@ -167,6 +182,10 @@ class HighsHot(Baseline):
         return Outcome(status, reason, x, dual, iterations, warm, {"seconds": seconds})
 
 
+class _OtherUnits(Exception):
+    """Numbers of the program do not fit into HiGHS as they are: it needs the whole model in other units."""
+
+
 class HotModel:
     """A HiGHS model that follows a store.
 
@@ -177,7 +196,7 @@ class HotModel:
 
     Parameters
     ----------
-    highs : highspy.Highs
+    highs : Engine
     program : ContinualProgram
 
     Attributes
@@ -186,7 +205,7 @@ class HotModel:
         That making it took.
     """
 
-    def __init__(self, highs: highspy.Highs, program: ContinualProgram) -> None:
+    def __init__(self, highs: Engine, program: ContinualProgram) -> None:
         self.highs, self.program = highs, program
         self.store: ConstraintStore = program.store
         store, table = self.store, self.store.requests
@@ -223,6 +242,8 @@ class HotModel:
 
     def push(self) -> tuple[bool, bool]:
         """Bring the model up to the store's present state; whether costs or columns, and bounds, changed."""
+        if self.highs.units is not None:
+            raise _OtherUnits
         before = self.slot.size
         check_clock()
         self._delete()
@@ -265,6 +286,8 @@ class HotModel:
         if priced:
             columns = slice_indices(start[moved], self.size[moved]).astype(np.int32)
             costs = effective_costs(store, self.slot[moved])
+            if not fits(np.empty(0), costs):
+                raise _OtherUnits
             check(self.highs.changeColsCost(columns.size, columns, costs), "costs")
         bound = _common_bound(store, self.slot)
         moved = (table.bound_stamp[self.slot] > self.seen) & ~(bound == self.bound)
@@ -338,6 +361,8 @@ class HotModel:
         columns = usage_columns(store, new, position)
         indptr, indices, data = append_sum_rows(columns, np.repeat(sum_at[new], sizes))
         costs, upper = effective_costs(store, new), upper_bounds(store, new)
+        if not fits(data, costs):
+            raise _OtherUnits
         n = costs.size
         status = self.highs.addCols(n, costs, np.zeros(n), upper, data.size, indptr[:-1], indices, data)
         check(status, "adding columns")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from copter.models.general_lp import GeneralLP
 from copter.models.highs_form import from_highs
 from copter.solution import Status
-from copter.solvers.highs_model import check, engine, pass_model
+from copter.solvers.highs_model import Engine, check, engine, pass_model
 
 _CLAIMS = {
     highspy.HighsPresolveStatus.kInfeasible: Status.INFEASIBLE,
@@ -37,12 +37,12 @@ class Vertex:
     basis: highspy.HighsBasis | None = None
 
 
-def pass_lp(highs: highspy.Highs, lp: GeneralLP, kinds: NDArray[np.int32] | None = None) -> None:
+def pass_lp(highs: Engine, lp: GeneralLP, kinds: NDArray[np.int32] | None = None) -> None:
     """Give HiGHS the whole LP, all columns continuous or of the given kinds (its numbers, and scipy's).
 
     Parameters
     ----------
-    highs : highspy.Highs
+    highs : Engine
     lp : GeneralLP
     kinds : (n,) int32 ndarray, optional
 

@@ -26,6 +26,7 @@ STATUS = {
     Status.CANCELLED: (1, "Cancelled.", "17: Interrupted by user"),
     Status.INFEASIBLE: (2, "The problem is infeasible.", "8: Infeasible"),
     Status.UNBOUNDED: (3, "The problem is unbounded.", "10: Unbounded"),
+    Status.UNPROVED: (4, "No optimum was proved.", "15: Unknown"),
     Status.NUMERICAL_ERROR: (4, "Numerical difficulties encountered.", "4: Solve error"),
     Status.UNPROVED: (4, "Numerical difficulties encountered.", "4: Solve error"),
 }
@@ -123,8 +124,11 @@ def _numbers(name: str, given: Any) -> NDArray[np.float64]:
         text = found.dtype.kind in "SU" or (
             found.dtype.kind == "O" and any(isinstance(each, str | bytes) for each in found.flat)
         )
-        if text or found.dtype.kind == "c":
-            raise TypeError(f"it has {'text' if text else 'complex numbers'} in it")
+        if np.ma.is_masked(given):
+            raise TypeError("an entry is masked")
+        wrong = "text" if text else {"c": "complex numbers", "m": "times", "M": "times"}.get(found.dtype.kind)
+        if wrong:
+            raise TypeError(f"it has {wrong} in it")
         return found.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(name, "values", given, f"must be numbers: {error}") from None

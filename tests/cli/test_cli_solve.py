@@ -1,8 +1,11 @@
 """`copter solve`: files in, figures and exit code out."""
 
+import csv
 import json
 
+import numpy as np
 import pytest
+from mps_texts import RANGES
 from typer.testing import CliRunner
 
 from copter.cli.main import app
@@ -38,33 +41,104 @@ def test_optimal(tmp_path, solver):
     assert (figures["rows"], figures["columns"], figures["nonzeros"]) == (2, 3, 4)
 
 
-@pytest.mark.parametrize(("rows", "status"), [(INFEASIBLE, "infeasible"), (UNBOUNDED, "unbounded")])
-def test_programs_without_an_optimum_are_answers_too(tmp_path, rows, status):
-    result = solve(tmp_path, rows, "--json")
-    assert result.exit_code == 0
+@pytest.mark.parametrize(
+    ("rows", "status", "code"), [(INFEASIBLE, "infeasible", 3), (UNBOUNDED, "unbounded", 4)]
+)
+def test_programs_without_an_optimum_are_answers_too(tmp_path, rows, status, code):
+    result = solve(tmp_path, rows, "--json", "--solution", str(tmp_path / "none.csv"))
+    assert result.exit_code == code
     figures = json.loads(result.stdout)
     assert figures["status"] == figures["ray"]["kind"] == status
     assert figures["objective"] is None
+    assert (tmp_path / "none.csv").read_text().split() == ["kind,name,value,price"]
 
 
-def test_a_maximisation_with_integers_is_reported_in_its_own_sense(tmp_path):
+KNAPSACK = "Maximize\n obj: 5 x + 4 y + 10\nSubject To\n a: 3 x + 2 y <= 7\nGeneral\n x y\nEnd\n"
+
+
+def knapsack(tmp_path, *options, text=KNAPSACK):
     path = tmp_path / "knapsack.lp"
-    path.write_text("Maximize\n obj: 5 x + 4 y\nSubject To\n a: 3 x + 2 y <= 7\nGeneral\n x y\nEnd\n")
-    objectives = {"highs-milp": 13.0, "highs-simplex": 14.0}
-    for solver, objective in objectives.items():
-        result = CliRunner().invoke(app, ["solve", str(path), "--solver", solver, "--json"])
-        assert result.exit_code == 0
-        figures = json.loads(result.stdout)
-        assert figures["sense"] == "maximize" and figures["integral_columns"] == 2
-        assert figures["objective"] == pytest.approx(objective)
-        assert figures["bound"] == pytest.approx(14.0)  # the relaxation's, from above
-        assert figures["relaxed"] == (solver == "highs-simplex")
-    assert "HiGHS' bound" in CliRunner().invoke(app, ["solve", str(path), "--solver", "highs-milp"]).stdout
+    path.write_text(text)
+    return CliRunner().invoke(app, ["solve", str(path), *options])
+
+
+@pytest.mark.parametrize("options", [(), ("--solver", "highs-milp"), ("--no-presolve",)])
+def test_integers_are_solved(tmp_path, options):
+    result = knapsack(tmp_path, "--json", *options)
+    assert result.exit_code == 0
+    figures = json.loads(result.stdout)
+    assert figures["sense"] == "maximize" and figures["integral_columns"] == 2 and not figures["relaxed"]
+    assert figures["objective"] == pytest.approx(23.0) == figures["bound"]
+    assert figures["gap"] <= 1e-6 and figures["size"] == pytest.approx(23.0)
+    assert "branch and bound" in figures["gap_is"]
+
+
+def test_integers_are_relaxed_on_demand_alone(tmp_path):
+    figures = json.loads(knapsack(tmp_path, "--json", "--relax").stdout)
+    assert figures["relaxed"] and figures["objective"] == pytest.approx(24.0) == figures["bound"]
+    result = knapsack(tmp_path, "--solver", "highs-simplex")
+    assert result.exit_code == 1 and "2 columns are integral, and highs-simplex takes none" in str(
+        result.exception
+    )
+    assert knapsack(tmp_path, "--solver", "highs-simplex", "--relax").exit_code == 0
+
+
+def test_no_gap_is_called_optimal(tmp_path, monkeypatch):
+    """HiGHS may end within a gap that is not the one that was asked for."""
+    from copter.solution import Status
+    from copter.solvers.general import integer
+
+    found = integer.IntegerAnswer(
+        Status.OPTIMAL, "HiGHS: Optimal", np.array([1.0, 1.0]), -9.0, -13.0, 0.44, 1
+    )
+    monkeypatch.setattr(integer, "branch_and_bound", lambda *_: found)
+    result = knapsack(tmp_path, "--json")
+    figures = json.loads(result.stdout)
+    assert result.exit_code == 5 and figures["status"] == "unproved"
+    assert (figures["objective"], figures["bound"]) == (19.0, 23.0) and figures["gap"] == pytest.approx(
+        4 / 23
+    )
+    nothing = integer.IntegerAnswer(Status.DEADLINE, "HiGHS: Time limit reached")
+    monkeypatch.setattr(integer, "branch_and_bound", lambda *_: nothing)
+    assert knapsack(tmp_path).exit_code == 6
+
+
+def test_the_solution_is_written_by_name(tmp_path):
+    table = tmp_path / "found.csv"
+    assert knapsack(tmp_path, "--solution", str(table)).exit_code == 0
+    assert list(csv.reader(table.open())) == [
+        ["kind", "name", "value", "price"],
+        ["column", "x", "1.0", ""],
+        ["column", "y", "2.0", ""],
+        ["row", "a", "7.0", ""],
+    ]
+    document = tmp_path / "found.json"
+    assert solve(tmp_path, FEASIBLE, "--solution", str(document)).exit_code == 0
+    found = json.loads(document.read_text())
+    assert found["status"] == "optimal" and found["objective"] == pytest.approx(-16.0)
+    assert {each["name"]: each["value"] for each in found["columns"]} == pytest.approx(
+        {"x": 0, "y": 5, "z": -1}
+    )
+    assert {each["name"]: each["activity"] for each in found["rows"]} == pytest.approx({"a": 5, "b": 1})
+    assert {each["name"]: each["price"] for each in found["rows"]} == pytest.approx({"a": 3, "b": 0})
+    assert knapsack(tmp_path, "--solution", str(tmp_path / "found.txt")).exit_code == 2
+    assert knapsack(tmp_path, "--solution", str(tmp_path / "nowhere" / "found.csv")).exit_code == 2
+
+
+def test_a_misspelt_row_is_an_error_unless_asked_otherwise(tmp_path):
+    path = tmp_path / "misspelt.mps"
+    path.write_text(RANGES.replace("x high 3.5", "x hihg 3.5"))
+    result = CliRunner().invoke(app, ["solve", str(path)])
+    assert result.exit_code == 1 and "line 12, COLUMNS: no row is called 'hihg'" in str(result.exception)
+    with pytest.warns(UserWarning, match="hihg"):
+        result = CliRunner().invoke(app, ["solve", str(path), "--no-strict"])
+    assert result.exit_code == 3  # of row high nothing is left
 
 
 def test_the_table_says_what_json_says(tmp_path):
     result = solve(tmp_path, FEASIBLE)
-    assert "optimal" in result.stdout and "certified bound" in result.stdout
+    assert "optimal" in result.stdout and "lower bound, certified by prices" in result.stdout
+    assert "gap, relative to a size of" in result.stdout
 
 
 def test_a_file_that_is_none_and_one_that_holds_something_else(tmp_path):
@@ -74,4 +148,4 @@ def test_a_file_that_is_none_and_one_that_holds_something_else(tmp_path):
     (tmp_path / "letter.mps").write_text("Dear Sir or Madam,")
     result = CliRunner().invoke(app, ["solve", str(tmp_path / "letter.mps")])
     assert result.exit_code == 1
-    assert "cannot be read" in str(result.exception)
+    assert "line 1: 'Dear' is no section" in str(result.exception)

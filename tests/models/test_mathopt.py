@@ -108,5 +108,5 @@ def test_what_is_no_linear_program_is_named():
 
 def test_without_ortools_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ortools.math_opt", None)
-    with pytest.raises(MissingExtraError, match=r"copter-opt\[baselines\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[baselines\]"):
         to_mathopt(ContinualProgram())

@@ -82,6 +82,19 @@ def test_names_of_a_file_stay(tmp_path):
     assert len(set(first.column_names)) == len(first.column_names) == program.n_variables
 
 
+def test_numbers_of_all_sizes_are_written_or_refused(tmp_path):
+    lp = random_general(3)
+    lp.A.data[:3] = 3e-12, 2e16, -1e-10
+    write_mps(replace(lp, c=1e21 * lp.c), tmp_path / "lp.mps")
+    back = read_mps(tmp_path / "lp.mps")
+    np.testing.assert_allclose(back.c, 1e21 * lp.c, rtol=1e-14)
+    bounded = np.isfinite(lp.row_lower) | np.isfinite(lp.row_upper)
+    np.testing.assert_allclose(back.A.toarray(), lp.A.toarray()[bounded], rtol=1e-14)
+    lp.A.data[0] = 1e-13
+    with pytest.raises(EditError, match=r"row r\d+, column x0.*1e-13.*drops it"):
+        write_mps(lp, tmp_path / "small.mps")
+
+
 def test_what_cannot_be_written(tmp_path):
     program = allocation()
     with pytest.raises(CopterError, match=r"\.lp: cannot be written.*\.mps"):

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csc_array
 
-from copter import ContinualProgram, EditError
+from copter import ContinualProgram, EditError, ProximalPoint
 
 
 def small():
@@ -126,3 +127,88 @@ def test_whatever_is_given_is_an_edit_or_an_edit_error(verb, value):
     except EditError as error:
         assert str(error)
         assert (program.request_ids, program.capacity("cpu"), program.costs("a").tolist()) == before
+
+
+ADD = {"costs": [1.0], "usage": {"cpu": [1.0]}}
+WRONG = {
+    "empty relation": (lambda p: p.update_request("a", relation={}), "'a': relation = {}"),
+    "empty text": (lambda p: p.update_request("a", relation=""), "'a': relation = ''"),
+    "array": (lambda p: p.update_request("a", relation=np.array(["<=", "=="])), "'a': relation = array"),
+    "list as id": (lambda p: p.add_request(["b"], **ADD), r"\['b'\]: id = .* is no id"),
+    "lists as ids": (lambda p: p.remove_requests([["b"]]), r"\['b'\]: id = .* is no id"),
+    "mapping as id": (lambda p: p.set_capacity({}, 1.0), "{}: id = {}: is no id"),
+    "lists of resources": (lambda p: p.add_resource_rows([[1]]), r"\[1\]: id = .* is no id"),
+    "one id": (lambda p: p.remove_requests("a"), "'ids': ids = 'a': is one id: put it into a list"),
+    "no ids": (lambda p: p.remove_requests(None), "'ids': ids = None: must be a sequence of ids"),
+    "dates": (lambda p: p.update_request("a", costs=np.array(["2020-01-01"] * 2, "M8[D]")), "'a': costs = "),
+    "times": (lambda p: p.update_request("a", costs=np.array([1, 2], "m8[ns]")), "'a': costs = "),
+    "a time": (
+        lambda p: p.update_request("a", total=np.timedelta64(3, "ns")),
+        "'a': total = .* must be a number",
+    ),
+    "records": (lambda p: p.update_request("a", costs=np.zeros(2, [("x", float)])), "'a': costs = "),
+    "True beside": (lambda p: p.update_request("a", costs=[True, 1.0]), r"'a': costs = \[True, 1.0\]"),
+    "True among bounds": (
+        lambda p: p.set_capacities(["cpu"], upper=[np.True_]),
+        "upper = .* must be numbers",
+    ),
+    "None beside": (lambda p: p.update_request("a", costs=[None, 1.0]), "'a': costs = .* must be numbers"),
+    "masked": (lambda p: p.update_request("a", costs=MASKED), "'a': costs = masked: entry 1 is masked"),
+    "masked usage": (lambda p: p.add_request("b", [1, 1], {"cpu": MASKED}), r"'b': usage\['cpu'\] = masked"),
+    "masked bounds": (lambda p: p.update_request("a", upper=MASKED), "'a': upper = masked"),
+    "masked beside": (lambda p: p.update_request("a", costs=[1.0, np.ma.masked]), "'a': costs = "),
+    "vast total": (
+        lambda p: p.update_request("a", total=1e200),
+        r"'a': total = 1e\+200: must be at most",
+    ),
+    "vast totals": (
+        lambda p: p.update_requests(["a"], totals=[1e200]),
+        r"'a': totals = 1e\+200: must be at most",
+    ),
+    "vast totals, bulk": (
+        lambda p: p.add_requests(
+            ["b"], np.ones(1), np.ones(1, int), p.add_template({}, 1), totals=np.array([1e200])
+        ),
+        r"'b': totals = 1e\+200: must be at most",
+    ),
+    "vast usage": (lambda p: p.add_request("b", [1.0], {"cpu": [1e200]}), r"'b': usage\['cpu'\] = 1e\+200"),
+    "vast matrix": (
+        lambda p: p.add_request("b", [1.0], csc_array([[1e200]])),
+        r"'b': usage = 1e\+200: coefficients must be finite, and at most",
+    ),
+    "unknown resource": (lambda p: p.add_request("b", [1.0], {"cpus": [1.0]}), "'b': .* did you mean 'cpu'"),
+    "unknown request": (lambda p: p.remove_request("aa"), "'aa': id .* did you mean 'a'"),
+    "cost": (lambda p: p.add_request("b", cost=[1.0]), "'add_request': cost = .* did you mean costs"),
+    "capacity": (
+        lambda p: p.add_resource("b", capacity=1.0),
+        "capacity = .* did you mean upper",
+    ),
+}
+MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_named_and_nothing_changes(case):
+    program = small()
+    edit, why = WRONG[case]
+    before = program.to_arrays(), program.request_ids, program.resource_ids
+    with pytest.raises(EditError, match=why):
+        edit(program)
+    after = program.to_arrays(), program.request_ids, program.resource_ids
+    assert after[1:] == before[1:]
+    for name in ("c", "upper", "row_lower", "row_upper"):
+        np.testing.assert_array_equal(getattr(after[0], name), getattr(before[0], name))
+
+
+def test_a_mask_that_hides_nothing_is_none():
+    program = small()
+    program.update_request("a", costs=np.ma.array([3.0, 4.0], mask=False))
+    assert program.to_arrays().c.tolist() == [3.0, 4.0]
+
+
+def test_an_allocation_names_a_request_that_it_does_not_have():
+    x = ProximalPoint().solve(small()).x
+    assert repr(x) == "<Allocation of 1 requests: 0 nonzeros>"
+    with pytest.raises(KeyError, match="'zz' was no request when this answer was given"):
+        x["zz"]

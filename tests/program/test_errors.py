@@ -257,7 +257,7 @@ ADDED = {
         {"usage": csc_array([[NAN], [1.0]])},
         None,
         "usage",
-        "NaN or infinite",
+        math.nan,
     ),
     "totals NaN": ((["a", "b"], [1.0] * 3, [1, 2]), BULK | {"totals": [1, NAN]}, "b", "totals", NAN),
     "no totals, as kernels take them": (

@@ -82,7 +82,7 @@ def test_templates_and_mappings_and_matrices_in_one_call():
     program = empty()
     template = program.add_template({"cpu": 2.0}, 1)
     usages = [template, {"link": [1.0, 0.0]}, csc_array([[1.0], [3.0]])]
-    program.add_requests("abc", [[1.0], [1.0, 2.0], [5.0]], None, usages)
+    program.add_requests(list("abc"), [[1.0], [1.0, 2.0], [5.0]], None, usages)
     program.add_request("d", [1.0], csc_array([[1.0], [3.0]]))
     built = compile_program(program).A.toarray()
     assert built.tolist() == [[2.0, 0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 3.0, 3.0]]

@@ -168,7 +168,7 @@ def test_bulk_equals_one_by_one(form):
         program.drop_resource("old")  # rows of the matrix are places in resource_ids, not slots
     options = {"relation": "==", "integral": True}
     bulk.add_requests(
-        "abc", costs, sizes, form(matrix), totals=[1, 2, 3], upper=upper, scales=[1, 2, 3], **options
+        list("abc"), costs, sizes, form(matrix), totals=[1, 2, 3], upper=upper, scales=[1, 2, 3], **options
     )
     dense, begin = matrix.toarray(), 0
     for k, (id, n) in enumerate(zip("abc", sizes, strict=True)):

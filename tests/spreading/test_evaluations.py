@@ -105,7 +105,7 @@ def test_without_ray_the_extra_is_named(monkeypatch, capsys):
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 1
-    assert "pip install 'copter-opt[ray]'" in " ".join(capsys.readouterr().err.split())
+    assert "python -m pip install '.[ray]'" in " ".join(capsys.readouterr().err.split())
 
 
 def test_reproductions_play_the_same_and_say_the_same(on_ray):

@@ -1,0 +1,132 @@
+"""Lines of a file of models, and what is said of one that is wrong or in doubt."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+import warnings
+import zlib
+from pathlib import Path
+
+from copter.errors import FileError, InputError
+from copter.program.validation import INFINITE
+
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?", re.ASCII)
+_INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
+_ODD = re.compile(r"[\x00-\x08\x0b\x0e-\x19\x1b-\x1f\x85\xa0]")
+"""Some of these are blanks for Python, and part of a name for other readers."""
+_NAN = re.compile(r"[+-]?nan(?:\(\w*\))?", re.IGNORECASE)
+
+
+class Source:
+    """A file's lines, plain or gzipped.
+
+    Parameters
+    ----------
+    path : Path
+    strict : bool
+        Whether what is in doubt is an error; otherwise it is a warning.
+
+    Attributes
+    ----------
+    lines : list of str
+        The first is line 1 in messages.
+
+    Raises
+    ------
+    FileError
+        The file is missing, or cannot be read or unpacked.
+    """
+
+    def __init__(self, path: Path, strict: bool) -> None:
+        self.path, self.strict = path, strict
+        if not path.is_file():
+            raise FileError(path, "no such file")
+        try:
+            content = path.read_bytes()
+            if path.suffix.lower() == ".gz":
+                content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise FileError(path, f"cannot be unpacked: {error}") from None
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            text = content.decode("latin-1")
+        self.lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
+        for number, line in enumerate(self.lines, 1):
+            if not line.isprintable() and (odd := _ODD.search(line)):
+                raise self.error(number, f"the character {odd[0]!r} is none of a model")
+
+    def error(self, line: int, why: str, section: str = "") -> InputError:
+        """The error that names a line, for the caller to raise.
+
+        Parameters
+        ----------
+        line : int
+        why : str
+        section : str
+            Where the line stands.
+
+        Returns
+        -------
+        InputError
+        """
+        return InputError(self.path, f"line {line}" + (f", {section}" if section else ""), why)
+
+    def doubt(self, line: int, why: str, otherwise: str, section: str = "") -> None:
+        """Raise an error, or warn of what is done where the file need not be strict.
+
+        Parameters
+        ----------
+        line : int
+        why : str
+        otherwise : str
+            What becomes of the line if the file need not be strict, for example "it is left out".
+        section : str
+
+        Raises
+        ------
+        InputError
+            The file has to be strict.
+        """
+        if self.strict:
+            raise self.error(line, f"{why} (with strict=False {otherwise})", section)
+        warnings.warn(f"{self.error(line, why, section)}: {otherwise}", UserWarning, stacklevel=2)
+
+    def number(self, line: int, text: str, section: str = "", *, finite: bool = False) -> float:
+        """The number that a text is; one of 1e20 or more is infinite.
+
+        Parameters
+        ----------
+        line : int
+        text : str
+        section : str
+        finite : bool
+            Whether it is no bound: an infinite one is none, and one of 1e20 is what it is.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        InputError
+            It is no number, or NaN.
+        """
+        if _NUMBER.fullmatch(text):
+            value = float(text.replace("d", "e").replace("D", "e"))
+        elif _INFINITE.fullmatch(text):
+            value = float(text)
+        elif _NAN.fullmatch(text):
+            raise self.error(line, "NaN is no number for a linear program", section)
+        else:
+            raise self.error(line, f"{text!r} is no number", section)
+        if finite and math.isinf(value):
+            raise self.error(line, f"{text!r} is not finite", section)
+        return value if finite or abs(value) < INFINITE else math.copysign(math.inf, value)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number as files of models have them, NaN too."""
+    return any(kind.fullmatch(text) for kind in (_NUMBER, _INFINITE, _NAN))

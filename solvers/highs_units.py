@@ -1,0 +1,173 @@
+"""Units in which a program fits into HiGHS, and the way back from them.
+
+HiGHS drops entries below 1e-9 without a word, or below 1e-12 if it is told so, and refuses those of 1e15 and
+more, and costs of 1e20.  A program that has such numbers, or a row or column of nothing but small ones, is
+given to it in other units of rows, columns and cost: powers of two, so that scaling and what comes back are
+exact.  They are found as a median polish is (Tukey 1977, "Exploratory Data Analysis"), of the logarithms of
+entries, right-hand sides, bounds and costs, but by upper quartiles: noise does not move them, not even if
+there is much of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.errors import SolverError
+
+if TYPE_CHECKING:
+    from copter.models.general_lp import GeneralLP
+    from copter.solvers.exact.rest import Rest
+    from copter.store.compiled import CompiledProgram
+
+    Rows: TypeAlias = CompiledProgram | GeneralLP | Rest
+
+LEAST, MOST = 1e-12, 1e15
+"""Entries that HiGHS can take are at least, and below, this in size; costs are kept below it too."""
+KEPT = 1e-9
+"""Entries that HiGHS drops unless told otherwise are below this."""
+_ROUNDS = 30
+_FAR = 1e15
+"""A bound from which on it says nothing of the size of a column or row."""
+
+
+class Units(NamedTuple):
+    """The program's row i is ``row[i]`` times smaller than HiGHS', its column j ``column[j]`` times larger.
+
+    So ``A' = row A column``, ``x = column x'``, ``c' = cost c column``; all are powers of two.
+    """
+
+    row: NDArray[np.float64]
+    column: NDArray[np.float64]
+    cost: float
+
+
+def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
+    """Whether HiGHS takes these entries and costs as they are, unless told otherwise.
+
+    Parameters
+    ----------
+    entries, costs : ndarrays
+
+    Returns
+    -------
+    bool
+    """
+    if costs.size and not -MOST < costs.min() <= costs.max() < MOST:
+        return False
+    if not entries.size:
+        return True
+    size = abs(entries)
+    return bool(size.max() < MOST and (size.min() >= KEPT or (size[size < KEPT] == 0.0).all()))
+
+
+def units_for(program: Rows, kinds: NDArray[np.int32] | None) -> Units | None:
+    """Units in which a program fits; None if it does as it is.
+
+    Entries below 1e-12 where those of their rows and columns are typically 1 are noise, which HiGHS may drop:
+    whatever it answers is judged on the program itself.
+
+    Parameters
+    ----------
+    program : CompiledProgram or GeneralLP
+    kinds : (n,) int32 ndarray, optional
+        Columns of kinds other than 0 keep their unit.
+
+    Returns
+    -------
+    Units or None
+
+    Raises
+    ------
+    SolverError
+        There are none: names the entry that fits least.
+    """
+    priced = abs(program.c[program.c != 0])
+    tiny = priced.size > 0 and priced.max() < LEAST
+    if fits(program.A.data, program.c) and not tiny:
+        return None
+    matrix = program.A.tocoo()
+    units = _balanced(program, matrix, kinds)
+    size = abs(matrix.data) * units.row[matrix.row] * units.column[matrix.col]
+    if not tiny and not _out(program, matrix, size < LEAST):
+        return None
+    if size.size and size.max() >= MOST:
+        entry = int(size.argmax())
+        i, j = int(matrix.row[entry]), int(matrix.col[entry])
+        where = f"{_name(program, 'row', i)}, {_name(program, 'column', j)}"
+        value = float(matrix.data[entry])
+        raise SolverError(f"{where}: {value!r}: no units bring this entry below {MOST:g}, as HiGHS needs it")
+    return units
+
+
+def _out(program: Rows, matrix: Any, noise: NDArray[np.bool_]) -> bool:
+    """Whether a number is out of what HiGHS can take, or a row or column has none that is not small."""
+    row, column, size = (each[~noise] for each in (matrix.row, matrix.col, abs(matrix.data)))
+    row, column, size = row[size > 0], column[size > 0], size[size > 0]
+    if not (fits(np.empty(0), program.c) and ((size >= LEAST) & (size < MOST)).all()):
+        return True
+    small = size < KEPT
+    for group, count in ((row, matrix.shape[0]), (column, matrix.shape[1])):
+        largest = np.zeros(count)
+        np.maximum.at(largest, group, size)
+        if (largest[group[small]] < KEPT).any():
+            return True
+    return False
+
+
+def _name(program: Rows, kind: str, number: int) -> str:
+    """What an error calls a row or column: by its name if it has one."""
+    names: Any = getattr(program, f"{kind}_names", ())
+    return f"{kind} {names[number] if names else number}"
+
+
+def _balanced(program: Rows, matrix: Any, kinds: NDArray[np.int32] | None) -> Units:
+    """Units by the upper quartiles of rows, columns, right-hand sides, bounds and costs.
+
+    Right-hand sides and bounds are one more column, whose factor is the unit of all columns together; costs
+    are one more row, and each bound of a column is a row of its own.
+    """
+    m, n = matrix.shape
+    fixed = np.zeros(n, np.bool_) if kinds is None else kinds != 0
+    own = m + 1 + np.arange(n)
+    parts = [
+        (matrix.row, matrix.col, matrix.data),
+        (np.full(n, m), np.arange(n), program.c),
+        (own, np.arange(n), np.ones(n)),
+    ]
+    for rows, *sides in (
+        (np.arange(m), program.row_lower, program.row_upper),
+        (own, program.lower, program.upper),
+    ):
+        parts += [(rows, np.full(rows.size, n), np.where(abs(side) < _FAR, side, 0.0)) for side in sides]
+    row, column, value = (np.concatenate(part) for part in zip(*parts, strict=True))
+    known = value != 0
+    row, column, size = row[known], column[known], np.log2(abs(value[known]))
+    up, along = np.zeros(m + 1 + n), np.zeros(n + 1)
+    still = np.append(fixed, fixed.any())
+    for _ in range(_ROUNDS):
+        up = -_typical(row, size + along[column], up.size)
+        moved = -_typical(column, size + up[row], along.size)
+        moved[still] = 0.0
+        done = abs(moved - along).max(initial=0.0) < 0.5
+        along = moved
+        if done:
+            break
+    along, unit = np.rint(along), np.rint(along[n])
+    up = np.rint(-_typical(row, size + along[column], up.size))
+    return Units(np.exp2(up[:m] + unit), np.exp2(along[:n] - unit), float(np.exp2(up[m] + unit)))
+
+
+def _typical(group: NDArray[np.int64], size: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Upper quartile of each group, of two their mean; 0 for an empty one."""
+    ordered = size[np.lexsort((size, group))]
+    many = np.bincount(group, minlength=count)
+    first = np.cumsum(many) - many
+    some = np.flatnonzero(many)
+    rank = np.where(many == 2, 0.5, 0.75 * (many - 1))[some]
+    low, high = (first[some] + side(rank).astype(np.int64) for side in (np.floor, np.ceil))
+    found = np.zeros(count)
+    found[some] = (ordered[low] + ordered[high]) / 2
+    return found
