@@ -204,7 +204,7 @@ class HandOverTuning:
     most: int = 40
     columns: int = 500_000
     small: int = 3_000
-    small_iterations: int = 120
+    small_iterations: int = 60
     tolerance: float = 1e-10
     least_row: float = 1e-12
     pivots: int = 50

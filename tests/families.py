@@ -1,0 +1,421 @@
+"""Random programs of many families, made to break the word of a solver; judged by HiGHS and exact arithmetic.
+
+    python tests/families.py 1000                 # fifty of each family, cold, then after edits
+    python tests/families.py 200 --family flows   # of one family
+
+An answer is right if its status is that of the program, its bound no more than the optimum, its objective
+within the tolerance of it, relative to the size that the answer names, and its ray a proof in exact rationals.
+HiGHS at 1e-9 says what is right; where they disagree, a simplex on fractions does (``exact_lp.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+from exact_lp import solve_exactly
+from numpy_twins import INF, Model, is_primal_ray, lagrangian, reference
+from strategies import PlainProgram, PlainRequest
+
+from copter import ContinualProgram, Status, make_solver
+from copter.solution import Solution
+
+TOLERANCE = 1e-6
+
+
+def _program(c, A, low, high, upper=INF) -> PlainProgram:
+    """Every column a request of its own."""
+    A = np.asarray(A, float)
+    plain = PlainProgram({i: (float(a), float(b)) for i, (a, b) in enumerate(zip(low, high, strict=True))})
+    upper = np.broadcast_to(upper, A.shape[1])
+    for j in range(A.shape[1]):
+        usage = {i: {0: float(A[i, j])} for i in range(A.shape[0]) if A[i, j]}
+        plain.requests[j] = PlainRequest([float(c[j])], usage, upper=float(upper[j]))
+    return plain
+
+
+def _choices(rng, q, n, costs, rows, use, total=1.0, relation="==", upper=INF) -> PlainProgram:
+    """q requests of n columns: rows (bounds), use(k) -> {row: {column: coefficient}}."""
+    plain = PlainProgram(rows)
+    for k in range(q):
+        t = float(total(k)) if callable(total) else total
+        r = relation(k) if callable(relation) else relation
+        plain.requests[k] = PlainRequest([float(v) for v in costs(k)], use(k), t, r, upper)
+    return plain
+
+
+def boxes(rng):
+    m, n = rng.integers(1, 5, 2)
+    A = rng.integers(-3, 4, (m, n))
+    return _program(rng.integers(-5, 6, n), A, np.full(m, -INF), rng.integers(0, 9, m), rng.integers(0, 5, n))
+
+
+def ties(rng):
+    q, n = int(rng.integers(2, 6)), int(rng.integers(2, 5))
+    use = lambda k: {0: {j: float(rng.integers(0, 4)) for j in range(n)}}
+    cost = -float(rng.integers(1, 4))
+    return _choices(
+        rng,
+        q,
+        n,
+        lambda k: [cost] * n,
+        {0: (-INF, float(rng.integers(1, 9)))},
+        use,
+        lambda k: rng.integers(1, 4),
+    )
+
+
+def transports(rng):
+    s, d = rng.integers(2, 5, 2)
+    demand = rng.integers(1, 6, d)
+    rows = {i: (-INF, float(rng.integers(1, 8))) for i in range(s)}
+    return _choices(
+        rng,
+        int(d),
+        int(s),
+        lambda k: rng.integers(0, 4, s),
+        rows,
+        lambda k: {i: {i: 1.0} for i in range(s)},
+        lambda k: demand[k],
+    )
+
+
+def flows(rng):
+    nodes, arcs = int(rng.integers(2, 6)), int(rng.integers(2, 10))
+    A = np.zeros((nodes, arcs))
+    for a in range(arcs):
+        u, v = rng.choice(nodes, 2, replace=False)
+        A[u, a], A[v, a] = 1.0, -1.0
+    b = np.zeros(nodes)
+    b[0], b[-1] = 1.0, -1.0
+    b *= rng.integers(0, 5)
+    return _program(rng.integers(-1, 5, arcs), A, b, b, rng.choice([INF, 2.0, 5.0], arcs))
+
+
+def klee_minty(rng):
+    n = int(rng.integers(2, 6))
+    A = np.array([[2.0 * 10 ** (i - j) if j < i else float(i == j) for j in range(n)] for i in range(n)])
+    return _program(
+        [-(10.0 ** (n - 1 - j)) for j in range(n)], A, np.full(n, -INF), [100.0**i for i in range(n)]
+    )
+
+
+def parallel_rows(rng):
+    n, e = int(rng.integers(2, 5)), 10.0 ** -rng.integers(3, 9)
+    a = rng.integers(1, 5, n).astype(float)
+    b = a + e * rng.integers(-3, 4, n)
+    low = float(rng.integers(1, 5))
+    return _program(
+        rng.integers(-3, 4, n),
+        [a, b],
+        [low, -INF],
+        [INF, low + e * float(rng.integers(0, 3))],
+        rng.choice([INF, 10.0], n),
+    )
+
+
+def cancelling(rng):
+    B = 10.0 ** rng.integers(3, 10)
+    q = int(rng.integers(2, 5))
+    use = lambda k: {"r": {0: B, 1: B + float(rng.integers(1, 4))}}
+    costs = lambda k: -rng.integers(1, 4, 2)
+    return _choices(rng, q, 2, costs, {"r": (-INF, q * B + float(rng.integers(0, 2 * q)))}, use)
+
+
+def free_held_by_rows(rng):
+    n = int(rng.integers(2, 5))
+    A = np.vstack([rng.integers(-2, 3, (int(rng.integers(1, 4)), n)), np.ones(n)])
+    high = np.append(rng.integers(-1, 6, A.shape[0] - 1), 10.0 ** rng.integers(0, 7)).astype(float)
+    return _program(rng.integers(-3, 4, n), A, np.full(A.shape[0], -INF), high)
+
+
+def rays(rng):
+    e = float(rng.choice([0.0, 1e-3, 1e-5, 1e-7]) * rng.choice([-1, 1]))
+    b = float(rng.choice([-1.0, 1.0]))
+    return _program([float(rng.integers(-1, 1)), 0.0], [[1, -1], [-1, 1 + e]], [-INF] * 2, [b, b])
+
+
+def nothing_to_pay(rng):
+    n = int(rng.integers(2, 6))
+    A = rng.integers(-3, 4, (int(rng.integers(1, 4)), n))
+    b = A @ rng.integers(0, 4, n)
+    return _program(np.where(rng.random(n) < 0.7, 0, rng.integers(0, 3, n)), A, b, b)
+
+
+def totals_of_nothing(rng):
+    q, n = int(rng.integers(1, 5)), int(rng.integers(1, 5))
+    rows = {0: (-INF, float(rng.integers(0, 4))), 1: (float(-rng.integers(0, 3)), INF)}
+    use = lambda k: {i: {j: float(rng.integers(-2, 4)) for j in range(n)} for i in range(2)}
+    return _choices(
+        rng,
+        q,
+        n,
+        lambda k: rng.integers(-5, 5, n),
+        rows,
+        use,
+        lambda k: rng.integers(0, 3),
+        lambda k: str(rng.choice(["==", "<="])),
+        float(rng.choice([INF, 0.5, 1.0])),
+    )
+
+
+def wide_and_narrow(rng):
+    rows = {i: (-INF, float(rng.integers(1, 9))) for i in range(2)}
+    sizes = [int(rng.choice([1, 2, 40])) for _ in range(int(rng.integers(2, 6)))]
+    plain = PlainProgram(rows)
+    for k, n in enumerate(sizes):
+        use = {i: {j: float(rng.integers(1, 4)) for j in range(n) if rng.random() < 0.7} for i in rows}
+        plain.requests[k] = PlainRequest((-rng.random(n)).tolist(), use, 1.0)
+    return plain
+
+
+def big_m(rng):
+    M = 10.0 ** rng.integers(3, 10)
+    n = int(rng.integers(1, 4))
+    plain = PlainProgram({"need": (float(rng.integers(1, 4)), INF)})
+    for k in range(n):
+        plain.resources["link", k] = (-INF, 0.0)
+        plain.requests["on", k] = PlainRequest(
+            [float(rng.integers(1, 200))], {("link", k): {0: -M}}, upper=1.0
+        )
+        plain.requests["x", k] = PlainRequest(
+            [float(rng.integers(0, 4))], {("link", k): {0: 1.0}, "need": {0: 1.0}}, upper=M
+        )
+    return plain
+
+
+def whole_and_large(rng):
+    B = 10.0 ** rng.integers(5, 13)
+    q = int(rng.integers(2, 5))
+    size = rng.integers(1, 10, (q, 2)) * B + rng.integers(0, 3, (q, 2))
+    use = lambda k: {"r": {0: float(size[k, 0]), 1: float(size[k, 1])}}
+    high = float(size.min(axis=1).sum() + rng.integers(0, 4) * B)
+    return _choices(
+        rng,
+        q,
+        2,
+        lambda k: -rng.integers(1, 9, 2),
+        {"r": (-INF, high)},
+        use,
+        1.0,
+        lambda k: str(rng.choice(["==", "<="])),
+    )
+
+
+def units(rng):
+    plain = boxes(rng) if rng.random() < 0.5 else transports(rng)
+    for id, (low, high) in plain.resources.items():
+        f = 10.0 ** rng.integers(-9, 10)
+        plain.resources[id] = (low * f, high * f)
+        for r in plain.requests.values():
+            if id in r.usage:
+                r.usage[id] = {j: v * f for j, v in r.usage[id].items()}
+    f = 10.0 ** rng.integers(-9, 10)
+    for r in plain.requests.values():
+        r.costs = [c * f for c in r.costs]
+    return plain
+
+
+def cancelling_costs(rng):
+    n = int(rng.integers(2, 8))
+    B = 10.0 ** rng.integers(1, 5)
+    c = np.r_[B + rng.integers(0, 100, n) * 1e-3, -B - rng.integers(0, 100, n) * 1e-3]
+    return _program(c, [np.r_[np.ones(n), -np.ones(n)]], [0.0], [0.0], rng.integers(1, 1000, 2 * n))
+
+
+def infeasible_by_little(rng):
+    n, e = int(rng.integers(1, 4)), float(rng.choice([0.5, 1e-2, 1e-4]))
+    a = rng.integers(1, 4, n).astype(float)
+    return _program(rng.integers(-3, 4, n), [a, a], [2.0 + e, -INF], [INF, 2.0], rng.choice([INF, 5.0], n))
+
+
+def unbounded_or_infeasible(rng):
+    n, m = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    A, b = rng.integers(-2, 3, (m, n)), rng.integers(-3, 4, m).astype(float)
+    equal = rng.random(m) < 0.4
+    return _program(rng.integers(-3, 3, n), A, np.where(equal, b, -INF), b)
+
+
+def assignments(rng):
+    n = int(rng.integers(2, 6))
+    cost = rng.integers(0, 3, (n, n)) * float(rng.choice([0.0, 1.0, -3.0]))
+    return _choices(
+        rng,
+        n,
+        n,
+        lambda k: cost[k],
+        {i: (1.0, 1.0) for i in range(n)},
+        lambda k: {i: {i: 1.0} for i in range(n)},
+    )
+
+
+def equations(rng):
+    m, n = int(rng.integers(1, 5)), int(rng.integers(2, 8))
+    A = np.round(rng.normal(size=(m, n)), 2)
+    x = rng.random(n) * (rng.random(n) < 0.6)
+    b = A @ x
+    c = np.round(rng.random(n) - 0.2, 2)
+    return _program(c, A, b - 1e-9, b + 1e-9, rng.choice([INF, 1.0], n))
+
+
+def random_packing(rng):
+    q, n, m = int(rng.integers(2, 8)), int(rng.integers(2, 6)), int(rng.integers(1, 4))
+    rows = {i: (-INF, float(rng.random() * q)) for i in range(m)}
+    use = lambda k: {i: {j: float(rng.random()) for j in range(n) if rng.random() < 0.6} for i in range(m)}
+    return _choices(rng, q, n, lambda k: -rng.random(n), rows, use, 1.0, "<=")
+
+
+def chains(rng):
+    n, far = int(rng.integers(2, 6)), 10.0 ** rng.integers(0, 7)
+    A = np.array([[1.0 if j == i else -1.0 if j == i + 1 else 0.0 for j in range(n)] for i in range(n - 1)])
+    A = np.vstack([A, np.eye(n)[-1]]) if rng.random() < 0.8 else A
+    high = np.append(rng.integers(0, 4, n - 1), far)[: A.shape[0]].astype(float)
+    return _program(rng.integers(-2, 2, n) + 1e-7 * rng.integers(0, 2, n), A, np.full(A.shape[0], -INF), high)
+
+
+FAMILIES = {
+    f.__name__: f
+    for f in (
+        boxes,
+        ties,
+        transports,
+        flows,
+        klee_minty,
+        parallel_rows,
+        cancelling,
+        free_held_by_rows,
+        rays,
+        nothing_to_pay,
+        totals_of_nothing,
+        wide_and_narrow,
+        big_m,
+        whole_and_large,
+        units,
+        cancelling_costs,
+        infeasible_by_little,
+        unbounded_or_infeasible,
+        assignments,
+        equations,
+        random_packing,
+        chains,
+    )
+}
+
+
+def judge(model: Model, program: ContinualProgram, solution: Solution) -> str:
+    """What is wrong with an answer; "" for nothing, "no answer" for a status that claims nothing."""
+    status = str(solution.status)
+    if solution.status in (Status.INFEASIBLE, Status.UNBOUNDED) and solution.ray is not None:
+        if status == "infeasible":
+            y = np.array([solution.ray.y[id] for id in program.resource_ids])
+            if not lagrangian(model, y, costs=False) > 0:
+                return "infeasible by a ray that proves nothing"
+            return ""
+        d = np.concatenate([solution.ray.x[id] for id in program.request_ids])
+        if not is_primal_ray(model, d):
+            return "unbounded by a ray that proves nothing"
+    found = reference(model)
+    optimum = found.objective if found.status == "optimal" else None
+    if status not in ("optimal", "infeasible", "unbounded"):
+        return "no answer" if solve_exactly(model)[0] != "unknown" else ""
+    doubt = found.status != status
+    if status == "optimal" and optimum is not None:
+        doubt |= _wrong(solution, optimum) != "" or solution.bound > optimum
+    if not doubt:
+        return ""
+    truth, value = solve_exactly(model)
+    if truth != status:
+        return f"{status} for {truth}"
+    if truth != "optimal":
+        return ""
+    if Fraction(solution.bound) > value:
+        return "bound above the optimum"
+    return _wrong(solution, float(value))
+
+
+def _wrong(solution: Solution, optimum: float) -> str:
+    size = max(abs(optimum - solution.unavoidable), solution.size)
+    if abs(solution.objective - optimum) > 2 * TOLERANCE * size + 4 * solution.rounding + 1e-14 * abs(optimum):
+        return "objective is off"
+    return ""
+
+
+def edited(rng: np.random.Generator, plain: PlainProgram, program: ContinualProgram) -> None:
+    """A bound moves, a request's costs change, a request leaves: the same in both."""
+    ids = list(plain.resources)
+    if ids:
+        id = ids[int(rng.integers(len(ids)))]
+        low, high = plain.resources[id]
+        by = float(rng.choice([-1.0, 0.5, 2.0]))
+        low, high = sorted((low + by if np.isfinite(low) else low, high + by if np.isfinite(high) else high))
+        plain.resources[id] = (low, high)
+        program.set_capacity(id, upper=high, lower=low)
+    requests = list(plain.requests)
+    id = requests[int(rng.integers(len(requests)))]
+    request = plain.requests[id]
+    request.costs = [c * float(rng.choice([0.5, 1.0, 2.0])) for c in request.costs]
+    program.update_request(id, costs=request.costs)
+    if len(requests) > 2 and rng.random() < 0.5:
+        gone = requests[int(rng.integers(len(requests)))]
+        del plain.requests[gone]
+        program.remove_request(gone)
+
+
+def trial(family: str, seed: int, rounds: int = 2, solver: str = "copter") -> list[tuple[str, float, float]]:
+    """(what is wrong, seconds, HiGHS' seconds) of a cold round and of those after edits."""
+    rng = np.random.default_rng([seed, *family.encode()])
+    plain = FAMILIES[family](rng)
+    program, maker, results = plain.build(), make_solver(solver), []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        solution = maker.solve(program)
+        middle = time.perf_counter()
+        model = plain.model()
+        reference(model)
+        end = time.perf_counter()
+        results.append((judge(model, program, solution), middle - begin, end - middle))
+        fresh = make_solver(solver).solve(plain.build())
+        known = ("optimal", "infeasible", "unbounded")
+        if str(fresh.status) in known and str(solution.status) in known and fresh.status != solution.status:
+            results.append((f"{solution.status} after edits, {fresh.status} built anew", 0.0, 1.0))
+        edited(rng, plain, program)
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("programs", type=int)
+    parser.add_argument("--family", choices=FAMILIES)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--show", type=int, default=20)
+    arguments = parser.parse_args()
+    names = [arguments.family] if arguments.family else list(FAMILIES)
+    counts: Counter = Counter()
+    answers = slow = shown = 0
+    for k in range(arguments.first, arguments.first + arguments.programs):
+        family = names[k % len(names)]
+        for wrong, seconds, highs in trial(family, k):
+            answers += 1
+            late = seconds > 20 * highs + 0.05
+            slow += late
+            if wrong or late:
+                counts[family, wrong or f"slow: {seconds:.2f} s"[:8]] += 1
+                if shown < arguments.show:
+                    print(family, k, wrong or f"{seconds:.3f} s, HiGHS {highs:.4f} s", flush=True)
+                    shown += 1
+    for (family, wrong), count in sorted(counts.items()):
+        print(f"{family:24} {wrong:44} {count}")
+    wrong = sum(count for (_, what), count in counts.items() if what != "no answer" and "slow" not in what)
+    print(
+        f"{arguments.programs} programs, {answers} answers: {wrong} wrong, {slow} slow, "
+        f"{sum(count for (_, what), count in counts.items() if what == 'no answer')} without an answer"
+    )
+
+
+if __name__ == "__main__":
+    main()
