@@ -476,7 +476,9 @@ def without_allocation(proof: Certificate) -> Certificate:
     """What a certificate says of its prices alone."""
     none = math.nan
     relative, absolute = (Residuals(none, each.dual, math.inf) for each in (proof.relative, proof.absolute))
-    return replace(UNKNOWN, bound=proof.bound, relative=relative, absolute=absolute, near_bound=proof.near_bound)
+    return replace(
+        UNKNOWN, bound=proof.bound, relative=relative, absolute=absolute, near_bound=proof.near_bound
+    )
 
 
 def churn(last: SparseX | None, now: SparseX) -> float:

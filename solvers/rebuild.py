@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted, check
 from copter.program.program import ContinualProgram
-from copter.proof.certificate import Certificate
 from copter.solution import UNKNOWN, ColdStart, Solution, Status, Timings, make_solution
 from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, LastY, churn_base

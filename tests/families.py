@@ -55,7 +55,10 @@ def boxes(rng):
 
 def ties(rng):
     q, n = int(rng.integers(2, 6)), int(rng.integers(2, 5))
-    use = lambda k: {0: {j: float(rng.integers(0, 4)) for j in range(n)}}
+
+    def use(k):
+        return {0: {j: float(rng.integers(0, 4)) for j in range(n)}}
+
     cost = -float(rng.integers(1, 4))
     return _choices(
         rng,
@@ -120,8 +123,13 @@ def parallel_rows(rng):
 def cancelling(rng):
     B = 10.0 ** rng.integers(3, 10)
     q = int(rng.integers(2, 5))
-    use = lambda k: {"r": {0: B, 1: B + float(rng.integers(1, 4))}}
-    costs = lambda k: -rng.integers(1, 4, 2)
+
+    def use(k):
+        return {"r": {0: B, 1: B + float(rng.integers(1, 4))}}
+
+    def costs(k):
+        return -rng.integers(1, 4, 2)
+
     return _choices(rng, q, 2, costs, {"r": (-INF, q * B + float(rng.integers(0, 2 * q)))}, use)
 
 
@@ -148,7 +156,10 @@ def nothing_to_pay(rng):
 def totals_of_nothing(rng):
     q, n = int(rng.integers(1, 5)), int(rng.integers(1, 5))
     rows = {0: (-INF, float(rng.integers(0, 4))), 1: (float(-rng.integers(0, 3)), INF)}
-    use = lambda k: {i: {j: float(rng.integers(-2, 4)) for j in range(n)} for i in range(2)}
+
+    def use(k):
+        return {i: {j: float(rng.integers(-2, 4)) for j in range(n)} for i in range(2)}
+
     return _choices(
         rng,
         q,
@@ -191,7 +202,10 @@ def whole_and_large(rng):
     B = 10.0 ** rng.integers(5, 13)
     q = int(rng.integers(2, 5))
     size = rng.integers(1, 10, (q, 2)) * B + rng.integers(0, 3, (q, 2))
-    use = lambda k: {"r": {0: float(size[k, 0]), 1: float(size[k, 1])}}
+
+    def use(k):
+        return {"r": {0: float(size[k, 0]), 1: float(size[k, 1])}}
+
     high = float(size.min(axis=1).sum() + rng.integers(0, 4) * B)
     return _choices(
         rng,
@@ -264,7 +278,10 @@ def equations(rng):
 def random_packing(rng):
     q, n, m = int(rng.integers(2, 8)), int(rng.integers(2, 6)), int(rng.integers(1, 4))
     rows = {i: (-INF, float(rng.random() * q)) for i in range(m)}
-    use = lambda k: {i: {j: float(rng.random()) for j in range(n) if rng.random() < 0.6} for i in range(m)}
+
+    def use(k):
+        return {i: {j: float(rng.random()) for j in range(n) if rng.random() < 0.6} for i in range(m)}
+
     return _choices(rng, q, n, lambda k: -rng.random(n), rows, use, 1.0, "<=")
 
 
@@ -338,7 +355,9 @@ def judge(model: Model, program: ContinualProgram, solution: Solution) -> str:
 
 def _wrong(solution: Solution, optimum: float) -> str:
     size = max(abs(optimum - solution.unavoidable), solution.size)
-    if abs(solution.objective - optimum) > 2 * TOLERANCE * size + 4 * solution.rounding + 1e-14 * abs(optimum):
+    if abs(solution.objective - optimum) > 2 * TOLERANCE * size + 4 * solution.rounding + 1e-14 * abs(
+        optimum
+    ):
         return "objective is off"
     return ""
 

@@ -28,7 +28,7 @@ def random_general(seed: int) -> GeneralLP:
     for j in range(n):
         lower[j], upper[j] = BOUNDS[str(rng.choice(list(BOUNDS)))](float(x[j]), float(rng.integers(0, 2)))
     x = np.clip(x, lower, upper)
-    # on a grid, so that c = reduced - A'y holds exactly: a free column of which it does not makes it unbounded
+    # on a grid, so that c = reduced - A'y holds exactly: else free columns make it unbounded
     A = np.round(rng.normal(size=(m, n)) * 1024) / 1024 * (rng.random((m, n)) < 0.6)
     activity, y = A @ x, np.zeros(m)
     row_lower, row_upper = np.full(m, -INF), np.full(m, INF)

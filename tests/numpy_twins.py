@@ -123,7 +123,9 @@ def lagrangian(model: Model, y: np.ndarray, *, costs: bool = True):
     for yi, price, low, high in zip(y, prices, model.row_lower, model.row_upper, strict=True):
         if yi:
             value -= price * Fraction(float(high if yi > 0 else low))
-    parts = [block_minimum(p[block], model.upper[block], kind, total) for block, kind, total in model.blocks()]
+    parts = [
+        block_minimum(p[block], model.upper[block], kind, total) for block, kind, total in model.blocks()
+    ]
     if INF in parts:
         return INF
     return -INF if -INF in parts else value + sum(parts)
@@ -189,7 +191,9 @@ def worst_row(model: Model, x: np.ndarray) -> float:
         used = list(zip(matrix.data[part], x[matrix.indices[part]], room[matrix.indices[part]], strict=True))
         activity = sum((Fraction(float(a)) * Fraction(float(xj)) for a, xj, _ in used), Fraction(0))
         weight = math.fsum(abs(a * xj) for a, xj, _ in used)
-        step = min((abs(a) * most for a, xj, most in used if a and most < INF and abs(xj) > 1e-9 * most), default=0)
+        step = min(
+            (abs(a) * most for a, xj, most in used if a and most < INF and abs(xj) > 1e-9 * most), default=0
+        )
         for bound, sign in ((upper[i], 1), (lower[i], -1)):
             if np.isfinite(bound):
                 over = float(sign * (activity - Fraction(float(bound)))) - 2.0**-49 * (weight + abs(bound))
@@ -240,7 +244,9 @@ def verify(solution, program, model: Model, tolerance: float, *, either: bool = 
         assert worst_row(model, x) <= tolerance, context
         assert solution.bound <= truth.objective + 1e-9 * (1.0 + abs(truth.objective)), context
         size = max(abs(solution.objective), abs(solution.bound), solution.size)
-        assert abs(solution.objective - solution.bound) <= 1.001 * tolerance * size + solution.rounding, context
+        assert abs(solution.objective - solution.bound) <= 1.001 * tolerance * size + solution.rounding, (
+            context
+        )
         assert check.objective >= truth.objective - truth.sensitivity * check.primal - 1e-8 * (
             1.0 + abs(truth.objective)
         ), context

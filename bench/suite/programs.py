@@ -121,7 +121,7 @@ def _record(
     t_solve: float,
     proof: Proof | None,
 ) -> Record:
-    nothing = Proof(math.nan, math.nan, math.inf, math.inf, math.inf)
+    nothing = Proof(math.nan, math.nan, math.inf, math.inf, math.inf, math.nan, np.zeros(0))
     known = nothing if proof is None else proof
     return method_round(
         solver,

@@ -9,6 +9,7 @@ little as gives all of them the right one (:mod:`copter.proof.rigorous`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -85,7 +86,10 @@ class LooseProgram(NamedTuple):
         """
         flat, loose = self.flat, self.loose[~self.curved] if cost_factor else self.loose
         return flat._replace(
-            c=cost_factor * flat.c[loose], lower=flat.lower[loose], upper=flat.upper[loose], A=flat.A[:, loose]
+            c=cost_factor * flat.c[loose],
+            lower=flat.lower[loose],
+            upper=flat.upper[loose],
+            A=flat.A[:, loose],
         ), loose
 
 
@@ -151,8 +155,10 @@ def signed_prices(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -
     program = LooseProgram.of(store)
     only, _ = program.only(cost_factor)
     found = []
-    rounded = (partial(round_prices, bits=bits) for bits in BITS)
-    for way in (*rounded, right_prices, inward_prices):
+    rounded = [partial(round_prices, bits=bits) for bits in BITS]
+    ways: list[Callable[[FlatProgram, Floats], Floats | None]]
+    ways = [*rounded, right_prices, inward_prices]
+    for way in ways:
         moved = way(only, program.prices(y))
         if moved is not None:
             there = np.zeros_like(y)

@@ -165,7 +165,9 @@ def _price_part(
     view = view_of(store)
     terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone
     nothing = (0.0, 0.0)
-    curved, curved_error, curved_dual = (nothing, nothing, 0.0) if terms is None else term_bound(terms, view, y)
+    curved, curved_error, curved_dual = (
+        (nothing, nothing, 0.0) if terms is None else term_bound(terms, view, y)
+    )
     if terms is not None:  # the passes below leave them out
         view = view._replace(n_columns=without(view.n_columns, terms.slot))
     collect, reach = slack is not None, slack or 0.0
@@ -180,7 +182,9 @@ def _price_part(
     else:
         paid, found = usage_prices(view, y, *known), (np.zeros(size), np.zeros(size))
         if groups is not None:
-            grouped, grouped_error, *more = price_groups(groups, view, paid, cost_factor, slack, threads, found)
+            grouped, grouped_error, *more = price_groups(
+                groups, view, paid, cost_factor, slack, threads, found
+            )
             view = view._replace(n_columns=without(view.n_columns, groups.member))
         chunks = _price_chunks(view, y, paid, cost_factor, slack, threads, found)
         marginal, forced = found

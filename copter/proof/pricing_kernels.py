@@ -192,9 +192,7 @@ def price_chunk(  # type: ignore[no-untyped-def]
             low, least, most = _strip_minima(1.0, own[:n], shared[at : at + n], strip)
             _fill_shared(1.0, own[:n], shared[at : at + n], p)
         elif patched:
-            low, least, most, wide, long = _fill_private(
-                view, y, no_rebates, 1.0, own, 0, usage, n, p, strip
-            )
+            low, least, most, wide, long = _fill_private(view, y, no_rebates, 1.0, own, 0, usage, n, p, strip)
         elif at >= 0:
             cost, paid = view.cost[start : start + n], shared[at : at + n]
             low, least, most = _strip_minima(factor, cost, paid, strip)
@@ -205,7 +203,9 @@ def price_chunk(  # type: ignore[no-untyped-def]
                 view, y, no_rebates, factor, view.cost, start, usage, n, p, strip
             )
         # several columns with bounds add up to what one without pays
-        off = price_error(total if simple else 0.0, max(abs(least), abs(most)), wide, long if simple else long + n)
+        off = price_error(
+            total if simple else 0.0, max(abs(least), abs(most)), wide, long if simple else long + n
+        )
         level = 0.0
         if relation == NO_TOTAL:
             fill_caps(view, q, upper)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.proof.certificate import right_signs
-from copter.proof.loose import loose_part, unbounded_direction, signed_prices
+from copter.proof.loose import loose_part, signed_prices, unbounded_direction
 from copter.proof.measure import row_figures
 from copter.proof.pricing import price
 from copter.proof.rigorous import EPS

@@ -20,6 +20,7 @@ and 4; exact products and sums as in Ogita, Rump and Oishi (2005).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -98,15 +99,17 @@ def outward_bound(lp: LinearProgram, y: Floats) -> OutwardBound:
     lp = _joined(lp)
     lower, upper = implied_bounds(lp)
     held = _Held(lp.c, lp.A, lp.row_lower, lp.row_upper, lower, upper)
-    ways = [_as_they_are, *(partial(round_prices, bits=bits) for bits in BITS)]
-    for way in (*ways, right_prices, inward_prices, _far_inward):
+    rounded = [partial(round_prices, bits=bits) for bits in BITS]
+    ways: list[Callable[[LinearProgram, Floats], Floats | None]]
+    ways = [_as_they_are, *rounded, right_prices, inward_prices, _far_inward]
+    for way in ways:
         moved = way(held, y)
         if moved is not None:
             for each in (lp, held):
                 best = max(best, _bound_at(each, moved, each.lower, each.upper), key=_value)
             if best.value == -math.inf:
                 best = max(best, _bound_near(lp, moved, lower, upper), key=_value)
-        if way not in ways[:1] and best.value > -math.inf:
+        if way is not _as_they_are and best.value > -math.inf:
             break
     return best
 
@@ -146,7 +149,8 @@ def _far_inward(lp: LinearProgram, y: Floats) -> Floats | None:
 
 def _joined(lp: LinearProgram) -> LinearProgram:
     """The program with both halves of a column that was split, x_j and -x_j, as one without bounds."""
-    A, seen, keep = lp.A, {}, np.ones(lp.c.size, np.bool_)
+    A, keep = lp.A, np.ones(lp.c.size, np.bool_)
+    seen: dict[tuple[bytes, bytes, float], int] = {}
     lower = lp.lower.copy()
     for j in np.flatnonzero(np.isinf(lp.upper) & (lp.lower == 0)).tolist():
         part = slice(A.indptr[j], A.indptr[j + 1])
@@ -190,7 +194,9 @@ def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> O
     change = (abs(lp.A).T @ radius) * (1.0 + lp.A.shape[0] * EPS)
     change[zero], z[zero], error[zero] = 0.0, 0.0, 0.0
     at = _with_reduced_costs(lp, y, z, error + change, lower, upper)
-    sides = np.maximum(*(np.where(np.isfinite(each), abs(each), 0.0) for each in (lp.row_lower, lp.row_upper)))
+    sides = np.maximum(
+        *(np.where(np.isfinite(each), abs(each), 0.0) for each in (lp.row_lower, lp.row_upper))
+    )
     gap = np.where(free, abs(lp.row_upper - lp.row_lower), 0.0)  # where a price may cross 0
     cost = float(radius @ sides + np.where(radius >= abs(y), abs(y) + radius, 0.0) @ np.where(free, gap, 0.0))
     return OutwardBound(at.value - (1.0 + y.size * EPS) * cost, y, at.rounding + cost)
@@ -417,7 +423,9 @@ def implied_bounds(lp: LinearProgram) -> tuple[Floats, Floats]:
             held = np.where(endless, 0.0, least)
             missing = np.bincount(row, endless, rows.shape[0])[row] - endless
             others = np.bincount(row, held, rows.shape[0])[row] - held
-            size = np.bincount(row, abs(held), rows.shape[0])[row] + np.where(np.isinf(side), 0, abs(side))[row]
+            size = (
+                np.bincount(row, abs(held), rows.shape[0])[row] + np.where(np.isinf(side), 0, abs(side))[row]
+            )
             tells = (missing == 0) & np.isfinite(side[row])
             room = (side[row] - others + (counts[row] + 4) * EPS * size)[tells]
             j, a = column[tells], a[tells]
@@ -516,7 +524,9 @@ def _least_squares(matrix: Any, right: Floats, size: Floats) -> Floats:
     typical = float(np.median(size[size > 0])) if (size > 0).any() else 1.0
     scale = np.where(size > 0, size, typical)
     if matrix.shape[0] * matrix.shape[1] <= _DENSE:
-        return np.asarray(scale * np.linalg.lstsq(matrix.toarray() * scale, right, rcond=1e-12)[0], np.float64)
+        return np.asarray(
+            scale * np.linalg.lstsq(matrix.toarray() * scale, right, rcond=1e-12)[0], np.float64
+        )
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import lsqr
 

@@ -128,7 +128,9 @@ def compile_program(program: ContinualProgram) -> CompiledProgram:
     """
     refuse_terms(program, "compile_program")
     flat = flatten(program.store, program.request_slots, program.resource_slots)
-    return CompiledProgram(**flat._asdict(), request_ids=program.request_ids, resource_ids=program.resource_ids)
+    return CompiledProgram(
+        **flat._asdict(), request_ids=program.request_ids, resource_ids=program.resource_ids
+    )
 
 
 class FlatProgram(NamedTuple):
@@ -145,9 +147,7 @@ class FlatProgram(NamedTuple):
     sum_row: NDArray[np.int64]
 
 
-def flatten(
-    store: ConstraintStore, slots: NDArray[np.int64], row_slots: NDArray[np.int64]
-) -> FlatProgram:
+def flatten(store: ConstraintStore, slots: NDArray[np.int64], row_slots: NDArray[np.int64]) -> FlatProgram:
     """The requests and rows in some slots as flat arrays, in this order.
 
     Parameters

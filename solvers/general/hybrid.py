@@ -389,7 +389,10 @@ class _Solve:
         begin = self.watch()
         feasible = self._look(replace(self.lp, c=np.zeros(self.lp.c.size)))
         reason = reason or f"{by} says it is {claim}"
-        met = feasible.found is not None and violation(self.lp, self._inside(feasible.found.x)) <= self.tolerance
+        met = (
+            feasible.found is not None
+            and violation(self.lp, self._inside(feasible.found.x)) <= self.tolerance
+        )
         if not met:
             for prices in (feasible.ray, self._least_violation()):
                 ray = None if prices is None else infeasible_ray(self.lp, prices)

@@ -363,8 +363,6 @@ def _take_forced(first, relation, total, pointer, row, value, forced):  # type: 
             count[row[k]] = 0
 
 
-
-
 def _row_bounds(
     store: ConstraintStore, taken: _Taken, held: Held | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -249,7 +249,9 @@ class Run:
             if moved is None:
                 break
             last, now = now, self._look(moved.x, moved.y, moved.columns)
-            if now.certificate.near_bound < last.certificate.near_bound:  # what moves is too little to know the prices
+            if (
+                now.certificate.near_bound < last.certificate.near_bound
+            ):  # what moves is too little to know the prices
                 now = self._at_prices_of(last, now.x)
             done = self._done(self._mended(now))
             if done is not None:
@@ -380,7 +382,9 @@ class Run:
         if done is not None:
             return done
         if ray is not None and ray.kind == "infeasible":
-            return self._solution(Status.INFEASIBLE, f"a ray proves it (value {ray.value:.3g})", self.best, ray)
+            return self._solution(
+                Status.INFEASIBLE, f"a ray proves it (value {ray.value:.3g})", self.best, ray
+            )
         if ray is not None:
             return self._without_optimum(now, ray)
         return self._over() if self.budget.late() else None
