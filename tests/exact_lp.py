@@ -39,7 +39,7 @@ def solve_exactly(model: Model) -> tuple[str, Fraction | None]:
 def _simplex(c, rows):
     slacks = sum(kind == "<=" for _, kind, _ in rows)
     width = len(c) + slacks
-    table, basis, slack, artificial = [], [], len(c), width
+    table, basis, slack = [], [], len(c)
     for a, kind, b in rows:
         line = a + [Fraction(0)] * slacks
         if kind == "<=":

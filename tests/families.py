@@ -4,7 +4,7 @@
     python tests/families.py 200 --family flows   # of one family
 
 An answer is right if its status is that of the program, its bound no more than the optimum, its objective
-within the tolerance of it, relative to the size that the answer names, and its ray a proof in exact rationals.
+within the tolerance of it, relative to the size that it names, and its ray a proof in exact rationals.
 HiGHS at 1e-9 says what is right; where they disagree, a simplex on fractions does (``exact_lp.py``).
 """
 

@@ -3,8 +3,8 @@
 For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a lower one)
 
     objective        c'x + sum_q phi_q(a_q'x_q)
-    bound            d(y) of :mod:`copter.proof.pricing`, lowered by what rounding may have added to it: no more
-                     than the optimum of the LP and of the MILP, in exact arithmetic
+    bound            d(y) of :mod:`copter.proof.pricing`, lowered by what rounding may have added to it: no
+                     more than the optimum of the LP and of the MILP, in exact arithmetic
     primal residual  the largest excess of a row, a sum row or a box, each relative to its own size; or what
                      all excesses of rows are worth at y, relative to the size of the gap, if that is more
     dual residual    the largest reduced cost that no bound can absorb, relative to |c_j| + |a_j|'|y|

@@ -54,7 +54,7 @@ class Measures(NamedTuple):
     loss : (request slots,) losses of the requests
     lost : sum of them
     activity, weight : (row slots,) A x and |A| |x|
-    step : (row slots,) least of |a_ij| min(upper_j, total_q) over the columns that are used; infinite for none
+    step : (row slots,) least of |a_ij| min(upper_j, total_q) over columns that are used; infinite for none
     local : largest violation of a box or a sum row, relative to its size
     squares : sum of their squares, absolute
     """
@@ -120,7 +120,7 @@ def measure(
 
 @kernel
 def row_figures(lower, upper, y, activity, weight, step):  # type: ignore[no-untyped-def]
-    """What prices pay for the bounds of rows, that without signs, what of it is not used, and what rows are over.
+    """What prices pay for bounds of rows, that without signs, what of it is not used, what rows are over.
 
     The latter as the sum of squares, absolute; as the largest, relative to the row's own size; and at the
     rows' prices.

@@ -165,7 +165,7 @@ def price_chunk(  # type: ignore[no-untyped-def]
     """Price the requests of a chunk: bound, its rounding error and squared violation as pairs, dual, ...
 
     ... whether a column without a bound may have a negative price, slots and columns of the candidates.
-    Marginal and forced prices are written; ``paid`` are UsagePrices, ``longest`` the most columns of a request.
+    Marginal and forced prices are written; ``paid`` are UsagePrices, ``longest`` the columns of the largest.
     """
     offset, shared, widest, entries = paid
     p, own = np.empty(longest), np.empty(longest)

@@ -76,7 +76,7 @@ def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int |
 
 
 def _lack(store: ConstraintStore, y: NDArray[np.float64], threads: int | None) -> float:
-    """What prices prove the rows to lack, rounded downwards; -inf if a column that nothing bounds spoils it."""
+    """What prices prove the rows to lack, rounded down; -inf if a column that nothing bounds spoils it."""
     pricing = price(store, y, cost_factor=0.0, threads=threads)
     if pricing.request_bound == np.inf:
         return np.inf

@@ -1,4 +1,4 @@
-"""The bound and the objective in twice the precision, where the rounding errors of a plain pass are too large.
+"""Bound and objective in twice the precision, where the rounding errors of a plain pass are too large.
 
 A number is carried as an unevaluated sum high + low.  Products are split exactly (Dekker), sums carry the
 error of each addition (Knuth), so a price is off by about k^2 eps^2 of the terms that it is the sum of.

@@ -55,12 +55,12 @@ class Answer:
         return cls(x, y, pricing, *measured_certificate(store, x, y, pricing, threads=threads))
 
     def proved(self, store: ConstraintStore, threads: int | None) -> Answer:
-        """The answer at prices next to its own that prove more of it (:func:`copter.proof.certificate.proved`)."""
+        """The answer at prices next to its own (:func:`copter.proof.certificate.proved`)."""
         return Answer(self.x, *proved(store, self.x, self.y, threads))
 
     @property
     def residuals(self) -> tuple[float, float, float]:
-        """Primal and dual residual, and the gap that they leave (``near_gap``): what progress is measured by."""
+        """Primal and dual residual and the gap that they leave, ``near_gap``: the measure of progress."""
         proof = self.certificate
         return proof.relative.primal, proof.relative.dual, proof.near_gap
 

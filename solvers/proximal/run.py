@@ -390,7 +390,7 @@ class Run:
         return self._over() if self.budget.late() else None
 
     def _without_optimum(self, now: Answer, ray: Ray) -> Solution | None:
-        """Unbounded by a ray if there is a feasible point too, infeasible if a ray proves that, or unproved."""
+        """Unbounded by a ray if there is a feasible point, infeasible if a ray proves that, or unproved."""
         if now.certificate.relative.primal <= self.budget.tolerance:
             return self._solution(Status.UNBOUNDED, f"a ray proves it (value {ray.value:.3g})", now, ray)
         feasible, why = feasible_or_ray(self.program, self.clock)
