@@ -426,7 +426,6 @@ PROFILE = settings(
     max_examples=60,
     stateful_step_count=30,
     deadline=None,
-    derandomize=True,
     phases=[Phase.generate],  # shrinking takes minutes: add Phase.shrink to look at a failure
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -60,7 +60,6 @@ def test_the_program_is_large_enough_for_several_chunks():
 
 def test_threads_and_processes_do_not_matter():
     here = digest(1)
-    assert digest(2) == here
     for threads, seed in ((1, "1"), (2, "2")):
         code = f"from test_determinism import digest; print(digest({threads}))"
         result = subprocess.run(
