@@ -32,8 +32,10 @@ lint: $(VENV)/.installed build/tree/.copied
 types: $(VENV)/.installed build/tree/.copied
 	cd build/tree && $(HERE)/mypy --config-file ../../pyproject.toml --cache-dir ../mypy
 
-kernels: $(VENV)/.installed
-	$(BIN)/python tests/compile_kernels.py
+kernels: kernels-solvers kernels-domains
+
+kernels-%: $(VENV)/.installed
+	$(BIN)/python tests/compile_kernels.py $*
 
 pytest: $(VENV)/.installed
 	$(BIN)/pytest -n auto --durations=20

@@ -1,5 +1,6 @@
 """What all tests have: the same examples every time, kernels compiled before the first, at most one Ray."""
 
+import gc
 from pathlib import Path
 
 import compile_kernels
@@ -19,6 +20,12 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.nodeid.partition("::")[0] not in RAY)
 
 
+def pytest_collection_finish():
+    """What was collected stays: the collector need not look at it, again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Tests of a file share a process, and those of Ray one Ray: what they prepare is prepared once."""
@@ -28,7 +35,7 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.fixture(scope="session", autouse=True)
 def compiled_kernels():
     """Before the first test, so that no solve's deadline pays for it; quick where ``make`` has done it."""
-    compile_kernels.solve_all()
+    compile_kernels.solvers()
 
 
 @pytest.fixture(scope="session")

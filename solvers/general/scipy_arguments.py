@@ -27,6 +27,7 @@ STATUS = {
     Status.INFEASIBLE: (2, "The problem is infeasible.", "8: Infeasible"),
     Status.UNBOUNDED: (3, "The problem is unbounded.", "10: Unbounded"),
     Status.NUMERICAL_ERROR: (4, "Numerical difficulties encountered.", "4: Solve error"),
+    Status.UNPROVED: (4, "Numerical difficulties encountered.", "4: Solve error"),
 }
 _CONSTRAINTS = (
     "`constraints` (or each element within `constraints`) must be convertible into an instance of "

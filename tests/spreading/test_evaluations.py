@@ -31,7 +31,7 @@ from copter.spreading.on_ray import OnRay
 from copter.spreading.processes import Processes
 from copter.spreading.tasks import Here
 
-SMALL = "--trace philly --jobs 5 --max-hours 2 --policy srtf,sia".split()
+SMALL = "--trace philly --jobs 5 --max-hours 2 --policy".split()
 WAYS = {"here": [], "processes": ["--processes", "2"], "ray": ["--ray"]}
 BENCH = "sia --gpus 64 --jobs 10 --rounds 2 --solvers copter,highs-hot --json -".split()
 #: Fields of records that are seconds, or follow from them.
@@ -53,9 +53,10 @@ def rows(path):
         return [untimed(row) for row in csv.DictReader(file)]
 
 
-def test_runs_write_the_same_rows_wherever_they_are_played(local_ray, tmp_path):
+@pytest.mark.parametrize("policies", ["srtf,tiresias", pytest.param("srtf,sia", marks=pytest.mark.long)])
+def test_runs_write_the_same_rows_wherever_they_are_played(local_ray, tmp_path, policies):
     for way, words in WAYS.items():
-        invoke("run", "cluster", *SMALL, "--out", str(tmp_path / way), *words)
+        invoke("run", "cluster", *SMALL, policies, "--out", str(tmp_path / way), *words)
     for name in ("rounds.csv", "jobs.csv", "allocations.csv"):
         here = rows(tmp_path / "here" / name)
         assert len({(row["policy"], row["seed"]) for row in here}) == 2
