@@ -414,7 +414,7 @@ class Edits(RuleBasedStateMachine):
     @precondition(lambda self: self.plain.requests)
     @rule()
     def solve(self):
-        solution = self.solver.solve(self.program, deadline=10.0)
+        solution = self.solver.solve(self.program, deadline=600.0)
         status = verify(solution, self.program, self.plain.model(), self.tolerance, either=True)
         if status == "optimal":
             again = self.solver.solve(self.program)

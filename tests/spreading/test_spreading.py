@@ -124,7 +124,7 @@ def test_ctrl_c_ends_the_tasks_with_the_command(tmp_path):
     until((tmp_path / "pid").exists)
     time.sleep(0.05)
     command.send_signal(signal.SIGINT)
-    _, said = command.communicate(timeout=20)
+    _, said = command.communicate(timeout=120)
     assert "KeyboardInterrupt" in said
     until(lambda: gone(int((tmp_path / "pid").read_text())))
 
@@ -140,7 +140,7 @@ def test_there_is_at_least_one_process():
         Processes(0)
 
 
-def until(condition, seconds=20.0):
+def until(condition, seconds=120.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

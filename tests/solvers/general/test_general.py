@@ -40,7 +40,7 @@ def test_every_row_and_bound(seed, inner, tolerance):
     truth = scipy.optimize.linprog(**scipy_form(lp))
     assert truth.status == 0
     general = to_program(lp)
-    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=10).solve(general.program)
+    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=600).solve(general.program)
     assert solution.status is Status.OPTIMAL, solution.reason
     x = general.point(solution)
     size = 10 * tolerance * (1 + np.linalg.norm(general.shift) + abs(truth.fun) + np.linalg.norm(x))
@@ -319,7 +319,7 @@ def check_file(name: str, inner: str, tolerance: float) -> None:
     lp = read_mps(DATA / f"{name}.mps")
     truth = highs(lp)
     general = to_program(lp)
-    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=60).solve(general.program)
+    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=600).solve(general.program)
     assert solution.status is Status.OPTIMAL, solution.reason
     size = max(1.0, abs(solution.objective))
     assert solution.is_optimal(tolerance)
@@ -343,7 +343,7 @@ class TestFiles:
     @pytest.mark.parametrize("name", INFEASIBLE)
     def test_infeasible(self, name):
         general = to_program(read_mps(DATA / f"{name}.mps"))
-        solution = ProximalPoint(deadline=20).solve(general.program)
+        solution = ProximalPoint(deadline=600).solve(general.program)
         assert solution.status is Status.INFEASIBLE, solution.reason
         y = np.array([solution.ray.y[i] for i in range(general.source.row_lower.size)])
         lp = general.source
@@ -358,7 +358,7 @@ class TestFiles:
     @HARD
     def test_unbounded(self):
         general = to_program(read_mps(DATA / "gas11.mps"))
-        solution = ProximalPoint(deadline=20).solve(general.program)
+        solution = ProximalPoint(deadline=600).solve(general.program)
         assert solution.status is Status.UNBOUNDED, solution.reason
         lp, d = general.source, general.direction(solution)
         drop, activity = -float(lp.c @ d), lp.A @ d
