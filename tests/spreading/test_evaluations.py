@@ -31,7 +31,7 @@ from copter.spreading.on_ray import OnRay
 from copter.spreading.processes import Processes
 from copter.spreading.tasks import Here
 
-SMALL = "--trace philly --jobs 5 --max-hours 2 --policy".split()
+SMALL = "--trace philly --jobs 8 --max-hours 3 --policy".split()
 WAYS = {"here": [], "processes": ["--processes", "2"], "ray": ["--ray"]}
 BENCH = "sia --gpus 64 --jobs 10 --rounds 2 --solvers copter,highs-hot --json -".split()
 #: Fields of records that are seconds, or follow from them.
