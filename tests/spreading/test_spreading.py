@@ -115,14 +115,18 @@ def test_ctrl_c_ends_the_tasks_with_the_command(tmp_path):
         "from pathlib import Path\n"
         f"sys.path.insert(0, {str(TESTS)!r})\n"
         "from spreading_tasks import hang\n"
-        "from copter.spreading.processes import Processes\n"
+        "from copter.spreading import processes\n"
         "from copter.spreading.tasks import Task\n"
+        "def waits(pipes, wait=processes.wait):\n"
+        f"    Path({str(tmp_path / 'waits')!r}).touch()\n"
+        "    return wait(pipes)\n"
+        "processes.wait = waits\n"
         "if __name__ == '__main__':\n"
-        f"    list(Processes(1).each([Task('hangs', hang, (Path({str(tmp_path / 'pid')!r}),))]))\n"
+        f"    list(processes.Processes(1).each([Task('hangs', hang, (Path({str(tmp_path / 'pid')!r}),))]))\n"
     )
     command = subprocess.Popen([sys.executable, script], stderr=subprocess.PIPE, text=True)
     until((tmp_path / "pid").exists)
-    time.sleep(0.05)
+    until((tmp_path / "waits").exists)  # the process has been started, and noted
     command.send_signal(signal.SIGINT)
     _, said = command.communicate(timeout=120)
     assert "KeyboardInterrupt" in said
