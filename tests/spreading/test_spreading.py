@@ -111,8 +111,9 @@ def test_ctrl_c_ends_the_tasks_with_the_command(tmp_path):
     """In a process of its own: the signal goes to it alone, as from a supervisor."""
     script = tmp_path / "command.py"
     script.write_text(
-        "import sys\n"
+        "import signal, sys\n"
         "from pathlib import Path\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # one in the background ignores it
         f"sys.path.insert(0, {str(TESTS)!r})\n"
         "from spreading_tasks import hang\n"
         "from copter.spreading import processes\n"
