@@ -13,7 +13,7 @@ from copter.solvers.proximal.tuning import ProximalTuning, ScreeningTuning
 
 #: inner solver and the tolerance it is asked for, and then held to
 INNERS = [("newton", 1e-6), ("cd", 1e-4), ("auto", 1e-6)]
-PATIENCE = 10.0
+PATIENCE = 600.0
 """Seconds; a solve takes milliseconds."""
 
 
