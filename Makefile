@@ -2,31 +2,43 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# For commands that run in another folder.
+HERE := $(abspath $(BIN))
 INSTALL := -m pip install --quiet --disable-pip-version-check
 FOLDERS := solvers problems shims bench
 SOURCES := $(shell find copter $(FOLDERS) -name '*.py' -o -name '*.pyi')
 
-.PHONY: demo test lint types pytest duplicates light dist bench suite measure benchmarks docs clean
+.PHONY: demo test test-long lint types kernels pytest light dist bench suite measure benchmarks docs clean
 
 # A quarter of a day of job arrivals from the built-in generator; the run folder lands in runs/demo.
 demo: $(VENV)/.cli
 	$(BIN)/copter run sia --gpus 512 --jobs-per-day 2000 --hours 6 --seed 1 --out runs/demo
 
-test: lint types pytest
+# The same examples every time, and no test looks at a clock. Kernels are compiled, once for all of pytest's
+# processes, while the types are checked.
+test: $(VENV)/.installed
+	$(MAKE) --no-print-directory -j2 lint types kernels
+	$(MAKE) --no-print-directory pytest
+
+# What takes longer, and what draws its examples at random: from the seed that the command line shows.
+SEED ?= $(shell date +%s)
+test-long: $(VENV)/.installed kernels
+	$(BIN)/pytest -n auto --durations=20 -m "long or hypothesis" --hypothesis-profile=random --hypothesis-seed=$(SEED)
 
 lint: $(VENV)/.installed build/tree/.copied
 	$(BIN)/ruff check .
-	cd build/tree && ../../$(BIN)/lint-imports --config ../../pyproject.toml --no-cache
+	cd build/tree && $(HERE)/lint-imports --config ../../pyproject.toml --no-cache
 
 types: $(VENV)/.installed build/tree/.copied
-	cd build/tree && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../mypy
+	cd build/tree && $(HERE)/mypy --config-file ../../pyproject.toml --cache-dir ../mypy
+
+kernels: kernels-solvers kernels-domains
+
+kernels-%: $(VENV)/.installed
+	$(BIN)/python tests/compile_kernels.py $*
 
 pytest: $(VENV)/.installed
 	$(BIN)/pytest -n auto --durations=20
-
-# Lines that two files share; the tests allow 12.
-duplicates: $(VENV)/.installed
-	$(BIN)/symilar -d 13 --ignore-comments --ignore-docstrings --ignore-imports $(filter %.py,$(SOURCES))
 
 # The core in an environment without any extra, from the wheel.
 light:

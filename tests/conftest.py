@@ -1,25 +1,41 @@
-"""Kernels are compiled before the first test, so that no test's deadline pays for it."""
+"""What all tests have: the same examples every time, kernels compiled before the first, at most one Ray."""
 
+import gc
 from pathlib import Path
 
+import compile_kernels
 import pytest
+from hypothesis import HealthCheck, settings
+from scheduling import RAY, ByFile
 
-from copter import ContinualProgram, ProximalPoint
+# No test has a deadline, and none is given up because examples are slow to draw: a machine may be busy.
+_UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("fixed", derandomize=True, **_UNTIMED)
+settings.register_profile("random", print_blob=True, database=None, **_UNTIMED)
+settings.load_profile("fixed")  # `make test-long` takes the other one
+
+
+def pytest_collection_modifyitems(items):
+    """What takes longest as one piece begins first: see scheduling.py."""
+    items.sort(key=lambda item: item.nodeid.partition("::")[0] not in RAY)
+
+
+def pytest_collection_finish():
+    """What was collected stays: the collector need not look at it, again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests of a file share a process, and those of Ray one Ray: what they prepare is prepared once."""
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_kernels():
-    program = ContinualProgram()
-    for resource, upper in (("a", 3.0), ("b", 0.5)):
-        program.add_resource(resource, upper, lower=-1.0)
-    for k in range(12):
-        usage = {"a": [1.0 + k % 3, 0.0, 2.0], "b": ([2], [0.1 * k])}
-        program.add_request(k, [-1.0 - 0.1 * k, 0.0, -1.5], usage, total=1.0, upper=[1.0, 1.0, 0.7])
-    for inner in ("newton", "cd"):
-        ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
-    program.set_capacity("a", upper=-0.5)
-    for inner in ("newton", "cd"):
-        ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
+    """Before the first test, so that no solve's deadline pays for it; quick where ``make`` has done it."""
+    compile_kernels.solvers()
 
 
 @pytest.fixture(scope="session")

@@ -414,7 +414,7 @@ class Edits(RuleBasedStateMachine):
     @precondition(lambda self: self.plain.requests)
     @rule()
     def solve(self):
-        solution = self.solver.solve(self.program, deadline=10.0)
+        solution = self.solver.solve(self.program, deadline=600.0)
         status = verify(solution, self.program, self.plain.model(), self.tolerance, either=True)
         if status == "optimal":
             again = self.solver.solve(self.program)
@@ -426,7 +426,6 @@ PROFILE = settings(
     max_examples=60,
     stateful_step_count=30,
     deadline=None,
-    derandomize=True,
     phases=[Phase.generate],  # shrinking takes minutes: add Phase.shrink to look at a failure
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -1,4 +1,4 @@
-"""The rules of the house: what may import what, no circles, short files and functions, nothing twice.
+"""The rules of the house: what may import what, no circles, and who reads the columns of a store.
 
 What is known to break a rule is listed, and an entry that is no longer needed fails as well.
 """
@@ -15,10 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("bench", "problems", "shims", "solvers")
 FILES = sorted(file for folder in ("copter", *FOLDERS) for file in (ROOT / folder).rglob("*.py"))
-TREES = {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text()) for file in FILES}
 
 KERNELS = ("kernel", "loose_kernel", "inlined_kernel", "njit")
-LINES_OF_A_FILE, LINES_OF_A_FUNCTION, LINES_IN_COMMON = 450, 60, 12
 
 #: Each is for type checkers only: a base class that makes its subclass, an object and what drives it.
 CIRCLES = {
@@ -52,7 +50,7 @@ def module_of(path):
     return ".".join(parts).removesuffix(".__init__")
 
 
-MODULES = {module_of(path) for path in TREES}
+MODULES = {module_of(file.relative_to(ROOT)) for file in FILES}
 
 
 def imports(path, tree):
@@ -72,30 +70,17 @@ def imports(path, tree):
             waiting += ast.iter_child_nodes(node)
 
 
+@pytest.fixture(scope="module")
+def trees():
+    return {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text()) for file in FILES}
+
+
 def is_kernel(function):
     for decorator in function.decorator_list:
         name = decorator.func if isinstance(decorator, ast.Call) else decorator
         if getattr(name, "id", getattr(name, "attr", "")) in KERNELS:
             return True
     return False
-
-
-def functions(path, tree):
-    """Name and lines of every function outside kernels, but for the docstring, which may be long."""
-    waiting = [(tree, path + ":")]
-    while waiting:
-        scope, name = waiting.pop()
-        for node in ast.iter_child_nodes(scope):
-            inner = name
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                inner = f"{name}{'' if name.endswith(':') else '.'}{node.name}"
-                if not isinstance(node, ast.ClassDef):
-                    if is_kernel(node):
-                        continue
-                    text = node.body[0] if ast.get_docstring(node) else None
-                    lines = 0 if text is None else text.end_lineno - text.lineno + 1
-                    yield inner, node.end_lineno - node.lineno + 1 - lines
-            waiting.append((node, inner))
 
 
 def column_reads(tree):
@@ -116,9 +101,9 @@ def column_reads(tree):
             waiting.append((node, inner))
 
 
-def test_only_the_store_and_tasks_of_its_parts_read_columns():
+def test_only_the_store_and_tasks_of_its_parts_read_columns(trees):
     """Whoever looks at columns asks for an excerpt, or says what each part has to do."""
-    others = {path: tree for path, tree in TREES.items() if not path.startswith(THE_STORE)}
+    others = {path: tree for path, tree in trees.items() if not path.startswith(THE_STORE)}
     found = {path: sorted(lines) for path, tree in others.items() if (lines := set(column_reads(tree)))}
     assert set(found) == READ_COLUMNS, found
 
@@ -139,31 +124,10 @@ def test_layers_import_only_what_is_below_them(tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_no_circle_of_imports():
+def test_no_circle_of_imports(trees):
     graph = nx.DiGraph()
-    for path, tree in TREES.items():
+    for path, tree in trees.items():
         graph.add_edges_from((module_of(path), other) for other in imports(path, tree))
     graph.remove_nodes_from(["copter"])  # its names are imported when they are first used
     circles = (sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1)
     compare(set(map(" ".join, circles)), CIRCLES)
-
-
-def test_no_file_is_long():
-    long = {path for path in TREES if len((ROOT / path).read_text().splitlines()) > LINES_OF_A_FILE}
-    assert not long
-
-
-def test_no_function_is_long():
-    found = (each for path, tree in TREES.items() for each in functions(path, tree))
-    assert not {name for name, lines in found if lines > LINES_OF_A_FUNCTION}
-
-
-@pytest.mark.slow
-def test_no_two_places_share_lines():
-    tool = Path(sys.executable).with_name("symilar")
-    options = ("--ignore-comments", "--ignore-docstrings", "--ignore-imports")
-    result = subprocess.run(
-        [tool, "-d", str(LINES_IN_COMMON + 1), *options, *FILES], capture_output=True, text=True, check=True
-    )
-    places = [line for line in result.stdout.splitlines() if line.startswith(("==", "TOTAL"))]
-    assert len(places) == 1, result.stdout  # the total

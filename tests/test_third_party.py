@@ -62,7 +62,7 @@ def test_its_domain_runs(site):
     assert document["rounds"][1]["warm_started"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_its_domain_is_measured_with_its_solver_and_ours(site):
     size = ["--models", "40", "--rounds", "3", "--solvers", "scipy,copter", "--json", "-"]
     document = json.loads(command(site, "bench", "serving", *size, "--isolate"))

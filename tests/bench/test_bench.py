@@ -107,7 +107,7 @@ def test_every_solver_names_what_it_stops_at(name):
         assert own == {"tolerance": 1e-4}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_nothing_is_compiled_or_loaded_after_the_warm_up(tmp_path):
     """In a process of its own: no kernel gets a signature that it did not have before the timed rounds."""
     recorded = record_sia(tmp_path, gpus=2048, jobs=200, rounds=2, seed=1, warm_up=WARM_UP)

@@ -37,7 +37,7 @@ def test_a_process_ends_with_a_parent_that_is_killed(tmp_path, busy):
         child = int(words.readline())
         parent.kill()
         parent.wait()
-        ended, _, _ = select.select([words], [], [], 10.0)  # its end is the end of the pipe
+        ended, _, _ = select.select([words], [], [], 120.0)  # its end is the end of the pipe
         if not ended:
             os.kill(child, 9)
         assert ended and words.read() == ""

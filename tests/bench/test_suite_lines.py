@@ -46,7 +46,7 @@ def test_ladders_grow():
         assert all(columns == sorted(columns) for columns in steps.values())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["dede", "dede-ours"])
 def test_dede_comes_near_the_optimum(rule):
     python = os.environ.get("COPTER_DEDE_PYTHON")

@@ -28,7 +28,6 @@ EXAMPLES = 40 * LONGER
 QUICK = settings(
     max_examples=EXAMPLES,
     deadline=None,
-    derandomize=LONGER == 1,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

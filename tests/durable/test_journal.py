@@ -611,8 +611,8 @@ def write_until_killed(path: Path, said: int) -> None:
             os.write(said, b"%d\n" % journal.round)
 
 
-def kill_one(path: Path, seconds: float) -> list[str]:
-    """Kill a writer so many seconds after it opened the journal; what it had said."""
+def kill_one(path: Path, rounds: int, seconds: float) -> list[str]:
+    """Kill a writer so many rounds and seconds after it opened the journal; what it had said."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -622,19 +622,19 @@ def kill_one(path: Path, seconds: float) -> list[str]:
             os._exit(1)
     os.close(writer)
     with open(reader) as lines:
-        first = lines.readline()
+        first = [lines.readline() for _ in range(1 + rounds)]
         time.sleep(seconds)
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status), "the writer ended by itself"
-        return [first, *lines]
+        return [*first, *lines]
 
 
 def kill_and_recover(path: Path, kills: int, rng: random.Random) -> tuple[int, list[str]]:
     """Kill a process that writes a journal again and again; (rounds at last, what was wrong)."""
     truth, wrong, done = (ContinualProgram(), ProximalPoint()), [], 0
     for kill in range(kills):
-        lines = kill_one(path, rng.random() * 0.4)
+        lines = kill_one(path, int(kill == 0), rng.random() * 0.4)
         said = int(lines[-1]) if len(lines) > 1 else done
         with open_journal(path) as journal:
             if not said <= journal.round <= said + 1:
@@ -654,10 +654,11 @@ def kill_and_recover(path: Path, kills: int, rng: random.Random) -> tuple[int, l
     return done, wrong
 
 
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)])
 @pytest.mark.parametrize("compact_from", [0, 10**9])
-def test_a_killed_process_loses_no_completed_round(tmp_path, monkeypatch, compact_from):
+def test_a_killed_process_loses_no_completed_round(tmp_path, monkeypatch, compact_from, kills):
     monkeypatch.setattr(copter.durable.journal, "COMPACT_FROM", compact_from)
-    rounds, wrong = kill_and_recover(tmp_path, 4, random.Random(5))
+    rounds, wrong = kill_and_recover(tmp_path, kills, random.Random(5))
     assert wrong == []
     assert rounds > 0
 

@@ -278,7 +278,7 @@ def test_a_state_that_points_nowhere_is_refused(path):
     assert snapshot(ContinualProgram.load(path)) == snapshot(program)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_thousand_damaged_files_are_refused(path):
     program, solver, rng = rich(), ProximalPoint(), random.Random(7)
     solver.solve(program)

@@ -36,7 +36,8 @@ def test_traffic(objective, case, unit):
     one, other = carried(1.0), carried(unit)
     power = unit if objective == "max-flow" else 1.0
     assert other.objective / power == pytest.approx(one.objective, rel=2e-5)
-    assert other.gap <= 1e-4 or not np.isfinite(one.objective)
+    if np.isfinite(one.objective):
+        assert other.gap <= 1e-4
 
 
 @given(seed=st.integers(0, 2**32), load=st.sampled_from(POWERS), size=st.sampled_from(POWERS))

@@ -1,10 +1,9 @@
-"""Ten thousand rounds without drift or growth; deadlines, limits and warm starts from round to round."""
+"""Thousands of rounds without drift or growth; deadlines, limits and warm starts from round to round."""
 
 from __future__ import annotations
 
 import gc
 import logging
-import time
 import tracemalloc
 
 import numpy as np
@@ -13,12 +12,13 @@ from large_programs import edit, large
 from numpy_twins import certificate, verify
 from scipy.sparse import csc_array
 from strategies import PlainProgram, PlainRequest, random_plain
+from ticking import tick
 
 from copter import ContinualProgram, ProximalPoint, Solution, Status
 from copter.store.allocation import NOTHING, SparseX
 from copter.store.compiled import compile_program
 
-ROUNDS, CHECK_EVERY = 10_000, 500
+CHECK_EVERY = 250
 INF = np.inf
 
 
@@ -205,19 +205,19 @@ class Cluster:
         }
 
 
-def test_ten_thousand_rounds():
-    began = time.perf_counter()
+@pytest.mark.parametrize("n_rounds", [1500, pytest.param(10_000, marks=pytest.mark.long)])
+def test_many_rounds(n_rounds):
     cluster, solver = Cluster(0), ProximalPoint()
     most: dict = {}
     statuses = []
-    for k in range(1, ROUNDS + 1):
+    for k in range(1, n_rounds + 1):
         cluster.round()
-        if k == ROUNDS // 2:
+        if k == n_rounds // 2:
             early = dict(most)
             gc.collect()
             tracemalloc.start()
             before = tracemalloc.get_traced_memory()[0]
-        if k == ROUNDS // 2 + 2 * CHECK_EVERY:
+        if k == n_rounds // 2 + 2 * CHECK_EVERY:
             gc.collect()
             grown = tracemalloc.get_traced_memory()[0] - before
             tracemalloc.stop()
@@ -226,13 +226,12 @@ def test_ten_thousand_rounds():
             solution = solver.solve(cluster.program)
             statuses.append(verify(solution, cluster.program, cluster.plain.model(), 1e-6))
         most = {name: max(most.get(name, 0), room) for name, room in cluster.held().items()}
-    assert statuses == ["optimal"] * (ROUNDS // CHECK_EVERY)
+    assert statuses == ["optimal"] * (n_rounds // CHECK_EVERY)
     live = max(2000, cluster.program.n_variables)
     assert all(room <= 2 * early[name] for name, room in most.items()), (early, most)
     assert all(room <= 20 * live for room in most.values()), most
     assert grown < 1_000_000, grown  # bytes; the rounds in between made some hundred times as much
     assert not solver.solve(cluster.program).churn
-    assert time.perf_counter() - began < 60
 
 
 # ---- deadlines and limits ------------------------------------------------------------------------------
@@ -261,17 +260,18 @@ def test_a_deadline_of_zero_gives_an_answer_with_a_finite_gap(inner):
 
 
 @pytest.mark.parametrize("inner", ["newton", "cd"])
-def test_a_deadline_is_kept_and_later_rounds_go_on_from_its_answer(inner):
+def test_after_a_deadline_later_rounds_go_on_from_its_answer(inner, monkeypatch):
     program = large(small=2000)
     solver = ProximalPoint(inner=inner, tolerance=1e-9, deadline=1e9)
     solver.solve(program, deadline=0.0)  # loads the kernels
     solver.reset()
-    watch, worst = time.perf_counter(), []
+    tick(monkeypatch)
+    worst = []
     for _ in range(3):
-        solution = solver.solve(program, deadline=0.5)
+        solution = solver.solve(program, deadline=0.1)  # a hundred looks at the clock
+        assert solution.found and solution.status in (Status.DEADLINE, Status.OPTIMAL), solution.reason
         worst.append(max(solution.gap, solution.primal_residual, solution.dual_residual))
-        assert not np.isnan(worst[-1]) or not solution.found
-    assert time.perf_counter() - watch < 3 * (0.5 + 1.0)
+    assert not np.isnan(worst).any()
     assert worst[2] <= worst[0]
     assert solution.warm_started
 
@@ -302,7 +302,10 @@ def test_the_iteration_limit_is_a_limit(inner, limit):
     cluster = Cluster(3)
     solution = ProximalPoint(inner=inner, tolerance=1e-12, iteration_limit=limit).solve(cluster.program)
     assert solution.iterations <= limit
-    assert solution.status in (Status.ITERATION_LIMIT, Status.NUMERICAL_ERROR) or solution.is_optimal(1e-12)
+    if solution.status is Status.OPTIMAL:
+        assert solution.is_optimal(1e-12)
+    else:
+        assert solution.status in (Status.ITERATION_LIMIT, Status.NUMERICAL_ERROR)
     is_honest(solution, cluster.plain)
 
 

@@ -65,7 +65,7 @@ class EditsOfCopies(Edits):
     @rule()
     def copies_answer_alike(self):
         pairs = [copy.deepcopy((self.program, self.solver)), self.through_a_file((self.program, self.solver))]
-        one, other = (solver.solve(program, deadline=10.0) for program, solver in pairs)
+        one, other = (solver.solve(program, deadline=600.0) for program, solver in pairs)
         if Status.DEADLINE in (one.status, other.status):
             return
         assert (one.status, one.iterations, one.warm_reason) == (

@@ -162,7 +162,7 @@ def test_reported_values_and_residuals_are_the_ray_s_own(seed, inner):
     plain = random_plain(rng, str(rng.choice(KINDS)))
     make_infeasible(rng, plain)
     program, model = plain.build(), plain.model()
-    solution = ProximalPoint(inner=inner, tolerance=1e-4, deadline=10).solve(program)
+    solution = ProximalPoint(inner=inner, tolerance=1e-4, deadline=600).solve(program)
     assert solution.status is Status.INFEASIBLE, solution.reason
     y = np.array([solution.ray.y[id] for id in program.resource_ids])
     truth = farkas_value(model, y)
@@ -177,7 +177,7 @@ def test_reported_costs_of_primal_rays(seed, inner):
     plain = random_plain(rng, str(rng.choice(KINDS)))
     make_unbounded(rng, plain)
     program, model = plain.build(), plain.model()
-    solution = ProximalPoint(inner=inner, tolerance=1e-4, deadline=10).solve(program)
+    solution = ProximalPoint(inner=inner, tolerance=1e-4, deadline=600).solve(program)
     assert solution.status is Status.UNBOUNDED, solution.reason
     d = np.concatenate([solution.ray.x[id] for id in program.request_ids])
     assert d.max() == 1.0
@@ -192,7 +192,7 @@ def test_in_and_out_of_infeasibility_and_unboundedness(inner):
     usage = {"cap": {0: 1.0, 1: 2.0}, "need": {0: 1.0, 1: 1.0}}
     plain.requests["x"] = PlainRequest([-1.0, -3.0], usage)
     program = plain.build()
-    solver = ProximalPoint(inner=inner, tolerance=1e-5, deadline=10)
+    solver = ProximalPoint(inner=inner, tolerance=1e-5, deadline=600)
 
     def round_is(status):
         assert verify(solver.solve(program), program, plain.model(), 1e-5) == status

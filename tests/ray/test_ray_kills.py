@@ -22,6 +22,7 @@ def small(monkeypatch):
     monkeypatch.setenv("RAY_KILLS_JOBS", "40")  # for drivers
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("snapshots", [True, False])
 def test_killed_actors_change_no_answer_and_lose_no_edit(local_ray, snapshots):
     score = kill_actors(3, seed=4, snapshots=snapshots)
@@ -29,6 +30,7 @@ def test_killed_actors_change_no_answer_and_lose_no_edit(local_ray, snapshots):
     assert score.clean, str(score)
 
 
+@pytest.mark.long
 def test_a_killed_driver_loses_no_completed_round(local_ray, tmp_path):
     address = local_ray.get_runtime_context().gcs_address
     score = kill_drivers(tmp_path, 2, 1, address, True)
@@ -36,6 +38,7 @@ def test_a_killed_driver_loses_no_completed_round(local_ray, tmp_path):
     assert score.clean, str(score)
 
 
+@pytest.mark.long
 def test_the_deadline_holds_and_the_slow_one_is_named_while_an_actor_hangs(local_ray, caplog, monkeypatch):
     """The actor goes on only when the solve has returned (or, should it not, after minutes)."""
     from copter.ray import RayProgram

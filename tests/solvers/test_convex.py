@@ -157,6 +157,7 @@ def check(solution: Solution, optimum: float, tolerance: float = 1e-5) -> None:
     assert solution.bound == pytest.approx(optimum, abs=tolerance * scale)
 
 
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("name", INNERS)
 @pytest.mark.parametrize("seed", range(25))
 def test_against_clarabel(seed, name):

@@ -66,6 +66,7 @@ def test_new_values_of_parameters_become_edits_and_warm_rounds():
         check(case, model, solution)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning:cvxpy")
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_are_those_of_highs(seed):
     rng = np.random.default_rng(seed)

@@ -39,7 +39,8 @@ def digest(threads: int) -> str:
         solver = ProximalPoint(inner=inner, threads=threads, tolerance=tolerance, iteration_limit=limit)
         for step in range(2):
             solution = solver.solve(program)
-            assert solution.status is Status.OPTIMAL or inner == "cd", solution.reason
+            wanted = {Status.OPTIMAL, Status.ITERATION_LIMIT} if inner == "cd" else {Status.OPTIMAL}
+            assert solution.status in wanted, solution.reason
             proof = certify(program.store, solution.nonzeros, solution.y, threads=threads)
             assert (proof.objective, proof.bound) == (solution.objective, solution.bound)
             for part in (*solution.nonzeros, solution.y, np.array([proof.bound, proof.absolute.primal])):
@@ -60,7 +61,6 @@ def test_the_program_is_large_enough_for_several_chunks():
 
 def test_threads_and_processes_do_not_matter():
     here = digest(1)
-    assert digest(2) == here
     for threads, seed in ((1, "1"), (2, "2")):
         code = f"from test_determinism import digest; print(digest({threads}))"
         result = subprocess.run(

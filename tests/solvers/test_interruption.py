@@ -1,14 +1,15 @@
 """Deadlines, cancel, Ctrl-C, failing callbacks: a solve ends, program and solver are as good as before."""
 
+import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
 from large_programs import wide
+from ticking import tick
 
 from copter import ContinualProgram
 from copter.clock import Clock, Interrupted, check, ctrl_c_cancels, current, running
@@ -19,6 +20,9 @@ from copter.solvers.native import run_apart
 from copter.solvers.registry import SOLVERS, make_solver
 from copter.store.compiled import compile_program
 
+#: Looks at the clock between the deadline and the answer: a pass over the columns and its certificate.
+LATE_LOOKS = 40
+
 
 @pytest.fixture(scope="module")
 def program():
@@ -27,7 +31,8 @@ def program():
     return program
 
 
-def test_a_clock_is_over_with_its_parent():
+def test_a_clock_is_over_with_its_parent(monkeypatch):
+    now = tick(monkeypatch)
     whole = Clock(60.0)
     part = Clock(None, parent=whole)
     assert 59 < part.left() <= 60 and 49 < part.left(10.0) <= 50 and not part.over()
@@ -39,34 +44,35 @@ def test_a_clock_is_over_with_its_parent():
     assert current() is None
     check()
     late = Clock(0.0)
-    time.sleep(0.05)
+    now.now += 0.05
     with pytest.raises(Interrupted, match="deadline of 0 s"):
         late.check()
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_no_chunk_is_under_way_when_a_pass_ends(threads):
-    clock, at_work, seen = Clock(), [], []
+    clock, at_work, seen, late = Clock(), [], [], []
 
     def task(k):
         at_work.append(k)
+        if clock.cancelled:
+            late.append(k)
         if k == 3:
             clock.cancel()
-        time.sleep(0.01)
         at_work.remove(k)
         seen.append(k)
 
     with running(clock), pytest.raises(Interrupted):
         run_chunks(task, 40, threads)
-    assert not at_work and 3 in seen and len(seen) < 10
+    assert not at_work and 3 in seen
+    assert len(late) < threads  # who had looked just before goes on with one more
 
 
 def test_a_native_call_that_is_late_is_left_alone():
-    release, asked = threading.Event(), []
-    begin = time.perf_counter()
+    release, asked, ended = threading.Event(), [], []
     with pytest.raises(Interrupted):
-        run_apart(lambda: release.wait(30), Clock(0.05), stop=lambda: asked.append(1))
-    assert time.perf_counter() - begin < 5 and asked == [1]
+        run_apart(lambda: ended.append(release.wait(60)), Clock(0.05), stop=lambda: asked.append(1))
+    assert asked == [1] and not ended
     release.set()
     assert run_apart(lambda: 7, Clock()) == 7
     with pytest.raises(ZeroDivisionError):
@@ -81,15 +87,32 @@ def test_a_build_is_given_up(program):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_a_deadline_is_kept(program, name):
+def test_a_deadline_has_an_answer_or_says_that_there_is_none(program, name):
+    """By how much the last pass overruns is measured by copter.bench.deadlines and tests/deadlines.py."""
     solver = make_solver(name, tolerance=1e-8, threads=1)
     for deadline in (0.005, 0.2):
-        begin = time.perf_counter()
         solution = solver.solve(program, deadline=deadline)
-        seconds = time.perf_counter() - begin
-        assert seconds < deadline + 2.0  # copter.bench.deadlines has the narrow margin
         assert solution.status in (Status.DEADLINE, Status.OPTIMAL, Status.NUMERICAL_ERROR), solution.reason
-        assert solution.found or np.isnan(solution.objective)
+        if solution.status is Status.OPTIMAL:
+            assert solution.found
+        assert np.isnan(solution.objective) == (not solution.found)
+
+
+@pytest.mark.parametrize("name", ["copter", "copter-newton", "copter-cd", "copter-cold", "copter-rebuild"])
+@pytest.mark.parametrize("deadline", [0.004, 0.02])
+def test_a_solve_of_ours_looks_at_the_clock_and_ends(program, name, deadline, monkeypatch):
+    """Time is looks at the clock, a millisecond each: the solve ends a few looks after its deadline."""
+    looks = []
+    solver = make_solver(name, tolerance=1e-12, threads=1)
+    solver.callback = lambda iterations, certificate: looks.append(now.now)
+    now = tick(monkeypatch)
+    begin = now.now
+    solution = solver.solve(program, deadline=deadline)
+    assert solution.status is Status.DEADLINE or (deadline > 0.01 and solution.status is Status.OPTIMAL)
+    assert solution.found
+    assert now.now - begin <= deadline + LATE_LOOKS * now.step
+    # passes that end late: the first, without which there is no answer, and the one under way
+    assert sum(each - begin > deadline for each in looks) <= 2
 
 
 @pytest.mark.parametrize("name", [name for name in SOLVERS if Feature.CANCEL in make_solver(name).features])
@@ -97,14 +120,14 @@ def test_cancel_from_another_thread(program, name):
     solver = make_solver(name, tolerance=1e-9, threads=1)
     timer = threading.Timer(0.1, solver.cancel)
     timer.start()
-    begin = time.perf_counter()
     solution = solver.solve(program)
-    seconds = time.perf_counter() - begin
     timer.join()
-    if solution.status is not Status.OPTIMAL:  # it was quicker
-        assert solution.status is Status.CANCELLED and solution.reason == "cancelled", solution.reason
-        assert seconds < 5.0
-    assert solution.found or solution.x is None
+    assert solution.status in (Status.CANCELLED, Status.OPTIMAL), solution.reason  # it may be quicker
+    if solution.status is Status.CANCELLED:
+        assert solution.reason == "cancelled"
+        assert (solution.x is None) == (not solution.found)
+    else:
+        assert solution.found
     program.set_capacity(0, program.capacity(0)[1])  # it can be edited again
     small = ContinualProgram()
     small.add_resource("r", 1.0)
@@ -160,35 +183,35 @@ def test_the_callback_is_called_after_every_pass_also_the_first():
 
 
 CTRL_C = """
-import signal, sys, threading, time, os
-sys.path.insert(0, {tests!r})
+import os, signal, sys, threading
 from large_programs import wide
 from copter import make_solver
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background may ignore it
-program = wide()
-solver = make_solver({name!r}, tolerance=1e-9, threads=1)
-make_solver("copter", tolerance=1e-9).solve(program)  # compiles all: numba swallows Ctrl-C
-solver.solve(program, deadline=0.5)
-solver.reset()
-threading.Timer(0.15, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-begin = time.perf_counter()
-try:
-    while True:
-        solver.solve(program)
-        solver.reset()
-except KeyboardInterrupt:
-    print("interrupted", time.perf_counter() - begin < 5)
-program.remove_requests(list(range(10, 2000)))
-print(solver.solve(program).status)
+make_solver("copter", tolerance=1e-9).solve(wide())  # compiles all: numba swallows Ctrl-C
+for name in sys.argv[1:]:
+    program = wide()
+    solver = make_solver(name, tolerance=1e-9, threads=1)
+    solver.solve(program, deadline=0.5)
+    solver.reset()
+    threading.Timer(0.15, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        while True:
+            solver.solve(program)
+            solver.reset()
+    except KeyboardInterrupt:
+        pass
+    program.remove_requests(list(range(10, 2000)))
+    print(name, solver.solve(program).status)
 """
 
 
-@pytest.mark.parametrize("name", ["copter", "highs-simplex", "highs-hot", "glop"])
-def test_ctrl_c_leaves_program_and_solver_usable(name, request):
-    code = CTRL_C.format(tests=str(request.path.parents[1]), name=name)
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+def test_ctrl_c_leaves_program_and_solver_usable():
+    names = ["copter", "highs-simplex", "highs-hot", "glop"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", CTRL_C, *names]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.split() == ["interrupted", "True", "optimal"], result.stdout + result.stderr
+    assert result.stdout.splitlines() == [f"{name} optimal" for name in names], result.stdout + result.stderr
 
 
 def test_ctrl_c_is_not_lost_in_another_exception():

@@ -39,7 +39,7 @@ def test_in_threads(alone):
         assert list(pool.map(answers, range(PROGRAMS))) == alone
 
 
-@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
 def test_in_processes_also_warm_pairs_that_are_sent_there(alone, start):
     program, solver = ContinualProgram(), ProximalPoint()
     for number in range(ROUNDS):

@@ -13,7 +13,7 @@ from copter.solvers.proximal.tuning import ProximalTuning, ScreeningTuning
 
 #: inner solver and the tolerance it is asked for, and then held to
 INNERS = [("newton", 1e-6), ("cd", 1e-4), ("auto", 1e-6)]
-PATIENCE = 10.0
+PATIENCE = 600.0
 """Seconds; a solve takes milliseconds."""
 
 
@@ -28,16 +28,21 @@ def check(plain: PlainProgram, inner: str, tolerance: float, tuning: ProximalTun
     return verify(solution, program, plain.model(), tolerance)
 
 
+def seeds(always: int, every: int) -> list:
+    """The first ones always, the rest in `make test-long`."""
+    return [*range(always), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(always, every))]
+
+
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(10, 25))
 def test_feasible_and_bounded(seed, kind, inner, tolerance):
     rng = np.random.default_rng([seed, len(kind)])
     assert check(random_plain(rng, kind), inner, tolerance) == "optimal"
 
 
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(16, 40))
 def test_infeasible(seed, inner, tolerance):
     rng = np.random.default_rng([seed, 99])
     plain = random_plain(rng, str(rng.choice(KINDS)))
@@ -46,7 +51,7 @@ def test_infeasible(seed, inner, tolerance):
 
 
 @pytest.mark.parametrize(("inner", "tolerance"), INNERS[:2])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(16, 40))
 def test_unbounded(seed, inner, tolerance):
     rng = np.random.default_rng([seed, 99])
     plain = random_plain(rng, str(rng.choice(KINDS)))

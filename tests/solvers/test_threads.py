@@ -41,12 +41,12 @@ def refused_while_solving(use):
 
     def wait(iterations, certificate):
         solving.set()
-        assert go_on.wait(30)
+        assert go_on.wait(120)
 
     solver = make_solver("copter", callback=wait)
     with ThreadPoolExecutor(1) as pool:
         solution = pool.submit(solver.solve, program)
-        assert solving.wait(60)
+        assert solving.wait(120)
         try:
             with pytest.raises(ConcurrentUseError) as raised:
                 use(program, solver)
@@ -96,11 +96,11 @@ def test_every_verb_is_guarded():
     def hold():
         with program.guard.solving("test"):
             taken.set()
-            done.wait(30)
+            done.wait(120)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    taken.wait(30)
+    taken.wait(120)
     for verb in VERBS:
         with pytest.raises(ConcurrentUseError, match=f"{verb}: another thread"):
             getattr(program, verb)()

@@ -111,20 +111,25 @@ def test_ctrl_c_ends_the_tasks_with_the_command(tmp_path):
     """In a process of its own: the signal goes to it alone, as from a supervisor."""
     script = tmp_path / "command.py"
     script.write_text(
-        "import sys\n"
+        "import signal, sys\n"
         "from pathlib import Path\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # one in the background ignores it
         f"sys.path.insert(0, {str(TESTS)!r})\n"
         "from spreading_tasks import hang\n"
-        "from copter.spreading.processes import Processes\n"
+        "from copter.spreading import processes\n"
         "from copter.spreading.tasks import Task\n"
+        "def waits(pipes, wait=processes.wait):\n"
+        f"    Path({str(tmp_path / 'waits')!r}).touch()\n"
+        "    return wait(pipes)\n"
+        "processes.wait = waits\n"
         "if __name__ == '__main__':\n"
-        f"    list(Processes(1).each([Task('hangs', hang, (Path({str(tmp_path / 'pid')!r}),))]))\n"
+        f"    list(processes.Processes(1).each([Task('hangs', hang, (Path({str(tmp_path / 'pid')!r}),))]))\n"
     )
     command = subprocess.Popen([sys.executable, script], stderr=subprocess.PIPE, text=True)
     until((tmp_path / "pid").exists)
-    time.sleep(0.05)
+    until((tmp_path / "waits").exists)  # the process has been started, and noted
     command.send_signal(signal.SIGINT)
-    _, said = command.communicate(timeout=20)
+    _, said = command.communicate(timeout=120)
     assert "KeyboardInterrupt" in said
     until(lambda: gone(int((tmp_path / "pid").read_text())))
 
@@ -140,7 +145,7 @@ def test_there_is_at_least_one_process():
         Processes(0)
 
 
-def until(condition, seconds=20.0):
+def until(condition, seconds=120.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

@@ -334,7 +334,7 @@ def test_bounds_of_a_zipf_day_are_those_of_branch_and_bound():
     balancer, solver, met = scenario.balancer(), make_solver("copter", tolerance=1e-4), 0
     for loads in scenario.loads():
         balancer.set_loads(loads)
-        exact = solve_exact(balancer.fleet(), balancer.placement(), mip_gap=0.0, deadline=20)
+        exact = solve_exact(balancer.fleet(), balancer.placement(), mip_gap=0.0, deadline=600)
         done = balancer.round(solver)
         if exact.found.status == "optimal":
             least = round(exact.bound)

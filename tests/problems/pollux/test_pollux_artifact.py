@@ -30,6 +30,7 @@ def test_tiresias_completes_jobs_when_the_authors_simulator_does():
     assert np.quantile(ratios, 0.1) > 0.9 and np.quantile(ratios, 0.9) < 1.1
 
 
+@pytest.mark.long
 @pytest.mark.data
 @needs_data
 def test_under_pollux_jobs_of_one_gpu_take_the_shipped_times_to_the_second():

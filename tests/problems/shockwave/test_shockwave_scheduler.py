@@ -94,6 +94,7 @@ def ahead_of(trace, gpus, ours, names, makespan):
         assert ours.unfair_fraction < other.unfair_fraction, name
 
 
+@pytest.mark.long
 @needs_data
 @pytest.mark.data
 def test_120_jobs_on_32_gpus_are_better_than_the_authors_result():
@@ -111,7 +112,7 @@ def test_120_jobs_on_32_gpus_are_better_than_the_authors_result():
 
 @needs_data
 @pytest.mark.data
-@pytest.mark.slow
+@pytest.mark.long
 def test_220_jobs_on_64_gpus_are_ahead_of_the_baselines():
     trace = read_jobs(trace_path(220))
     ours = replay(trace, 64, Shockwave()).metrics
@@ -154,6 +155,7 @@ def test_jobs_of_no_trace_are_static_and_run_where_they_are_fastest():
     assert third == pytest.approx(720 + 10 + (2000 - 710) / 3)
 
 
+@pytest.mark.long
 def test_wrong_predictions_lengthen_the_makespan_before_they_are_unfair():
     """Section 8.10: errors of 60% cost makespan; what jobs are owed is averaged over predictions."""
     jobs = generate(40, seed=4, arrival_seconds=60.0, mode_mix={Mode.GNS: 1.0})

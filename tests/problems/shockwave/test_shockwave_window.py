@@ -286,7 +286,7 @@ def test_three_solutions_agree(seed, lam):
     assert by_rounds(window) == pytest.approx(exact.objective, rel=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("jobs", [500, 2000])
 def test_large_windows_agree_with_cvxpy(jobs):
     window = build_window(snapshot(jobs, 256, seed=jobs))

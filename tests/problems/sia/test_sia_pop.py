@@ -74,8 +74,8 @@ def test_a_part_is_solved_to_optimality_by_branch_and_bound():
     pop = make_policy("pop-4")
     play(generate(gpus=64, jobs_per_day=2000, hours=1.0), pop, rounds=1)
     assert pop.name == "pop-4"
-    for policy in (part.policy for part in pop._parts.objects):
-        assert policy.last is None or policy.last.rounded.gap <= 0.05
+    solved = [part.policy.last for part in pop._parts.objects if part.policy.last is not None]
+    assert len(solved) > 1 and max(last.rounded.gap for last in solved) <= 0.05
 
 
 def wide_and_narrow():

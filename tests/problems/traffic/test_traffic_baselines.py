@@ -138,7 +138,7 @@ def test_client_splitting_by_hand():
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_published_flow_of_shortest_paths_on_kdl():
     topology = load_topology(KDL)
     paths = edge_disjoint_paths(topology)

@@ -330,7 +330,7 @@ def test_real_counts_are_those_of_minimum_cuts():
 
 @needs_data
 @pytest.mark.data
-@pytest.mark.slow
+@pytest.mark.long
 def test_full_mesh_of_kdl():
     """The counts that DESIGN publishes: paths a pair, hops a path."""
     topology = load_topology(DATA / "stanford-futuredata_POP" / "Kdl.graphml")

@@ -2,7 +2,8 @@
 
 import pytest
 
-_MARKS = ("xslow", "fail_slow(seconds)", "xfail_on_32bit(reason)", "thread_unsafe", "parallel_threads")
+_MARKS = ("slow", "xslow", "fail_slow(seconds)", "xfail_on_32bit(reason)")
+_MARKS += ("thread_unsafe", "parallel_threads")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -10,11 +11,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{mark}: of scipy's own tests")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What scipy itself fails may pass here, and what it finds slow is."""
-    for item in items:
-        if item.path.name == "test_scipy_suite.py":
-            for known in list(item.iter_markers("xfail")):
-                item.add_marker(pytest.mark.xfail(strict=False, **known.kwargs), append=False)
-            if item.get_closest_marker("xslow"):
-                item.add_marker(pytest.mark.slow)
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What scipy itself fails says nothing here, whether it passes or not; what it finds slow is long."""
+    theirs = [item for item in items if item.path.name == "test_scipy_suite.py"]
+    known = [item for item in theirs if item.get_closest_marker("xfail") or item.get_closest_marker("skip")]
+    for item in theirs:
+        if item.get_closest_marker("xslow"):
+            item.add_marker(pytest.mark.long)
+    config.hook.pytest_deselected(items=known)
+    items[:] = [item for item in items if item not in set(known)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import threading
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_every_row_and_bound(seed, inner, tolerance):
     truth = scipy.optimize.linprog(**scipy_form(lp))
     assert truth.status == 0
     general = to_program(lp)
-    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=10).solve(general.program)
+    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=600).solve(general.program)
     assert solution.status is Status.OPTIMAL, solution.reason
     x = general.point(solution)
     size = 10 * tolerance * (1 + np.linalg.norm(general.shift) + abs(truth.fun) + np.linalg.norm(x))
@@ -217,10 +217,11 @@ def test_a_deadline_of_nothing():
 
 @pytest.mark.parametrize("by_simplex", [True, False])
 def test_highs_is_given_up_when_time_is_over(by_simplex, monkeypatch):
-    monkeypatch.setattr("copter.solvers.highs_model.run", lambda highs: time.sleep(0.5))
-    begin = time.perf_counter()
+    release, ended = threading.Event(), []
+    monkeypatch.setattr("copter.solvers.highs_model.run", lambda highs: ended.append(release.wait(60)))
     found = optimize(random_general(3), by_simplex=by_simplex, seconds=0.05)
-    assert time.perf_counter() - begin < 0.4
+    assert not ended
+    release.set()
     assert (found.status, found.found, found.ray) == (Status.DEADLINE, None, None)
 
 
@@ -279,6 +280,7 @@ def test_a_bad_coefficient_is_named_by_its_row_and_column(bad):
 FILES = [
     path for path in sorted([*DATA.rglob("*.npz"), *DATA.glob("*.mps")]) if not path.stem.startswith("nan")
 ]
+# Left to `make test-long`.
 LARGE = ("STOCFOR3", "PILOT", "PILOT87", "QAP12", "MAROS-R7", "GREENBEA", "FIT2D", "DEGEN3", "D6CUBE")
 # Badly scaled: 5 s to minutes on a quiet machine, not all end within the limit (docs/algorithm.md, limits).
 HARD = pytest.mark.skipif("COPTER_HARD" not in os.environ, reason="badly scaled, slow: COPTER_HARD tries it")
@@ -317,7 +319,7 @@ def check_file(name: str, inner: str, tolerance: float) -> None:
     lp = read_mps(DATA / f"{name}.mps")
     truth = highs(lp)
     general = to_program(lp)
-    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=60).solve(general.program)
+    solution = ProximalPoint(inner=inner, tolerance=tolerance, deadline=600).solve(general.program)
     assert solution.status is Status.OPTIMAL, solution.reason
     size = max(1.0, abs(solution.objective))
     assert solution.is_optimal(tolerance)
@@ -341,7 +343,7 @@ class TestFiles:
     @pytest.mark.parametrize("name", INFEASIBLE)
     def test_infeasible(self, name):
         general = to_program(read_mps(DATA / f"{name}.mps"))
-        solution = ProximalPoint(deadline=20).solve(general.program)
+        solution = ProximalPoint(deadline=600).solve(general.program)
         assert solution.status is Status.INFEASIBLE, solution.reason
         y = np.array([solution.ray.y[i] for i in range(general.source.row_lower.size)])
         lp = general.source
@@ -356,7 +358,7 @@ class TestFiles:
     @HARD
     def test_unbounded(self):
         general = to_program(read_mps(DATA / "gas11.mps"))
-        solution = ProximalPoint(deadline=20).solve(general.program)
+        solution = ProximalPoint(deadline=600).solve(general.program)
         assert solution.status is Status.UNBOUNDED, solution.reason
         lp, d = general.source, general.direction(solution)
         drop, activity = -float(lp.c @ d), lp.A @ d
@@ -379,7 +381,7 @@ class TestDefault:
     @pytest.mark.parametrize(
         "path",
         [
-            pytest.param(path, marks=pytest.mark.slow if path.stem in LARGE else (), id=path.stem)
+            pytest.param(path, marks=pytest.mark.long if path.stem in LARGE else (), id=path.stem)
             for path in FILES
         ],
     )

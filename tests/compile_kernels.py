@@ -1,0 +1,46 @@
+"""Compiles what takes longest to compile; ``make kernels`` runs this before pytest's processes would.
+
+    python tests/compile_kernels.py solvers|domains
+
+The two have nothing in common, so that both can run at the same time.
+"""
+
+import sys
+
+import numpy as np
+
+from copter import ContinualProgram, ProximalPoint
+
+
+def solvers() -> None:
+    """Small programs, solved in both ways: a bounded one, and after an edit one that is infeasible."""
+    program = ContinualProgram()
+    for resource, upper in (("a", 3.0), ("b", 0.5)):
+        program.add_resource(resource, upper, lower=-1.0)
+    for k in range(12):
+        usage = {"a": [1.0 + k % 3, 0.0, 2.0], "b": ([2], [0.1 * k])}
+        program.add_request(k, [-1.0 - 0.1 * k, 0.0, -1.5], usage, total=1.0, upper=[1.0, 1.0, 0.7])
+    for inner in ("newton", "cd"):
+        ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
+    program.set_capacity("a", upper=-0.5)
+    for inner in ("newton", "cd"):
+        ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
+
+
+def domains() -> None:
+    """Placements of shards and paths of a network, which need no solver."""
+    import networkx as nx
+
+    from copter.problems.load_balancing.spread import NOWHERE, Fleet, SpreadShim
+    from copter.problems.traffic import Topology, edge_disjoint_paths, k_shortest_paths
+
+    fleet = Fleet(np.array([2.0, 6.0]), np.array([4.0, 1.0]), np.array([4.0, 6.0]), 0.05)
+    answer = np.array([0, 1]), np.array([1, 1]), np.array([0.5, 1.5])
+    SpreadShim().round(fleet, SpreadShim().round(fleet, NOWHERE, *answer), *answer)
+    ring = Topology.from_networkx(nx.cycle_graph(3))
+    edge_disjoint_paths(ring, cache=False)
+    k_shortest_paths(ring, cache=False)
+
+
+if __name__ == "__main__":
+    {"solvers": solvers, "domains": domains}[sys.argv[1]]()

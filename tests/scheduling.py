@@ -1,0 +1,29 @@
+"""Which of pytest's processes runs what."""
+
+from __future__ import annotations
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+#: Files whose tests need a Ray of this machine: one process starts it and runs them all, from the beginning.
+RAY = (
+    "tests/ray/test_ray_program.py",
+    "tests/ray/test_ray_kills.py",
+    "tests/ray/test_session.py",
+    "tests/ray/test_holder.py",
+    "tests/solvers/test_lent_sums.py",
+    "tests/spreading/test_evaluations.py",
+    "tests/spreading/test_spreading.py",
+)
+
+
+class ByFile(LoadScopeScheduling):
+    """A file is a unit of work, and all files with Ray are one; begun in the order of collection."""
+
+    def __init__(self, config: pytest.Config, log: object) -> None:
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "ray" if file in RAY else file
