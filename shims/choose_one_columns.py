@@ -12,13 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.kernels import inlined_kernel, kernel
 
 Array = Any
-
-SLACK = 1e-9
-"""Of the largest column of a row: by so much rounding errors may exceed it."""
-
 
 class Columns(NamedTuple):
     """Columns, each with its entries; one that is closed (upper bound below 1) costs infinitely much.
@@ -110,17 +106,42 @@ def _longer(row, value, size):  # type: ignore[no-untyped-def]
     return rows, values
 
 
-@kernel
+def left_of(upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What is left of rows that nobody uses yet.
+
+    It is kept as the sum of two doubles side by side, the second what rounding took off the first: 106 bits, so that what
+    is given and taken a thousand times is exactly what it was, and a column fits or does not.
+
+    Parameters
+    ----------
+    upper : (row slots,) array
+
+    Returns
+    -------
+    (2 * row slots,) ndarray
+    """
+    return np.stack((upper, np.zeros(upper.size)), axis=1).ravel()
+
+
+@inlined_kernel
 def take(row: Array, value: Array, begin: int, end: int, sign: float, left: Array) -> None:
     """Take a column's entries off what is left (sign -1), or give them back (+1)."""
     for e in range(begin, end):
-        left[row[e]] += sign * value[e]
+        r = row[e]
+        a, b = left[2 * r], sign * value[e]
+        if a == np.inf:
+            continue
+        s = a + b
+        low = left[2 * r + 1] + ((a - (s - (s - a))) + (b - (s - a)))
+        left[2 * r] = s + low
+        left[2 * r + 1] = low - (left[2 * r] - s)
 
 
-@kernel
+@inlined_kernel
 def fits(row: Array, value: Array, begin: int, end: int, left: Array) -> bool:
     """Whether what is left is enough for a column's entries."""
     for e in range(begin, end):
-        if value[e] > left[row[e]] + SLACK * abs(value[e]):
+        high = left[2 * row[e]]
+        if value[e] > high or (value[e] == high and left[2 * row[e] + 1] < 0.0):
             return False
     return True

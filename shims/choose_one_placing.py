@@ -108,7 +108,7 @@ def place_fractions(
         Who has no way out.
     chosen, price : (request slots,) arrays
         Column of each, -1 for none, and its price; changed.
-    left : (row slots,) array
+    left : (2 * row slots,) array
         What is left; changed.
     """
     fractions = np.empty(slot.size, np.int64)

@@ -39,6 +39,8 @@ _SHARES = tuple(min(1.0, 0.1 * 1.5**k) for k in range(7))
 """Of the best objective known, below which a better one is looked for, one after the other."""
 _FINEST = 2**12
 """Denominator of coefficients at most."""
+_LARGEST = 2.0**40
+"""Whole numbers up to which sums of thousands fit 64 bits."""
 _NO_BETTER = 1e-9
 """In units of the rest's objective, whose budget is 1e4: an allocation must be better by that."""
 
@@ -126,6 +128,9 @@ def _problem(rest: Rest) -> _Problem | None:
     ):
         return None
     of = sum_row[sum_row >= 0]
+    empty = np.setdiff1d(np.arange(rows, matrix.shape[0]), sum_row)
+    if empty.size:  # requests that have no column left: general branch and bound says what follows
+        return None
     may_abstain = slack[of] | (rest.row_lower[of] <= 0.0)
     if (rest.row_upper[of] != 1.0).any() or (~may_abstain & (rest.row_lower[of] != 1.0)).any():
         return None
@@ -143,7 +148,9 @@ def _problem(rest: Rest) -> _Problem | None:
     if grain is None:
         return None
     whole = np.rint(use * grain).astype(np.int64)
-    room = np.floor(capacity[bounded] * grain * (1.0 + 1e-12) + 1e-9).astype(np.int64)
+    if (capacity[bounded] * grain > _LARGEST).any() or (use * grain).max(initial=0.0) > _LARGEST:
+        return None
+    room = np.floor(capacity[bounded] * grain).astype(np.int64)  # a power of two: exact
     wasted = float(price[bounded] @ np.maximum(0.0, capacity[bounded] - room / grain))
     room -= whole[fixed].sum(axis=0)
     none = np.flatnonzero(may_abstain)  # of those with a sum row: a choice that uses nothing

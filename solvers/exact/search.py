@@ -4,13 +4,17 @@ A neighbourhood of slack s has the columns whose reduced costs exceed the best b
 no whole number. Every allocation with a column outside costs more than d + s, d the relaxation's bound. So if
 the best one inside costs U <= d + s it is the best of all, and otherwise the next neighbourhood is that of
 slack U - d, or of a part of it if that has many columns. The best allocation so far is always inside.
+
+What branch and bound finds counts if it keeps every row exactly (:mod:`copter.proof.whole`). Where it does not, or
+where the numbers of a neighbourhood are too far apart for its tolerances, that is searched once more by
+:mod:`copter.solvers.exact.certain`, if it is small; else nothing is proven.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,10 +27,12 @@ from copter.proof.certificate import Certificate, certify
 from copter.proof.fixing import Survivors, survivors
 from copter.proof.integer import IntegerProof, gap_between
 from copter.proof.units import size_of_gap
+from copter.proof.whole import broken, cost_of
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.exact.rest import rest_of
+from copter.solvers.exact.certain import MOST_COLUMNS, Model, settle, wild
+from copter.solvers.exact.rest import model_of, rest_of
 from copter.solvers.exact.tree import branch_and_bound
 from copter.store.allocation import SparseX
 from copter.store.store import NO_TOTAL, ConstraintStore
@@ -37,8 +43,6 @@ if TYPE_CHECKING:
     from copter.solvers.milp import MilpAnswer
 
 log = logging.getLogger("copter")
-_FEASIBLE = 1e-9
-"""Relative primal residual of an allocation that counts."""
 _FEW, _MORE = 200, 3
 """Columns that the first neighbourhood has beside one a request, and by which factor others have more."""
 _NEARLY = 1.5
@@ -47,6 +51,8 @@ _FIRST, _WIDER = 1e-4, 16.0
 """First slack without any allocation, as a share of the objective, and the factor if there is none in it."""
 _CLOSED = 1e-9
 """Relative gaps up to this are closed entirely, so that of equal optima the nearest is found."""
+_EXACTLY = 0.5
+"""Of the gap that is wanted: what exact arithmetic is given, rounding errors apart."""
 _TIES = 0.25
 """Of the gap that is wanted: what an allocation may cost more for being near to the last one."""
 
@@ -133,7 +139,7 @@ class Search:
             if self.x is None:
                 status, reason = self._first()
             if self.x is not None:
-                reason = self._improve()
+                status, reason = self._improve()
         except Interrupted:
             status = Status.CANCELLED if self.clock.cancelled else Status.DEADLINE
             reason = self.clock.why()
@@ -158,26 +164,27 @@ class Search:
     def _rounded(self) -> SparseX | None:
         """The shim's allocation, if the program is one that it rounds."""
         try:
-            choice = ChooseOneShim().round(self.program, self.relaxed).choice
+            choice = ChooseOneShim(unplaced="allow").round(self.program, self.relaxed).choice
         except CopterError:  # it says what it cannot round
             return None
-        column = np.fromiter(choice.values(), np.int64, len(choice))
         slot = self.program.request_slots
+        column = choice.of(slot)
         order = np.argsort(slot)
         slot, column = slot[order], column[order]
         given = column >= 0
         return SparseX(slot[given], column[given], np.ones(int(given.sum())))
 
-    def _offer(self, x: SparseX | None, allowance: float = 0.0) -> None:
-        """Take an allocation if it is feasible and better than the best so far, or dearer by an allowance."""
-        if x is None:
-            return
+    def _offer(self, x: SparseX | None, allowance: float = 0.0) -> bool:
+        """Take an allocation that is better than the best so far, or dearer by an allowance; is it feasible?"""
+        if x is None or broken(self.store, x):
+            return False
         y = self.relaxed.y
-        proof = certify(self.store, x, y, self.pricing, threads=self.threads)
-        if not (proof.relative.primal <= _FEASIBLE and proof.objective <= self.cost + allowance):
-            return
-        self.x, self.cost, self.certificate = x, proof.objective, proof
+        proof, cost = certify(self.store, x, y, self.pricing, threads=self.threads), cost_of(self.store, x)[1]
+        if cost > self.cost + allowance:
+            return True
+        self.x, self.cost, self.certificate = x, cost, proof
         self.size = size_of_gap(self.store, proof.size, 0.0)  # also where the best costs nothing
+        return True
 
     # ---- neighbourhoods --------------------------------------------------------------------------
 
@@ -193,11 +200,11 @@ class Search:
                 if answer.status is Status.INFEASIBLE:
                     return Status.INFEASIBLE, "no integral allocation within rows and bounds"
                 why = f"branch and bound found none that keeps rows and bounds: {answer.reason}"
-                return Status.NUMERICAL_ERROR, why
+                return Status.UNPROVED, why
             slack = _WIDER * slack if slack < self.relaxed.size else math.inf
         return Status.ITERATION_LIMIT, ""
 
-    def _improve(self) -> str:
+    def _improve(self) -> tuple[Status, str]:
         """Neighbourhoods of the best allocation until its gap is closed; says how it ended."""
         few = _FEW
         while self.gap > self.integer_gap:
@@ -206,16 +213,16 @@ class Search:
             # of what may be split, a little of a column loses little, whatever its excess
             mask = (left.excess <= slack) | ~self.store.requests.integral[left.slot]
             if np.count_nonzero(mask) > self.most_columns:
-                return _too_many(int(np.count_nonzero(mask)))
+                return Status.ITERATION_LIMIT, _too_many(int(np.count_nonzero(mask)))
             before = self.cost, self.bound
             self._branch(left, mask, slack)
             if slack >= left.budget and (self.cost, self.bound) == before:
-                return "branch and bound got no further"
+                return Status.UNPROVED, "branch and bound got no further"
             few *= _MORE
         if self.runs:
-            return "proven: the prices fix all other columns"
+            return Status.OPTIMAL, "proven: the prices fix all other columns"
         self._settle_ties()
-        return "proven: the bound of the relaxation is met"
+        return Status.OPTIMAL, "proven: the bound of the relaxation is met"
 
     def _settle_ties(self) -> None:
         """Go back to columns of the last allocation that cost no more than those which took their place."""
@@ -253,14 +260,34 @@ class Search:
         wanted = max(0.0, (1.0 - _TIES) * self.integer_gap - _CLOSED) * self.size
         answer = branch_and_bound(rest, self.clock, start, wanted / rest.unit)
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes
-        if answer.x is not None:
-            self._offer(rest.allocation(answer.x), most)
-        inside = self.relaxed.bound + rest.unit * answer.bound - most
+        kept = answer.x is None or self._offer(rest.allocation(answer.x), most)
+        inside = self.relaxed.bound + rest.unit * answer.bound - most - left.margin
+        if not kept or wild(rest, costs=False):
+            inside, answer = self._certainly(left, mask, answer)
         outside = math.inf if slack == math.inf else self.floor + slack
         self.bound = min(max(self.bound, min(inside, outside)), self.cost)
         if answer.status is Status.DEADLINE:
             raise Interrupted(self.clock.why())
         return answer
+
+    def _certainly(
+        self, left: Survivors, mask: NDArray[np.bool_], answer: MilpAnswer
+    ) -> tuple[float, MilpAnswer]:
+        """A neighbourhood once more, in exact arithmetic: (bound, answer), nothing proven if it is too large."""
+        unproved = replace(answer, x=None, status=Status.UNPROVED, bound=-math.inf)
+        if np.count_nonzero(mask) > MOST_COLUMNS:
+            return self.floor, unproved
+        model = model_of(self.store, left, mask)
+        known = None if self.x is None else model.point(self.x)
+        found = settle(model.model, known, gap=_EXACTLY * self.integer_gap * self.size, clock=self.clock)
+        self.nodes += found.nodes
+        if found.x is not None:
+            self._offer(model.allocation(found.x))
+        if self.clock.over():
+            raise Interrupted(self.clock.why())
+        if found.complete and found.x is None:
+            return math.inf, replace(unproved, status=Status.INFEASIBLE)
+        return max(found.bound, self.floor), unproved
 
     def _nearness(self, left: Survivors) -> tuple[NDArray[np.float64] | None, float]:
         """What a unit of each column costs more that is not in the last allocation, and all of it at most."""
