@@ -41,8 +41,11 @@ WILD = 1e8
 """Ratio of two numbers of a row, or of the costs, beyond which HiGHS' word is not taken."""
 _WHOLE = 1e-6
 _EPS = 2.0**-52
-_FEW_TERMS = 4_000
-"""Entries up to which bounds of columns are looked for."""
+_FEW_TERMS, _VERY_FEW = 4_000, 400
+"""Entries up to which bounds of columns are looked for: once, and in every node."""
+_BITS = 24
+"""Of fractions of costs that are looked at."""
+_EXACT = 2.0**53
 _PASSES = 3
 _LARGEST = Fraction(10) ** 300
 
@@ -126,6 +129,22 @@ def wild(model: Model | Rest, *, costs: bool = True) -> bool:
     return bool((abs(ends[np.isfinite(ends)]) > WILD).any())
 
 
+def grain_of(costs: NDArray[np.float64]) -> float:
+    """What all costs are whole multiples of; 0 if nothing that is worth to know.
+
+    Parameters
+    ----------
+    costs : (n,) ndarray
+    """
+    for k in range(0, _BITS, 4):
+        scaled = costs * 2.0**k
+        if abs(scaled).max(initial=0.0) > _EXACT:
+            return 0.0
+        if (scaled == np.rint(scaled)).all():
+            return float(np.gcd.reduce(scaled.astype(np.int64))) / 2.0**k if scaled.size else 0.0
+    return 0.0
+
+
 def settle(
     model: Model,
     known: NDArray[np.float64] | None = None,
@@ -166,8 +185,10 @@ class _Search:
         self.model, self.gap, self.clock, self.most_nodes = model, gap, clock, most_nodes
         self.x, self.cost, self.nodes = None, math.inf, 0
         self.by_column, self.absolute = model.A.T.tocsr(), abs(model.A).T.tocsr()
-        self.grain = self._grain()
+        loose = model.c[~model.integrality]
+        self.grain = 0.0 if loose.any() else grain_of(model.c)
         self.box = model.lower, model.upper
+        self.rows: list[list[tuple[int, float]]] | None = None
         self.highs = engine(
             1,
             presolve="off",
@@ -179,13 +200,6 @@ class _Search:
         self.usable = True
         if known is not None:
             self._offer(known)
-
-    def _grain(self) -> float:
-        """What all costs are multiples of, if only whole numbers cost anything; else 0."""
-        c = self.model.c
-        if (c[~self.model.integrality] != 0.0).any() or (c != np.rint(c)).any() or abs(c).max(initial=0) > 1e15:
-            return 0.0
-        return float(np.gcd.reduce(c.astype(np.int64))) if c.size else 0.0
 
     @property
     def enough(self) -> float:
@@ -213,6 +227,8 @@ class _Search:
                 lost = min(lost, bound)
                 continue
             lower, upper = np.maximum(lower, self.box[0]), np.minimum(upper, self.box[1])
+            if self.model.A.nnz <= _VERY_FEW:
+                lower, upper = self._implied(lower, upper)
             if (lower > upper).any():
                 continue
             self.nodes += 1
@@ -355,20 +371,25 @@ class _Search:
 
     def _narrow(self) -> None:
         """Bounds of columns that rows, or the best cost known, imply; in rationals, and so exactly."""
-        model = self.model
-        if model.A.nnz > _FEW_TERMS:
-            return
-        lower, upper = self.box[0].copy(), self.box[1].copy()
-        rows = [(r, model.row_lower[k], model.row_upper[k]) for k, r in enumerate(_by_rows(model.A))]
+        if self.model.A.nnz <= _FEW_TERMS:
+            self.box = self._implied(*self.box)
+
+    def _implied(self, lower, upper):  # type: ignore[no-untyped-def]
+        """Bounds of columns within some bounds; they cross where nothing is within them."""
+        model, lower, upper = self.model, lower.copy(), upper.copy()
+        if self.rows is None:
+            self.rows = _by_rows(model.A)
+        rows = list(zip(self.rows, model.row_lower, model.row_upper, strict=True))
         if self.cost < math.inf:
-            rows.append((list(zip(np.flatnonzero(model.c).tolist(), model.c[model.c != 0].tolist())), -np.inf, self.cost))
+            paid = np.flatnonzero(model.c)
+            rows.append((list(zip(paid.tolist(), model.c[paid].tolist(), strict=True)), -np.inf, self.cost))
         for _ in range(_PASSES):
             before = lower.copy(), upper.copy()
             for row, low, high in rows:
                 _tighten(row, low, high, lower, upper, model.integrality)
-            if (before[0] == lower).all() and (before[1] == upper).all():
+            if (lower > upper).any() or ((before[0] == lower).all() and (before[1] == upper).all()):
                 break
-        self.box = lower, upper
+        return lower, upper
 
 
 def _by_rows(matrix: csc_array) -> list[list[tuple[int, float]]]:

@@ -31,10 +31,11 @@ from copter.proof.whole import broken, cost_of
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.exact.certain import MOST_COLUMNS, Model, settle, wild
+from copter.solvers.exact.certain import MOST_COLUMNS, grain_of, settle, wild
 from copter.solvers.exact.rest import model_of, rest_of
 from copter.solvers.exact.tree import branch_and_bound
 from copter.store.allocation import SparseX
+from copter.store.reading import effective_costs
 from copter.store.store import NO_TOTAL, ConstraintStore
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ _CLOSED = 1e-9
 """Relative gaps up to this are closed entirely, so that of equal optima the nearest is found."""
 _EXACTLY = 0.5
 """Of the gap that is wanted: what exact arithmetic is given, rounding errors apart."""
+_READ = 100_000
+"""Columns up to which it is looked whether all costs are multiples of something."""
+_COUNTED = 1e10
+"""Multiples that are counted."""
 _TIES = 0.25
 """Of the gap that is wanted: what an allocation may cost more for being near to the last one."""
 
@@ -115,6 +120,7 @@ class Search:
         self.certificate: Certificate | None = None
         self.size = relaxed.size
         self.runs = self.nodes = 0
+        self.grain: float | None = None
         self._excess = np.empty(0)
         self.pricing = relaxed.pricing if _is_of(self.store, relaxed) else None
         self._watch = Stopwatch()
@@ -207,6 +213,8 @@ class Search:
     def _improve(self) -> tuple[Status, str]:
         """Neighbourhoods of the best allocation until its gap is closed; says how it ended."""
         few = _FEW
+        if self.gap > self.integer_gap:
+            self._raise(self.floor)
         while self.gap > self.integer_gap:
             left = self._left(self.cost - self.floor)
             slack = self._slack(left, few)
@@ -215,8 +223,11 @@ class Search:
             if np.count_nonzero(mask) > self.most_columns:
                 return Status.ITERATION_LIMIT, _too_many(int(np.count_nonzero(mask)))
             before = self.cost, self.bound
-            self._branch(left, mask, slack)
+            answer = self._branch(left, mask, slack)
             if slack >= left.budget and (self.cost, self.bound) == before:
+                self._certainly(left, mask, slack, answer)
+                if self.gap <= self.integer_gap:
+                    break
                 return Status.UNPROVED, "branch and bound got no further"
             few *= _MORE
         if self.runs:
@@ -263,31 +274,45 @@ class Search:
         kept = answer.x is None or self._offer(rest.allocation(answer.x), most)
         inside = self.relaxed.bound + rest.unit * answer.bound - most - left.margin
         if not kept or wild(rest, costs=False):
-            inside, answer = self._certainly(left, mask, answer)
-        outside = math.inf if slack == math.inf else self.floor + slack
-        self.bound = min(max(self.bound, min(inside, outside)), self.cost)
+            return self._certainly(left, mask, slack, answer)
+        self._raise(min(inside, self._outside(slack)))
         if answer.status is Status.DEADLINE:
             raise Interrupted(self.clock.why())
         return answer
 
+    def _outside(self, slack: float) -> float:
+        """What an allocation costs at least that is in no neighbourhood of a slack."""
+        return math.inf if slack == math.inf else self.floor + slack
+
+    def _raise(self, bound: float) -> None:
+        """Take a bound on all allocations; where costs have a grain it is a multiple of that."""
+        if self.grain is None:
+            few = self.program.n_variables <= _READ
+            self.grain = grain_of(effective_costs(self.store, self.program.request_slots)) if few else 0.0
+            table, slots = self.store.requests, self.program.request_slots
+            if not table.integral[slots].all():
+                self.grain = 0.0
+        if self.grain and abs(bound) < _COUNTED * self.grain:
+            bound = self.grain * math.ceil(bound / self.grain - _COUNTED**-0.75)
+        self.bound = min(max(self.bound, bound), self.cost)
+
     def _certainly(
-        self, left: Survivors, mask: NDArray[np.bool_], answer: MilpAnswer
-    ) -> tuple[float, MilpAnswer]:
-        """A neighbourhood once more, in exact arithmetic: (bound, answer), nothing proven if it is too large."""
+        self, left: Survivors, mask: NDArray[np.bool_], slack: float, answer: MilpAnswer
+    ) -> MilpAnswer:
+        """A neighbourhood once more, in exact arithmetic; nothing is proven if it is too large."""
         unproved = replace(answer, x=None, status=Status.UNPROVED, bound=-math.inf)
         if np.count_nonzero(mask) > MOST_COLUMNS:
-            return self.floor, unproved
-        model = model_of(self.store, left, mask)
-        known = None if self.x is None else model.point(self.x)
-        found = settle(model.model, known, gap=_EXACTLY * self.integer_gap * self.size, clock=self.clock)
+            return unproved
+        here = model_of(self.store, left, mask)
+        known = None if self.x is None else here.point(self.x)
+        found = settle(here.model, known, gap=_EXACTLY * self.integer_gap * self.size, clock=self.clock)
         self.nodes += found.nodes
         if found.x is not None:
-            self._offer(model.allocation(found.x))
+            self._offer(here.allocation(found.x))
+        self._raise(min(found.bound, self._outside(slack)))
         if self.clock.over():
             raise Interrupted(self.clock.why())
-        if found.complete and found.x is None:
-            return math.inf, replace(unproved, status=Status.INFEASIBLE)
-        return max(found.bound, self.floor), unproved
+        return replace(unproved, status=Status.INFEASIBLE) if found.complete and found.x is None else unproved
 
     def _nearness(self, left: Survivors) -> tuple[NDArray[np.float64] | None, float]:
         """What a unit of each column costs more that is not in the last allocation, and all of it at most."""
