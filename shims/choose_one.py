@@ -46,6 +46,7 @@ from copter.shims.choose_one_placing import (
     bound_requests,
     place_cheapest,
     place_fractions,
+    rounded_rows,
     unsound,
 )
 from copter.solution import check_roundable
@@ -226,7 +227,7 @@ def _rounded(store: ConstraintStore, solution: Solution) -> tuple[NDArray[np.int
     """(column of each request by slot, -1 for none; cost; how many must have a column and have none)."""
     rows, table, y = store.rows, store.requests, solution.y
     upper = np.where(rows.alive[: rows.size], rows.upper[: rows.size], np.inf)
-    left = left_of(upper)
+    left = left_of(upper, rounded_rows(store))
     n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]
     requests = np.flatnonzero(n_columns)
     chosen, best = _placed(store, solution.nonzeros, y, left)

@@ -16,6 +16,9 @@ from copter.kernels import inlined_kernel, kernel
 
 Array = Any
 
+_HALF_AN_ULP = 2.0**-53 * (1.0 - 1e-9)
+
+
 class Columns(NamedTuple):
     """Columns, each with its entries; one that is closed (upper bound below 1) costs infinitely much.
 
@@ -106,21 +109,27 @@ def _longer(row, value, size):  # type: ignore[no-untyped-def]
     return rows, values
 
 
-def left_of(upper: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What is left of rows that nobody uses yet.
+def left_of(upper: NDArray[np.float64], rounded: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """What is left of rows that nobody uses yet, two numbers a row, side by side.
 
-    It is kept as the sum of two doubles side by side, the second what rounding took off the first: 106 bits, so that what
-    is given and taken a thousand times is exactly what it was, and a column fits or does not.
+    Their sum is what is left: the second is what rounding took off the first.  That makes 106 bits, so that
+    what is given and taken a thousand times is exactly what it was, and a column fits or does not.  Numbers
+    that are not whole may be off by half a unit in their last place (:mod:`copter.proof.whole`); what a full
+    row may be off by is there from the beginning.
 
     Parameters
     ----------
     upper : (row slots,) array
+    rounded : (row slots,) array
+        Whether a coefficient of the row is no whole number.
 
     Returns
     -------
     (2 * row slots,) ndarray
     """
-    return np.stack((upper, np.zeros(upper.size)), axis=1).ravel()
+    finite = np.where(np.isfinite(upper), abs(upper), 0.0)
+    off = _HALF_AN_ULP * finite * ((finite != np.rint(finite)) + 1.0 * rounded)
+    return np.stack((upper, off), axis=1).ravel()
 
 
 @inlined_kernel

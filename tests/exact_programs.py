@@ -1,4 +1,7 @@
-"""Tiny integral programs with awkward numbers, and their optima by brute force in rational numbers."""
+"""Tiny integral programs with awkward numbers, and their optima by brute force in rational numbers.
+
+A number that is not whole stands for the decimal that it is printed as: 0.1 is a tenth.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,13 @@ from fractions import Fraction
 import numpy as np
 
 from copter import ContinualProgram
+
+
+
+def exact(number=0):
+    """What a number is meant to be."""
+    return Fraction(number if isinstance(number, (int, Fraction)) else repr(float(number)))
+
 
 FAMILIES = ("scaled", "switch", "big_m", "decimal", "odd")
 
@@ -103,14 +113,14 @@ class Tiny:
         """Least cost as a Fraction; None if nothing keeps the rows."""
         whole = [request for request in self.requests if request[5]]
         loose = [request for request in self.requests if not request[5]]
-        bounds = [tuple(Fraction(b) if np.isfinite(b) else None for b in row) for row in self.rows]
+        bounds = [tuple(exact(b) if np.isfinite(b) else None for b in row) for row in self.rows]
         best = None
         for points in itertools.product(*(_points(request) for request in whole)):
-            cost, used = Fraction(0), [Fraction(0)] * len(bounds)
+            cost, used = exact(0), [exact(0)] * len(bounds)
             for x, (costs, usage, *_) in zip(points, whole, strict=True):
-                cost += sum(Fraction(c) * v for c, v in zip(costs, x, strict=True))
+                cost += sum(exact(c) * v for c, v in zip(costs, x, strict=True))
                 for r, row in enumerate(usage):
-                    used[r] += sum(Fraction(a) * v for a, v in zip(row, x, strict=True))
+                    used[r] += sum(exact(a) * v for a, v in zip(row, x, strict=True))
             least = _least(loose, bounds, used)
             if least is not None and (best is None or cost + least < best):
                 best = cost + least
@@ -128,13 +138,13 @@ def _points(request):
 
 def _least(loose, bounds, used):
     """What the continuous column costs at least, None if no value of it keeps the rows."""
-    low, high, cost = Fraction(0), None, Fraction(0)
+    low, high, cost = exact(0), None, exact(0)
     column = [[0.0]] * len(bounds)
     if loose:
         (costs, column, _, _, upper, _), = loose
-        cost, high = Fraction(costs[0]), Fraction(upper[0])
+        cost, high = exact(costs[0]), exact(upper[0])
     for (a,), (lower, upper), own in zip(column, bounds, used, strict=True):
-        a = Fraction(a)
+        a = exact(a)
         for bound, sign in ((upper, 1), (lower, -1)):
             if bound is None:
                 continue
@@ -149,4 +159,4 @@ def _least(loose, bounds, used):
                 low = max(low, room / (sign * a))
     if high is not None and low > high:
         return None
-    return cost * (low if cost >= 0 else high) if loose else Fraction(0)
+    return cost * (low if cost >= 0 else high) if loose else exact(0)

@@ -1,14 +1,15 @@
 """Integral allocations judged exactly: whether rows and bounds hold, and what they cost.
 
-A capacity of whole units is kept or it is not: no tolerance forgives one unit in a billion.  So sums are
-judged as real numbers, by the doubles that the program has:
+A capacity of whole units is kept or it is not: no tolerance forgives one unit in a billion.  Numbers that are
+not whole are another matter: 0.1 is no double, and ten tenths must fit where there is 1.  Such a number stands for
+all that round to it: it may be off by half a unit in its last place, and by nothing else.
 
 1. One pass in floating point, with a bound on its error, decides the rows that are clear.  Where coefficients
    and values are whole numbers and the sum of absolute terms is below 2^53 the error is 0.
 2. What is left, rows that hold or fail by less than the error, is summed in rationals.
 
-Rows that have continuous columns in them are another matter, as nobody can state 1/3: they hold if what is
-broken is the rounding of their own numbers, ``ROUNDING`` times the largest term or the bound.
+Rows that have continuous columns in them hold, as nobody can state 1/3, if what is broken is the rounding of
+their own numbers, ``ROUNDING`` times the largest term or the bound.
 """
 
 from __future__ import annotations
@@ -62,6 +63,12 @@ class Terms(NamedTuple):
         terms = zip(self.coefficient.tolist(), self.value.tolist(), strict=True)
         return sum((Fraction(a) * Fraction(x) for a, x in terms), Fraction())
 
+    def represented(self) -> Fraction:
+        """By how much their sum may be off because coefficients that are not whole have been rounded."""
+        rounded = self.coefficient != np.rint(self.coefficient)
+        terms = zip(self.coefficient[rounded].tolist(), self.value[rounded].tolist(), strict=True)
+        return sum((abs(Fraction(a) * Fraction(x)) for a, x in terms), Fraction()) / 2**53
+
 
 def broken_row(terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> int:
     """The first sum that is not within its bounds; -1 if all are.
@@ -89,11 +96,15 @@ def broken_row(terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float
     held = (activity + error <= upper + forgiven) & (activity - error >= lower - forgiven)
     for row in np.flatnonzero(~held).tolist():
         over = max(activity[row] - upper[row], lower[row] - activity[row])
-        if mixed[row] or over > 2.0 * error[row]:
+        if mixed[row] or over > 2.0 * error[row] + 2.0 * _EPS * (gross[row] + abs(over)):
             return int(row)
-        exactly = terms.of(row).exactly()
-        if not lower[row] <= exactly <= upper[row]:
-            return int(row)
+        own = terms.of(row)
+        exactly, represented = own.exactly(), own.represented()
+        for bound, sign in ((upper[row], 1), (lower[row], -1)):
+            if np.isfinite(bound):
+                off = represented + (0 if bound == np.rint(bound) else Fraction(abs(bound)) / 2**53)
+                if sign * (exactly - Fraction(bound)) > off:
+                    return int(row)
     return -1
 
 

@@ -182,8 +182,9 @@ class _Search:
         clock: Clock | None,
         most_nodes: int,
     ) -> None:
-        self.model, self.gap, self.clock, self.most_nodes = model, gap, clock, most_nodes
+        self.given, self.gap, self.clock, self.most_nodes = model, gap, clock, most_nodes
         self.x, self.cost, self.nodes = None, math.inf, 0
+        self.model = model
         self.by_column, self.absolute = model.A.T.tocsr(), abs(model.A).T.tocsr()
         loose = model.c[~model.integrality]
         self.grain = 0.0 if loose.any() else grain_of(model.c)
@@ -210,6 +211,7 @@ class _Search:
         return math.nextafter(self.cost - self.grain, math.inf) if self.grain else self.cost - self.gap
 
     def run(self) -> Settled:
+        self.model = _relaxed(self.model)
         try:
             pass_model(self.highs, self.model)  # type: ignore[arg-type]
         except Exception:  # noqa: BLE001 - numbers that HiGHS does not take: no prices, all by splitting
@@ -246,7 +248,7 @@ class _Search:
 
     def _offer(self, x: NDArray[np.float64]) -> bool:
         """Take a point if it keeps everything and costs less."""
-        if not self.model.keeps(x):
+        if not self.given.keeps(x):
             return False
         cost = cost_between(self.model.c, x)[1]
         if cost < self.cost:
@@ -390,6 +392,20 @@ class _Search:
             if (lower > upper).any() or ((before[0] == lower).all() and (before[1] == upper).all()):
                 break
         return lower, upper
+
+
+def _relaxed(model: Model) -> Model:
+    """Rows with what numbers that are no whole ones may be off by, as :mod:`copter.proof.whole` judges them."""
+    m, data = model.row_lower.size, model.A.data
+    reach = np.maximum(abs(model.lower), abs(model.upper))
+    rounded = data != np.rint(data)
+    terms = np.where(rounded, abs(data), 0.0) * np.where(rounded, np.repeat(reach, np.diff(model.A.indptr)), 0.0)
+    off = np.bincount(model.A.indices, np.where(np.isfinite(terms), terms, 0.0), m)
+    ends = []
+    for bound, sign in ((model.row_lower, -1.0), (model.row_upper, 1.0)):
+        own = off + np.where(np.isfinite(bound) & (bound != np.rint(bound)), abs(bound), 0.0)
+        ends.append(np.where(own > 0.0, np.nextafter(bound + sign * _EPS * own, sign * np.inf), bound))
+    return model._replace(row_lower=ends[0], row_upper=ends[1])
 
 
 def _by_rows(matrix: csc_array) -> list[list[tuple[int, float]]]:
