@@ -25,20 +25,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import highspy
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
+from copter.errors import SolverError
 from copter.proof.whole import Terms, broken_row, cost_between
 from copter.solvers.highs_model import check, engine, pass_model
 
 if TYPE_CHECKING:
-    from scipy.sparse import csc_array
-
     from copter.clock import Clock
     from copter.solvers.exact.rest import Rest
 
 MOST_COLUMNS, MOST_NODES = 400, 3_000
 """That a program has, and that are looked at, without a word of the caller's."""
-WILD = 1e8
-"""Ratio of two numbers of a row, or of the costs, beyond which HiGHS' word is not taken."""
+WILD, DOUBTFUL = 1e7, 1e3
+"""Ratios of two numbers of a row, or of the costs, beyond which HiGHS' word is not taken, and beyond which it is
+looked at again where that costs little: with coefficients of 1e5 its presolve loses an optimum now and then."""
 _WHOLE = 1e-6
 _EPS = 2.0**-52
 _FEW_TERMS, _VERY_FEW = 4_000, 400
@@ -100,12 +101,13 @@ class Settled(NamedTuple):
     nodes: int
 
 
-def wild(model: Model | Rest, *, costs: bool = True) -> bool:
+def wild(model: Model | Rest, ratio: float, *, costs: bool = True) -> bool:
     """Whether numbers of a row, or costs, or ranges of whole numbers are too far apart for tolerances.
 
     Parameters
     ----------
     model : Model or Rest
+    ratio : float
     costs : bool
         Whether costs count.
     """
@@ -118,15 +120,15 @@ def wild(model: Model | Rest, *, costs: bool = True) -> bool:
     attained = np.bincount(rows, np.where(size > 0.0, reach, 0.0), m)
     for bound in (model.row_lower, model.row_upper):  # what a row cannot reach holds nothing
         most = np.maximum(most, np.where(np.isfinite(bound), np.minimum(abs(bound), attained), 0.0))
-    if (most[least < np.inf] > WILD * least[least < np.inf]).any():
+    if (most[least < np.inf] > ratio * least[least < np.inf]).any():
         return True
-    if size.size and (size.max() > WILD or size[size > 0.0].min(initial=1.0) < 1.0 / WILD):
+    if size.size and (size.max() > ratio or size[size > 0.0].min(initial=1.0) < 1.0 / ratio):
         return True
     paid = abs(model.c[model.c != 0.0])
-    if costs and paid.size and paid.max() > WILD * paid.min():
+    if costs and paid.size and paid.max() > ratio * paid.min():
         return True
     ends = np.concatenate((model.lower[model.integrality], model.upper[model.integrality]))
-    return bool((abs(ends[np.isfinite(ends)]) > WILD).any())
+    return bool((abs(ends[np.isfinite(ends)]) > ratio).any())
 
 
 def grain_of(costs: NDArray[np.float64]) -> float:
@@ -150,6 +152,7 @@ def settle(
     known: NDArray[np.float64] | None = None,
     *,
     gap: float = 0.0,
+    relative: float = 0.0,
     clock: Clock | None = None,
     most_nodes: int = MOST_NODES,
 ) -> Settled:
@@ -160,8 +163,8 @@ def settle(
     model : Model
     known : (n,) ndarray, optional
         A point that keeps everything.
-    gap : float
-        Between cost and bound, at which it may end.
+    gap, relative : float
+        Between cost and bound, at which it may end, and the same as a share of the cost.
     clock : Clock, optional
         Looked at between nodes.
     most_nodes : int
@@ -170,7 +173,44 @@ def settle(
     -------
     Settled
     """
-    return _Search(model, known, gap, clock, most_nodes).run()
+    return _Search(model, known, (gap, relative), clock, most_nodes).run()
+
+
+def completed(model: Model, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """A point that keeps everything and has the whole numbers of another; None if there is none, or none is found.
+
+    Parameters
+    ----------
+    model : Model
+    x : (n,) ndarray
+        Whole where it must be.
+    """
+    whole = model.integrality
+    if whole.all():
+        return None
+    fixed = np.where(whole, x, 0.0)
+    own = model.A @ fixed
+    loose = np.flatnonzero(~whole)
+    rest = Model(
+        model.c[loose],
+        csc_array(model.A)[:, loose],
+        model.row_lower - own,
+        model.row_upper - own,
+        model.lower[loose],
+        model.upper[loose],
+        whole[loose],
+    )
+    highs = engine(1, primal_feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10)
+    try:
+        pass_model(highs, rest)  # type: ignore[arg-type]
+        check(highs.run(), "run")
+    except SolverError:
+        return None
+    solution = highs.getSolution()
+    if not solution.value_valid:
+        return None
+    fixed[loose] = np.clip(solution.col_value, rest.lower, rest.upper)
+    return fixed if model.keeps(fixed) else None
 
 
 class _Search:
@@ -178,7 +218,7 @@ class _Search:
         self,
         model: Model,
         known: NDArray[np.float64] | None,
-        gap: float,
+        gap: tuple[float, float],
         clock: Clock | None,
         most_nodes: int,
     ) -> None:
@@ -208,13 +248,13 @@ class _Search:
         if self.cost == math.inf:
             return math.inf
         # a better one costs a whole grain less: any bound above that is as good as the cost itself
-        return math.nextafter(self.cost - self.grain, math.inf) if self.grain else self.cost - self.gap
+        return math.nextafter(self.cost - self.grain, math.inf) if self.grain else self.cost - max(self.gap[0], self.gap[1] * abs(self.cost))
 
     def run(self) -> Settled:
         self.model = _relaxed(self.model)
         try:
             pass_model(self.highs, self.model)  # type: ignore[arg-type]
-        except Exception:  # noqa: BLE001 - numbers that HiGHS does not take: no prices, all by splitting
+        except SolverError:  # numbers that HiGHS does not take: no prices, all by splitting
             self.usable = False
         self._narrow()
         lower, upper = self.box
@@ -274,8 +314,8 @@ class _Search:
                 return bound, []
         if point is not None:
             rounded = np.clip(np.where(whole, np.rint(point), point), lower, upper)
-            if not self._offer(rounded) and not whole.all():
-                self._complete(rounded)
+            if not self._offer(rounded) and (more := completed(self.given, rounded)) is not None:
+                self._offer(more)
         if not free.size:
             if whole.all():
                 self._offer(lower)
@@ -309,14 +349,6 @@ class _Search:
             down, up = part(-np.inf, math.floor(value)), part(math.floor(value) + 1.0, np.inf)
             parts = [up, down] if value - math.floor(value) < 0.5 else [down, up]
         return [each for each in parts if each[0][j] <= each[1][j]]
-
-    def _complete(self, point) -> None:  # type: ignore[no-untyped-def]
-        """Continuous columns of a point whose whole numbers stay."""
-        whole = self.model.integrality
-        lower, upper = (np.where(whole, point, bound) for bound in self.box)
-        _, found = self._prices(lower, upper)
-        if found is not None:
-            self._offer(np.clip(np.where(whole, point, found), self.box[0], self.box[1]))
 
     def _prices(self, lower, upper):  # type: ignore[no-untyped-def]
         """(bound on what costs least within some bounds, the point at which HiGHS sees it or None)."""

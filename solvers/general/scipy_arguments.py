@@ -26,6 +26,7 @@ STATUS = {
     Status.CANCELLED: (1, "Cancelled.", "17: Interrupted by user"),
     Status.INFEASIBLE: (2, "The problem is infeasible.", "8: Infeasible"),
     Status.UNBOUNDED: (3, "The problem is unbounded.", "10: Unbounded"),
+    Status.UNPROVED: (4, "No optimum was proved.", "15: Unknown"),
     Status.NUMERICAL_ERROR: (4, "Numerical difficulties encountered.", "4: Solve error"),
 }
 _CONSTRAINTS = (
