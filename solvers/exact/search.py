@@ -34,6 +34,7 @@ from copter.solvers.base import Stopwatch
 from copter.solvers.exact.certain import DOUBTFUL, MOST_COLUMNS, WILD, grain_of, settle, wild
 from copter.solvers.exact.rest import model_of, rest_of
 from copter.solvers.exact.tree import branch_and_bound
+from copter.solvers.milp import MilpAnswer
 from copter.store.allocation import SparseX
 from copter.store.reading import effective_costs
 from copter.store.store import NO_TOTAL, ConstraintStore
@@ -41,11 +42,15 @@ from copter.store.store import NO_TOTAL, ConstraintStore
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
-    from copter.solvers.milp import MilpAnswer
 
 log = logging.getLogger("copter")
 _FEW, _MORE = 200, 3
 """Columns that the first neighbourhood has beside one a request, and by which factor others have more."""
+_MUCH, _MUCH_AT_LEAST = 0.25, 2_000
+"""Share of the columns, and number, that are left from which on branch and bound is given all of them at once, after
+a glance at the first neighbourhood: the better the allocation that it begins with, the better."""
+_GLANCE, _GLANCES = 0.3, 20.0
+"""Of the time that is left, and seconds at most."""
 _NEARLY = 1.5
 """So much more than that is taken at once, if it is all that is left."""
 _FIRST, _WIDER = 1e-4, 16.0
@@ -97,6 +102,8 @@ class Search:
     threads : int, optional
     last : SparseX, optional
         The last round's integral allocation, as far as it is left.
+    isolated : bool
+        Whether branch and bound runs in a process of its own.
     """
 
     def __init__(
@@ -109,10 +116,11 @@ class Search:
         most_columns: int,
         threads: int | None,
         last: SparseX | None,
+        isolated: bool = False,
     ) -> None:
         self.program, self.store, self.relaxed, self.clock = program, program.store, relaxed, clock
         self.most_columns, self.threads, self.last = most_columns, threads, last
-        self.integer_gap = integer_gap
+        self.integer_gap, self.isolated = integer_gap, isolated
         # a bound with an unbounded column of negative reduced cost is none
         self.floor = relaxed.bound if relaxed.relative.dual == 0.0 else -math.inf
         self.bound, self.cost = self.floor, math.inf
@@ -217,14 +225,19 @@ class Search:
             self._raise(self.floor)
         while self.gap > self.integer_gap:
             left = self._left(self.cost - self.floor)
-            slack = self._slack(left, few)
+            # where prices fix next to nothing they say little of where to look, too
+            much = left.slot.size > max(_MUCH * self.program.n_variables, _MUCH_AT_LEAST)
+            whole = much and few > _FEW
+            slack = left.budget if whole else self._slack(left, few)
             # of what may be split, a little of a column loses little, whatever its excess
             mask = (left.excess <= slack) | ~self.store.requests.integral[left.slot]
             if np.count_nonzero(mask) > self.most_columns:
                 return Status.ITERATION_LIMIT, _too_many(int(np.count_nonzero(mask)))
             before = self.cost, self.bound
-            answer = self._branch(left, mask, slack)
-            if slack >= left.budget and (self.cost, self.bound) == before:
+            clock = Clock(min(_GLANCE * self.clock.left(), _GLANCES), parent=self.clock)
+            clock = clock if much and not whole else self.clock
+            answer = self._branch(left, mask, slack, clock, whole=whole)
+            if not (much and not whole) and slack >= left.budget and (self.cost, self.bound) == before:
                 self._certainly(left, mask, slack, answer)
                 if self.gap <= self.integer_gap:
                     break
@@ -260,7 +273,15 @@ class Search:
         self._excess, self.pricing = left.excess, left.pricing
         return left
 
-    def _branch(self, left: Survivors, mask: NDArray[np.bool_], slack: float) -> MilpAnswer:
+    def _branch(
+        self,
+        left: Survivors,
+        mask: NDArray[np.bool_],
+        slack: float,
+        clock: Clock | None = None,
+        *,
+        whole: bool = False,
+    ) -> MilpAnswer:
         """Branch and bound on some of the columns that are left, and those of the best allocation."""
         near, most = self._nearness(left)
         if self.x is not None:
@@ -269,14 +290,21 @@ class Search:
         start = None if self.x is None else rest.point(self.x)
         # ties are settled by less than any gap: only what is wanted beyond the least is left open
         wanted = max(0.0, (1.0 - _TIES) * self.integer_gap - _CLOSED) * self.size
-        answer = branch_and_bound(rest, self.clock, start, wanted / rest.unit)
+        gap = wanted / rest.unit
+        clock = self.clock if clock is None else clock
+        try:
+            answer = branch_and_bound(rest, clock, start, gap, whole=whole, isolated=self.isolated)
+        except Interrupted:
+            if self.clock.over() or self.clock.cancelled:
+                raise
+            answer = MilpAnswer(None, Status.DEADLINE, "", -math.inf, math.inf, 0)
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes
         kept = answer.x is None or self._offer(rest.allocation(answer.x), most)
         inside = self.relaxed.bound + rest.unit * answer.bound - most - left.margin
         if not kept or wild(rest, DOUBTFUL if rest.slot.size <= MOST_COLUMNS else WILD, costs=False):
             return self._certainly(left, mask, slack, answer)
         self._raise(min(inside, self._outside(slack)))
-        if answer.status is Status.DEADLINE:
+        if answer.status is Status.DEADLINE and clock is self.clock:
             raise Interrupted(self.clock.why())
         return answer
 
