@@ -353,7 +353,7 @@ def check_found(solution: Solution) -> None:
 
 
 def check_roundable(program: ContinualProgram, solution: Solution) -> None:
-    """Raise a CopterError if there is no allocation to round, it is another program's, or there was an edit since.
+    """Raise a CopterError if there is no allocation to round, or not of the program as it is now.
 
     Every shim of solutions calls it first: an answer that does not exist is never rounded.
     """

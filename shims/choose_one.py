@@ -158,9 +158,7 @@ class ChooseOneShim:
         find an allocation of everybody.  Requests must be added with ``integral=True``.
     """
 
-    def __init__(
-        self, *, unplaced: Literal["error", "allow"] = "error", exact: Solves | None = None
-    ) -> None:
+    def __init__(self, *, unplaced: Literal["error", "allow"] = "error", exact: Solves | None = None) -> None:
         if unplaced not in ("error", "allow"):
             raise SettingError("ChooseOneShim", "unplaced", unplaced, 'is neither "error" nor "allow"')
         self.unplaced, self.exact = unplaced, exact

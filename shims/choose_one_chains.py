@@ -1,10 +1,11 @@
 """A column for everybody: requests that fit nowhere throw others out, which look for another place.
 
-Where rows are nearly full, what is left of them is in pieces, and a large request fits only once several others
-have moved, some of them because yet others did.  A request that has nothing takes the column whose users cost
-least to throw out, and each of those is without a column until its turn comes.  What a request costs to throw
-out is how often it was found without one: those that are hard to place stay where they are, so the search does
-not go round in circles.  The order is fixed, so is what is drawn: the same program gives the same answer.
+Where rows are nearly full, what is left of them is in pieces, and a large request fits only once several
+others have moved, some of them because yet others did.  A request that has nothing takes the column whose
+users cost least to throw out, and each of those is without a column until its turn comes.  What a request
+costs to throw out is how often it was found without one: those that are hard to place stay where they are, so
+the search does not go round in circles.  The order is fixed, so is what is drawn: the same program gives the
+same answer.
 
 Source: guided ejection search, Nagata and Braysy (2009), "A powerful route minimization heuristic for the
 vehicle routing problem with time windows"; there it is routes that are full.

@@ -78,7 +78,7 @@ def rounded_rows(store: ConstraintStore) -> NDArray[np.bool_]:
 
 @kernel
 def _negative(view: Any, alive: Array, rounded: Array) -> int:
-    """The last row with a negative coefficient, -1 if there is none; marks rows with one that is not whole."""
+    """The last row with a negative coefficient, or -1; marks rows with one that is not whole."""
     seen, found = np.zeros(view.pointer_start.size, np.bool_), -1
     for q in range(view.n_columns.size):
         n, usage = view.n_columns[q], view.usage[q]

@@ -1,8 +1,8 @@
 """Calls in a process of their own: what a library that dies takes with it is not the caller.
 
 HiGHS' branch and bound can end the process that it runs in, by a fault that no exception tells of.  A service
-that must not stop calls it apart: a fresh interpreter reads the call, pickled, and writes what it returned.  It
-takes a second or so to start.
+that must not stop calls it apart: a fresh interpreter reads the call, pickled, and writes what it returned.
+It takes a second or so to start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class ProcessDied(SolverError):
     """The process of a call ended without an answer."""
 
 
-def call_apart(function: Callable[..., T], *arguments: Any, clock: Clock | None = None, reserve: float = 0.0) -> T:
+def call_apart(
+    function: Callable[..., T], *arguments: Any, clock: Clock | None = None, reserve: float = 0.0
+) -> T:
     """``function(*arguments)``, in a process of its own.
 
     Parameters
@@ -55,7 +57,9 @@ def call_apart(function: Callable[..., T], *arguments: Any, clock: Clock | None 
     )
     call = pickle.dumps((function, arguments))
     try:
-        out, _ = run_apart(lambda: process.communicate(call), clock or Clock(), reserve=reserve, stop=process.kill)
+        out, _ = run_apart(
+            lambda: process.communicate(call), clock or Clock(), reserve=reserve, stop=process.kill
+        )
     except Interrupted:
         process.kill()
         raise

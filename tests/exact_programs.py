@@ -13,7 +13,6 @@ import numpy as np
 from copter import ContinualProgram
 
 
-
 def exact(number=0):
     """What a number is meant to be."""
     return Fraction(number if isinstance(number, (int, Fraction)) else repr(float(number)))
@@ -41,10 +40,12 @@ class Tiny:
         self.requests.append(([float(c) for c in costs], usage, total, relation, upper, integral))
 
     def _scaled(self, rng):
-        """Choices whose coefficients are large and differ by few units, and capacities that just do or do not."""
+        """Choices whose coefficients are large and differ by few units, and capacities that just do."""
         unit = float(10.0 ** rng.integers(5, 13))
         rows = int(rng.integers(1, 3))
-        use = [rng.integers(0, 3, (rows, int(rng.integers(2, 4)))) * unit for _ in range(int(rng.integers(2, 5)))]
+        use = [
+            rng.integers(0, 3, (rows, int(rng.integers(2, 4)))) * unit for _ in range(int(rng.integers(2, 5)))
+        ]
         use = [each + np.where(each > 0, rng.integers(0, 4, each.shape), 0) for each in use]
         for r in range(rows):
             level = sum(float(each[r].max()) for each in use) * rng.choice([0.5, 1.0])
@@ -104,9 +105,7 @@ class Tiny:
             program.add_resource(r, lower=lower, upper=upper)
         for q, (costs, usage, total, relation, upper, integral) in enumerate(self.requests):
             sums = {} if total is None else {"total": total, "relation": relation}
-            program.add_request(
-                q, costs, dict(enumerate(usage)), upper=upper, integral=integral, **sums
-            )
+            program.add_request(q, costs, dict(enumerate(usage)), upper=upper, integral=integral, **sums)
         return program
 
     def best(self):
@@ -141,7 +140,7 @@ def _least(loose, bounds, used):
     low, high, cost = exact(0), None, exact(0)
     column = [[0.0]] * len(bounds)
     if loose:
-        (costs, column, _, _, upper, _), = loose
+        ((costs, column, _, _, upper, _),) = loose
         cost, high = exact(costs[0]), exact(upper[0])
     for (a,), (lower, upper), own in zip(column, bounds, used, strict=True):
         a = exact(a)

@@ -1,10 +1,11 @@
 """Virtual machines on nearly full hosts: a workload whose hard part is to place everybody at all.
 
-Hosts of 48 to 96 cores with 6 GB each; machines of 1 to 32 cores with 2, 4 or 8 GB a core; 93% of all cores that
-are in service are asked for.  The coarse kind has hosts of 64 cores, machines of 2, 4, 8, 16 and 32 cores, and so
-hardly any small ones to fill gaps with.  A machine is a request of one column a host that must have one; what it costs is
-its cores at the host's price and, on any other host than its own, the move of its memory.  Each round machines
-leave and others come; in one round a host fails, in a later one another is drained.
+Hosts of 48 to 96 cores with 6 GB each; machines of 1 to 32 cores with 2, 4 or 8 GB a core; 93% of all cores
+that are in service are asked for.  The coarse kind has hosts of 64 cores, machines of 2, 4, 8, 16 and 32
+cores, and so hardly any small ones to fill gaps with.  A machine is a request of one column a host that must
+have one; what it costs is its cores at the host's price and, on any other host than its own, the move of its
+memory.  Each round machines leave and others come; in one round a host fails, in a later one another is
+drained.
 
     python -m tests.virtual_machines --seed 0 --rounds 20
 """
@@ -61,7 +62,8 @@ class Hosts:
         room = self.load * self.cores[self.open].sum() - sum(cpu for cpu, _ in self.machines.values())
         memory = 0.9 * self.memory[self.open].sum() - sum(gb for _, gb in self.machines.values())
         while room >= self.sizes[0]:
-            cpu = min(float(self.rng.choice(self.sizes, p=self.shares)), float(self.sizes[self.sizes <= room][-1]))
+            drawn = float(self.rng.choice(self.sizes, p=self.shares))
+            cpu = min(drawn, float(self.sizes[self.sizes <= room][-1]))
             gb = cpu * float(self.rng.choice(A_CORE, p=[0.3, 0.4, 0.3]))
             if gb > memory:
                 gb = cpu * A_CORE[0]
@@ -129,3 +131,40 @@ class Hosts:
     def cost(self, choice):
         """Of an allocation of everybody."""
         return sum(float(self._costs(name)[host]) for name, host in choice.items())
+
+
+def compare(seed, rounds, deadline, coarse):
+    """Rounds through copter and its shim, and each program to the shim's gap by branch and bound."""
+    hosts = Hosts(seed, coarse=coarse)
+    solver, shim = make_solver("copter", tolerance=1e-4), ChooseOneShim(unplaced="allow")
+    print(f"{len(hosts.machines)} machines, {hosts.program.n_variables} columns, {2 * hosts.n} rows")
+    for step in range(rounds):
+        begin = perf_counter()
+        solution = solver.solve(hosts.program)
+        answer = shim.round(hosts.program, solution)
+        ours = perf_counter() - begin
+        assert answer.unplaced or hosts.fits(answer.choice)
+        share = max((answer.objective - solution.bound) / abs(answer.objective), 1e-9)
+        rival = make_solver("highs-milp", deadline=deadline, mip_gap=min(share, 1.0))
+        begin = perf_counter()
+        theirs = rival.solve(hosts.program)
+        wall = perf_counter() - begin
+        print(
+            f"round {step}: {len(answer.unplaced)} unplaced, cost {answer.objective:.2f}, ",
+            f"{share:.2%} from the bound, {ours:.3f} s; highs-milp at that gap: {theirs.status}, ",
+            f"{theirs.objective:.2f}, {wall:.2f} s, {wall / ours:.0f} times as long",
+            sep="",
+            flush=True,
+        )
+        hosts.place(answer.choice)
+        hosts.turn(fails={6: 7, 12: 3}.get(step))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--deadline", type=float, default=30.0)
+    parser.add_argument("--coarse", action="store_true")
+    given = parser.parse_args()
+    compare(given.seed, given.rounds, given.deadline, given.coarse)

@@ -1,8 +1,8 @@
 """Integral allocations judged exactly: whether rows and bounds hold, and what they cost.
 
 A capacity of whole units is kept or it is not: no tolerance forgives one unit in a billion.  Numbers that are
-not whole are another matter: 0.1 is no double, and ten tenths must fit where there is 1.  Such a number stands for
-all that round to it: it may be off by half a unit in its last place, and by nothing else.
+not whole are another matter: 0.1 is no double, and ten tenths must fit where there is 1.  Such a number
+stands for all that round to it: it may be off by half a unit in its last place, and by nothing else.
 
 1. One pass in floating point, with a bound on its error, decides the rows that are clear.  Where coefficients
    and values are whole numbers and the sum of absolute terms is below 2^53 the error is 0.
@@ -84,7 +84,7 @@ def broken_row(terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float
     """
     m = lower.size
     product = terms.coefficient * terms.value
-    gross = np.bincount(terms.row, abs(product), m)
+    gross = np.bincount(terms.row, abs(product), m).astype(np.float64)
     activity, error = np.bincount(terms.row, product, m), _error(terms, gross)
     mixed = np.bincount(terms.row, ~terms.whole, m) > 0
     forgiven = np.zeros(m)
@@ -186,7 +186,7 @@ def cost_of(store: ConstraintStore, x: SparseX) -> tuple[float, float]:
 
 
 def integral_gap(solution: Solution, objective: float) -> float:
-    """What an allocation may cost too much that a solution was rounded to, relative to the solution's own size.
+    """What an allocation may cost too much, relative to the size of the solution it was rounded from.
 
     Parameters
     ----------

@@ -17,8 +17,9 @@ How each is run, and why:
 ``milp``
     Branch and bound over the requests that want an integral allocation, to a relative gap or until the
     deadline.  Its point counts as proven only if it keeps all rows exactly, and numbers are not too far apart
-    for its tolerances.  It has no prices: those of the LP relaxation certify it, found by simplex afterwards.  That is
-    no part of its measured time, but of its deadline: a quarter of what is left of that is kept for it.
+    for its tolerances.  It has no prices: those of the LP relaxation certify it, found by simplex afterwards.
+    That is no part of its measured time, but of its deadline: a quarter of what is left of that is kept for
+    it.
 """
 
 from __future__ import annotations
@@ -259,7 +260,10 @@ class HighsRebuild(Baseline):
         if compiled.integrality.any() and (not known or wild(model, WILD)):
             known = False
             if status in (Status.OPTIMAL, Status.INFEASIBLE):
-                status, reason = Status.UNPROVED, f"{reason}, to tolerances that are too wide for these numbers"
+                status, reason = (
+                    Status.UNPROVED,
+                    f"{reason}, to tolerances that are too wide for these numbers",
+                )
         details = {"seconds": seconds, "mip_gap": found.gap, "mip_bound": found.bound if known else -math.inf}
         return Outcome(status, reason, x, dual, found.nodes, details=details)
 

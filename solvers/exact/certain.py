@@ -8,8 +8,9 @@ the same, as a source of prices.  Here each node is
   the best allocation known, or if a ray proves, likewise rounded, that nothing is in it;
 - else split at a column of whole numbers, until all of them are fixed.
 
-Allocations count if :mod:`copter.proof.whole` finds that they keep all rows.  What the linear programs say may
-be wrong: then it takes longer.  Where a node cannot be settled its bound stays that of its parent, or none.
+Allocations count if :mod:`copter.proof.whole` finds that they keep all rows.  What the linear programs say
+may be wrong: then it takes longer.  Where a node cannot be settled its bound stays that of its parent, or
+none.
 
 Columns without a bound of their own get one from the rows and the best objective known, in rationals.
 
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 MOST_COLUMNS, MOST_NODES = 400, 3_000
 """That a program has, and that are looked at, without a word of the caller's."""
 WILD, DOUBTFUL = 1e7, 1e3
-"""Ratios of two numbers of a row, or of the costs, beyond which HiGHS' word is not taken, and beyond which it is
-looked at again where that costs little: with coefficients of 1e5 its presolve loses an optimum now and then."""
+"""Ratios of two numbers of a row, or of the costs, beyond which HiGHS' word is not taken, and beyond which it
+is looked at again where that costs little: with 1e5 beside 1 its presolve loses an optimum now and then."""
 _WHOLE = 1e-6
 _EPS = 2.0**-52
 _FEW_TERMS, _VERY_FEW = 4_000, 400
@@ -177,7 +178,7 @@ def settle(
 
 
 def completed(model: Model, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """A point that keeps everything and has the whole numbers of another; None if there is none, or none is found.
+    """A point that keeps everything and has the whole numbers of another; None if none is found.
 
     Parameters
     ----------
@@ -223,7 +224,8 @@ class _Search:
         most_nodes: int,
     ) -> None:
         self.given, self.gap, self.clock, self.most_nodes = model, gap, clock, most_nodes
-        self.x, self.cost, self.nodes = None, math.inf, 0
+        self.x: NDArray[np.float64] | None = None
+        self.cost, self.nodes = math.inf, 0
         self.model = model
         self.by_column, self.absolute = model.A.T.tocsr(), abs(model.A).T.tocsr()
         loose = model.c[~model.integrality]
@@ -248,7 +250,11 @@ class _Search:
         if self.cost == math.inf:
             return math.inf
         # a better one costs a whole grain less: any bound above that is as good as the cost itself
-        return math.nextafter(self.cost - self.grain, math.inf) if self.grain else self.cost - max(self.gap[0], self.gap[1] * abs(self.cost))
+        return (
+            math.nextafter(self.cost - self.grain, math.inf)
+            if self.grain
+            else self.cost - max(self.gap[0], self.gap[1] * abs(self.cost))
+        )
 
     def run(self) -> Settled:
         self.model = _relaxed(self.model)
@@ -304,7 +310,7 @@ class _Search:
 
         A bound of infinity says that nothing is in it.
         """
-        model, whole = self.model, self.model.integrality
+        whole = self.model.integrality
         free = np.flatnonzero(whole & (lower < upper))
         point = None
         if free.size or not whole.all():
@@ -337,6 +343,7 @@ class _Search:
             if away[k] <= _WHOLE:
                 k = int(np.argmax(abs(self.model.c[free]) + 1e-3 * (at > lower[free])))
             j, value = int(free[k]), float(at[k])
+
         def part(low: float, high: float):  # type: ignore[no-untyped-def]
             lo, hi = lower.copy(), upper.copy()
             lo[j], hi[j] = max(lo[j], low), min(hi[j], high)
@@ -378,7 +385,7 @@ class _Search:
         return self._bound(np.array(solution.row_dual), self.model.c, lower, upper), point
 
     def _bound(self, y, c, lower, upper):  # type: ignore[no-untyped-def]
-        """Least c'x within bounds and rows at prices y, rounded down: minus infinity where nothing holds it."""
+        """Least c'x within bounds and rows by prices y, rounded down; minus infinity if nothing holds it."""
         model = self.model
         y = np.where((y > 0.0) & np.isinf(model.row_lower), 0.0, y)
         y = np.where((y < 0.0) & np.isinf(model.row_upper), 0.0, y)
@@ -393,7 +400,9 @@ class _Search:
         least, most = reduced - error, reduced + error
         # the least product of any reduced cost with any value of the column
         with np.errstate(invalid="ignore"):
-            ends = np.stack([np.where(r == 0.0, 0.0, r * end) for r in (least, most) for end in (lower, upper)])
+            ends = np.stack(
+                [np.where(r == 0.0, 0.0, r * end) for r in (least, most) for end in (lower, upper)]
+            )
         if np.isnan(ends).any():
             return -math.inf
         columns = ends.min(axis=0)
@@ -427,11 +436,13 @@ class _Search:
 
 
 def _relaxed(model: Model) -> Model:
-    """Rows with what numbers that are no whole ones may be off by, as :mod:`copter.proof.whole` judges them."""
+    """Rows with what numbers that are not whole may be off by, see :mod:`copter.proof.whole`."""
     m, data = model.row_lower.size, model.A.data
     reach = np.maximum(abs(model.lower), abs(model.upper))
     rounded = data != np.rint(data)
-    terms = np.where(rounded, abs(data), 0.0) * np.where(rounded, np.repeat(reach, np.diff(model.A.indptr)), 0.0)
+    terms = np.where(rounded, abs(data), 0.0) * np.where(
+        rounded, np.repeat(reach, np.diff(model.A.indptr)), 0.0
+    )
     off = np.bincount(model.A.indices, np.where(np.isfinite(terms), terms, 0.0), m)
     ends = []
     for bound, sign in ((model.row_lower, -1.0), (model.row_upper, 1.0)):
@@ -449,13 +460,22 @@ def _by_rows(matrix: csc_array) -> list[list[tuple[int, float]]]:
     ]
 
 
-def _tighten(row, low, high, lower, upper, whole):  # type: ignore[no-untyped-def]
+def _tighten(
+    row: list[tuple[int, float]],
+    low: float,
+    high: float,
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    whole: NDArray[np.bool_],
+) -> None:
     """Narrow the columns of one row; ``lower`` and ``upper`` are changed."""
     for sign, bound in ((1, high), (-1, -low)):
         if bound == np.inf:
             continue
         # sign * row <= bound: what all others use at least leaves the rest to each
-        loose, least, each = [], Fraction(0), []
+        loose: list[int] = []
+        each: list[tuple[int, float, Fraction | None]] = []
+        least = Fraction(0)
         for j, a in row:
             end = lower[j] if sign * a > 0 else upper[j]
             if a == 0.0:

@@ -5,9 +5,9 @@ no whole number. Every allocation with a column outside costs more than d + s, d
 the best one inside costs U <= d + s it is the best of all, and otherwise the next neighbourhood is that of
 slack U - d, or of a part of it if that has many columns. The best allocation so far is always inside.
 
-What branch and bound finds counts if it keeps every row exactly (:mod:`copter.proof.whole`). Where it does not, or
-where the numbers of a neighbourhood are too far apart for its tolerances, that is searched once more by
-:mod:`copter.solvers.exact.certain`, if it is small; else nothing is proven.
+What branch and bound finds counts if it keeps every row exactly (:mod:`copter.proof.whole`). Where it does
+not, or where the numbers of a neighbourhood are too far apart for its tolerances, that is searched once more
+by :mod:`copter.solvers.exact.certain`, if it is small; else nothing is proven.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ log = logging.getLogger("copter")
 _FEW, _MORE = 200, 3
 """Columns that the first neighbourhood has beside one a request, and by which factor others have more."""
 _MUCH, _MUCH_AT_LEAST = 0.25, 2_000
-"""Share of the columns, and number, that are left from which on branch and bound is given all of them at once, after
+"""Share of the columns, and number, from which on branch and bound is given all that are left at once, after
 a glance at the first neighbourhood: the better the allocation that it begins with, the better."""
 _GLANCE, _GLANCES = 0.3, 20.0
 """Of the time that is left, and seconds at most."""
@@ -189,7 +189,7 @@ class Search:
         return SparseX(slot[given], column[given], np.ones(int(given.sum())))
 
     def _offer(self, x: SparseX | None, allowance: float = 0.0) -> bool:
-        """Take an allocation that is better than the best so far, or dearer by an allowance; is it feasible?"""
+        """Take an allocation if it is better than the best so far, or dearer by so much; is it feasible?"""
         if x is None or broken(self.store, x):
             return False
         y = self.relaxed.y

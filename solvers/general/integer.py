@@ -1,8 +1,8 @@
 """Scipy's `milp`: whole numbers by branch and bound, the answer checked for what it must keep.
 
 By HiGHS, and for large programs of the shape of an allocation by :mod:`copter.solvers.general.priced` first.
-What HiGHS finds is rounded and judged exactly (:mod:`copter.proof.whole`); where it does not hold, or where the
-numbers are too far apart for HiGHS' tolerances, small programs are solved once more by
+What HiGHS finds is rounded and judged exactly (:mod:`copter.proof.whole`); where it does not hold, or where
+the numbers are too far apart for HiGHS' tolerances, small programs are solved once more by
 :mod:`copter.solvers.exact.certain`, and of large ones nothing is said to be proved.
 """
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from virtual_machines import Hosts
 
 from copter import ChooseOneShim, ContinualProgram, make_solver
 from copter.errors import CopterError, SettingError, UnplacedError
 from copter.solution import Start, Status, Timings, make_solution
-from virtual_machines import Hosts
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -46,7 +46,9 @@ class Packing:
         return sum(self.costs[q][j] for q, j in choice.items() if j is not None)
 
     def fits(self, choice):
-        used = sum((self.usage[q][:, j] for q, j in choice.items() if j is not None), np.zeros(self.resources))
+        used = sum(
+            (self.usage[q][:, j] for q, j in choice.items() if j is not None), np.zeros(self.resources)
+        )
         return bool((used <= self.upper).all())
 
     def options(self, q):
@@ -166,7 +168,9 @@ def test_branch_and_bound_is_asked_before_anybody_goes_without():
         program.add_resource(host, upper=10.0)
     for size in (6, 4, 5, 5):
         usage = {host: ([k], [float(size)]) for k, host in enumerate("ab")}
-        program.add_request(len(program.request_ids), [0.0, 0.0], usage, total=1, relation="==", integral=True)
+        program.add_request(
+            len(program.request_ids), [0.0, 0.0], usage, total=1, relation="==", integral=True
+        )
 
     class Asked:
         def __init__(self):
@@ -198,7 +202,9 @@ def test_no_capacity_is_overdrawn_by_a_unit(unit):
     assert used <= 2.0 * unit + 1.0 and answer.objective == -3.0
 
 
-@pytest.mark.parametrize(("part", "capacity", "fit"), [(0.1, 1.0, 10), (0.1, 0.7, 7), (1 / 3, 1.0, 3), (0.1, 0.95, 9)])
+@pytest.mark.parametrize(
+    ("part", "capacity", "fit"), [(0.1, 1.0, 10), (0.1, 0.7, 7), (1 / 3, 1.0, 3), (0.1, 0.95, 9)]
+)
 def test_tenths_fill_a_whole(part, capacity, fit):
     program = ContinualProgram()
     program.add_resource("gpu", upper=capacity)

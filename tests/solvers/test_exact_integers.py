@@ -1,4 +1,5 @@
-"""Words about whole numbers hold in exact arithmetic: against brute force in rationals, at sizes that tolerances
+"""Words about whole numbers hold in exact arithmetic: against brute force in rationals, at sizes that
+tolerances
 cannot judge."""
 
 import math
@@ -6,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from exact_programs import FAMILIES, Tiny
 
 from copter import ContinualProgram, milp
 from copter.solution import Status
 from copter.solvers import make_solver
 from copter.solvers.general.scipy_arguments import STATUS
 from copter.store.compiled import compile_program
-from exact_programs import FAMILIES, Tiny
 
 DEADLY = {
     "c": [-3, -1, -1, 1, 1, 2, 2, -1],
