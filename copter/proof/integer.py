@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+
 _ROUNDING = 1e-14
 """Of the objective, that is no gap."""
 

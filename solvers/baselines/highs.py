@@ -38,7 +38,8 @@ from copter.solution import Status
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
-from copter.solvers.exact.certain import WILD, Model, completed, wild
+from copter.solvers.exact.certain import completed
+from copter.solvers.exact.model import WILD, Model, wild
 from copter.solvers.features import Feature
 from copter.solvers.highs_model import answer, check, engine, pass_model, run_until, set_option, status_of
 from copter.solvers.milp import Effort, MilpAnswer, read_answer, run_milp

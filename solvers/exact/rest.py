@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from copter.solvers.exact.certain import Model
+from copter.solvers.exact.model import Model
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import costs_at, take_entries
@@ -67,6 +67,12 @@ class Rest:
     unit: float
     offset: float
     n_rows: int
+
+    @property
+    def model(self) -> Model:
+        """Its numbers alone."""
+        rows = self.row_lower, self.row_upper
+        return Model(self.c, self.A, *rows, self.lower, self.upper, self.integrality)
 
     def allocation(self, x: NDArray[np.float64]) -> SparseX:
         """Allocation of the program that a point is.

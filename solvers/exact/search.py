@@ -31,7 +31,8 @@ from copter.proof.whole import broken, cost_of
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.exact.certain import DOUBTFUL, MOST_COLUMNS, WILD, grain_of, settle, wild
+from copter.solvers.exact.certain import MOST_COLUMNS, settle
+from copter.solvers.exact.model import WILD, grain_of, wild
 from copter.solvers.exact.rest import model_of, rest_of
 from copter.solvers.exact.tree import branch_and_bound
 from copter.solvers.milp import MilpAnswer
@@ -301,7 +302,7 @@ class Search:
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes
         kept = answer.x is None or self._offer(rest.allocation(answer.x), most)
         inside = self.relaxed.bound + rest.unit * answer.bound - most - left.margin
-        if not kept or wild(rest, DOUBTFUL if rest.slot.size <= MOST_COLUMNS else WILD, costs=False):
+        if not kept or wild(rest.model, WILD, costs=False):
             return self._certainly(left, mask, slack, answer)
         self._raise(min(inside, self._outside(slack)))
         if answer.status is Status.DEADLINE and clock is self.clock:

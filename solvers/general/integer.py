@@ -23,7 +23,8 @@ from copter.models.general_lp import GeneralLP, checked, crossed_column
 from copter.solution import Status
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.base import Stopwatch
-from copter.solvers.exact.certain import DOUBTFUL, MOST_COLUMNS, WILD, Model, completed, settle, wild
+from copter.solvers.exact.certain import MOST_COLUMNS, MOST_NODES, completed, settle
+from copter.solvers.exact.model import DOUBTFUL, WILD, Model, wild
 from copter.solvers.general.presolve import pass_lp
 from copter.solvers.general.priced import solve_priced
 from copter.solvers.general.proof import violation
@@ -50,6 +51,10 @@ _BY_PRICES = frozenset({"mip_rel_gap", "time_limit"})
 """Options that are not HiGHS' alone: with any other it is HiGHS that is asked for."""
 _GAP = 1e-4
 """HiGHS' default of the relative gap."""
+_ROUNDING = 1e-9
+"""Of a bound of HiGHS'."""
+_DOUBTS = 150
+"""Nodes for looking again at an answer that is likely to hold."""
 _SHARE = 0.5
 """Of a time limit, that prices are given."""
 
@@ -227,24 +232,28 @@ def _judged(
     if found.x is not None:
         x = np.clip(np.where(lp.integral, np.rint(found.x), found.x), lp.lower, lp.upper)
         x = x if model.keeps(x) else completed(model, x)
-    small = lp.c.size <= MOST_COLUMNS
-    failed = small and status is Status.NUMERICAL_ERROR
-    claims = failed or status in (Status.OPTIMAL, Status.INFEASIBLE)
-    doubtful = wild(model, DOUBTFUL if small else WILD)
-    if status is Status.UNBOUNDED:
-        return IntegerAnswer(status, reason)
-    if not claims or not (failed or doubtful or (x is None and found.x is not None)):
+    small, proved = lp.c.size <= MOST_COLUMNS, status in (Status.OPTIMAL, Status.INFEASIBLE)
+    if not proved and not (small and status is Status.NUMERICAL_ERROR):
+        return _integer_answer(lp, status, reason, x, found.bound, found.nodes)
+    # without a point that keeps all rows, or with numbers that far apart, nothing is proved by HiGHS' word
+    taken = proved and (x is None) == (found.x is None) and not wild(model, WILD)
+    if taken and not (small and wild(model, DOUBTFUL)):
         return _integer_answer(lp, status, reason, x, found.bound, found.nodes)
     if small:
-        clock = Clock(None if limit is None else max(0.0, limit - watch()))
-        settled = settle(model, x, relative=gap, clock=clock)
+        clock, most_nodes = Clock(None if limit is None else max(0.0, limit - watch())), MOST_NODES
+        if taken:
+            most_nodes = _DOUBTS
+        settled = settle(model, x, relative=gap, clock=clock, most_nodes=most_nodes)
         nodes = found.nodes + settled.nodes
         if settled.complete:
             status = Status.INFEASIBLE if settled.x is None else Status.OPTIMAL
             reason = "branch and bound in exact arithmetic"
-        else:
-            status, reason = Status.UNPROVED, f"{reason}, which exact arithmetic did not confirm"
-        return _integer_answer(lp, status, reason, settled.x, settled.bound, nodes)
+            return _integer_answer(lp, status, reason, settled.x, settled.bound, nodes)
+        if taken and not settled.cost < found.bound - _ROUNDING * abs(found.bound):  # nothing against it
+            best = x if settled.x is None else settled.x
+            return _integer_answer(lp, status, reason, best, found.bound, nodes)
+        reason = f"{reason}, which exact arithmetic did not confirm"
+        return _integer_answer(lp, Status.UNPROVED, reason, settled.x, settled.bound, nodes)
     why = "numbers too far apart for its tolerances" if x is not None else "its point does not keep all rows"
     return _integer_answer(lp, Status.UNPROVED, f"{reason}: {why}", x, -np.inf, found.nodes)
 

@@ -251,9 +251,9 @@ def runs(monkeypatch):
     """Columns, and the gap in units of costs, that each branch and bound was given."""
     seen, plain = [], search.branch_and_bound
 
-    def spy(rest, clock, start, gap):
+    def spy(rest, clock, start, gap, **more):
         seen.append((rest.slot.size, gap * rest.unit))
-        return plain(rest, clock, start, gap)
+        return plain(rest, clock, start, gap, **more)
 
     monkeypatch.setattr(search, "branch_and_bound", spy)
     return seen
@@ -295,8 +295,8 @@ def test_branch_and_bound_may_end_at_the_gap_that_is_wanted(seed, gap, runs):
 def test_only_branch_and_bound_says_that_there_is_no_allocation(monkeypatch):
     plain, plain_answer = search.branch_and_bound, make_solver("copter-exact").solve(without_a_shim(2))
 
-    def careless(rest, clock, start, gap):
-        answer = plain(rest, clock, start, gap)
+    def careless(rest, clock, start, gap, **more):
+        answer = plain(rest, clock, start, gap, **more)
         return answer if answer.x is None else replace(answer, x=rest.upper)
 
     monkeypatch.setattr(search, "branch_and_bound", careless)

@@ -3,6 +3,8 @@ tolerances
 cannot judge."""
 
 import math
+import os
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +12,12 @@ import pytest
 from exact_programs import FAMILIES, Tiny
 
 from copter import ContinualProgram, milp
+from copter.clock import Clock, Interrupted
 from copter.solution import Status
 from copter.solvers import make_solver
+from copter.solvers.apart import ProcessDied, call_apart
+from copter.solvers.baselines import highs
+from copter.solvers.exact import tree
 from copter.solvers.general.scipy_arguments import STATUS
 from copter.store.compiled import compile_program
 
@@ -124,6 +130,33 @@ def test_branch_and_bound_apart_may_die():
     answer = milp(**DEADLY, isolated=True)
     assert (answer.status, answer.x) == (4, None)
     assert "died" in answer.message
+
+
+def test_a_call_apart_says_how_it_ended():
+    with pytest.raises(ProcessDied, match="SIGABRT"):
+        call_apart(os.abort)
+    with pytest.raises(ZeroDivisionError):
+        call_apart(divmod, 1, 0)
+    with pytest.raises(Interrupted):
+        call_apart(time.sleep, 60.0, clock=Clock(0.2))
+
+
+@pytest.mark.parametrize("name", ["copter-exact", "highs-milp"])
+def test_solvers_answer_apart_as_here(name, monkeypatch):
+    monkeypatch.setattr(tree, "choose", lambda *_: None)  # nothing by dynamic programming
+    program = Tiny(4, "odd").program()
+    here, apart = (make_solver(name, isolated=each).solve(program) for each in (False, True))
+    assert (here.status, here.objective) == (apart.status, apart.objective)
+
+
+def test_a_solver_outlives_its_branch_and_bound(monkeypatch):
+    def died(*_, **__):
+        raise ProcessDied("the process of branch and bound died: SIGSEGV")
+
+    monkeypatch.setattr(highs, "call_apart", died)
+    solution = make_solver("highs-milp", isolated=True).solve(Tiny(4, "odd").program())
+    assert (solution.status, solution.found) == (Status.NUMERICAL_ERROR, False)
+    assert "SIGSEGV" in solution.reason
 
 
 def test_branch_and_bound_apart_answers_as_here():
