@@ -16,6 +16,8 @@ from copter.kernels import inlined_kernel, kernel
 
 Array = Any
 
+_ENDLESS = 1e300
+"""Of a row without a bound: sums of it stay finite."""
 _HALF_AN_ULP = 2.0**-53 * (1.0 - 1e-9)
 
 
@@ -129,7 +131,7 @@ def left_of(upper: NDArray[np.float64], rounded: NDArray[np.bool_]) -> NDArray[n
     """
     finite = np.where(np.isfinite(upper), abs(upper), 0.0)
     off = _HALF_AN_ULP * finite * ((finite != np.rint(finite)) + 1.0 * rounded)
-    return np.stack((upper, off), axis=1).ravel()
+    return np.stack((np.minimum(upper, _ENDLESS), off), axis=1).ravel()
 
 
 @inlined_kernel
@@ -138,8 +140,6 @@ def take(row: Array, value: Array, begin: int, end: int, sign: float, left: Arra
     for e in range(begin, end):
         r = row[e]
         a, b = left[2 * r], sign * value[e]
-        if a == np.inf:
-            continue
         s = a + b
         low = left[2 * r + 1] + ((a - (s - (s - a))) + (b - (s - a)))
         left[2 * r] = s + low
