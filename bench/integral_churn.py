@@ -34,7 +34,7 @@ class IntegralChurn:
         program : ContinualProgram
             As it was rounded.
         choice : Choice
-            Column of each request, -1 for none.
+            Column of each request, None for none.
 
         Returns
         -------

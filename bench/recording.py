@@ -22,7 +22,7 @@ from copter.bench.integral_churn import IntegralChurn
 from copter.bench.settings import Record
 from copter.durable.codec import CodecError, decode
 from copter.durable.deltas import Delta, WrittenProgram, apply_delta, known_delta
-from copter.errors import FileError
+from copter.errors import FileError, UnplacedError
 from copter.program.kept import CostType
 from copter.program.program import ContinualProgram
 
@@ -185,7 +185,10 @@ class Recorded(Course):
         def finish(solution: Solution) -> Record:
             if not solution.found:
                 return {}
-            rounded = shim.round(replayer.program, solution)
+            try:
+                rounded = shim.round(replayer.program, solution)
+            except UnplacedError as error:  # its objective is infinite, and so is the gap
+                rounded = error.rounded
             choices.append(rounded.choice)
             return {"integral_objective": rounded.objective, "integral_gap": rounded.gap}
 

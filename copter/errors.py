@@ -121,6 +121,28 @@ class NoAllocationError(SolverError):
         return f"there is no allocation: {self.status}: {self.reason}"
 
 
+class UnplacedError(SolverError):
+    """A shim found no column for requests that must have one.
+
+    Attributes
+    ----------
+    requests : tuple of hashable
+        Their ids.
+    rounded : Rounded
+        The allocation of all others; its objective is infinite.
+    """
+
+    def __init__(self, requests: Iterable[Hashable], rounded: Any) -> None:
+        self.requests = tuple(requests)
+        self.rounded = rounded
+        super().__init__(self.requests, rounded)
+
+    def __str__(self) -> str:
+        some = ", ".join(repr(id) for id in self.requests[:3])
+        more = f" and {len(self.requests) - 3} more" if len(self.requests) > 3 else ""
+        return f"no column fits for {some}{more}, which must have one"
+
+
 class FileError(CopterError, ValueError):
     """A snapshot, journal or recording that is damaged, incomplete or none of copter's.
 

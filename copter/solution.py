@@ -195,16 +195,17 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         first, last = np.searchsorted(self.sparse.slot, [self._slots[request], self._slots[request] + 1])
         return self.sparse.column[first:last], self.sparse.value[first:last]
 
-    def choices(self) -> dict[Hashable, int]:
-        """The column that each request has most of, -1 for none: of an integral allocation, its choice.
+    def choices(self) -> dict[Hashable, int | None]:
+        """The column that each request has most of, None for none: of an integral allocation, its choice.
 
         Returns
         -------
-        dict of request id to int
+        dict of request id to int or None
         """
         order, chosen = np.argsort(self.sparse.value, kind="stable"), np.full(self._sizes.size, -1)
         chosen[self.sparse.slot[order]] = self.sparse.column[order]
-        return dict(zip(self._slots, chosen[list(self._slots.values())].tolist(), strict=True))
+        columns = chosen[list(self._slots.values())].tolist()
+        return {id: column if column >= 0 else None for id, column in zip(self._slots, columns, strict=True)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -252,6 +253,8 @@ class Solution:
         Prices by row slot.
     clock : int
         The store's clock when the program was solved: an edit since then makes the slots above stale.
+    token : str
+        The store's, which says what program it was.
     details : mapping of name to float
         What else a baseline reports of itself; actors that were slow or died (:mod:`copter.store.places`).
     pricing : Pricing, optional
@@ -282,6 +285,7 @@ class Solution:
     nonzeros: SparseX
     y: NDArray[np.float64]
     clock: int
+    token: str
     ray: Ray | None = None
     details: Mapping[str, float] = field(default_factory=dict)
     pricing: Pricing | None = None
@@ -379,11 +383,13 @@ def check_found(solution: Solution) -> None:
 
 
 def check_roundable(program: ContinualProgram, solution: Solution) -> None:
-    """Raise a CopterError if there is no allocation to round, or the program was edited since.
+    """Raise a CopterError if there is no allocation to round, or not of the program as it is now.
 
     Every shim of solutions calls it first: an answer that does not exist is never rounded.
     """
     check_found(solution)
+    if solution.token != program.store.token:
+        raise CopterError("this solution is of another program: round it with the one that it was solved for")
     if solution.clock != program.store.clock:
         raise CopterError("the program was edited after this solution: solve it again before rounding")
 
@@ -449,6 +455,7 @@ def make_solution(
         nonzeros=NOTHING if x is None else x,
         y=y,
         clock=program.store.clock,
+        token=program.store.token,
         ray=ray,
         details=details or {},
         pricing=pricing,

@@ -6,12 +6,16 @@ whose resources are capacities, A >= 0 and A x <= u: Sia's, and any multiple-cho
 1. The LP's columns are placed, heaviest fraction first, while they fit; requests that have no free way out
    (every column uses something) come before the others.
 2. A request that is left takes its cheapest column, at the dual prices, that still fits.
-3. Every request may move to a column that fits and lowers its cost at the dual prices, then its plain
+3. Where requests that must have a column have none, others are moved out of their way, and others out of
+   theirs (:mod:`copter.shims.choose_one_chains`).
+4. Every request may move to a column that fits and lowers its cost at the dual prices, then its plain
    cost, largest gain first, until no move gains.
-4. Requests that are still far from their best price get it if others can make room at less cost: each of
+5. Requests that are still far from their best price get it if others can make room at less cost: each of
    those moves to the column that loses least for each unit that it frees.
 
-A solution from the proximal path lies on the optimal face, not at a vertex, so steps 3 and 4 matter: they
+What is left of a capacity is counted exactly: no allocation overdraws one, by however little.
+
+A solution from the proximal path lies on the optimal face, not at a vertex, so steps 4 and 5 matter: they
 recover what a fraction more than a vertex has would lose.  The gap is measured against the LP's certified
 bound, so it bounds the loss against the best integral allocation too.
 
@@ -23,15 +27,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.errors import CopterError
+from copter.errors import CopterError, SettingError, UnplacedError
 from copter.parallel import dot
 from copter.proof.pricing import Pricing, price
-from copter.shims.choose_one_columns import SLACK, read_columns
+from copter.proof.whole import integral_gap
+from copter.shims.choose_one_chains import place_everybody
+from copter.shims.choose_one_columns import left_of, read_columns
 from copter.shims.choose_one_moves import DUST, improve, offers
 from copter.shims.choose_one_placing import (
     NEGATIVE,
@@ -40,6 +46,7 @@ from copter.shims.choose_one_placing import (
     bound_requests,
     place_cheapest,
     place_fractions,
+    rounded_rows,
     unsound,
 )
 from copter.solution import check_roundable
@@ -52,16 +59,21 @@ if TYPE_CHECKING:
     from copter.store.store import ConstraintStore
 
 _CANDIDATES = 40
+_TURNS, _CALLS = 250, 16
+"""Of requests without a column in one call of step 3, and how many calls there are at most."""
+_ALL_COLUMNS = 2_000_000
+"""Up to so many, step 3 looks at all columns of everybody; else at those near the best price."""
 
 
-class Choice(Mapping[Hashable, int]):
-    """Chosen column by request id, -1 for none, read from an array as it is asked for.
+class Choice(Mapping[Hashable, int | None]):
+    """Chosen column by request id, None for none, read from an array as it is asked for.
 
     Parameters
     ----------
     slots : mapping of request id to slot
         When the choice was made.
     columns : (request slots,) int array
+        -1 for none.
     """
 
     def __init__(self, slots: Mapping[Hashable, int], columns: NDArray[np.int64]) -> None:
@@ -73,11 +85,20 @@ class Choice(Mapping[Hashable, int]):
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self._slots)
 
-    def __getitem__(self, request: Hashable) -> int:
-        return int(self._columns[self._slots[request]])
+    def __getitem__(self, request: Hashable) -> int | None:
+        column = int(self._columns[self._slots[request]])
+        return None if column < 0 else column
+
+    def __repr__(self) -> str:
+        return f"<Choice of {len(self)} requests, {len(self.unplaced)} without a column>"
+
+    @property
+    def unplaced(self) -> tuple[Hashable, ...]:
+        """Ids of the requests that have no column."""
+        return tuple(id for id, slot in self._slots.items() if self._columns[slot] < 0)
 
     def of(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Chosen columns of the requests in some slots.
+        """Chosen columns of the requests in some slots, -1 for none.
 
         Parameters
         ----------
@@ -97,12 +118,12 @@ class Rounded:
     Attributes
     ----------
     choice : Choice
-        Column of each request, -1 for none: a mapping by id, and arrays by slot.
+        Column of each request, None for none: a mapping by id, and arrays by slot.
     objective : float
-        Its cost.
+        Its cost; infinite if a request whose sum row is "==" got no column, for what is no allocation of the
+        program costs less than none.
     gap : float
-        (objective - bound) / size, with the certified bound; size is what requests with a choice pay;
-        infinite if a request whose sum row is "==" got no column.
+        (objective - bound) / size, with the certified bound and the size of the solution's own gap.
     seconds : float
     """
 
@@ -111,9 +132,36 @@ class Rounded:
     gap: float
     seconds: float
 
+    @property
+    def unplaced(self) -> tuple[Hashable, ...]:
+        """Ids of the requests that have no column, of both kinds of sum rows."""
+        return self.choice.unplaced
+
+
+class Solves(Protocol):
+    """A solver of integral allocations, as the shim asks it."""
+
+    def solve(self, program: ContinualProgram) -> Solution:
+        """Answer with an integral allocation, if it finds one."""
+
 
 class ChooseOneShim:
-    """Rounds a fractional solution to one column a request within the capacities."""
+    """Rounds a fractional solution to one column a request within the capacities.
+
+    Parameters
+    ----------
+    unplaced : "error" or "allow"
+        What to do if a request whose sum row is "==" gets no column: raise
+        :class:`copter.errors.UnplacedError`, or return an allocation without it, whose objective is infinite.
+    exact : solver, optional
+        Asked before that, as ``make_solver("copter-exact", deadline=10)``: it has until its own deadline to
+        find an allocation of everybody.  Requests must be added with ``integral=True``.
+    """
+
+    def __init__(self, *, unplaced: Literal["error", "allow"] = "error", exact: Solves | None = None) -> None:
+        if unplaced not in ("error", "allow"):
+            raise SettingError("ChooseOneShim", "unplaced", unplaced, 'is neither "error" nor "allow"')
+        self.unplaced, self.exact = unplaced, exact
 
     def round(self, program: ContinualProgram, solution: Solution) -> Rounded:
         """Integral allocation near ``solution``.
@@ -130,38 +178,74 @@ class ChooseOneShim:
 
         Raises
         ------
+        UnplacedError
+            No column fits for a request that must have one; it names them, and has the rest.
         CopterError
             There is no allocation (:class:`copter.errors.NoAllocationError`), the program was edited since,
-            or it is not a multiple-choice packing problem: names the row or request that shows it.
+            it is of another program, or it is not a multiple-choice packing problem: names the row or
+            request that shows it.
         """
         begin = perf_counter()
         check_roundable(program, solution)
-        store, x, y = program.store, solution.nonzeros, solution.y
-        if (proof := solution.integer) is not None and solution.x is not None and _chosen(x):
-            given = np.full(store.requests.size, -1)
-            given[x.slot] = x.column
-            choice = Choice(program.slot_of, given)
-            return Rounded(choice, solution.objective, proof.gap, perf_counter() - begin)
+        if solution.integer is not None and solution.x is not None and _chosen(solution):
+            return _as_it_is(program, solution, begin)
         _check(program)
-        rows, table = store.rows, store.requests
-        upper = rows.upper[: rows.size]
-        left = np.where(rows.alive[: rows.size], upper, np.inf)
-        slack = SLACK * np.where(np.isfinite(upper), abs(upper), 0.0)
-        n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]
-        requests = np.flatnonzero(n_columns)
-        chosen, best = _placed(store, x, y, left)
-        pricing, reach = _priced(store, solution, requests.size, left)
-        far = best[requests] > pricing.marginal[requests] + reach
-        first, slots, columns = offers(n_columns, requests, chosen, far, pricing.slot, pricing.column)
-        view, place = store.excerpt(slots, columns)
-        items = read_columns(view, y, slots, place, columns)
-        objective, paid, served = improve(
-            n_columns, relation, requests, first, items, chosen, left, slack, pricing.marginal, solution.size
+        chosen, objective, unserved = _rounded(program.store, solution)
+        if unserved and self.exact is not None:
+            exactly = self.exact.solve(program)
+            if exactly.integer is not None and exactly.found and _chosen(exactly):
+                return _as_it_is(program, exactly, begin)
+        rounded = Rounded(
+            Choice(program.slot_of, chosen),
+            objective,
+            integral_gap(solution, objective),
+            perf_counter() - begin,
         )
-        lost, size = objective - solution.bound, max(solution.size, paid)
-        gap = lost / size if size > 0 else np.inf if lost > 0 else 0.0
-        choice = Choice(program.slot_of, chosen)
-        return Rounded(choice, objective, float(gap) if served else np.inf, perf_counter() - begin)
+        if unserved and self.unplaced == "error":
+            raise UnplacedError(_unserved(program, rounded.choice), rounded)
+        return rounded
+
+
+def _as_it_is(program: ContinualProgram, solution: Solution, begin: float) -> Rounded:
+    """A solution that is integral already."""
+    assert solution.integer is not None
+    given = np.full(program.store.requests.size, -1)
+    given[solution.nonzeros.slot] = solution.nonzeros.column
+    choice = Choice(program.slot_of, given)
+    return Rounded(choice, solution.objective, solution.integer.gap, perf_counter() - begin)
+
+
+def _unserved(program: ContinualProgram, choice: Choice) -> tuple[Hashable, ...]:
+    """Requests without a column that must have one."""
+    relation = program.store.requests.relation
+    return tuple(id for id in choice.unplaced if relation[program.slot_of[id]] == EXACTLY)
+
+
+def _rounded(store: ConstraintStore, solution: Solution) -> tuple[NDArray[np.int64], float, int]:
+    """(column of each request by slot, -1 for none; cost; how many must have a column and have none)."""
+    rows, table, y = store.rows, store.requests, solution.y
+    upper = np.where(rows.alive[: rows.size], rows.upper[: rows.size], np.inf)
+    left = left_of(upper, rounded_rows(store))
+    n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]
+    requests = np.flatnonzero(n_columns)
+    chosen, best = _placed(store, solution.nonzeros, y, left)
+    pricing, reach = _priced(store, solution, requests.size, left[::2])
+    lacking = (chosen[requests] < 0) & (relation[requests] == EXACTLY)
+    far = best[requests] > pricing.marginal[requests] + reach
+    if lacking.any():
+        far |= lacking | (store.n_variables <= _ALL_COLUMNS)
+    first, slots, columns = offers(n_columns, requests, chosen, far, pricing.slot, pricing.column)
+    view, place = store.excerpt(slots, columns)
+    items, has = read_columns(view, y, slots, place, columns), np.arange(requests.size)
+    if lacking.any():
+        strict, found = relation[requests] == EXACTLY, np.zeros(requests.size, np.int64)
+        for _ in range(_CALLS):
+            if not place_everybody(first, items, has, strict, left, _TURNS, found):
+                break
+    high, low, unserved = improve(
+        relation, requests, first, items, has, chosen, left, upper, pricing.marginal, solution.size
+    )
+    return chosen, np.inf if unserved else high + low, unserved
 
 
 def _placed(
@@ -183,8 +267,9 @@ def _placed(
     return chosen, price
 
 
-def _chosen(x: SparseX) -> bool:
+def _chosen(solution: Solution) -> bool:
     """Whether an allocation gives each request one whole column, or none."""
+    x = solution.nonzeros
     return bool((x.value == 1.0).all() and (np.diff(x.slot) > 0).all())
 
 

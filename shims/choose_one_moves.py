@@ -34,14 +34,14 @@ DUST = 1e-12
 
 @kernel
 def improve(
-    n_columns: Array,
     relation: Array,
     requests: Array,
     first: Array,
     items: Any,
+    has: Array,
     chosen: Array,
     left: Array,
-    slack: Array,
+    upper: Array,
     marginal: Array,
     size: float,
 ) -> Any:
@@ -49,15 +49,18 @@ def improve(
 
     Parameters
     ----------
-    n_columns, relation : (request slots,) arrays
+    relation : (request slots,) array
     requests : (n,) array
         Slots of all requests, ascending.
     first, items : (n + 1,) array and Columns
         Of :func:`offers`, read.
+    has : (n,) array
+        Item that each has; changed.
     chosen : (request slots,) array
-        Column of each request, -1 for none; changed.
-    left, slack : (row slots,) arrays
-        What is left of each row, which is changed, and what rounding errors may take of it.
+        Becomes the column of each request, -1 for none.
+    left : (2 * row slots,) array
+        What is left of each row; changed.
+    upper : (row slots,) array
     marginal : (request slots,) array
         Best price of each request.
     size : float
@@ -65,31 +68,32 @@ def improve(
 
     Returns
     -------
-    objective, paid : float
-        Cost, and the sum of absolute costs of the requests that have a choice.
-    served : bool
-        Whether all that must have a column have one.
+    objective, beneath : float
+        Cost, as the sum of two doubles.
+    unserved : int
+        Requests that must have a column and have none.
     """
     n = requests.size
     dust = DUST * size / max(1, n)
-    has, least, strict = np.arange(n), marginal[requests], relation[requests] == EXACTLY
+    least, strict = marginal[requests], relation[requests] == EXACTLY
     everyone = np.arange(n)
-    below = np.flatnonzero(items.price[:n] > least + dust)
+    below = np.flatnonzero(items.price[has] > least + dust)
     _move(first, items, has, strict, left, below, False, dust)
     _move(first, items, has, strict, left, everyone, True, dust)
     worst = _worst(items.price[has] - least, _WORTH_MAKING_ROOM * size)
     for k in worst:
-        _make_room(first, items, has, left, slack, k, dust)
+        _make_room(first, items, has, left, upper, k, dust)
     if worst.size:
         _move(first, items, has, strict, left, everyone, True, dust)
-    objective, paid, served = 0.0, 0.0, True
+    objective, beneath, unserved = 0.0, 0.0, 0
     for k in range(n):
         q, cost = requests[k], items.cost[has[k]]
         chosen[q] = items.column[has[k]]
-        objective += cost
-        paid += abs(cost) if n_columns[q] > 1 else 0.0
-        served = served and (chosen[q] >= 0 or not strict[k])
-    return objective, paid, served
+        total = objective + cost
+        beneath += (objective - (total - (total - objective))) + (cost - (total - objective))
+        objective = total
+        unserved += chosen[q] < 0 and strict[k]
+    return objective, beneath, unserved
 
 
 @kernel
@@ -164,8 +168,7 @@ def _best_move(first, items, has, strict, left, k, fill, dust):  # type: ignore[
     )
     own, nothing = has[k], prices.size - 1
     now, cost = prices[own], costs[own]
-    take(row, value, begin[own], end[own], 1.0, left)
-    best, merit = own, 0.0
+    best, merit, returned = own, 0.0, False
     if not strict[k] and not fill and now > 0.0:
         best, merit = nothing, now
     for i in range(first[k], first[k + 1]):
@@ -175,9 +178,14 @@ def _best_move(first, items, has, strict, left, k, fill, dust):  # type: ignore[
             if saved <= dust:
                 continue
             gain = saved / max(saved - gain, 1e3 * dust, 1e-9 * saved)
-        if gain > merit and fits(row, value, begin[i], end[i], left):
-            best, merit = i, gain
-    take(row, value, begin[own], end[own], -1.0, left)
+        if gain > merit:
+            if not returned:
+                take(row, value, begin[own], end[own], 1.0, left)
+                returned = True
+            if fits(row, value, begin[i], end[i], left):
+                best, merit = i, gain
+    if returned:
+        take(row, value, begin[own], end[own], -1.0, left)
     return merit, best
 
 
@@ -238,7 +246,7 @@ def _worst(loss, enough):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _make_room(first, items, has, left, slack, k, dust):  # type: ignore[no-untyped-def]
+def _make_room(first, items, has, left, upper, k, dust):  # type: ignore[no-untyped-def]
     """Move request k to a column that does not fit while others make room, if all together gain."""
     moved, before = np.empty(_EJECTIONS + 1, np.int64), np.empty(_EJECTIONS + 1, np.int64)
     now, tried = items.price[has[k]], -np.inf
@@ -253,7 +261,7 @@ def _make_room(first, items, has, left, slack, k, dust):  # type: ignore[no-unty
         _give(items, has, k, target, left)
         gain, count = now - low, 1
         while count <= _EJECTIONS:
-            row = _shortest(left, slack)
+            row = _shortest(left, upper)
             if row < 0:
                 break
             other, item, price = _cheapest_release(first, items, has, left, k, row, dust)
@@ -263,19 +271,19 @@ def _make_room(first, items, has, left, slack, k, dust):  # type: ignore[no-unty
             moved[count], before[count] = other, has[other]
             count += 1
             _give(items, has, other, item, left)
-        if _shortest(left, slack) < 0 and gain > 0.0:
+        if _shortest(left, upper) < 0 and gain > 0.0:
             return
         for m in range(count - 1, -1, -1):
             _give(items, has, moved[m], before[m], left)
 
 
 @kernel
-def _shortest(left, slack):  # type: ignore[no-untyped-def]
-    """The row that is exceeded most, in units of its slack; -1 if none is."""
-    worst, most = -1, 1.0
-    for row in range(left.size):
-        if left[row] < -slack[row] and -left[row] > most * slack[row]:
-            worst, most = row, -left[row] / slack[row] if slack[row] > 0.0 else np.inf
+def _shortest(left, upper):  # type: ignore[no-untyped-def]
+    """The row that is exceeded by the largest share of its bound; -1 if none is."""
+    worst, most = -1, 0.0
+    for row in range(upper.size):
+        if left[2 * row] < 0.0 and -left[2 * row] > most * abs(upper[row]):
+            worst, most = row, -left[2 * row] / abs(upper[row]) if upper[row] != 0.0 else np.inf
     return worst
 
 
@@ -295,22 +303,28 @@ def _cheapest_release(first, items, has, left, keep, row, dust):  # type: ignore
     """
     prices, begin, end, rows, value = items.price, items.begin, items.end, items.row, items.value
     request, item, paid, best = -1, -1, np.inf, np.inf
-    missing = -left[row]
+    missing = -left[2 * row]
     for k in range(has.size):
         own = has[k]
         used = _usage_of(rows, value, begin[own], end[own], row)
         if k == keep or used <= 0.0:
             continue
-        take(rows, value, begin[own], end[own], 1.0, left)
-        returned, left[row] = left[row], np.inf
+        returned, high, low = False, 0.0, 0.0
         for i in range(first[k], first[k + 1]):
             freed = used - _usage_of(rows, value, begin[i], end[i], row)
             if freed <= 0.0:
                 continue
             price = max(prices[i] - prices[own], 0.0)
             rate = (price + 1e3 * dust) / min(freed, missing)
-            if rate < best and fits(rows, value, begin[i], end[i], left):
+            if rate >= best:
+                continue
+            if not returned:
+                take(rows, value, begin[own], end[own], 1.0, left)
+                returned, high, low = True, left[2 * row], left[2 * row + 1]
+                left[2 * row] = np.inf
+            if fits(rows, value, begin[i], end[i], left):
                 request, item, paid, best = k, i, price, rate
-        left[row] = returned
-        take(rows, value, begin[own], end[own], -1.0, left)
+        if returned:
+            left[2 * row], left[2 * row + 1] = high, low
+            take(rows, value, begin[own], end[own], -1.0, left)
     return request, item, paid

@@ -45,23 +45,40 @@ def unsound(store: ConstraintStore) -> tuple[int, int]:
     low = np.flatnonzero(rows.alive[: rows.size] & np.isfinite(rows.lower[: rows.size]))
     if low.size:
         return ROW_WITH_LOWER, int(low[0])
-    negative = max(negative for negative, _ in store.once(_usages_part))
+    negative = max(negative for negative, *_ in store.once(_usages_part))
     if negative >= 0:
         return NEGATIVE, negative
     other = np.flatnonzero((table.n_columns[: table.size] > 0) & (table.total[: table.size] != 1.0))
     return (NO_TOTAL_OF_ONE, int(other[0])) if other.size else (SOUND, -1)
 
 
-def _usages_part(part: Part) -> tuple[int, NDArray[np.bool_]]:
-    """What :func:`unsound` and :func:`bound_requests` ask of usages."""
+def _usages_part(part: Part) -> tuple[int, NDArray[np.bool_], NDArray[np.bool_]]:
+    """What :func:`unsound`, :func:`bound_requests` and :func:`rounded_rows` ask of usages."""
     view = view_of(part.store)
     columns = view.n_columns, view.relation, view.usage, view.pointer_start, view.pointer
-    return int(_negative(view, part.store.rows.alive)), _cannot_abstain(*columns)
+    rounded = np.zeros(part.store.rows.size, np.bool_)
+    negative = int(_negative(view, part.store.rows.alive, rounded))
+    return negative, _cannot_abstain(*columns), rounded
+
+
+def rounded_rows(store: ConstraintStore) -> NDArray[np.bool_]:
+    """Whether any coefficient of a row is no whole number.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+
+    Returns
+    -------
+    (row slots,) ndarray
+    """
+    rounded: NDArray[np.bool_] = np.any([rounded for _, _, rounded in store.once(_usages_part)], axis=0)
+    return rounded
 
 
 @kernel
-def _negative(view: Any, alive: Array) -> int:
-    """The last row with a negative coefficient; -1 if there is none."""
+def _negative(view: Any, alive: Array, rounded: Array) -> int:
+    """The last row with a negative coefficient, or -1; marks rows with one that is not whole."""
     seen, found = np.zeros(view.pointer_start.size, np.bool_), -1
     for q in range(view.n_columns.size):
         n, usage = view.n_columns[q], view.usage[q]
@@ -71,8 +88,11 @@ def _negative(view: Any, alive: Array) -> int:
         first, last = entries_of(view, usage, 0, n)
         shift, stride = coefficients_of(view, usage)
         for k in range(first, last):
-            if view.coefficient[shift + stride * k] < 0.0 and alive[view.row[k]]:
+            value = view.coefficient[shift + stride * k]
+            if value < 0.0 and alive[view.row[k]]:
                 found = max(found, view.row[k])
+            if value != np.rint(value):
+                rounded[view.row[k]] = True
     return found
 
 
@@ -87,7 +107,7 @@ def bound_requests(store: ConstraintStore) -> NDArray[np.bool_]:
     -------
     (request slots,) ndarray
     """
-    return together([bound for _, bound in store.once(_usages_part)], store.requests.size)
+    return together([bound for _, bound, _ in store.once(_usages_part)], store.requests.size)
 
 
 @kernel
@@ -108,7 +128,7 @@ def place_fractions(
         Who has no way out.
     chosen, price : (request slots,) arrays
         Column of each, -1 for none, and its price; changed.
-    left : (row slots,) array
+    left : (2 * row slots,) array
         What is left; changed.
     """
     fractions = np.empty(slot.size, np.int64)

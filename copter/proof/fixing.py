@@ -34,6 +34,8 @@ from copter.store.view import StoreView, cap_of, cost_of, paid_for
 
 _ROUNDING = 1e-12
 """Of all that a bound is made up of: more than the rounding errors of its terms and of their sums."""
+_ERROR = 4e-15
+"""Likewise, as they are: sums are pairwise or compensated."""
 _WHOLE = 1e-9
 """Distance from a whole number, as a share of it, that counts as none."""
 _CHUNK = 50_000
@@ -53,6 +55,8 @@ class Survivors(NamedTuple):
         Between them its value is in every better allocation.
     budget : float
         What was asked for, with the margin for rounding errors.
+    margin : float
+        Rounding errors that a sum of losses and the bound may have.
     offset : float
         What sum_j (p_j - m_q) x_j lacks of the losses above: -sum_j min(p_j - m_q, 0) upper_j.
     pricing : Pricing
@@ -65,6 +69,7 @@ class Survivors(NamedTuple):
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     budget: float
+    margin: float
     offset: float
     pricing: Pricing
 
@@ -99,7 +104,8 @@ def survivors(
     whole = table.integral[: table.size]
     if pricing is None:
         pricing = price(store, y, slack=budget, threads=threads)
-    budget += _ROUNDING * magnitude(store, y, pricing)
+    terms = magnitude(store, y, pricing)
+    budget += _ROUNDING * terms
     loose = (table.n_columns[: table.size] > 0) & ~whole
     reach = np.inf if loose.any() else budget
     if pricing.clock != store.clock or not pricing.slack >= reach:
@@ -136,6 +142,7 @@ def survivors(
         lower=lower[keep],
         upper=upper[keep],
         budget=float(budget),
+        margin=_ERROR * terms,
         offset=offset,
         pricing=pricing,
     )

@@ -29,6 +29,7 @@ Source: list-of-lists store of COpter, thesis section 4.3.2.
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -94,9 +95,23 @@ class Layout:
         self.packed_terms: Any = None
         self.known: tuple[int, dict[Any, Any]] = (-1, {})
         self._dropped_rows: list[int] = []
+        self._token, self._copied_at = uuid4().hex, -1
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"packed_terms": None, "known": (-1, {})}  # found again when asked for
+        # what else it knows is found again when asked for
+        return vars(self) | {
+            "packed_terms": None,
+            "known": (-1, {}),
+            "_token": self.token,
+            "_copied_at": self.clock,
+        }
+
+    @property
+    def token(self) -> str:
+        """Which program this is, beside the clock: a copy is the same one until it is edited."""
+        if self._copied_at not in (-1, self.clock):
+            self._token, self._copied_at = uuid4().hex, -1
+        return self._token
 
     @property
     def cost_dtype(self) -> np.dtype[Any]:

@@ -101,7 +101,7 @@ class SiaPolicy:
         self.objective = Objective(p, lam)
         self.scale_up_limit = scale_up_limit
         self.program = ContinualProgram() if program is None else program
-        self._shim = ChooseOneShim() if shim is None else shim
+        self._shim = ChooseOneShim(unplaced="allow") if shim is None else shim  # `assign` says who got none
         for name, gpus in self.cluster.capacity.items():
             self.program.add_resource(name, upper=gpus)
         self._rows = RowCache(self.cluster.configurations, self.objective)
@@ -338,8 +338,10 @@ class SiaPolicy:
         table.sent_penalty[slots] = table.penalty[slots]
         self._requests.sweep()
 
-    def assign(self, choice: Mapping[Hashable, int], now: float) -> dict[Hashable, Configuration | None]:
-        """Take over the choice of a shim: the column of each request, negative for none.
+    def assign(
+        self, choice: Mapping[Hashable, int | None], now: float
+    ) -> dict[Hashable, Configuration | None]:
+        """Take over the choice of a shim: the column of each request, None for none.
 
         Returns
         -------
@@ -355,7 +357,8 @@ class SiaPolicy:
         if isinstance(choice, Choice):
             column = choice.of(table.request[slots])
         else:
-            column = np.fromiter((choice[job] for job in self._slots), np.int64, slots.size)
+            given = (choice[job] for job in self._slots)
+            column = np.fromiter((-1 if each is None else each for each in given), np.int64, slots.size)
         unmet = np.flatnonzero((column < 0) & (table.sent_mode[slots] != FREE))
         if unmet.size:
             job = self._ids[int(slots[unmet[0]])]

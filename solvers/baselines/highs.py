@@ -16,8 +16,10 @@ How each is run, and why:
     there is time, if its optimum is not within the wanted one.
 ``milp``
     Branch and bound over the requests that want an integral allocation, to a relative gap or until the
-    deadline.  It has no prices: those of the LP relaxation certify it, found by simplex afterwards.  That is
-    no part of its measured time, but of its deadline: a quarter of what is left of that is kept for it.
+    deadline.  Its point counts as proven only if it keeps all rows exactly, and numbers are not too far apart
+    for its tolerances.  It has no prices: those of the LP relaxation certify it, found by simplex afterwards.
+    That is no part of its measured time, but of its deadline: a quarter of what is left of that is kept for
+    it.
 """
 
 from __future__ import annotations
@@ -27,20 +29,26 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from copter.clock import Clock, Interrupted, check_for
 from copter.proof.integer import IntegerProof, gap_between
+from copter.solution import Status
+from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, Baseline, Layout, Outcome
+from copter.solvers.exact.certain import completed
+from copter.solvers.exact.model import WILD, Model, wild
 from copter.solvers.features import Feature
 from copter.solvers.highs_model import answer, check, engine, pass_model, run_until, set_option, status_of
-from copter.solvers.milp import read_answer
+from copter.solvers.milp import Effort, MilpAnswer, read_answer, run_milp
 from copter.solvers.settings import Setting, one_of, share_or_nothing, switch
 from copter.store.compiled import compile_program
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.proof.certificate import Certificate
+    from copter.store.compiled import CompiledProgram
 
 WIDE = 20
 """Columns a row from which on a program counts as wide."""
@@ -49,8 +57,6 @@ _SHARPENED = {"ipm": ("ipm_optimality_tolerance", 1e-12), "pdlp": ("kkt_toleranc
 """Option with the tolerance of a method, and the least that it may be."""
 _MIP_FEASIBILITY = 1e-6
 """To which branch and bound keeps rows by default."""
-_WHOLE = 1e-9
-"""Relative violation that an integral answer has at most: anything but rounding errors needs repair."""
 _CLOSED = 1e-8
 """Gap that counts as none: branch and bound stops at an absolute one of 1e-6 in any case."""
 _RELAXATION_SHARE = 0.25
@@ -111,6 +117,8 @@ class HighsRebuild(Baseline):
         Whether interior point goes on to a vertex.
     mip_gap : float
         Relative gap at which branch and bound stops.
+    isolated : bool
+        Run branch and bound in a process of its own, which may die.
     **common
         ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`.
     """
@@ -119,6 +127,7 @@ class HighsRebuild(Baseline):
     strategy = Setting(one_of("auto", *STRATEGIES))
     crossover = Setting(switch)
     mip_gap = Setting(share_or_nothing)
+    isolated = Setting(switch)
 
     def __init__(
         self,
@@ -128,6 +137,7 @@ class HighsRebuild(Baseline):
         strategy: Literal["auto", "choose", "dual", "primal"] = "auto",
         crossover: bool = False,
         mip_gap: float = 1e-4,
+        isolated: bool = False,
         **common: Any,
     ) -> None:
         super().__init__(name, **common)
@@ -135,6 +145,7 @@ class HighsRebuild(Baseline):
         self.strategy = strategy
         self.crossover = crossover
         self.mip_gap = mip_gap
+        self.isolated = isolated
 
     @property
     def features(self) -> Feature:
@@ -200,6 +211,8 @@ class HighsRebuild(Baseline):
             check(highs.clearSolver(), "clearing the solver")
         if self.method == "milp" and clock.left() < math.inf:
             reserve += _RELAXATION_SHARE * clock.left(reserve)
+        if self.method == "milp" and self.isolated:
+            return self._run_apart(clock, reserve, left)
         seconds = run_until(highs, clock, reserve)
         status, reason = status_of(highs)
         info = highs.getInfo()
@@ -207,21 +220,56 @@ class HighsRebuild(Baseline):
         details = {"seconds": seconds}
         if self.method == "milp":
             found = read_answer(highs, whole=bool(compiled.integrality.any()))
-            iterations = found.nodes
-            details |= {"mip_gap": found.gap, "mip_bound": found.bound}
-            if found.x is None:
-                x = None
-            elif x is not None:
-                x = np.where(compiled.integrality, np.rint(x), x)
-                dual = self._relaxation_dual(clock, left)
-        else:
-            counts = (info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count)
-            iterations = sum(max(0, int(count)) for count in counts)
+            return self._integral(found, seconds, clock, left)
+        counts = (info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count)
+        iterations = sum(max(0, int(count)) for count in counts)
         return Outcome(status, reason, x, dual, iterations, details=details)
 
+    def _run_apart(self, clock: Clock, reserve: float, left: float) -> Outcome:
+        """Branch and bound in a process of its own."""
+        compiled, watch = self._compiled, Stopwatch()
+        seconds = clock.left(reserve)
+        try:
+            found, effort = call_apart(
+                _branch_and_bound, compiled, self.mip_gap, seconds, self.threads, clock=clock
+            )
+        except ProcessDied as died:
+            return Outcome(Status.NUMERICAL_ERROR, str(died), None, None, 0, details={"seconds": watch()})
+        return self._integral(found, effort.seconds, clock, left)
+
+    def _integral(self, found: MilpAnswer, seconds: float, clock: Clock, left: float) -> Outcome:
+        """Branch and bound's answer, judged exactly."""
+        compiled = self._compiled
+        model = Model(
+            compiled.c,
+            csc_array(compiled.A),
+            compiled.row_lower,
+            compiled.row_upper,
+            compiled.lower,
+            compiled.upper,
+            compiled.integrality,
+        )
+        x, status, reason, dual, known = None, found.status, found.reason, None, True
+        if found.x is not None:
+            x = np.clip(found.x, compiled.lower, compiled.upper)
+            x = np.where(compiled.integrality, np.rint(x), x)
+            if not model.keeps(x):
+                better = completed(model, x)
+                x, known = (x, False) if better is None else (better, True)
+            dual = self._relaxation_dual(clock, left)
+        if compiled.integrality.any() and (not known or wild(model, WILD)):
+            known = False
+            if status in (Status.OPTIMAL, Status.INFEASIBLE):
+                status, reason = (
+                    Status.UNPROVED,
+                    f"{reason}, to tolerances that are too wide for these numbers",
+                )
+        details = {"seconds": seconds, "mip_gap": found.gap, "mip_bound": found.bound if known else -math.inf}
+        return Outcome(status, reason, x, dual, found.nodes, details=details)
+
     def _proof(self, program: ContinualProgram, outcome: Outcome, proof: Certificate) -> IntegerProof | None:
-        """HiGHS' own bound, and the gap to it: its point is taken as it is if rounding left it feasible."""
-        if self.method != "milp" or outcome.x is None or not proof.relative.primal <= _WHOLE:
+        """HiGHS' own bound, and the gap to it, if its point keeps all rows."""
+        if self.method != "milp" or outcome.x is None or outcome.details["mip_bound"] == -math.inf:
             return None
         bound, columns = outcome.details["mip_bound"], program.n_variables
         size = proof.size
@@ -247,3 +295,11 @@ class HighsRebuild(Baseline):
         except Interrupted:
             return None
         return answer(highs, self._compiled.lower, self._compiled.upper)[1]
+
+
+def _branch_and_bound(
+    compiled: CompiledProgram, gap: float, seconds: float, threads: int | None
+) -> tuple[MilpAnswer, Effort]:
+    """Of a process of its own."""
+    deadline = None if seconds == math.inf else seconds
+    return run_milp(compiled, compiled.integrality, mip_gap=gap, deadline=deadline, threads=threads)

@@ -39,6 +39,8 @@ _SHARES = tuple(min(1.0, 0.1 * 1.5**k) for k in range(7))
 """Of the best objective known, below which a better one is looked for, one after the other."""
 _FINEST = 2**12
 """Denominator of coefficients at most."""
+_LARGEST = 2.0**40
+"""Whole numbers up to which sums of thousands fit 64 bits."""
 _NO_BETTER = 1e-9
 """In units of the rest's objective, whose budget is 1e4: an allocation must be better by that."""
 
@@ -126,6 +128,8 @@ def _problem(rest: Rest) -> _Problem | None:
     ):
         return None
     of = sum_row[sum_row >= 0]
+    if np.setdiff1d(np.arange(rows, matrix.shape[0]), sum_row).size:  # a request has no column left
+        return None
     may_abstain = slack[of] | (rest.row_lower[of] <= 0.0)
     if (rest.row_upper[of] != 1.0).any() or (~may_abstain & (rest.row_lower[of] != 1.0)).any():
         return None
@@ -139,11 +143,11 @@ def _problem(rest: Rest) -> _Problem | None:
     use = np.zeros((k, rows))
     np.add.at(use, (entries.col[~sums], entries.row[~sums]), entries.data[~sums])
     use = use[:, bounded]
-    grain = _grain(use)
+    grain = _grain(use, capacity[bounded])
     if grain is None:
         return None
     whole = np.rint(use * grain).astype(np.int64)
-    room = np.floor(capacity[bounded] * grain * (1.0 + 1e-12) + 1e-9).astype(np.int64)
+    room = np.floor(capacity[bounded] * grain).astype(np.int64)  # a power of two: exact
     wasted = float(price[bounded] @ np.maximum(0.0, capacity[bounded] - room / grain))
     room -= whole[fixed].sum(axis=0)
     none = np.flatnonzero(may_abstain)  # of those with a sum row: a choice that uses nothing
@@ -157,13 +161,14 @@ def _problem(rest: Rest) -> _Problem | None:
     return _ordered(block, loss, used, column, room, price[bounded] / grain, fixed, wasted)
 
 
-def _grain(use: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Powers of two that make the coefficients of each row whole; None if there are none that small."""
+def _grain(use: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Powers of two that make the coefficients of each row whole; None if that makes too large numbers."""
     grain = np.ones(use.shape[1])
     while True:
         broken = (use * grain != np.rint(use * grain)).any(axis=0)
         if not broken.any():
-            return grain
+            largest = max((use * grain).max(initial=0.0), (capacity * grain).max(initial=0.0))
+            return grain if largest <= _LARGEST else None
         grain[broken] *= 2.0
         if grain.max() > _FINEST:
             return None

@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
+from copter.solvers.exact.model import Model
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
-from copter.store.view import take_entries
+from copter.store.view import costs_at, take_entries
 
 if TYPE_CHECKING:
     from copter.proof.fixing import Survivors
@@ -66,6 +67,12 @@ class Rest:
     unit: float
     offset: float
     n_rows: int
+
+    @property
+    def model(self) -> Model:
+        """Its numbers alone."""
+        rows = self.row_lower, self.row_upper
+        return Model(self.c, self.A, *rows, self.lower, self.upper, self.integrality)
 
     def allocation(self, x: NDArray[np.float64]) -> SparseX:
         """Allocation of the program that a point is.
@@ -219,3 +226,72 @@ def rest_of(
         offset=left.offset / unit,
         n_rows=m,
     )
+
+
+class Neighbourhood(NamedTuple):
+    """Some of the columns that are left, with the program's own numbers.
+
+    Attributes
+    ----------
+    model : Model
+    slot, column : (k,) ndarrays
+    """
+
+    model: Model
+    slot: NDArray[np.int64]
+    column: NDArray[np.int64]
+
+    def allocation(self, x: NDArray[np.float64]) -> SparseX:
+        """Allocation of the program that a point is."""
+        return SparseX(self.slot, self.column, x).where(x > 0.0)
+
+    def point(self, x: SparseX) -> NDArray[np.float64] | None:
+        """Point that an allocation is, None if it uses a column that is not here."""
+        width = int(max(self.column.max(initial=0), x.column.max(initial=0))) + 1
+        keys, wanted = self.slot * width + self.column, x.slot * width + x.column
+        if not np.isin(wanted, keys).all():
+            return None
+        point = np.zeros(keys.size)
+        point[np.searchsorted(keys, wanted)] = x.value
+        return point
+
+
+def model_of(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -> Neighbourhood:
+    """The program of some of the columns that are left, unscaled and in its own costs.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    left : Survivors
+    mask : (k,) bool ndarray
+        Which of them.
+
+    Returns
+    -------
+    Neighbourhood
+    """
+    slot, column, table = left.slot[mask], left.column[mask], store.requests
+    row, value, counts = _entries(store, slot, column)
+    live = np.flatnonzero(store.rows.alive[: store.rows.size])
+    position = np.full(store.rows.size, -1)
+    position[live] = np.arange(live.size)
+    relation, total = table.relation[: table.size], table.total[: table.size]
+    owners = np.flatnonzero((relation != NO_TOTAL) & (table.n_columns[: table.size] > 0))
+    held, m = np.flatnonzero(relation[slot] != NO_TOTAL), live.size
+    members = np.concatenate((position[row], m + np.searchsorted(owners, slot[held])))
+    columns = np.concatenate((np.repeat(np.arange(slot.size), counts), held))
+    matrix = csc_array(
+        (np.concatenate((value, np.ones(held.size))), (members, columns)), shape=(m + owners.size, slot.size)
+    )
+    view, place = store.excerpt(slot, column)
+    least = np.where(relation[owners] == EXACTLY, total[owners], -np.inf)
+    model = Model(
+        costs_at(view, slot, place),
+        matrix,
+        np.concatenate((store.rows.lower[live], least)),
+        np.concatenate((store.rows.upper[live], total[owners])),
+        left.lower[mask],
+        left.upper[mask],
+        table.integral[slot],
+    )
+    return Neighbourhood(model, slot, column)

@@ -4,13 +4,17 @@ A neighbourhood of slack s has the columns whose reduced costs exceed the best b
 no whole number. Every allocation with a column outside costs more than d + s, d the relaxation's bound. So if
 the best one inside costs U <= d + s it is the best of all, and otherwise the next neighbourhood is that of
 slack U - d, or of a part of it if that has many columns. The best allocation so far is always inside.
+
+What branch and bound finds counts if it keeps every row exactly (:mod:`copter.proof.whole`). Where it does
+not, or where the numbers of a neighbourhood are too far apart for its tolerances, that is searched once more
+by :mod:`copter.solvers.exact.certain`, if it is small; else nothing is proven.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,30 +26,43 @@ from copter.parallel import dot
 from copter.proof.certificate import Certificate, certify
 from copter.proof.fixing import Survivors, survivors
 from copter.proof.integer import IntegerProof, gap_between
+from copter.proof.whole import broken, cost_of
 from copter.shims.choose_one import ChooseOneShim
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
-from copter.solvers.exact.rest import rest_of
+from copter.solvers.exact.certain import MOST_COLUMNS, settle
+from copter.solvers.exact.model import WILD, grain_of, wild
+from copter.solvers.exact.rest import model_of, rest_of
 from copter.solvers.exact.tree import branch_and_bound
+from copter.solvers.milp import MilpAnswer
 from copter.store.allocation import SparseX
+from copter.store.reading import effective_costs
 from copter.store.store import NO_TOTAL, ConstraintStore
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solution import Solution
-    from copter.solvers.milp import MilpAnswer
 
 log = logging.getLogger("copter")
-_FEASIBLE = 1e-9
-"""Relative primal residual of an allocation that counts."""
 _FEW, _MORE = 200, 3
 """Columns that the first neighbourhood has beside one a request, and by which factor others have more."""
+_MUCH, _MUCH_AT_LEAST = 0.25, 2_000
+"""Share of the columns, and number, from which on branch and bound is given all that are left at once, after
+a glance at the first neighbourhood: the better the allocation that it begins with, the better."""
+_GLANCE, _GLANCES = 0.3, 20.0
+"""Of the time that is left, and seconds at most."""
 _NEARLY = 1.5
 """So much more than that is taken at once, if it is all that is left."""
 _FIRST, _WIDER = 1e-4, 16.0
 """First slack without any allocation, as a share of the objective, and the factor if there is none in it."""
 _CLOSED = 1e-9
 """Relative gaps up to this are closed entirely, so that of equal optima the nearest is found."""
+_EXACTLY = 0.5
+"""Of the gap that is wanted: what exact arithmetic is given, rounding errors apart."""
+_READ = 100_000
+"""Columns up to which it is looked whether all costs are multiples of something."""
+_COUNTED = 1e10
+"""Multiples that are counted."""
 _TIES = 0.25
 """Of the gap that is wanted: what an allocation may cost more for being near to the last one."""
 
@@ -85,6 +102,8 @@ class Search:
     threads : int, optional
     last : SparseX, optional
         The last round's integral allocation, as far as it is left.
+    isolated : bool
+        Whether branch and bound runs in a process of its own.
     """
 
     def __init__(
@@ -97,10 +116,11 @@ class Search:
         most_columns: int,
         threads: int | None,
         last: SparseX | None,
+        isolated: bool = False,
     ) -> None:
         self.program, self.store, self.relaxed, self.clock = program, program.store, relaxed, clock
         self.most_columns, self.threads, self.last = most_columns, threads, last
-        self.integer_gap = integer_gap
+        self.integer_gap, self.isolated = integer_gap, isolated
         # a bound with an unbounded column of negative reduced cost is none
         self.floor = relaxed.bound if relaxed.relative.dual == 0.0 else -math.inf
         self.bound, self.cost = self.floor, math.inf
@@ -108,6 +128,7 @@ class Search:
         self.certificate: Certificate | None = None
         self.size = relaxed.size
         self.runs = self.nodes = 0
+        self.grain: float | None = None
         self._excess = np.empty(0)
         self.pricing = relaxed.pricing if _is_of(self.store, relaxed) else None
         self._watch = Stopwatch()
@@ -132,7 +153,7 @@ class Search:
             if self.x is None:
                 status, reason = self._first()
             if self.x is not None:
-                reason = self._improve()
+                status, reason = self._improve()
         except Interrupted:
             status = Status.CANCELLED if self.clock.cancelled else Status.DEADLINE
             reason = self.clock.why()
@@ -157,26 +178,27 @@ class Search:
     def _rounded(self) -> SparseX | None:
         """The shim's allocation, if the program is one that it rounds."""
         try:
-            choice = ChooseOneShim().round(self.program, self.relaxed).choice
+            choice = ChooseOneShim(unplaced="allow").round(self.program, self.relaxed).choice
         except CopterError:  # it says what it cannot round
             return None
-        column = np.fromiter(choice.values(), np.int64, len(choice))
         slot = self.program.request_slots
+        column = choice.of(slot)
         order = np.argsort(slot)
         slot, column = slot[order], column[order]
         given = column >= 0
         return SparseX(slot[given], column[given], np.ones(int(given.sum())))
 
-    def _offer(self, x: SparseX | None, allowance: float = 0.0) -> None:
-        """Take an allocation if it is feasible and better than the best so far, or dearer by an allowance."""
-        if x is None:
-            return
+    def _offer(self, x: SparseX | None, allowance: float = 0.0) -> bool:
+        """Take an allocation if it is better than the best so far, or dearer by so much; is it feasible?"""
+        if x is None or broken(self.store, x):
+            return False
         y = self.relaxed.y
-        proof = certify(self.store, x, y, self.pricing, threads=self.threads)
-        if not (proof.relative.primal <= _FEASIBLE and proof.objective <= self.cost + allowance):
-            return
-        self.x, self.cost, self.certificate = x, proof.objective, proof
+        proof, cost = certify(self.store, x, y, self.pricing, threads=self.threads), cost_of(self.store, x)[1]
+        if cost > self.cost + allowance:
+            return True
+        self.x, self.cost, self.certificate = x, cost, proof
         self.size = proof.size  # also where the best costs nothing
+        return True
 
     # ---- neighbourhoods --------------------------------------------------------------------------
 
@@ -192,29 +214,39 @@ class Search:
                 if answer.status is Status.INFEASIBLE:
                     return Status.INFEASIBLE, "no integral allocation within rows and bounds"
                 why = f"branch and bound found none that keeps rows and bounds: {answer.reason}"
-                return Status.NUMERICAL_ERROR, why
+                return Status.UNPROVED, why
             slack = _WIDER * slack if slack < self.relaxed.size else math.inf
         return Status.ITERATION_LIMIT, ""
 
-    def _improve(self) -> str:
+    def _improve(self) -> tuple[Status, str]:
         """Neighbourhoods of the best allocation until its gap is closed; says how it ended."""
         few = _FEW
+        if self.gap > self.integer_gap:
+            self._raise(self.floor)
         while self.gap > self.integer_gap:
             left = self._left(self.cost - self.floor)
-            slack = self._slack(left, few)
+            # where prices fix next to nothing they say little of where to look, too
+            much = left.slot.size > max(_MUCH * self.program.n_variables, _MUCH_AT_LEAST)
+            whole = much and few > _FEW
+            slack = left.budget if whole else self._slack(left, few)
             # of what may be split, a little of a column loses little, whatever its excess
             mask = (left.excess <= slack) | ~self.store.requests.integral[left.slot]
             if np.count_nonzero(mask) > self.most_columns:
-                return _too_many(int(np.count_nonzero(mask)))
+                return Status.ITERATION_LIMIT, _too_many(int(np.count_nonzero(mask)))
             before = self.cost, self.bound
-            self._branch(left, mask, slack)
-            if slack >= left.budget and (self.cost, self.bound) == before:
-                return "branch and bound got no further"
+            clock = Clock(min(_GLANCE * self.clock.left(), _GLANCES), parent=self.clock)
+            clock = clock if much and not whole else self.clock
+            answer = self._branch(left, mask, slack, clock, whole=whole)
+            if not (much and not whole) and slack >= left.budget and (self.cost, self.bound) == before:
+                self._certainly(left, mask, slack, answer)
+                if self.gap <= self.integer_gap:
+                    break
+                return Status.UNPROVED, "branch and bound got no further"
             few *= _MORE
         if self.runs:
-            return "proven: the prices fix all other columns"
+            return Status.OPTIMAL, "proven: the prices fix all other columns"
         self._settle_ties()
-        return "proven: the bound of the relaxation is met"
+        return Status.OPTIMAL, "proven: the bound of the relaxation is met"
 
     def _settle_ties(self) -> None:
         """Go back to columns of the last allocation that cost no more than those which took their place."""
@@ -241,7 +273,15 @@ class Search:
         self._excess, self.pricing = left.excess, left.pricing
         return left
 
-    def _branch(self, left: Survivors, mask: NDArray[np.bool_], slack: float) -> MilpAnswer:
+    def _branch(
+        self,
+        left: Survivors,
+        mask: NDArray[np.bool_],
+        slack: float,
+        clock: Clock | None = None,
+        *,
+        whole: bool = False,
+    ) -> MilpAnswer:
         """Branch and bound on some of the columns that are left, and those of the best allocation."""
         near, most = self._nearness(left)
         if self.x is not None:
@@ -250,16 +290,57 @@ class Search:
         start = None if self.x is None else rest.point(self.x)
         # ties are settled by less than any gap: only what is wanted beyond the least is left open
         wanted = max(0.0, (1.0 - _TIES) * self.integer_gap - _CLOSED) * self.size
-        answer = branch_and_bound(rest, self.clock, start, wanted / rest.unit)
+        gap = wanted / rest.unit
+        clock = self.clock if clock is None else clock
+        try:
+            answer = branch_and_bound(rest, clock, start, gap, whole=whole, isolated=self.isolated)
+        except Interrupted:
+            if self.clock.over() or self.clock.cancelled:
+                raise
+            answer = MilpAnswer(None, Status.DEADLINE, "", -math.inf, math.inf, 0)
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes
-        if answer.x is not None:
-            self._offer(rest.allocation(answer.x), most)
-        inside = self.relaxed.bound + rest.unit * answer.bound - most
-        outside = math.inf if slack == math.inf else self.floor + slack
-        self.bound = min(max(self.bound, min(inside, outside)), self.cost)
-        if answer.status is Status.DEADLINE:
+        kept = answer.x is None or self._offer(rest.allocation(answer.x), most)
+        inside = self.relaxed.bound + rest.unit * answer.bound - most - left.margin
+        if not kept or wild(rest.model, WILD, costs=False):
+            return self._certainly(left, mask, slack, answer)
+        self._raise(min(inside, self._outside(slack)))
+        if answer.status is Status.DEADLINE and clock is self.clock:
             raise Interrupted(self.clock.why())
         return answer
+
+    def _outside(self, slack: float) -> float:
+        """What an allocation costs at least that is in no neighbourhood of a slack."""
+        return math.inf if slack == math.inf else self.floor + slack
+
+    def _raise(self, bound: float) -> None:
+        """Take a bound on all allocations; where costs have a grain it is a multiple of that."""
+        if self.grain is None:
+            few = self.program.n_variables <= _READ
+            self.grain = grain_of(effective_costs(self.store, self.program.request_slots)) if few else 0.0
+            table, slots = self.store.requests, self.program.request_slots
+            if not table.integral[slots].all():
+                self.grain = 0.0
+        if self.grain and abs(bound) < _COUNTED * self.grain:
+            bound = self.grain * math.ceil(bound / self.grain - _COUNTED**-0.75)
+        self.bound = min(max(self.bound, bound), self.cost)
+
+    def _certainly(
+        self, left: Survivors, mask: NDArray[np.bool_], slack: float, answer: MilpAnswer
+    ) -> MilpAnswer:
+        """A neighbourhood once more, in exact arithmetic; nothing is proven if it is too large."""
+        unproved = replace(answer, x=None, status=Status.UNPROVED, bound=-math.inf)
+        if np.count_nonzero(mask) > MOST_COLUMNS:
+            return unproved
+        here = model_of(self.store, left, mask)
+        known = None if self.x is None else here.point(self.x)
+        found = settle(here.model, known, gap=_EXACTLY * self.integer_gap * self.size, clock=self.clock)
+        self.nodes += found.nodes
+        if found.x is not None:
+            self._offer(here.allocation(found.x))
+        self._raise(min(found.bound, self._outside(slack)))
+        if self.clock.over():
+            raise Interrupted(self.clock.why())
+        return replace(unproved, status=Status.INFEASIBLE) if found.complete and found.x is None else unproved
 
     def _nearness(self, left: Survivors) -> tuple[NDArray[np.float64] | None, float]:
         """What a unit of each column costs more that is not in the last allocation, and all of it at most."""
@@ -280,10 +361,10 @@ def _too_many(columns: int) -> str:
 
 
 def _is_of(store: ConstraintStore, relaxed: Solution) -> bool:
-    """Whether the pass that comes with an answer is at its prices: then it has its very bound."""
+    """Whether the pass that comes with an answer has its bound, but for what rounding took off that."""
     y, rows = relaxed.y, store.rows
     paid = np.where(y > 0, rows.upper[: y.size], np.where(y < 0, rows.lower[: y.size], 0.0))
-    return relaxed.pricing is not None and relaxed.pricing.request_bound - dot(y, paid) == relaxed.bound
+    return relaxed.pricing is not None and relaxed.pricing.request_bound - dot(y, paid) >= relaxed.bound
 
 
 def _among(left: Survivors, x: SparseX) -> NDArray[np.bool_]:

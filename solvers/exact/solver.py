@@ -28,7 +28,7 @@ from copter.solvers.exact.search import Search
 from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, churn_base
 from copter.solvers.proximal.solver import ProximalPoint
-from copter.solvers.settings import Setting, count, share_or_nothing
+from copter.solvers.settings import Setting, count, share_or_nothing, switch
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -53,7 +53,11 @@ class ExactSolver(ProximalPoint):
         1e-9 branch and bound ends there too, and which of nearly equal allocations is kept is left to it.
     most_columns : int
         Branch and bound is given no more columns than that.  It is given neighbourhoods of 200, 600, 1,800
-        ... columns beside one a request, until the gap is closed or the next one is larger than that.
+        ... columns beside one a request, until the gap is closed or the next one is larger than that; of all
+        that are left at once where prices fix next to nothing.
+    isolated : bool
+        Run HiGHS' branch and bound in a process of its own, for services: if it dies the answer says so, and
+        has what was found without it.  A process takes a second or so to start.
     **settings
         Of :class:`copter.solvers.proximal.solver.ProximalPoint`, for the relaxation; a ``tolerance`` above
         1e-6 counts as 1e-6.
@@ -62,6 +66,7 @@ class ExactSolver(ProximalPoint):
     features = (ProximalPoint.features | Feature.INTEGRALITY) & ~Feature.CONVEX_TERMS
     integer_gap = Setting(share_or_nothing)
     most_columns = Setting(count)
+    isolated = Setting(switch)
 
     def __init__(
         self,
@@ -69,12 +74,14 @@ class ExactSolver(ProximalPoint):
         *,
         integer_gap: float = 1e-9,
         most_columns: int = 100_000,
+        isolated: bool = False,
         tolerance: float = _RELAXED,
         **settings: Any,
     ) -> None:
         super().__init__(name, tolerance=tolerance, **settings)
         self.integer_gap = integer_gap
         self.most_columns = most_columns
+        self.isolated = isolated
         self._integral: LastX | None = None
 
     @property
@@ -128,6 +135,7 @@ class ExactSolver(ProximalPoint):
             most_columns=self.most_columns,
             threads=self.threads,
             last=None if last is None else last.surviving(),
+            isolated=self.isolated,
         )
         found = search.run()
         self._integral = None if found.x is None else LastX.of(program, found.x, last)

@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.clock import Clock
 from copter.solution import Status
+from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.exact.multichoice import choose
 from copter.solvers.highs_model import check, engine, pass_model, run_until
 from copter.solvers.milp import MilpAnswer, read_answer
 
 if TYPE_CHECKING:
-    from copter.clock import Clock
     from copter.solvers.exact.rest import Rest
 
 _OPTIONS = {
-    "presolve": "off",  # it takes longer than what comes after it
+    "presolve": "off",  # it takes longer than what comes after it, but where most of a program is left
     "mip_rel_gap": 0.0,
     # a row that is overdrawn by a tolerance saves its price: more than the gap that is wanted
     "mip_feasibility_tolerance": 1e-9,
     "primal_feasibility_tolerance": 1e-9,
 }
-_RESERVE = 0.02
-"""Seconds before the deadline at which it ends."""
+_RESERVE, _START = 0.02, 1.0
+"""Seconds before the deadline at which it ends, and what a process takes to start and to answer."""
 
 
 def branch_and_bound(
-    rest: Rest, clock: Clock, start: NDArray[np.float64] | None, gap: float = 0.0
+    rest: Rest,
+    clock: Clock,
+    start: NDArray[np.float64] | None,
+    gap: float = 0.0,
+    *,
+    whole: bool = False,
+    isolated: bool = False,
 ) -> MilpAnswer:
     """Least objective of what is left.
 
@@ -43,6 +50,10 @@ def branch_and_bound(
         A feasible point.
     gap : float
         Between objective and bound, in the units of ``rest``, at which it may end.
+    whole : bool
+        Whether it is most of the program, and worth a presolve.
+    isolated : bool
+        Whether HiGHS runs in a process of its own.  If that dies there is no point, and the answer says so.
 
     Returns
     -------
@@ -67,7 +78,25 @@ def branch_and_bound(
                 None, Status.INFEASIBLE, "no combination of columns fits", math.inf, math.inf, 0
             )
         return MilpAnswer(x, Status.OPTIMAL, "dynamic programming", min(bound, known), 0.0, 0)
-    highs = engine(1, mip_abs_gap=gap, **_OPTIONS)
+    if not isolated:
+        return _by_highs(rest, clock, start, gap, whole)
+    try:
+        return call_apart(_within, clock.left(_START), rest, start, gap, whole, clock=clock, reserve=_RESERVE)
+    except ProcessDied as died:
+        return MilpAnswer(None, Status.NUMERICAL_ERROR, str(died), -math.inf, math.inf, 0)
+
+
+def _within(seconds: float, *arguments: Any) -> MilpAnswer:
+    """Of a process of its own: it has so many seconds."""
+    rest, *others = arguments
+    return _by_highs(rest, Clock(seconds if seconds < math.inf else None), *others)
+
+
+def _by_highs(
+    rest: Rest, clock: Clock, start: NDArray[np.float64] | None, gap: float, whole: bool
+) -> MilpAnswer:
+    options = _OPTIONS | {"presolve": "on"} if whole else _OPTIONS
+    highs = engine(1, mip_abs_gap=gap, **options)
     pass_model(highs, rest, rest.integrality.astype(np.int32), rest.offset)
     if start is not None:
         solution = highspy.HighsSolution()

@@ -1,21 +1,30 @@
 """Scipy's `milp`: whole numbers by branch and bound, the answer checked for what it must keep.
 
 By HiGHS, and for large programs of the shape of an allocation by :mod:`copter.solvers.general.priced` first.
+What HiGHS finds is rounded and judged exactly (:mod:`copter.proof.whole`); where it does not hold, or where
+the numbers are too far apart for HiGHS' tolerances, small programs are solved once more by
+:mod:`copter.solvers.exact.certain`, and of large ones nothing is said to be proved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csc_array
 
+from copter.clock import Clock
+from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP, checked, crossed_column
 from copter.solution import Status
+from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.base import Stopwatch
+from copter.solvers.exact.certain import MOST_COLUMNS, MOST_NODES, completed, settle
+from copter.solvers.exact.model import DOUBTFUL, WILD, Model, wild
 from copter.solvers.general.presolve import pass_lp
 from copter.solvers.general.priced import solve_priced
 from copter.solvers.general.proof import violation
@@ -28,7 +37,7 @@ from copter.solvers.general.scipy_arguments import (
 )
 from copter.solvers.general.scipy_options import MILP, highs_options
 from copter.solvers.highs_model import engine, run, status_of
-from copter.solvers.milp import read_answer
+from copter.solvers.milp import MilpAnswer, read_answer
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
@@ -42,6 +51,10 @@ _BY_PRICES = frozenset({"mip_rel_gap", "time_limit"})
 """Options that are not HiGHS' alone: with any other it is HiGHS that is asked for."""
 _GAP = 1e-4
 """HiGHS' default of the relative gap."""
+_ROUNDING = 1e-9
+"""Of a bound of HiGHS'."""
+_DOUBTS = 150
+"""Nodes for looking again at an answer that is likely to hold."""
 _SHARE = 0.5
 """Of a time limit, that prices are given."""
 
@@ -53,6 +66,7 @@ def milp(
     bounds: Any = None,
     constraints: Any = None,
     options: Mapping[str, Any] | None = None,
+    isolated: bool = False,
 ) -> OptimizeResult:
     """Minimise c'x subject to linear constraints, bounds and integrality, as scipy's ``milp`` does.
 
@@ -67,6 +81,9 @@ def milp(
     options : mapping, optional
         ``disp, presolve, time_limit, node_limit, mip_rel_gap``; others are options of HiGHS, with a warning.
         One that HiGHS does not know or take is left out, with a warning.
+    isolated : bool
+        In a process of its own, for services: HiGHS can die, and then takes only that process with it.  The
+        answer says so (status 4).  It takes a second or so to start.
 
     Returns
     -------
@@ -87,11 +104,19 @@ def milp(
     lower, upper = bounds_of_columns(bounds, cost.size)
     A, low, high = rows_of_constraints(constraints, cost.size)
     lp = GeneralLP(cost, A, low, high, lower, upper, 0.0, kinds == _INTEGER)
-    answer = branch_and_bound(lp, kinds, highs_options(options, MILP, RuntimeWarning))
+    settings = highs_options(options, MILP, RuntimeWarning)
+    try:
+        answer = (call_apart if isolated else _call)(branch_and_bound, lp, kinds, settings)
+    except ProcessDied as died:
+        answer = IntegerAnswer(Status.NUMERICAL_ERROR, str(died))
     code, message = scipy_status(answer.status, answer.reason)
     return OptimizeResult(
         status=code, message=message, success=code == 0, x=answer.x, fun=answer.objective, **answer.figures()
     )
+
+
+def _call(function: Callable[..., IntegerAnswer], *arguments: Any) -> IntegerAnswer:
+    return function(*arguments)
 
 
 @dataclass(frozen=True)
@@ -155,8 +180,8 @@ def branch_and_bound(
     if empty is not None:
         return IntegerAnswer(Status.INFEASIBLE, f"the bounds of column {empty} leave no value")
     lp, settings = checked(lp), dict(settings or {})
+    watch, limit = Stopwatch(), settings.get("time_limit")
     if _BY_PRICES.issuperset(settings):
-        watch, limit = Stopwatch(), settings.get("time_limit")
         gap = settings.get("mip_rel_gap", _GAP)
         priced = solve_priced(lp, gap, None if limit is None else _SHARE * limit)
         if priced is not None and not _violation(lp, kinds, priced.x):
@@ -164,12 +189,21 @@ def branch_and_bound(
             return IntegerAnswer(Status.OPTIMAL, priced.reason, *figures)
         if limit is not None:
             settings["time_limit"] = max(limit - watch(), _SHARE * limit)
-    highs = _run(lp, kinds, settings)
+    try:
+        highs = _run(lp, kinds, settings)
+    except SolverError as error:
+        if not kinds.any() or (kinds > _INTEGER).any():
+            raise
+        none = MilpAnswer(None, Status.NUMERICAL_ERROR, str(error), -np.inf, np.inf, 0)
+        return _judged(lp, none.status, none.reason, none, settings.get("mip_rel_gap", _GAP), watch, limit)
     found = read_answer(highs, whole=bool(kinds.any()))
     status, reason, x = found.status, found.reason, found.x
     if highs.getModelStatus() == highspy.HighsModelStatus.kUnboundedOrInfeasible:
         without = status_of(_run(replace(lp, c=np.zeros(lp.c.size)), kinds, settings))[0]
         status = Status.UNBOUNDED if without is Status.OPTIMAL else without
+    if kinds.any() and (kinds <= _INTEGER).all():
+        gap = settings.get("mip_rel_gap", _GAP)
+        return _judged(lp, status, reason, replace(found, x=x), gap, watch, limit)
     if status in (Status.INFEASIBLE, Status.UNBOUNDED) or x is None:
         return IntegerAnswer(status, reason)
     why = _violation(lp, kinds, x)
@@ -181,6 +215,58 @@ def branch_and_bound(
     if not kinds.any():  # simplex proved it
         return IntegerAnswer(status, reason, x, objective, objective, 0.0, 0)
     return IntegerAnswer(status, reason, x, objective, found.bound, found.gap, found.nodes)
+
+
+def _judged(
+    lp: GeneralLP,
+    status: Status,
+    reason: str,
+    found: MilpAnswer,
+    gap: float,
+    watch: Stopwatch,
+    limit: float | None,
+) -> IntegerAnswer:
+    """HiGHS' answer to a program of whole numbers, as far as exact arithmetic confirms it."""
+    model = Model(lp.c, csc_array(lp.A), lp.row_lower, lp.row_upper, lp.lower, lp.upper, lp.integral)
+    x = None
+    if found.x is not None:
+        x = np.clip(np.where(lp.integral, np.rint(found.x), found.x), lp.lower, lp.upper)
+        x = x if model.keeps(x) else completed(model, x)
+    small, proved = lp.c.size <= MOST_COLUMNS, status in (Status.OPTIMAL, Status.INFEASIBLE)
+    if not proved and not (small and status is Status.NUMERICAL_ERROR):
+        return _integer_answer(lp, status, reason, x, found.bound, found.nodes)
+    # without a point that keeps all rows, or with numbers that far apart, nothing is proved by HiGHS' word
+    taken = proved and (x is None) == (found.x is None) and not wild(model, WILD)
+    if taken and not (small and wild(model, DOUBTFUL)):
+        return _integer_answer(lp, status, reason, x, found.bound, found.nodes)
+    if small:
+        clock, most_nodes = Clock(None if limit is None else max(0.0, limit - watch())), MOST_NODES
+        if taken:
+            most_nodes = _DOUBTS
+        settled = settle(model, x, relative=gap, clock=clock, most_nodes=most_nodes)
+        nodes = found.nodes + settled.nodes
+        if settled.complete:
+            status = Status.INFEASIBLE if settled.x is None else Status.OPTIMAL
+            reason = "branch and bound in exact arithmetic"
+            return _integer_answer(lp, status, reason, settled.x, settled.bound, nodes)
+        if taken and not settled.cost < found.bound - _ROUNDING * abs(found.bound):  # nothing against it
+            best = x if settled.x is None else settled.x
+            return _integer_answer(lp, status, reason, best, found.bound, nodes)
+        reason = f"{reason}, which exact arithmetic did not confirm"
+        return _integer_answer(lp, Status.UNPROVED, reason, settled.x, settled.bound, nodes)
+    why = "numbers too far apart for its tolerances" if x is not None else "its point does not keep all rows"
+    return _integer_answer(lp, Status.UNPROVED, f"{reason}: {why}", x, -np.inf, found.nodes)
+
+
+def _integer_answer(
+    lp: GeneralLP, status: Status, reason: str, x: NDArray[np.float64] | None, bound: float, nodes: int
+) -> IntegerAnswer:
+    if x is None:
+        return IntegerAnswer(status, reason)
+    objective = float(lp.c @ x)
+    apart = max(objective - bound, 0.0)
+    gap = apart / abs(objective) if objective else (0.0 if apart == 0.0 else np.inf)
+    return IntegerAnswer(status, reason, x, objective, min(bound, objective), gap, nodes)
 
 
 def _run(lp: GeneralLP, kinds: NDArray[np.int32], settings: Mapping[str, Any]) -> highspy.Highs:

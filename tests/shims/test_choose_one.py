@@ -1,14 +1,17 @@
 """ChooseOneShim against brute force on small packing programs, and what must not change its answer."""
 
+import copy
 import itertools
+import pickle
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from virtual_machines import Hosts
 
 from copter import ChooseOneShim, ContinualProgram, make_solver
-from copter.errors import CopterError
+from copter.errors import CopterError, SettingError, UnplacedError
 from copter.solution import Start, Status, Timings, make_solution
 
 seeds = st.integers(0, 2**32 - 1)
@@ -40,14 +43,17 @@ class Packing:
         return program
 
     def cost(self, choice):
-        return sum(self.costs[q][j] for q, j in choice.items() if j >= 0)
+        return sum(self.costs[q][j] for q, j in choice.items() if j is not None)
 
     def fits(self, choice):
-        used = sum((self.usage[q][:, j] for q, j in choice.items() if j >= 0), np.zeros(self.resources))
-        return bool((used <= self.upper + 1e-9).all())
+        used = sum(
+            (self.usage[q][:, j] for q, j in choice.items() if j is not None), np.zeros(self.resources)
+        )
+        return bool((used <= self.upper).all())
 
     def options(self, q):
-        return range(0 if self.relation[q] == "==" else -1, int(self.widths[q]))
+        nothing = () if self.relation[q] == "==" else (None,)
+        return (*nothing, *range(int(self.widths[q])))
 
     def best(self):
         every = itertools.product(*(self.options(q) for q in range(self.requests)))
@@ -120,7 +126,7 @@ def test_choices_are_the_same_by_id_and_by_slot():
     _, answer = rounded(program)
     columns = answer.choice.of(program.request_slots)
     assert list(answer.choice) == program.request_ids and len(answer.choice) == len(program.request_ids)
-    assert list(answer.choice.values()) == columns.tolist()
+    assert list(answer.choice.values()) == [j if j >= 0 else None for j in columns.tolist()]
     kept = dict(answer.choice)
     program.remove_request("late")
     assert dict(answer.choice) == kept  # a choice is of the round in which it was made
@@ -138,12 +144,101 @@ def test_requests_that_must_have_a_column_share_what_there_is():
         ChooseOneShim().round(program, solution)
 
 
-def test_a_request_that_must_have_a_column_and_gets_none_has_an_infinite_gap():
+def test_a_request_that_must_have_a_column_and_gets_none_cannot_be_missed():
     program = ContinualProgram()
     program.add_resource("gpu", upper=2.0)
     program.add_request("job", [1.0, 5.0], {"gpu": [1.5, 0.5]}, total=1, relation="==", upper=[0.9, 0.6])
+    program.add_request("other", [-1.0], {"gpu": [0.1]}, total=1)
+    program.add_request("dear", [2.0], {"gpu": [0.1]}, total=1)
+    solution = make_solver("highs-simplex").solve(program)
+    with pytest.raises(UnplacedError, match="no column fits for 'job', which must have one") as caught:
+        ChooseOneShim().round(program, solution)
+    assert caught.value.requests == ("job",)
+    answer = ChooseOneShim(unplaced="allow").round(program, solution)
+    assert dict(answer.choice) == dict(caught.value.rounded.choice) == {"job": None, "other": 0, "dear": None}
+    assert answer.unplaced == ("job", "dear")
+    assert (answer.objective, answer.gap) == (np.inf, np.inf)
+    with pytest.raises(SettingError, match="unplaced"):
+        ChooseOneShim(unplaced="maybe")
+
+
+def test_branch_and_bound_is_asked_before_anybody_goes_without():
+    program = ContinualProgram()
+    for host in "ab":
+        program.add_resource(host, upper=10.0)
+    for size in (6, 4, 5, 5):
+        usage = {host: ([k], [float(size)]) for k, host in enumerate("ab")}
+        program.add_request(
+            len(program.request_ids), [0.0, 0.0], usage, total=1, relation="==", integral=True
+        )
+
+    class Asked:
+        def __init__(self):
+            self.asked = 0
+
+        def solve(self, program):
+            self.asked += 1
+            return make_solver("copter-exact").solve(program)
+
+    solution, exact = make_solver("highs-simplex").solve(program), Asked()
+    assert not ChooseOneShim(exact=exact).round(program, solution).unplaced
+    assert exact.asked == 0
+    program.set_capacity("a", upper=9.0)
+    solution = make_solver("highs-simplex").solve(program)
+    with pytest.raises(CopterError):
+        ChooseOneShim(exact=exact).round(program, solution)
+    assert exact.asked == (1 if solution.found else 0)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e9, 2.0**40])
+def test_no_capacity_is_overdrawn_by_a_unit(unit):
+    program = ContinualProgram()
+    program.add_resource("bytes", upper=2.0 * unit + 1.0)
+    for q in "ab":
+        usage = {"bytes": [unit, unit + 1.0]}
+        program.add_request(q, [-1.0, -2.0], usage, total=1, relation="==", integral=True)
     _, answer = rounded(program)
-    assert answer.choice["job"] == -1 and answer.gap == np.inf
+    used = sum(unit + answer.choice[q] for q in "ab")
+    assert used <= 2.0 * unit + 1.0 and answer.objective == -3.0
+
+
+@pytest.mark.parametrize(
+    ("part", "capacity", "fit"), [(0.1, 1.0, 10), (0.1, 0.7, 7), (1 / 3, 1.0, 3), (0.1, 0.95, 9)]
+)
+def test_tenths_fill_a_whole(part, capacity, fit):
+    program = ContinualProgram()
+    program.add_resource("gpu", upper=capacity)
+    for q in range(12):
+        program.add_request(q, [-1.0], {"gpu": [part]}, total=1)
+    _, answer = rounded(program)
+    assert len(answer.unplaced) == 12 - fit
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_every_machine_finds_a_host(coarse):
+    hosts = Hosts(1, hosts=20, load=0.97, coarse=coarse)
+    solver, shim = make_solver("copter", tolerance=1e-3), ChooseOneShim()
+    for step in range(8):
+        answer = shim.round(hosts.program, solver.solve(hosts.program))
+        assert hosts.fits(answer.choice), step
+        assert answer.objective == pytest.approx(hosts.cost(answer.choice), rel=1e-12)
+        hosts.place(answer.choice)
+        hosts.turn(fails=7 if step == 2 else 3 if step == 5 else None)
+
+
+def test_a_solution_of_another_program_is_refused():
+    one, other = Packing(1).program(), Packing(2).program()
+    solutions = [make_solver("highs-simplex").solve(program) for program in (one, other)]
+    with pytest.raises(CopterError, match="of another program"):
+        ChooseOneShim().round(one, solutions[1])
+    twin, again = copy.deepcopy(one), pickle.loads(pickle.dumps(one))
+    for same in (twin, again):
+        ChooseOneShim().round(same, pickle.loads(pickle.dumps(solutions[0])))
+    ChooseOneShim().round(one, make_solver("highs-simplex").solve(again))
+    for program in (one, twin):  # as many edits, but not the same ones
+        program.update_request(0, scale=2.0)
+    with pytest.raises(CopterError, match="of another program"):
+        ChooseOneShim().round(one, make_solver("highs-simplex").solve(twin))
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ class Serving:
         if not solution.found:  # a missed round: everything stays
             return {"served": math.nan}
         rounded = self.shim.round(self.program, solution)
+        # every model has the option of no machine, so each has a column
         self.placement = {model: self.options[column] for model, column in rounded.choice.items()}
         served = sum(option is not None for option in self.placement.values()) / len(self.placement)
         return {"integral_objective": rounded.objective, "integral_gap": rounded.gap, "served": served}

@@ -1,0 +1,206 @@
+"""Integral allocations judged exactly: whether rows and bounds hold, and what they cost.
+
+A capacity of whole units is kept or it is not: no tolerance forgives one unit in a billion.  Numbers that are
+not whole are another matter: 0.1 is no double, and ten tenths must fit where there is 1.  Such a number
+stands for all that round to it: it may be off by half a unit in its last place, and by nothing else.
+
+1. One pass in floating point, with a bound on its error, decides the rows that are clear.  Where coefficients
+   and values are whole numbers and the sum of absolute terms is below 2^53 the error is 0.
+2. What is left, rows that hold or fail by less than the error, is summed in rationals.
+
+Rows that have continuous columns in them hold, as nobody can state 1/3, if what is broken is the rounding of
+their own numbers, ``ROUNDING`` times the largest term or the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.proof.certificate import GapSize
+from copter.proof.integer import gap_between
+from copter.store.allocation import SparseX
+from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.view import caps_at, costs_at, take_entries
+
+if TYPE_CHECKING:
+    from copter.solution import Solution
+
+ROUNDING = 1e-9
+"""Of the largest number of a row with continuous columns: what those may miss it by."""
+_EXACT = 2.0**53
+_EPS = 2.0**-53
+_TINY = 1e-300
+
+
+class Terms(NamedTuple):
+    """Terms of some sums, in any order.
+
+    Attributes
+    ----------
+    row : (k,) int ndarray
+        Which sum each belongs to.
+    coefficient, value : (k,) ndarrays
+    whole : (k,) bool ndarray
+        Whether the value is that of a column of whole numbers.
+    """
+
+    row: NDArray[np.integer]
+    coefficient: NDArray[np.float64]
+    value: NDArray[np.float64]
+    whole: NDArray[np.bool_]
+
+    def of(self, row: int) -> Terms:
+        """Those of one sum."""
+        own = self.row == row
+        return Terms(*(each[own] for each in self))
+
+    def exactly(self) -> Fraction:
+        """All of them together."""
+        terms = zip(self.coefficient.tolist(), self.value.tolist(), strict=True)
+        return sum((Fraction(a) * Fraction(x) for a, x in terms), Fraction())
+
+    def represented(self) -> Fraction:
+        """By how much their sum may be off because coefficients that are not whole have been rounded."""
+        rounded = self.coefficient != np.rint(self.coefficient)
+        terms = zip(self.coefficient[rounded].tolist(), self.value[rounded].tolist(), strict=True)
+        return sum((abs(Fraction(a) * Fraction(x)) for a, x in terms), Fraction()) / 2**53
+
+
+def broken_row(terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> int:
+    """The first sum that is not within its bounds; -1 if all are.
+
+    Parameters
+    ----------
+    terms : Terms
+    lower, upper : (m,) ndarrays
+
+    Returns
+    -------
+    int
+    """
+    m = lower.size
+    product = terms.coefficient * terms.value
+    gross = np.bincount(terms.row, abs(product), m).astype(np.float64)
+    activity, error = np.bincount(terms.row, product, m), _error(terms, gross)
+    mixed = np.bincount(terms.row, ~terms.whole, m) > 0
+    forgiven = np.zeros(m)
+    if mixed.any():
+        largest = np.zeros(m)
+        np.maximum.at(largest, terms.row, abs(product))
+        bound = np.maximum(*(np.where(np.isfinite(each), abs(each), 0.0) for each in (lower, upper)))
+        forgiven[mixed] = ROUNDING * np.maximum(largest, bound)[mixed]
+    held = (activity + error <= upper + forgiven) & (activity - error >= lower - forgiven)
+    for row in np.flatnonzero(~held).tolist():
+        over = max(activity[row] - upper[row], lower[row] - activity[row])
+        if mixed[row] or over > 2.0 * error[row] + 2.0 * _EPS * (gross[row] + abs(over)):
+            return int(row)
+        own = terms.of(row)
+        exactly, represented = own.exactly(), own.represented()
+        for bound, sign in ((upper[row], 1), (lower[row], -1)):
+            if np.isfinite(bound):
+                off = represented + (0 if bound == np.rint(bound) else Fraction(abs(bound)) / 2**53)
+                if sign * (exactly - Fraction(bound)) > off:
+                    return int(row)
+    return -1
+
+
+def _error(terms: Terms, gross: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What floating point may be off by in each sum."""
+    in_whole = (terms.coefficient == np.rint(terms.coefficient)) & (terms.value == np.rint(terms.value))
+    count = np.bincount(terms.row, minlength=gross.size)
+    exact = (np.bincount(terms.row, ~in_whole, gross.size) == 0) & (gross < _EXACT)
+    return np.where(exact, 0.0, (2.0 * count + 4.0) * (_EPS * gross + _TINY))
+
+
+def cost_between(cost: NDArray[np.float64], value: NDArray[np.float64]) -> tuple[float, float]:
+    """What an allocation costs, from below and from above: the same where whole numbers make it up.
+
+    Parameters
+    ----------
+    cost, value : (k,) ndarrays
+    """
+    terms = Terms(np.zeros(cost.size, np.int64), cost, value, np.ones(cost.size, np.bool_))
+    gross = np.array([abs(cost * value).sum()])
+    if _error(terms, gross)[0] == 0.0:
+        return (exactly := float(cost @ value)), exactly
+    if cost.size > _FEW:
+        near, error = math.fsum((cost * value).tolist()), 2.0 * _EPS * float(gross[0]) + _TINY
+        return math.nextafter(near - error, -math.inf), math.nextafter(near + error, math.inf)
+    exact = terms.exactly()
+    near = float(exact)
+    return (
+        near if near <= exact else math.nextafter(near, -math.inf),
+        near if near >= exact else math.nextafter(near, math.inf),
+    )
+
+
+_FEW = 2_000
+"""So many rationals are added at most where an interval will do."""
+
+
+def broken(store: ConstraintStore, x: SparseX) -> str:
+    """What an allocation does not keep, in words; empty if it keeps all.
+
+    Parameters
+    ----------
+    store : ConstraintStore
+    x : SparseX
+        Values of columns that want whole numbers are judged as such.
+
+    Returns
+    -------
+    str
+    """
+    table, rows = store.requests, store.rows
+    integral = table.integral[x.slot] | (x.value == np.rint(x.value))
+    if (x.value[table.integral[x.slot]] != np.rint(x.value[table.integral[x.slot]])).any():
+        return "a column is no whole number"
+    view, place = store.excerpt(x.slot, x.column)
+    caps = caps_at(view, x.slot, place)
+    if (x.value < 0.0).any() or (x.value > np.where(integral, caps, caps * (1.0 + ROUNDING))).any():
+        return "a column is out of its bounds"
+    first, row, coefficient = take_entries(view, x.slot, place, rows.alive[: rows.size])
+    counts = np.diff(first)
+    terms = Terms(row, coefficient, np.repeat(x.value, counts), np.repeat(integral, counts))
+    alive = rows.alive[: rows.size]
+    lower = np.where(alive, rows.lower[: rows.size], -np.inf)
+    upper = np.where(alive, rows.upper[: rows.size], np.inf)
+    if broken_row(terms, lower, upper) >= 0:
+        return "a row is not kept"
+    summed = (table.relation[: table.size] != NO_TOTAL) & (table.n_columns[: table.size] > 0)
+    total = np.where(summed, table.total[: table.size], np.inf)
+    least = np.where(summed & (table.relation[: table.size] == EXACTLY), total, -np.inf)
+    if broken_row(Terms(x.slot, np.ones(x.slot.size), x.value, integral), least, total) >= 0:
+        return "a total is not kept"
+    return ""
+
+
+def cost_of(store: ConstraintStore, x: SparseX) -> tuple[float, float]:
+    """What an allocation costs, from below and from above (:func:`cost_between`)."""
+    view, place = store.excerpt(x.slot, x.column)
+    return cost_between(costs_at(view, x.slot, place), x.value)
+
+
+def integral_gap(solution: Solution, objective: float) -> float:
+    """What an allocation may cost too much, (objective - bound) / size, as a solution's gap is.
+
+    The size is the larger of |objective - f| and |bound - f|, f what every allocation costs; where these are
+    next to nothing, what takes their place in the solution (``Solution.size``).
+
+    Parameters
+    ----------
+    solution : Solution
+    objective : float
+        Of the allocation; infinite if it is none.
+    """
+    if not math.isfinite(objective) or not math.isfinite(solution.bound):
+        return math.inf
+    floor = 0.0 if solution.size_is is GapSize.OBJECTIVE else solution.size
+    forced = solution.unavoidable if math.isfinite(solution.unavoidable) else 0.0
+    size = max(abs(objective - forced), abs(solution.bound - forced), floor)
+    return gap_between(objective, solution.bound, size)

@@ -1,0 +1,298 @@
+"""A column for everybody: requests that fit nowhere throw others out, which look for another place.
+
+Where rows are nearly full, what is left of them is in pieces, and a large request fits only once several
+others have moved, some of them because yet others did.  A request that has nothing takes the column whose
+users cost least to throw out, and each of those is without a column until its turn comes.  What a request
+costs to throw out is how often it was found without one: those that are hard to place stay where they are, so
+the search does not go round in circles.  The order is fixed, so is what is drawn: the same program gives the
+same answer.
+
+Source: guided ejection search, Nagata and Braysy (2009), "A powerful route minimization heuristic for the
+vehicle routing problem with time windows"; there it is routes that are full.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from copter.kernels import kernel
+from copter.shims.choose_one_columns import fits, take
+
+Array = Any
+
+_MOST_OUT = 4
+"""Requests that one throws out at most."""
+_USERS = 24
+"""Users of a row among which those are looked for: the ones that cost least."""
+_STIRRED = 12
+"""Requests that are moved, after each that threw out others, to wherever they fit."""
+
+
+@kernel
+def place_everybody(
+    first: Array, items: Any, has: Array, strict: Array, left: Array, turns: int, found: Array
+) -> int:
+    """Look for an allocation in which every request that must have a column has one.
+
+    Parameters
+    ----------
+    first, items : (n + 1,) array and Columns
+        What requests may have, as in :func:`copter.shims.choose_one_moves.improve`.
+    has : (n,) array
+        Item of each; changed to the best allocation found.
+    strict : (n,) bool array
+        Who must have one.
+    left : (2 * row slots,) array
+        What is left of each row; changed.
+    turns : int
+        Of requests without a column, at most.
+    found : (n,) array
+        How often each was found without one; changed, so that a next call goes on from here.
+
+    Returns
+    -------
+    int
+        Requests that must have a column and have none.
+    """
+    n, nothing = has.size, items.column.size - 1
+    waiting = np.empty(n, np.int64)
+    count = 0
+    for k in range(n):
+        if strict[k] and items.column[has[k]] < 0:
+            has[k] = nothing
+            waiting[count] = k
+            count += 1
+    best, fewest = has.copy(), count
+    out = np.empty(_MOST_OUT, np.int64)
+    state = np.uint64(88172645463325252)
+    users = _users(items, has, left.size // 2)
+    for _ in range(turns):
+        if count == 0:
+            break
+        state, draw = _drawn(state, count)
+        k = waiting[draw]
+        waiting[draw] = waiting[count - 1]
+        count -= 1
+        item = _cheapest_that_fits(first, items, left, k)
+        if item >= 0:
+            _give(items, has, users, left, k, item)
+        else:
+            found[k] += 1
+            item, thrown = _least_thrown(first, items, has, users, found, left, k, out)
+            if item < 0:  # whoever is in its way cannot be thrown out
+                waiting[count] = k
+                count += 1
+                continue
+            for j in range(thrown):
+                _give(items, has, users, left, out[j], nothing)
+                if strict[out[j]]:
+                    waiting[count] = out[j]
+                    count += 1
+            _give(items, has, users, left, k, item)
+            for _ in range(_STIRRED):
+                state, other = _drawn(state, n)
+                state = _stir(first, items, has, users, left, other, nothing, state)
+        if count < fewest:
+            best[:], fewest = has, count
+    for k in range(n):
+        if has[k] != best[k]:
+            take(items.row, items.value, items.begin[has[k]], items.end[has[k]], 1.0, left)
+    for k in range(n):
+        if has[k] != best[k]:
+            take(items.row, items.value, items.begin[best[k]], items.end[best[k]], -1.0, left)
+            has[k] = best[k]
+    return fewest
+
+
+@kernel
+def _drawn(state, count):  # type: ignore[no-untyped-def]
+    """(next state, number below ``count``): xorshift."""
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    state ^= state << np.uint64(17)
+    return state, np.int64(state % np.uint64(count))
+
+
+@kernel
+def _users(items, has, rows):  # type: ignore[no-untyped-def]
+    """Who uses each row, as lists that are linked both ways: (head, next, previous, width).
+
+    Entry e of request k's item is node ``k * width + e``.
+    """
+    width = 1
+    for i in range(items.column.size):
+        width = max(width, items.end[i] - items.begin[i])
+    head = np.full(rows, -1)
+    after, before = np.full(has.size * width, -1), np.full(has.size * width, -1)
+    users = head, after, before, width
+    for k in range(has.size):
+        _link(items, users, k, has[k])
+    return users
+
+
+@kernel
+def _link(items, users, k, item):  # type: ignore[no-untyped-def]
+    head, after, before, width = users
+    for e in range(items.end[item] - items.begin[item]):
+        row, node = items.row[items.begin[item] + e], k * width + e
+        after[node], before[node] = head[row], -1
+        if head[row] >= 0:
+            before[head[row]] = node
+        head[row] = node
+
+
+@kernel
+def _unlink(items, users, k, item):  # type: ignore[no-untyped-def]
+    head, after, before, width = users
+    for e in range(items.end[item] - items.begin[item]):
+        row, node = items.row[items.begin[item] + e], k * width + e
+        if before[node] >= 0:
+            after[before[node]] = after[node]
+        else:
+            head[row] = after[node]
+        if after[node] >= 0:
+            before[after[node]] = before[node]
+
+
+@kernel
+def _give(items, has, users, left, k, item):  # type: ignore[no-untyped-def]
+    """Give request k an item in place of what it has."""
+    _unlink(items, users, k, has[k])
+    take(items.row, items.value, items.begin[has[k]], items.end[has[k]], 1.0, left)
+    take(items.row, items.value, items.begin[item], items.end[item], -1.0, left)
+    _link(items, users, k, item)
+    has[k] = item
+
+
+@kernel
+def _cheapest_that_fits(first, items, left, k):  # type: ignore[no-untyped-def]
+    best, price = -1, np.inf
+    for i in range(first[k], first[k + 1]):
+        if items.price[i] < price and fits(items.row, items.value, items.begin[i], items.end[i], left):
+            best, price = i, items.price[i]
+    return best
+
+
+@kernel
+def _stir(first, items, has, users, left, k, nothing, state):  # type: ignore[no-untyped-def]
+    """Move request k to some column that fits."""
+    if has[k] == nothing or first[k + 1] == first[k]:
+        return state
+    state, at = _drawn(state, first[k + 1] - first[k])
+    i = first[k] + at
+    own = has[k]
+    if items.cost[i] < np.inf and items.column[i] != items.column[own]:
+        take(items.row, items.value, items.begin[own], items.end[own], 1.0, left)
+        free = fits(items.row, items.value, items.begin[i], items.end[i], left)
+        take(items.row, items.value, items.begin[own], items.end[own], -1.0, left)
+        if free:
+            _give(items, has, users, left, k, i)
+    return state
+
+
+@kernel
+def _least_thrown(first, items, has, users, found, left, k, out):  # type: ignore[no-untyped-def]
+    """(item, how many) of the column of request k for which those who are thrown out cost least.
+
+    They are in ``out``.  Of columns that cost the same the cheapest at the prices; -1 if there is none.
+    """
+    best, count, least, price = -1, 0, np.inf, np.inf
+    some, chosen = np.empty(_USERS, np.int64), np.empty(_MOST_OUT, np.int64)
+    for i in range(first[k], first[k + 1]):
+        if items.cost[i] == np.inf:
+            continue
+        n = _in_the_way(items, users, found, left, k, i, some)
+        if n == 0:
+            continue
+        take(items.row, items.value, items.begin[i], items.end[i], -1.0, left)
+        depth, paid = _cheapest_set(items, has, found, left, i, some[:n], least, chosen)
+        take(items.row, items.value, items.begin[i], items.end[i], 1.0, left)
+        if depth and (paid < least or (paid == least and items.price[i] < price)):
+            best, count, least, price = i, depth, paid, items.price[i]
+            out[:depth] = chosen[:depth]
+    return best, count
+
+
+@kernel
+def _in_the_way(items, users, found, left, k, i, some):  # type: ignore[no-untyped-def]
+    """Users of the rows that item i is too much for, cheapest to throw out first; returns how many."""
+    head, after, _, width = users
+    n = 0
+    for e in range(items.begin[i], items.end[i]):
+        row = items.row[e]
+        if not items.value[e] > left[2 * row]:
+            continue
+        node = head[row]
+        while node >= 0:
+            other = node // width
+            node = after[node]
+            known = other == k
+            for j in range(n):
+                known = known or some[j] == other
+            if known:
+                continue
+            at = n
+            if n == some.size:
+                if found[some[n - 1]] <= found[other]:
+                    continue
+                at = n - 1
+            while at > 0 and found[some[at - 1]] > found[other]:
+                if at < some.size:
+                    some[at] = some[at - 1]
+                at -= 1
+            some[at] = other
+            n = min(n + 1, some.size)
+    return n
+
+
+@kernel
+def _short(items, left, i):  # type: ignore[no-untyped-def]
+    """Whether any row of item i has been taken too much of."""
+    for e in range(items.begin[i], items.end[i]):
+        if left[2 * items.row[e]] < 0.0:
+            return True
+    return False
+
+
+@kernel
+def _cheapest_set(items, has, found, left, i, some, least, chosen):  # type: ignore[no-untyped-def]
+    """(size, cost) of the cheapest set whose leaving makes room for item i, which has been taken already.
+
+    All sets of up to ``_MOST_OUT`` are gone through, without those that cost as much as the best; 0 if there
+    is none below ``least``.
+    """
+    stack, depth = np.empty(_MOST_OUT, np.int64), 0
+    size, paid, at = 0, 0.0, 0
+    best = least
+    while True:
+        if at < some.size and depth < _MOST_OUT:
+            # one more costs at least as much as this one, for they are sorted
+            cost = 1.0 + found[some[at]]
+            if paid + cost < best or (paid + cost == best and size == 0):
+                own = has[some[at]]
+                take(items.row, items.value, items.begin[own], items.end[own], 1.0, left)
+                if not _short(items, left, i):
+                    take(items.row, items.value, items.begin[own], items.end[own], -1.0, left)
+                    best, size = paid + cost, depth + 1
+                    for j in range(depth):
+                        chosen[j] = some[stack[j]]
+                    chosen[depth] = some[at]
+                    at += 1
+                else:
+                    stack[depth] = at
+                    depth += 1
+                    paid += cost
+                    at += 1
+                continue
+            at = some.size
+            continue
+        if depth == 0:
+            break
+        depth -= 1
+        own = has[some[stack[depth]]]
+        take(items.row, items.value, items.begin[own], items.end[own], -1.0, left)
+        paid -= 1.0 + found[some[stack[depth]]]
+        at = stack[depth] + 1
+    return size, best

@@ -1,0 +1,427 @@
+"""Branch and bound whose every step holds in exact arithmetic, for programs that floating point cannot judge.
+
+HiGHS keeps rows, bounds and whole numbers to tolerances: beside coefficients of 1e9 a column that is 1e-9 off
+a whole number is worth a unit, and what it calls optimal is infeasible.  Its linear programs are of use all
+the same, as a source of prices.  Here each node is
+
+- given up if the bound at those prices, rounded outwards (Neumaier and Shcherbina 2004), is no better than
+  the best allocation known, or if a ray proves, likewise rounded, that nothing is in it;
+- else split at a column of whole numbers, until all of them are fixed.
+
+Allocations count if :mod:`copter.proof.whole` finds that they keep all rows.  What the linear programs say
+may be wrong: then it takes longer.  Where a node cannot be settled its bound stays that of its parent, or
+none.
+
+Columns without a bound of their own get one from the rows and the best objective known, in rationals.
+
+Source: Neumaier and Shcherbina (2004), "Safe bounds in linear and mixed-integer linear programming".
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+
+from copter.errors import SolverError
+from copter.proof.whole import cost_between
+from copter.solvers.exact.model import Model, grain_of
+from copter.solvers.highs_model import check, engine, pass_model
+
+if TYPE_CHECKING:
+    from copter.clock import Clock
+
+MOST_COLUMNS, MOST_NODES = 400, 3_000
+"""That a program has, and that are looked at, without a word of the caller's."""
+_WHOLE = 1e-6
+_EPS = 2.0**-52
+_FEW_TERMS, _VERY_FEW = 4_000, 400
+"""Entries up to which bounds of columns are looked for: once, and in every node."""
+_PASSES = 3
+_LARGEST = Fraction(10) ** 300
+
+
+class Settled(NamedTuple):
+    """What was found.
+
+    Attributes
+    ----------
+    x : (n,) ndarray or None
+        The best point that keeps everything.
+    cost : float
+        Its own, rounded up; infinite without one.
+    bound : float
+        No point costs less.
+    complete : bool
+        Whether no node is left open: the bound is then within what was allowed of the cost.
+    nodes : int
+    """
+
+    x: NDArray[np.float64] | None
+    cost: float
+    bound: float
+    complete: bool
+    nodes: int
+
+
+def settle(
+    model: Model,
+    known: NDArray[np.float64] | None = None,
+    *,
+    gap: float = 0.0,
+    relative: float = 0.0,
+    clock: Clock | None = None,
+    most_nodes: int = MOST_NODES,
+) -> Settled:
+    """The best point, with a bound that holds in exact arithmetic.
+
+    Parameters
+    ----------
+    model : Model
+    known : (n,) ndarray, optional
+        A point that keeps everything.
+    gap, relative : float
+        Between cost and bound, at which it may end, and the same as a share of the cost.
+    clock : Clock, optional
+        Looked at between nodes.
+    most_nodes : int
+
+    Returns
+    -------
+    Settled
+    """
+    return _Search(model, known, (gap, relative), clock, most_nodes).run()
+
+
+def completed(model: Model, x: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """A point that keeps everything and has the whole numbers of another; None if none is found.
+
+    Parameters
+    ----------
+    model : Model
+    x : (n,) ndarray
+        Whole where it must be.
+    """
+    whole = model.integrality
+    if whole.all():
+        return None
+    fixed = np.where(whole, x, 0.0)
+    own = model.A @ fixed
+    loose = np.flatnonzero(~whole)
+    rest = Model(
+        model.c[loose],
+        csc_array(model.A)[:, loose],
+        model.row_lower - own,
+        model.row_upper - own,
+        model.lower[loose],
+        model.upper[loose],
+        whole[loose],
+    )
+    highs = engine(1, primal_feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10)
+    try:
+        pass_model(highs, rest)  # type: ignore[arg-type]
+        check(highs.run(), "run")
+    except SolverError:
+        return None
+    solution = highs.getSolution()
+    if not solution.value_valid:
+        return None
+    fixed[loose] = np.clip(solution.col_value, rest.lower, rest.upper)
+    return fixed if model.keeps(fixed) else None
+
+
+class _Search:
+    def __init__(
+        self,
+        model: Model,
+        known: NDArray[np.float64] | None,
+        gap: tuple[float, float],
+        clock: Clock | None,
+        most_nodes: int,
+    ) -> None:
+        self.given, self.gap, self.clock, self.most_nodes = model, gap, clock, most_nodes
+        self.x: NDArray[np.float64] | None = None
+        self.cost, self.nodes = math.inf, 0
+        self.model = model
+        self.by_column, self.absolute = model.A.T.tocsr(), abs(model.A).T.tocsr()
+        loose = model.c[~model.integrality]
+        self.grain = 0.0 if loose.any() else grain_of(model.c)
+        self.box = model.lower, model.upper
+        self.rows: list[list[tuple[int, float]]] | None = None
+        self.highs = engine(
+            1,
+            presolve="off",
+            solver="simplex",
+            primal_feasibility_tolerance=1e-10,
+            dual_feasibility_tolerance=1e-10,
+            small_matrix_value=1e-12,
+        )
+        self.usable = True
+        if known is not None:
+            self._offer(known)
+
+    @property
+    def enough(self) -> float:
+        """A node whose bound is as much has nothing that is better than what is known."""
+        if self.cost == math.inf:
+            return math.inf
+        # a better one costs a whole grain less: any bound above that is as good as the cost itself
+        return (
+            math.nextafter(self.cost - self.grain, math.inf)
+            if self.grain
+            else self.cost - max(self.gap[0], self.gap[1] * abs(self.cost))
+        )
+
+    def run(self) -> Settled:
+        self.model = _relaxed(self.model)
+        try:
+            pass_model(self.highs, self.model)  # type: ignore[arg-type]
+        except SolverError:  # numbers that HiGHS does not take: no prices, all by splitting
+            self.usable = False
+        self._narrow()
+        lower, upper = self.box
+        lower = np.where(self.model.integrality, np.ceil(lower), lower)
+        upper = np.where(self.model.integrality, np.floor(upper), upper)
+        open_nodes, lost = [(-math.inf, lower, upper)], math.inf
+        while open_nodes:
+            if self.nodes >= self.most_nodes or (self.clock is not None and self.clock.over()):
+                break
+            bound, lower, upper = open_nodes.pop()
+            if bound >= self.enough:
+                lost = min(lost, bound)
+                continue
+            lower, upper = np.maximum(lower, self.box[0]), np.minimum(upper, self.box[1])
+            if self.model.A.nnz <= _VERY_FEW:
+                lower, upper = self._implied(lower, upper)
+            if (lower > upper).any():
+                continue
+            self.nodes += 1
+            bound, children = self._node(bound, lower, upper)
+            if children:
+                open_nodes.extend((bound, *child) for child in children)
+            else:
+                lost = min(lost, bound)
+        complete = not open_nodes
+        bound = min([self.cost, lost, *(each[0] for each in open_nodes)])
+        if self.grain and self.cost < math.inf and bound > self.cost - self.grain:
+            bound = self.cost
+        complete = complete and bound >= self.enough
+        return Settled(self.x, self.cost, bound, complete, self.nodes)
+
+    def _offer(self, x: NDArray[np.float64]) -> bool:
+        """Take a point if it keeps everything and costs less."""
+        if not self.given.keeps(x):
+            return False
+        cost = cost_between(self.model.c, x)[1]
+        if cost < self.cost:
+            self.x, self.cost = x, cost
+            if not (np.isfinite(self.box[0]).all() and np.isfinite(self.box[1]).all()):
+                self._narrow()
+        return True
+
+    # ---- nodes -----------------------------------------------------------------------------------
+
+    def _node(self, bound, lower, upper):  # type: ignore[no-untyped-def]
+        """(bound, the nodes that it is split into; none if it is settled, with the bound then).
+
+        A bound of infinity says that nothing is in it.
+        """
+        whole = self.model.integrality
+        free = np.flatnonzero(whole & (lower < upper))
+        point = None
+        if free.size or not whole.all():
+            proved, point = self._prices(lower, upper)
+            bound = max(bound, proved)
+            if bound >= self.enough:
+                return bound, []
+        if point is not None:
+            rounded = np.clip(np.where(whole, np.rint(point), point), lower, upper)
+            if not self._offer(rounded) and (more := completed(self.given, rounded)) is not None:
+                self._offer(more)
+        if not free.size:
+            if whole.all():
+                self._offer(lower)
+                return math.inf, []  # the only point there was
+            return bound, []
+        if bound >= self.enough:
+            return bound, []
+        return bound, self._split(free, point, lower, upper)
+
+    def _split(self, free, point, lower, upper):  # type: ignore[no-untyped-def]
+        """Two or three nodes; the last is looked at first."""
+        at = None if point is None else np.clip(point, lower, upper)[free]
+        if at is None:
+            j = int(free[np.argmin(upper[free] - lower[free])])
+            value = lower[j] if lower[j] > -np.inf else min(upper[j], 0.0)
+        else:
+            away = abs(at - np.rint(at))
+            k = int(np.argmax(away))
+            if away[k] <= _WHOLE:
+                k = int(np.argmax(abs(self.model.c[free]) + 1e-3 * (at > lower[free])))
+            j, value = int(free[k]), float(at[k])
+
+        def part(low: float, high: float):  # type: ignore[no-untyped-def]
+            lo, hi = lower.copy(), upper.copy()
+            lo[j], hi[j] = max(lo[j], low), min(hi[j], high)
+            return lo, hi
+
+        near = float(np.rint(value))
+        if abs(value - near) <= _WHOLE * max(1.0, abs(near)):
+            parts = [part(-np.inf, near - 1.0), part(near + 1.0, np.inf), part(near, near)]
+        else:
+            down, up = part(-np.inf, math.floor(value)), part(math.floor(value) + 1.0, np.inf)
+            parts = [up, down] if value - math.floor(value) < 0.5 else [down, up]
+        return [each for each in parts if each[0][j] <= each[1][j]]
+
+    def _prices(self, lower, upper):  # type: ignore[no-untyped-def]
+        """(bound on what costs least within some bounds, the point at which HiGHS sees it or None)."""
+        if not self.usable:
+            return self._bound(np.zeros(self.model.row_lower.size), self.model.c, lower, upper), None
+        highs, n = self.highs, self.model.c.size
+        check(highs.changeColsBounds(n, np.arange(n, dtype=np.int32), lower, upper), "bounds of columns")
+        if self.clock is not None and (left := self.clock.left()) < math.inf:
+            highs.setOptionValue("time_limit", highs.getRunTime() + max(left, 0.01))
+        if highs.run() == highspy.HighsStatus.kError:
+            highs.clearSolver()
+            return -math.inf, None
+        kind, status = highspy.HighsModelStatus, highs.getModelStatus()
+        solution = highs.getSolution()
+        if status in (kind.kInfeasible, kind.kUnboundedOrInfeasible):
+            _, found, ray = highs.getDualRay()
+            if found:
+                ray = np.asarray(ray)
+                ray = ray / (abs(ray).max(initial=0.0) or 1.0)
+                none = np.zeros(n)
+                if max(self._bound(sign * ray, none, lower, upper) for sign in (1.0, -1.0)) > 0.0:
+                    return math.inf, None
+            return -math.inf, None
+        point = np.array(solution.col_value) if solution.value_valid else None
+        if not solution.dual_valid:
+            return -math.inf, point
+        return self._bound(np.array(solution.row_dual), self.model.c, lower, upper), point
+
+    def _bound(self, y, c, lower, upper):  # type: ignore[no-untyped-def]
+        """Least c'x within bounds and rows by prices y, rounded down; minus infinity if nothing holds it."""
+        model = self.model
+        y = np.where((y > 0.0) & np.isinf(model.row_lower), 0.0, y)
+        y = np.where((y < 0.0) & np.isinf(model.row_upper), 0.0, y)
+        if not np.isfinite(y).all():
+            return -math.inf
+        bound = np.where(y > 0.0, model.row_lower, np.where(y < 0.0, model.row_upper, 0.0))
+        rows = np.where(y == 0.0, 0.0, y * bound)
+        reduced = c - self.by_column @ y
+        entries = np.diff(model.A.indptr)
+        error = (entries + 3.0) * _EPS * (abs(c) + self.absolute @ abs(y))
+        error[(entries == 0) | (error == 0.0)] = 0.0
+        least, most = reduced - error, reduced + error
+        # the least product of any reduced cost with any value of the column
+        with np.errstate(invalid="ignore"):
+            ends = np.stack(
+                [np.where(r == 0.0, 0.0, r * end) for r in (least, most) for end in (lower, upper)]
+            )
+        if np.isnan(ends).any():
+            return -math.inf
+        columns = ends.min(axis=0)
+        terms = np.concatenate((rows, columns))
+        total = math.fsum(terms.tolist()) if np.isfinite(terms).all() else -math.inf
+        return total - 4.0 * _EPS * float(abs(terms).sum()) if total > -math.inf else total
+
+    # ---- bounds of columns -----------------------------------------------------------------------
+
+    def _narrow(self) -> None:
+        """Bounds of columns that rows, or the best cost known, imply; in rationals, and so exactly."""
+        if self.model.A.nnz <= _FEW_TERMS:
+            self.box = self._implied(*self.box)
+
+    def _implied(self, lower, upper):  # type: ignore[no-untyped-def]
+        """Bounds of columns within some bounds; they cross where nothing is within them."""
+        model, lower, upper = self.model, lower.copy(), upper.copy()
+        if self.rows is None:
+            self.rows = _by_rows(model.A)
+        rows = list(zip(self.rows, model.row_lower, model.row_upper, strict=True))
+        if self.cost < math.inf:
+            paid = np.flatnonzero(model.c)
+            rows.append((list(zip(paid.tolist(), model.c[paid].tolist(), strict=True)), -np.inf, self.cost))
+        for _ in range(_PASSES):
+            before = lower.copy(), upper.copy()
+            for row, low, high in rows:
+                _tighten(row, low, high, lower, upper, model.integrality)
+            if (lower > upper).any() or ((before[0] == lower).all() and (before[1] == upper).all()):
+                break
+        return lower, upper
+
+
+def _relaxed(model: Model) -> Model:
+    """Rows with what numbers that are not whole may be off by, see :mod:`copter.proof.whole`."""
+    m, data = model.row_lower.size, model.A.data
+    reach = np.maximum(abs(model.lower), abs(model.upper))
+    rounded = data != np.rint(data)
+    terms = np.where(rounded, abs(data), 0.0) * np.where(
+        rounded, np.repeat(reach, np.diff(model.A.indptr)), 0.0
+    )
+    off = np.bincount(model.A.indices, np.where(np.isfinite(terms), terms, 0.0), m)
+    ends = []
+    for bound, sign in ((model.row_lower, -1.0), (model.row_upper, 1.0)):
+        own = off + np.where(np.isfinite(bound) & (bound != np.rint(bound)), abs(bound), 0.0)
+        ends.append(np.where(own > 0.0, np.nextafter(bound + sign * _EPS * own, sign * np.inf), bound))
+    return model._replace(row_lower=ends[0], row_upper=ends[1])
+
+
+def _by_rows(matrix: csc_array) -> list[list[tuple[int, float]]]:
+    """Entries of each row."""
+    by_row = matrix.tocsr()
+    return [
+        list(zip(by_row.indices[a:b].tolist(), by_row.data[a:b].tolist(), strict=True))
+        for a, b in zip(by_row.indptr[:-1].tolist(), by_row.indptr[1:].tolist(), strict=True)
+    ]
+
+
+def _tighten(
+    row: list[tuple[int, float]],
+    low: float,
+    high: float,
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    whole: NDArray[np.bool_],
+) -> None:
+    """Narrow the columns of one row; ``lower`` and ``upper`` are changed."""
+    for sign, bound in ((1, high), (-1, -low)):
+        if bound == np.inf:
+            continue
+        # sign * row <= bound: what all others use at least leaves the rest to each
+        loose: list[int] = []
+        each: list[tuple[int, float, Fraction | None]] = []
+        least = Fraction(0)
+        for j, a in row:
+            end = lower[j] if sign * a > 0 else upper[j]
+            if a == 0.0:
+                continue
+            if not math.isfinite(end):
+                loose.append(j)
+                each.append((j, a, None))
+            else:
+                used = sign * Fraction(a) * Fraction(end)
+                least += used
+                each.append((j, a, used))
+        if len(loose) > 1:
+            continue
+        for j, a, own in each:
+            if loose and own is not None:
+                continue
+            most = (Fraction(bound) - least + (own or 0)) / Fraction(a) * sign
+            if sign * a > 0:
+                upper[j] = min(upper[j], _rounded_up(Fraction(math.floor(most)) if whole[j] else most))
+            else:
+                lower[j] = max(lower[j], -_rounded_up(Fraction(math.floor(-most)) if whole[j] else -most))
+
+
+def _rounded_up(value: Fraction) -> float:
+    if abs(value) > _LARGEST:
+        return math.inf if value > 0 else -float(_LARGEST)
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)

@@ -1,0 +1,169 @@
+"""Words about whole numbers hold in exact arithmetic: against brute force in rationals, at sizes that
+tolerances
+cannot judge."""
+
+import math
+import os
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from exact_programs import FAMILIES, Tiny
+
+from copter import ContinualProgram, milp
+from copter.clock import Clock, Interrupted
+from copter.solution import Status
+from copter.solvers import make_solver
+from copter.solvers.apart import ProcessDied, call_apart
+from copter.solvers.baselines import highs
+from copter.solvers.exact import tree
+from copter.solvers.general.scipy_arguments import STATUS
+from copter.store.compiled import compile_program
+
+DEADLY = {
+    "c": [-3, -1, -1, 1, 1, 2, 2, -1],
+    "integrality": [0] * 7 + [1],
+    "bounds": (
+        [0, 0, -1e5, -5, -math.inf, 0, -math.inf, 2],
+        [1, 0, -99996, math.inf, math.inf, math.inf, -2, 7],
+    ),
+    "constraints": (
+        [
+            [0, 3, -1, 0, -1, 0, 0, 3],
+            [-2, 0, 0, -3, 0, 2, 0, -1],
+            [-1, -2, 0, 0, 2, 0, -1, 0],
+            [0, 0, -1, 0, 0, 0, 0, -3],
+            [0, -1, 0, 1, 0, -3, 3, -1],
+        ],
+        [-math.inf] * 5,
+        [99998, 12, 12, 99990, -20],
+    ),
+}
+"""A program on which HiGHS' branch and bound ends the process by a fault."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_copter_exact_and_brute_force_agree(family):
+    for seed in range(25):
+        tiny = Tiny(seed, family)
+        best, solution = tiny.best(), make_solver("copter-exact").solve(tiny.program())
+        if best is None:
+            assert solution.status is Status.INFEASIBLE, seed
+            continue
+        assert solution.status is Status.OPTIMAL, (seed, solution.reason)
+        slack = Fraction(1, 10**9) * max(1, abs(best))
+        assert abs(Fraction(solution.objective) - best) <= slack, seed
+        assert Fraction(solution.integer.bound) <= best + slack / 1000, seed
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_milp_and_brute_force_agree(family):
+    for seed in [*range(100, 160), 190, 117, 118]:
+        tiny = Tiny(seed, family)
+        best, whole = tiny.best(), compile_program(tiny.program())
+        answer = milp(
+            whole.c,
+            integrality=whole.integrality.astype(int),
+            bounds=(whole.lower, whole.upper),
+            constraints=(whole.A, whole.row_lower, whole.row_upper),
+            options={"mip_rel_gap": 1e-9},
+        )
+        assert answer.status == (2 if best is None else 0), (seed, answer.message)
+        if best is not None:
+            slack = Fraction(1, 10**8) * max(1, abs(best))
+            assert abs(Fraction(answer.fun) - best) <= slack, seed
+            assert Fraction(answer.mip_dual_bound) <= best + slack, seed
+
+
+@pytest.mark.parametrize("unit", [1e5, 1e8, 1e9, 1e12])
+def test_one_unit_too_many_is_too_many(unit):
+    program = ContinualProgram()
+    program.add_resource("bytes", upper=2.0 * unit + 1.0)
+    for q in "ab":
+        usage = {"bytes": [unit, unit + 1.0]}
+        program.add_request(q, [-1.0, -2.0], usage, total=1, relation="==", integral=True)
+    solution = make_solver("copter-exact").solve(program)
+    assert (solution.status, solution.objective) == (Status.OPTIMAL, -3.0)
+    assert solution.integer.proven and solution.integer.bound <= -3.0
+
+
+@pytest.mark.parametrize("big", [1e6, 1e9, 1e10, 1e12])
+def test_a_switch_that_is_off_by_a_tolerance_is_off(big):
+    program = ContinualProgram()
+    program.add_resource("link", upper=0.0)
+    program.add_resource("demand", lower=1.0)
+    program.add_request("on", [100.0], {"link": [-big]}, upper=1, integral=True)
+    program.add_request("flow", [1.0], {"link": [1.0], "demand": [1.0]}, upper=1e12)
+    solution = make_solver("copter-exact").solve(program)
+    assert solution.status is Status.OPTIMAL, solution.reason
+    assert solution.objective == pytest.approx(101.0, rel=1e-9)
+    by_milp = milp(
+        [100, 1],
+        integrality=[1, 0],
+        bounds=([0, 0], [1, 1e6]),
+        constraints=([[-big, 1], [0, 1]], [-math.inf, 1], [0, math.inf]),
+        options={"presolve": False},
+    )
+    assert (by_milp.status, by_milp.fun) == (0, pytest.approx(101.0, rel=1e-9))
+
+
+def test_a_request_that_has_no_column_left_is_none_that_costs_less():
+    program = ContinualProgram()
+    program.add_resource("c", upper=5.0)
+    program.add_request(0, [1.0, -9.0], {"c": [0, 3]}, total=1, relation="==", integral=True)
+    program.add_request(1, [-4.0, -7.0], {"c": [1, 3]}, total=1, upper=0.5, integral=True)
+    solution = make_solver("copter-exact").solve(program)
+    assert (solution.status, solution.objective) == (Status.OPTIMAL, -9.0)
+
+
+def test_ten_tenths_fit_where_there_is_one():
+    program = ContinualProgram()
+    program.add_resource("gpu", upper=1.0)
+    for k in range(11):
+        program.add_request(k, [-1.0], {"gpu": [0.1]}, upper=1, integral=True)
+    solution = make_solver("copter-exact").solve(program)
+    assert (solution.status, solution.objective) == (Status.OPTIMAL, -10.0)
+
+
+def test_branch_and_bound_apart_may_die():
+    answer = milp(**DEADLY, isolated=True)
+    assert (answer.status, answer.x) == (4, None)
+    assert "died" in answer.message
+
+
+def test_a_call_apart_says_how_it_ended():
+    with pytest.raises(ProcessDied, match="SIGABRT"):
+        call_apart(os.abort)
+    with pytest.raises(ZeroDivisionError):
+        call_apart(divmod, 1, 0)
+    with pytest.raises(Interrupted):
+        call_apart(time.sleep, 60.0, clock=Clock(0.2))
+
+
+@pytest.mark.parametrize("name", ["copter-exact", "highs-milp"])
+def test_solvers_answer_apart_as_here(name, monkeypatch):
+    monkeypatch.setattr(tree, "choose", lambda *_: None)  # nothing by dynamic programming
+    program = Tiny(4, "odd").program()
+    here, apart = (make_solver(name, isolated=each).solve(program) for each in (False, True))
+    assert (here.status, here.objective) == (apart.status, apart.objective)
+
+
+def test_a_solver_outlives_its_branch_and_bound(monkeypatch):
+    def died(*_, **__):
+        raise ProcessDied("the process of branch and bound died: SIGSEGV")
+
+    monkeypatch.setattr(highs, "call_apart", died)
+    solution = make_solver("highs-milp", isolated=True).solve(Tiny(4, "odd").program())
+    assert (solution.status, solution.found) == (Status.NUMERICAL_ERROR, False)
+    assert "SIGSEGV" in solution.reason
+
+
+def test_branch_and_bound_apart_answers_as_here():
+    given = {"integrality": 1, "bounds": (0, 3), "constraints": ([[1, 2]], -np.inf, 4.5)}
+    here, apart = milp([-1, -2], **given), milp([-1, -2], **given, isolated=True)
+    assert (here.status, here.fun) == (apart.status, apart.fun) == (0, -4.0)
+
+
+def test_every_status_has_a_number_of_scipys():
+    assert set(STATUS) == set(Status)
