@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
+from copter.proof.certificate import GapSize
 from copter.shims.flow_coefficients import column, least_coefficient
 from copter.shims.flow_passes import Passes, worth_of
 from copter.solution import check_roundable
@@ -121,10 +122,16 @@ class FlowShim(_Repair):
             or is no packing problem with a total for each request.
         """
         check_roundable(program, solution)
-        return self.near(program, solution.nonzeros, solution.y, solution.bound)
+        size = 0.0 if solution.size_is is GapSize.OBJECTIVE else solution.size
+        return self.near(program, solution.nonzeros, solution.y, solution.bound, size)
 
     def near(
-        self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64], bound: float = -np.inf
+        self,
+        program: ContinualProgram,
+        x: SparseX,
+        y: NDArray[np.float64],
+        bound: float = -np.inf,
+        size: float = 0.0,
     ) -> Flows:
         """Feasible flow near an allocation, which may be of an earlier round.
 
@@ -136,6 +143,8 @@ class FlowShim(_Repair):
             Prices, that say which columns to cut and to fill first.
         bound : float
             On the optimum, for the gap.
+        size : float
+            What the gap is relative to at least.
 
         Returns
         -------
@@ -169,7 +178,7 @@ class FlowShim(_Repair):
             passes.fill(flow, room, worth, load, upper)
         objective = passes.cost(flow)
         nonzeros = passes.nonzeros(flow)
-        gap = _relative_gap(objective, bound)
+        gap = _relative_gap(objective, bound, size)
         extras = {"total_flow": float(nonzeros.value.sum())}
         return Flows(nonzeros, load, objective, gap, perf_counter() - begin, extras)
 
@@ -262,11 +271,11 @@ class UtilisationShim(_Repair):
         return Flows(passes.nonzeros(flow), load, mlu, gap, perf_counter() - begin, {"mlu": mlu})
 
 
-def _relative_gap(objective: float, bound: float) -> float:
+def _relative_gap(objective: float, bound: float, size: float = 0.0) -> float:
     """What an objective is above a bound, relative to the larger of both; infinite without a bound."""
     if not np.isfinite(bound):
         return np.inf
-    return (objective - bound) / (max(abs(objective), abs(bound)) or 1.0)
+    return (objective - bound) / (max(abs(objective), abs(bound), size) or 1.0)
 
 
 def _request_at(program: ContinualProgram, slot: int) -> Hashable:

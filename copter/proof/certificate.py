@@ -12,9 +12,9 @@ For an allocation x and prices y (y_i > 0 pays for an upper bound, y_i < 0 for a
 
 The size of the gap can be read off: it is the larger of |objective - f| and |bound - f|, f what every
 allocation costs (:mod:`copter.proof.pricing`).  Where that is next to nothing, other figures of the program
-take its place (:class:`GapSize` says which): a thousandth of the least stake of any request, or a million
-times the rounding error of what objective and bound are summed up from.  So a program whose every optimum
-costs 0 has an answer, and costs that cancel hide nothing.
+take its place (:class:`GapSize` says which): a thousandth of the least stake of any request, or ten
+million times the rounding error of what objective and bound are summed up from.  So a program whose every
+optimum costs 0 has an answer, and costs that cancel hide nothing.
 
 No figure depends on units, on a bound that nobody uses, or on a cost that a request's own sum row forces on
 it.  (PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so that
@@ -42,14 +42,14 @@ from copter.proof.sharp import sharp_bound, sharp_cost
 from copter.proof.tangents import term_bound
 from copter.proof.units import LooseColumns, least_stake
 from copter.store.allocation import SparseX
-from copter.store.store import ConstraintStore
+from copter.store.store import NO_TOTAL, ConstraintStore
 from copter.terms.batch import TermBatch
 
 TRIFLE = 1e-9
 """Of the objective: what a reduced cost adds with a unit of its column; times the tolerance it is noise."""
 LITTLE = 1e-3
 """Of the least stake of any request: an objective that is next to nothing."""
-NOISE = 1e6
+NOISE = 1e7
 """Times the rounding error of an objective: one that is next to nothing."""
 _SHARPEN = 1e-8
 """Rounding errors of more than this share of the size ask for a bound in twice the precision."""
@@ -64,7 +64,7 @@ class GapSize(enum.StrEnum):
 
     OBJECTIVE = "the objective, without what every allocation costs"
     STAKE = "a thousandth of the least stake of any request"
-    ROUNDING = "a million times the rounding error of the objective"
+    ROUNDING = "ten million times the rounding error of the objective"
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ class Certificate:
         return closed and relative.primal <= tolerance and math.isfinite(self.bound)  # NaN is not
 
     def nearly(self, tolerance: float) -> bool:
-        """Whether only the signs of reduced costs that no bound can absorb are between it and a proof."""
+        """Whether only reduced costs that no bound can absorb, or a far one, are between it and a proof."""
         parts = (self.relative.primal, self.relative.dual, self.near_gap)
-        return not math.isfinite(self.bound) and all(part <= tolerance for part in parts)
+        return not self.within(tolerance) and all(part <= tolerance for part in parts)
 
 
 def certify(
@@ -185,25 +185,28 @@ def measured_certificate(
         objective, decided = objective + curved, decided + sizes
         gap += found.curved + curved - pricing.curved_bound
     gap = abs(gap)
-    rounding = pricing.rounding + _EPS * priced
+    off = pricing.rounding + _EPS * priced
+    rounding = _EPS * (found.spent + priced + _shares(store, pricing))
     size, size_is = _size_of_gap(store, decided, gap, rounding)
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
         dual = _dual(store, signed, pricing, TRIFLE * size)
     known = math.isfinite(objective) and math.isfinite(near_bound) and math.isfinite(gap)
     near_gap = _share(gap, size) if known else math.inf
-    lowered = rounding
+    lowered = off
     close = near_gap <= _CLOSE and dual <= _NEARLY
     loose = 0.0
     if pricing.dual > 0.0 or pricing.doubtful:
         loose = loose_part(store, signed) if close else -math.inf
     if pricing.curved_dual > 0.0:
         loose = -math.inf
-    bound = near_bound - lowered - _EPS * (abs(pricing.request_bound) + abs(paid)) + loose
-    if known and close and rounding > _SHARPEN * size and not store.terms:
+    bound = near_bound
+    if math.isfinite(near_bound):
+        bound += loose - lowered - _EPS * (abs(pricing.request_bound) + abs(paid))
+    if known and close and off > _SHARPEN * size and not store.terms:
         high, low = sharp_bound(store, signed)
         cost, cost_low = sharp_cost(store, x)
-        lowered = _SHARPER * rounding
+        lowered = _SHARPER * off
         bound = math.nextafter(high + low - lowered, -math.inf) + loose
         gap = abs((cost - high) + (cost_low - low))
         near_gap = _share(gap, size)
@@ -272,6 +275,16 @@ def _with_bound(proof: Certificate, bound: float) -> Certificate:
     gap = proof.near_gap * proof.size + max(0.0, proof.near_bound - bound)
     relative = replace(proof.relative, gap=_share(gap, proof.size))
     return replace(proof, bound=bound, relative=relative, absolute=replace(proof.absolute, gap=gap))
+
+
+def _shares(store: ConstraintStore, pricing: Pricing) -> float:
+    """What requests pay for their sum rows, without what is forced, summed without signs."""
+    table = store.requests
+    summed = table.relation[: table.size] != NO_TOTAL
+    each = np.maximum(abs(pricing.marginal) - pricing.forced, 0.0) * np.where(
+        summed, table.total[: table.size], 0.0
+    )
+    return float(each.sum())
 
 
 def _share(part: float, size: float) -> float:

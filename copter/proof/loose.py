@@ -79,12 +79,12 @@ class LooseProgram(NamedTuple):
         """Prices of the flat program's rows for prices of row slots; sum rows have none."""
         return np.concatenate((y[self.rows], np.zeros(self.flat.row_lower.size - self.rows.size)))
 
-    def only(self, cost_factor: float) -> tuple[FlatProgram, Ints]:
+    def only(self, cost_factor: float, *, curved: bool = False) -> tuple[FlatProgram, Ints]:
         """The loose columns alone, with costs so many times as large, and which they are.
 
-        With a factor of 0, for a ray, those with convex terms are among them.
+        Those with convex terms are among them if asked for, and with a factor of 0, for a ray.
         """
-        flat, loose = self.flat, self.loose[~self.curved] if cost_factor else self.loose
+        flat, loose = self.flat, self.loose[curved | ~self.curved] if cost_factor else self.loose
         return flat._replace(
             c=cost_factor * flat.c[loose],
             lower=flat.lower[loose],
@@ -153,7 +153,7 @@ def signed_prices(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -
         Costs count this many times: 0 for a ray.
     """
     program = LooseProgram.of(store)
-    only, _ = program.only(cost_factor)
+    only, _ = program.only(cost_factor, curved=True)  # no slope of a term makes up for a price below 0
     found = []
     rounded = [partial(round_prices, bits=bits) for bits in BITS]
     ways: list[Callable[[FlatProgram, Floats], Floats | None]]

@@ -50,6 +50,7 @@ class Measures(NamedTuple):
     ----------
     objective : c'x, convex terms not counted
     decided : what of it is not forced, convex terms not counted
+    spent : the same summed without signs
     curved : p'x of requests with convex terms, whose losses are not in ``loss``
     loss : (request slots,) losses of the requests
     lost : sum of them
@@ -61,6 +62,7 @@ class Measures(NamedTuple):
 
     objective: float
     decided: float
+    spent: float
     curved: float
     loss: NDArray[np.float64]
     lost: float
@@ -110,12 +112,14 @@ def measure(
             bounds.size - 1,
             threads,
         )
-        figures = tuple(sum(part[0][k] for part in parts) for k in range(5))
-        figures += (max(part[0][5] for part in parts),)
+        figures = tuple(sum(part[0][k] for part in parts) for k in range(6))
+        figures += (max(part[0][6] for part in parts),)
         activity, weight = (np.sum([part[k] for part in parts], axis=0) for k in (1, 2))
         step = np.min([part[3] for part in parts], axis=0)
-    objective, decided, along, squares, lost, local = figures
-    return Measures(objective, decided, along, loss, lost, activity, weight, step, local, squares)
+    objective, decided, spent, along, squares, lost, local = figures
+    return Measures(
+        objective, decided, max(0.0, spent), along, loss, lost, activity, weight, step, local, squares
+    )
 
 
 @kernel
@@ -184,7 +188,7 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
 ):
     activity, weight = np.zeros(y.size), np.zeros(y.size)
     step, dense = np.full(y.size, np.inf), np.zeros(longest)
-    objective, decided, along, squares, lost_by_all, local = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    objective, decided, spent, along, squares, lost_by_all, local = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for q in range(begin, end):
         if n_columns[q] == 0:
             continue
@@ -210,6 +214,7 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
                     step[r] = min(step[r], abs(used) * most)
             objective += c * xj
             decided += (c - forced[q] if c > 0.0 else c + forced[q]) * xj
+            spent += (abs(c) - forced[q]) * abs(xj)
             mass += xj
             taken += abs(xj)
             if curved[q]:
@@ -241,4 +246,4 @@ def _measure_chunk(  # type: ignore[no-untyped-def]
                 dense[j] = 0.0
         loss[q] = lost
         lost_by_all += lost
-    return (objective, decided, along, squares, lost_by_all, local), activity, weight, step
+    return (objective, decided, spent, along, squares, lost_by_all, local), activity, weight, step

@@ -39,6 +39,10 @@ _PASSES = 10
 """Rounds of implied bounds: one that a round finds may imply another."""
 _NEAR = 1e-6
 """A reduced cost of no more than this share of its terms may be 0 in truth: its sign is looked after."""
+_SHARPEN = 1e-9
+"""Rounding errors of more than this share of a bound are made smaller by exact reduced costs."""
+_GOOD = 1e-9
+"""Of a bound: prices that prove all of it but so little are not looked for any longer."""
 _ATTEMPTS = 5
 BITS = (12, 20, 32, 44)
 """Of prices that are rounded, to see whether they are simple numbers in truth."""
@@ -97,6 +101,8 @@ def outward_bound(lp: LinearProgram, y: Floats) -> OutwardBound:
     if best.value > -math.inf:
         return best
     lp = _joined(lp)
+    hoped = _hoped(lp, y)
+    enough = hoped - _GOOD * abs(hoped)
     lower, upper = implied_bounds(lp)
     held = _Held(lp.c, lp.A, lp.row_lower, lp.row_upper, lower, upper)
     rounded = [partial(round_prices, bits=bits) for bits in BITS]
@@ -107,11 +113,19 @@ def outward_bound(lp: LinearProgram, y: Floats) -> OutwardBound:
         if moved is not None:
             for each in (lp, held):
                 best = max(best, _bound_at(each, moved, each.lower, each.upper), key=_value)
-            if best.value == -math.inf:
+            if best.value < enough:
                 best = max(best, _bound_near(lp, moved, lower, upper), key=_value)
-        if way is not _as_they_are and best.value > -math.inf:
+        if best.value >= enough:
             break
     return best
+
+
+def _hoped(lp: LinearProgram, y: Floats) -> float:
+    """d(y) if reduced costs of the wrong sign were 0: no prices next to y can prove much more."""
+    z, error, magnitude = reduced_costs(lp, y)
+    wrong = (np.isinf(lp.upper) & (z <= error)) | (np.isinf(lp.lower) & (z >= -error))
+    z[wrong] = error[wrong] = 0.0
+    return _with_reduced_costs(lp, y, z, error, lp.lower, lp.upper).value
 
 
 class _Held(NamedTuple):
@@ -182,6 +196,8 @@ def _bound_near(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> O
     zero = np.flatnonzero(wrong | (np.isinf(upper) & np.isinf(lower)))
     if (abs(z) > _NEAR * magnitude)[zero].any():
         return nothing
+    moving = abs(lp.A[:, zero]).T @ _may_move(lp, y).astype(np.float64) > 0
+    zero = zero[moving | (z[zero] != 0)]  # what costs exactly 0 at prices that stay is settled
     rows = np.flatnonzero(_may_move(lp, y) & (np.bincount(lp.A[:, zero].indices, minlength=y.size) > 0))
     free = np.isfinite(lp.row_lower) & np.isfinite(lp.row_upper)
     radius = np.zeros(y.size)
@@ -341,7 +357,14 @@ def _bound_at(lp: LinearProgram, y: Floats, lower: Floats, upper: Floats) -> Out
     if doubtful.size:
         z[doubtful] = exact_reduced_costs(lp, y, doubtful)
         error[doubtful] = EPS * abs(z[doubtful])
-    return _with_reduced_costs(lp, y, z, error, lower, upper)
+    found = _with_reduced_costs(lp, y, z, error, lower, upper)
+    if -math.inf < found.value and found.rounding > _SHARPEN * abs(found.value):  # bounds far away
+        reach = np.where(np.isfinite(lower) & np.isfinite(upper), np.maximum(abs(lower), abs(upper)), 0.0)
+        many = np.flatnonzero(error * reach > _SHARPEN / lp.c.size * found.rounding)
+        z[many] = exact_reduced_costs(lp, y, many)
+        error[many] = EPS * abs(z[many])
+        found = _with_reduced_costs(lp, y, z, error, lower, upper)
+    return found
 
 
 def _with_reduced_costs(
@@ -357,7 +380,8 @@ def _with_reduced_costs(
     worst = np.where((low == 0) & (high == 0), 0.0, worst)
     worst -= EPS * abs(worst)
     paid = np.where(y > 0, lp.row_upper, np.where(y < 0, lp.row_lower, 0.0))
-    value = math.fsum([*worst.tolist(), *(-each for each in exact_products(y, paid))])
+    rows = [-each for each in exact_products(y, paid)]
+    value = math.fsum([*worst.tolist(), *rows])
     reach = np.where(np.isfinite(lower) & np.isfinite(upper), np.maximum(abs(lower), abs(upper)), 0.0)
     rounding = float(error @ reach) + EPS * float(abs(y) @ abs(paid))
     return OutwardBound(math.nextafter(value, -math.inf) if value else value, y, rounding)

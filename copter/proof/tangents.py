@@ -30,9 +30,11 @@ from copter.terms.phi import slope, touching, value
 _HULL_STEPS = 80
 _CLOSE = 1e-14
 _HOPELESS = 1.0
-_STEEP = 1e100
+_STEEP, _FAR = 1e100, 1e300
 _ERROR = 2.0**-46
 """Of the terms that a tangent's bound is made up of: more than some sixty roundings of each."""
+_FLATTER = 1e-12
+"""Of |c_j| + |a_j|'|y|: more than the rounding errors of a reduced cost."""
 _ROUNDING = 1e-14
 """A reduced cost that is smaller than this share of what it is a sum of counts as 0."""
 
@@ -161,18 +163,21 @@ def _one_column(phi, q, price, image, cap):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _ends(phi, q, p, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
-    """Where the best tangent touches at least, infinity if none is flat enough, and at most."""
+def _ends(phi, q, p, size, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
+    """Where the best tangent touches at least, infinity if none is flat enough, and at most.
+
+    It is flatter by the rounding errors of the prices than the steepest that a column without bound allows.
+    """
     steepest, most, largest = np.inf, 0.0, 0.0
     for j in range(begin, end):
         largest = max(largest, image[j])
         if relation != NO_TOTAL or upper[j] < np.inf:
             most += image[j] * min(upper[j], total)
         elif image[j] > 0.0:
-            steepest = min(steepest, p[j] / image[j])
+            steepest = min(steepest, (p[j] - _FLATTER * size[j]) / image[j])
     if relation != NO_TOTAL:
         most = min(most, total * largest)
-    least = touching(phi, q, -steepest) if steepest < np.inf else 0.0
+    least = touching(phi, q, -steepest) * (1.0 + _FLATTER) if steepest < np.inf else 0.0
     return least, most
 
 
@@ -182,8 +187,12 @@ def _best_tangent(phi, q, p, size, begin, end, image, upper, relation, total):  
 
     ``terms`` is the sum of what is added up in the bound, without signs.
     """
-    low, high = _ends(phi, q, p, begin, end, image, upper, relation, total)
+    low, high = _ends(phi, q, p, size, begin, end, image, upper, relation, total)
     hopeless = low == np.inf
+    if hopeless and abs(value(phi, q, _FAR) - value(phi, q, np.sqrt(_FAR))) <= 1e-100:
+        # a column that costs nothing and that nothing bounds takes the term to its limit
+        _, best, cost, wrong = _response(p, size, 0.0, begin, end, image, upper, relation, total)
+        return value(phi, q, _FAR) + best, wrong, abs(cost)
     low = _HOPELESS if hopeless else low
     high = max(low, high)
     bound, violation, terms = -np.inf, 0.0, 0.0

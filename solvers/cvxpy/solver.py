@@ -293,7 +293,7 @@ def _status_of(answer: Answer) -> str:
         return str(_ENDED[answer.status])
     if answer.proof is None or not answer.proof.primal <= _INACCURATE:
         return str(s.SOLVER_ERROR)
-    if answer.status is Status.NUMERICAL_ERROR:
+    if answer.status in (Status.UNPROVED, Status.NUMERICAL_ERROR):
         return str(s.OPTIMAL_INACCURATE if answer.proof.worst <= _INACCURATE else s.SOLVER_ERROR)
     return str(s.USER_LIMIT)
 

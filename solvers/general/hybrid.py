@@ -178,7 +178,8 @@ def solve_lp(
     if isinstance(solver, str) and solver != AUTO:
         entry = solver_entry(solver, also=(AUTO,))
         alone = {"hand_over": False} if "hand_over" in setting_defaults(entry.load()) else {}
-        solver = entry.make(tolerance=tolerance, threads=threads, **alone)
+        # its program is shifted to 0: what its objective is relative to may be more than the LP's
+        solver = entry.make(tolerance=_SHARPER * tolerance, threads=threads, **alone)
     solve = _Solve(checked(lp), solver, tolerance, deadline, polish, threads, highs_options or {})
     return solve.run(presolve, start)
 

@@ -9,7 +9,7 @@ errors, and -inf where a reduced cost, however small, is that of a column withou
 it drives it, and no bound follows from the rows.
 
 A row is judged by its bound, or by the least that a column which uses it can use of it, if that is more; the
-gap by the larger of objective and bound, or by a million times their rounding errors.  No sum of terms that
+gap by the larger of objective and bound, or by ten million times their rounding errors.  No sum of terms that
 cancel hides anything, and no figure depends on units.  Noise in a point or in prices is taken out of them
 (:func:`quietest`).
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _NOISE = (1e-12, 1e-9, 1e-7)
 """Shares of a typical value, or price, below which one may be noise."""
-_NOTHING = 1e6
+_NOTHING = 1e7
 """Times the rounding errors of objective and bound: an objective that is next to nothing."""
 _USED = 1e-9
 """Of what a column can be: one of no more does not use its rows."""
@@ -187,7 +187,7 @@ def quietest(
         without = prove(lp, x, unpriced)
         if without.worst < proof.worst:
             y, proof = unpriced, without
-    return x, proof.y, proof
+    return x, y, proof
 
 
 def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:

@@ -72,5 +72,6 @@ class Answer:
     def better_than(self, other: Answer) -> bool:
         """Whether its worst residual is smaller, or as large and the others are."""
         total, least = (sum(min(part, 1.0) for part in each.residuals) for each in (self, other))
-        bounds = (-self.certificate.bound, -other.certificate.bound)
-        return (self.worth, total, bounds[0]) < (other.worth, least, bounds[1])
+        # of equals one that has an allocation at all, then the one that proves more
+        rest = [(not each.x.slot.size, -each.certificate.bound) for each in (self, other)]
+        return (self.worth, total, rest[0]) < (other.worth, least, rest[1])

@@ -168,6 +168,8 @@ class Run:
         clock, last = state.proof
         if clock != self.store.clock or not last.certificate.within(self.budget.tolerance):
             return None
+        if self.solver.callback is not None:
+            self.solver.callback(0, last.certificate)
         return self._solution(Status.OPTIMAL, "nothing changed since the last answer, which is optimal", last)
 
     def _rounds(self) -> Solution:

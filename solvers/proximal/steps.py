@@ -86,6 +86,8 @@ def run_steps(
     y: NDArray[np.float64],
     aim: Aim,
     tuning: ProximalTuning,
+    *,
+    project: bool = True,
 ) -> StepsResult:
     """Proximal-point steps from (x, y) until the set's own gap and dual residual are small enough.
 
@@ -100,6 +102,8 @@ def run_steps(
     y : (row slots,) ndarray
     aim : Aim
     tuning : ProximalTuning
+    project : bool
+        Whether the rows are to be met closely in the end; where only prices are asked for they need not.
     """
     centre = working.values_at(x)
     if program.store.terms:
@@ -108,7 +112,7 @@ def run_steps(
         inner = linear_inner(program.store, working, method, budget, tuning)
     steps = _Steps(program, inner, budget, centre, inner.working.scaled_prices(y), aim, tuning.steps)
     result = steps.run()
-    if result.ray is not None or result.violation is not None:
+    if not project or result.ray is not None or result.violation is not None:
         return result
     return replace(result, x=inner.working.sparse(_on_rows(program, inner, steps.reached, budget, tuning)))
 
@@ -126,7 +130,9 @@ def _on_rows(
     """
     projector = linear_inner(program.store, costless(inner.working), "newton", budget, tuning).solver
     closeness = tuning.steps.feasible * budget.tolerance
-    limit = tuning.steps.projections
+    limit = min(tuning.steps.projections, budget.iteration_limit - budget.iterations)
+    if limit <= 0:
+        return x
     result = projector.solve(np.zeros(inner.working.row_scale.size), x, 1.0, closeness, limit)
     budget.iterations += result.iterations
     log.debug("    projected in %d steps%s", result.iterations, "" if result.converged else ", not converged")

@@ -125,8 +125,8 @@ def test_an_answer_from_before_a_rebuild_is_refused_too():
 
 
 def test_no_answer_is_an_error_of_the_solver():
-    case = Case()
-    model = copter.from_cvxpy(case.problem)
+    x = cp.Variable(2, nonneg=True)
+    model = copter.from_cvxpy(cp.Problem(cp.Minimize(cp.sum(x)), [x[0] + 2 * x[1] >= 1]))  # zeros are none
     with pytest.raises(cp.error.SolverError):
         model.unpack(ProximalPoint(hand_over=False, iteration_limit=1).solve(model.program, deadline=0))
 

@@ -35,7 +35,7 @@ def digest(threads: int) -> str:
     ):
         program = large(**size)
         # descent is slow on this program: its first iterations are as good a witness as its last
-        limit = 30 if inner == "cd" else 20_000
+        limit = 60 if inner == "cd" else 20_000
         solver = ProximalPoint(inner=inner, threads=threads, tolerance=tolerance, iteration_limit=limit)
         for step in range(2):
             solution = solver.solve(program)
