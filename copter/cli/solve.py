@@ -13,7 +13,6 @@ import typer
 from copter.cli.console import print_json, seconds, table
 from copter.cli.options import Deadline, JsonFlag, Threads, Tolerance, existing_file, solver_option
 from copter.errors import UnsupportedError
-from copter.solution import Status
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +30,7 @@ Examples:
   copter solve knapsack.mps.gz --relax
 """
 
-_EXIT_CODES = {Status.OPTIMAL: 0, Status.INFEASIBLE: 3, Status.UNBOUNDED: 4}
+_EXIT_CODES = {"optimal": 0, "infeasible": 3, "unbounded": 4}
 _FOUND, _NOTHING = 5, 6
 """Exit codes without a proof: with a point, and with none."""
 _AUTO = "auto"
@@ -134,7 +133,7 @@ def solve(
         print_json(figures)
     else:
         _print(path.name, figures)
-    code = _EXIT_CODES.get(Status(figures["status"]), _NOTHING if x is None else _FOUND)
+    code = _EXIT_CODES.get(str(figures["status"]), _NOTHING if x is None else _FOUND)
     if code:
         raise typer.Exit(code)
 
@@ -151,7 +150,7 @@ def _of_all(
         "nonzeros": lp.A.nnz,
         "integral_columns": int(lp.integral.sum()),
     }
-    if figures["status"] in (Status.INFEASIBLE, Status.UNBOUNDED):
+    if figures["status"] in ("infeasible", "unbounded"):
         return figures | dict.fromkeys(("objective", "bound", "gap", "size"), math.nan), None, None
     return figures, x, y
 
@@ -258,8 +257,8 @@ def _with_gap(
     """The figures with the gap to the bound of branch and bound: optimal only within the tolerance."""
     apart, size = abs(objective - bound), max(abs(objective), abs(bound))
     gap = 0.0 if apart == 0 else apart / size
-    if figures["status"] == Status.OPTIMAL and not (gap <= tolerance or apart <= _NO_GAP):
-        figures["status"] = str(Status.UNPROVED)
+    if figures["status"] == "optimal" and not (gap <= tolerance or apart <= _NO_GAP):
+        figures["status"] = "unproved"
         figures["reason"] += f", but its bound is {apart:.3g} away"
     return figures | {
         "objective": lp.own_sense(objective),

@@ -187,6 +187,7 @@ def measured_certificate(
     gap = abs(gap)
     off = pricing.rounding + _EPS * priced
     rounding = _EPS * (found.spent + priced + _shares(store, pricing))
+    rounding = max(rounding, 2.0 * (off if store.terms else _SHARPER * off))  # no bound is any sharper
     size, size_is = _size_of_gap(store, decided, gap, rounding)
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:

@@ -313,10 +313,12 @@ def test_every_attribute_is_in_the_file_or_found_again():
     assert set(vars(program.store)) == tables | {
         "clock",
         "n_variables",
+        "_copied_at",
+        "_token",
         "_dropped_rows",
         "packed_terms",
         "known",
     }
-    assert set(vars(solver._state)) == {"answer", "last", "y", "slack"}
+    assert set(vars(solver._state)) == {"answer", "last", "y", "slack", "proof"}
     assert set(vars(solver._state.last)) == {"program", "x", "births", "totals", "paused"}
     assert set(vars(solver._state.y)) == {"program", "y", "births"}

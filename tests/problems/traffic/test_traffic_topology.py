@@ -184,7 +184,7 @@ def test_topohub_by_name():
 
 def test_without_topohub_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "topohub", None)
-    with pytest.raises(MissingExtraError, match=r"topohub is .*: pip install 'copter-opt\[traffic\]'"):
+    with pytest.raises(MissingExtraError, match=r"topohub is .*: python -m pip install '.\[traffic\]'"):
         load_topology("topozoo/Abilene")
 
 
