@@ -294,7 +294,9 @@ def _status_of(answer: Answer) -> str:
     if answer.proof is None or not answer.proof.primal <= _INACCURATE:
         return str(s.SOLVER_ERROR)
     if answer.status in (Status.UNPROVED, Status.NUMERICAL_ERROR):
-        return str(s.OPTIMAL_INACCURATE if answer.proof.worst <= _INACCURATE else s.SOLVER_ERROR)
+        # only a sign of a reduced cost may be between it and a proof
+        near = answer.proof.worst <= _INACCURATE or answer.proof.dual <= _INACCURATE
+        return str(s.OPTIMAL_INACCURATE if near else s.SOLVER_ERROR)
     return str(s.USER_LIMIT)
 
 
