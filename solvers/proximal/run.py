@@ -180,7 +180,8 @@ class Run:
         now, flow, known = None, None, begin.warm
         priced = bool(begin.y.any()) or bool(self.store.terms)
         if priced or begin.warm:  # whatever the deadline, a warm answer is at least what there was
-            with self.clock.patient() if begin.warm else nullcontext():
+            here = begin.warm and self.store.parts == 1  # elsewhere somebody may hang
+            with self.clock.patient() if here else nullcontext():
                 now = self._look(begin.centre, begin.y)
         if not priced:
             sampled = self._sampled(begin.centre, begin.y)
