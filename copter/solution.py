@@ -331,7 +331,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Certified gap, (objective - bound) / size."""
+        """Certified gap, (objective - bound) / size; 0 for one of no more than rounding errors."""
         return self.relative.gap
 
     @property
@@ -355,8 +355,7 @@ class Solution:
         -------
         bool
         """
-        closed = self.gap <= tolerance or self.absolute.gap <= self.rounding
-        return self.found and closed and self.primal_residual <= tolerance  # NaN is not
+        return self.found and self.gap <= tolerance and self.primal_residual <= tolerance  # NaN is not
 
 
 def check_optimal(solution: Solution) -> None:

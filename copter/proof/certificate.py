@@ -94,7 +94,8 @@ class Certificate:
         f, what every allocation costs.
     relative, absolute : Residuals
     rounding : float
-        Rounding error of what objective and bound are summed up from: a gap of no more is none.
+        Rounding error of what objective and bound are summed up from, and of the objective itself: a gap of
+        no more is none.
     near_gap, near_bound : float
         Gap and bound if reduced costs that no bound can absorb counted as 0, and so did rounding errors.
     """
@@ -113,8 +114,7 @@ class Certificate:
     def within(self, tolerance: float) -> bool:
         """Whether the answer is proved to be optimal, all relative residuals at most ``tolerance``."""
         relative = self.relative
-        closed = relative.gap <= tolerance or self.absolute.gap <= self.rounding
-        return closed and relative.primal <= tolerance and math.isfinite(self.bound)  # NaN is not
+        return relative.gap <= tolerance and relative.primal <= tolerance and math.isfinite(self.bound)
 
     def nearly(self, tolerance: float) -> bool:
         """Whether only reduced costs that no bound can absorb, or a far one, are between it and a proof."""
@@ -189,11 +189,12 @@ def measured_certificate(
     rounding = _EPS * (found.spent + priced + _shares(store, pricing))
     rounding = max(rounding, 2.0 * (off if store.terms else _SHARPER * off))  # no bound is any sharper
     size, size_is = _size_of_gap(store, decided, gap, rounding)
+    rounding = max(rounding, _EPS * abs(objective))
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
         dual = _dual(store, signed, pricing, TRIFLE * size)
     known = math.isfinite(objective) and math.isfinite(near_bound) and math.isfinite(gap)
-    near_gap = _share(gap, size) if known else math.inf
+    near_gap = _relative(gap, size, rounding) if known else math.inf
     lowered = off
     close = near_gap <= _CLOSE and dual <= _NEARLY
     loose = 0.0
@@ -210,12 +211,12 @@ def measured_certificate(
         lowered = _SHARPER * off
         bound = math.nextafter(high + low - lowered, -math.inf) + loose
         gap = abs((cost - high) + (cost_low - low))
-        near_gap = _share(gap, size)
+        near_gap = _relative(gap, size, rounding)
     gap += lowered - loose
     found_gap = gap if known and math.isfinite(bound) else math.inf
     absolute = Residuals(math.sqrt(squares + found.squares), pricing.violation, found_gap)
-    primal = max(worst, found.local, _share(worth, size) if known else 0.0)
-    relative = Residuals(primal, dual, _share(found_gap, size))
+    primal = max(worst, found.local, _relative(worth, size, rounding) if known else 0.0)
+    relative = Residuals(primal, dual, _relative(found_gap, size, rounding))
     proof = Certificate(
         objective=objective,
         bound=bound,
@@ -274,7 +275,7 @@ def _with_bound(proof: Certificate, bound: float) -> Certificate:
     if not bound > proof.bound:
         return proof
     gap = proof.near_gap * proof.size + max(0.0, proof.near_bound - bound)
-    relative = replace(proof.relative, gap=_share(gap, proof.size))
+    relative = replace(proof.relative, gap=_relative(gap, proof.size, proof.rounding))
     return replace(proof, bound=bound, relative=relative, absolute=replace(proof.absolute, gap=gap))
 
 
@@ -293,6 +294,11 @@ def _share(part: float, size: float) -> float:
     if part == 0.0:
         return 0.0
     return part / size if size > 0.0 else math.inf
+
+
+def _relative(gap: float, size: float, rounding: float) -> float:
+    """A gap by its size; one of no more than rounding errors is none."""
+    return 0.0 if gap <= rounding else _share(gap, size)
 
 
 def _size_of_gap(
