@@ -104,8 +104,9 @@ class HandOver:
         self._columns = columns
         stalled = idle >= self.tuning.idle_rounds or 2 * iterations > self.budget.iteration_limit
         small = self._allowed and columns <= self.tuning.small
-        self.budget.until = self.tuning.small_iterations if small else None
-        stalled = stalled or (small and (self._asked or iterations >= self.tuning.small_iterations))
+        patience = self.tuning.small_iterations + columns // self.tuning.columns_an_iteration
+        self.budget.until = patience if small else None
+        stalled = stalled or (small and (self._asked or iterations >= patience))
         if not (self._allowed and stalled and columns <= self.tuning.columns):
             return None
         for _ in _WAYS:
