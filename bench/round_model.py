@@ -80,13 +80,7 @@ class Network(NamedTuple):
     bandwidth: float
 
     def seconds(self, calls: float, nbytes: float, places: int) -> float:
-        """Seconds of some round trips with some content.
-
-        Parameters
-        ----------
-        calls, nbytes : float
-        places : int
-        """
+        """Seconds of some round trips with some content."""
         return calls * (self.latency + self.each * places) + nbytes / self.bandwidth
 
 
@@ -161,8 +155,6 @@ class RoundModel:
 
         Parameters
         ----------
-        columns, requests : float
-        at : Places
         parts : int
             Of the store.
 
@@ -191,8 +183,6 @@ class RoundModel:
         Parameters
         ----------
         seen : sequence of Observation
-        at : Places
-        parts : int
         """
         columns, requests = (statistics.median(getattr(o, name) for o in seen) for name in _SIZES)
         predicted = self.predict(columns, requests, at, parts)

@@ -34,17 +34,7 @@ _CONTENT = 1 << 25
 
 
 class Watched(Wrapper):
-    """A solver of whose last solve is known what the passes took.
-
-    Parameters
-    ----------
-    inner : Solver
-
-    Attributes
-    ----------
-    passes, pass_seconds : how many, and how long they took together
-    last : Solution, optional
-    """
+    """A solver of whose last solve is known what the passes took."""
 
     def __init__(self, inner: Solver) -> None:
         super().__init__(inner)
@@ -58,14 +48,8 @@ class Watched(Wrapper):
 
         Parameters
         ----------
-        program : ContinualProgram
         deadline : float, optional
             Seconds.
-        raise_error : bool
-
-        Returns
-        -------
-        Solution
         """
         profile = Profile()
         profile.enable()
@@ -83,7 +67,6 @@ class Watched(Wrapper):
 
         Parameters
         ----------
-        program : ContinualProgram
         seconds : float
             Of editing, solving and rounding.
         places : Metered, optional
@@ -120,18 +103,7 @@ class _Given(SolverSettings):
 
 
 def observations(course: Course, solver: Watched, left_out: int) -> Iterator[Observation]:
-    """Play a course; its rounds but the first ones.
-
-    Parameters
-    ----------
-    course : Course
-    solver : Watched
-    left_out : int
-
-    Yields
-    ------
-    Observation
-    """
+    """Play a course; its rounds but the first ones."""
     play = course.play(_Given(solver.name, solver=solver))
     for record in play.records:
         assert play.program is not None
@@ -140,16 +112,7 @@ def observations(course: Course, solver: Watched, left_out: int) -> Iterator[Obs
 
 
 class Metered:
-    """Places whose calls, bytes and seconds are counted.
-
-    Parameters
-    ----------
-    places : Places
-
-    Attributes
-    ----------
-    calls, nbytes, seconds : since :meth:`begin`
-    """
+    """Places whose calls, bytes and seconds are counted."""
 
     def __init__(self, places: Places) -> None:
         self.places, self.parts = places, places.parts
@@ -172,8 +135,6 @@ class Metered:
 
         Parameters
         ----------
-        task : callable
-        common : tuple
         own : sequence of tuples, optional
         """
         begin = perf_counter()
@@ -184,14 +145,7 @@ class Metered:
         return found
 
     def one(self, number: int, task: Task, *arguments: Any) -> Any:
-        """See :class:`copter.store.places.Places`.
-
-        Parameters
-        ----------
-        number : int
-        task : callable
-        *arguments
-        """
+        """See :class:`copter.store.places.Places`."""
         begin = perf_counter()
         found = self.places.one(number, task, *arguments)
         self.seconds += perf_counter() - begin

@@ -26,25 +26,12 @@ def kernel(function: Function) -> Function:
     ----------
     function : callable
         At the top of its module.
-
-    Returns
-    -------
-    callable
     """
     return _compiled(function)
 
 
 def loose_kernel(function: Function) -> Function:
-    """A ``kernel`` whose sums may ignore NaN and the sign of zero, as vectorized code wants it.
-
-    Parameters
-    ----------
-    function : callable
-
-    Returns
-    -------
-    callable
-    """
+    """A ``kernel`` whose sums may ignore NaN and the sign of zero, as vectorized code wants it."""
     return _compiled(function, fastmath={"nnan", "nsz"})
 
 
@@ -53,14 +40,6 @@ def inlined_kernel(function: Function) -> Function:
 
     A call hands over every array of a view, with a count of its references up and down; that costs more than
     the few numbers which are read.
-
-    Parameters
-    ----------
-    function : callable
-
-    Returns
-    -------
-    callable
     """
     return _compiled(function, inline="always")
 
@@ -78,12 +57,7 @@ def _compiled(function: Function, **options: Any) -> Function:
 
 
 def compile_seconds() -> float:
-    """Seconds that this process has spent on compiling so far (not on loading).
-
-    Returns
-    -------
-    float
-    """
+    """Seconds that this process has spent on compiling so far (not on loading)."""
     return _compilations.seconds
 
 

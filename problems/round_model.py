@@ -139,9 +139,6 @@ def measure(sizes: list[Size], checks: list[Size], rounds: int, actors: int, see
     ----------
     sizes, checks : list of Size
         To fit by, and to check by.
-    rounds : int
-    actors : int
-    seed : int
 
     Returns
     -------
@@ -200,10 +197,8 @@ def add_traffic(
     ----------
     document : dict
         Of :func:`measure`; it gets what is found.
-    topology : str
     fit, check : list of int
         Demands.
-    rounds, seed : int
     """
     from copter.bench.round_model import Places, RoundModel
     from copter.parallel import available_threads

@@ -50,15 +50,10 @@ def read_columns(view: Any, y: Array, slots: Array, places: Array, columns: Arra
 
     Parameters
     ----------
-    view : StoreView
     y : (row slots,) array
         Prices.
     slots, places, columns : (k,) arrays
         Slot of the request, place in the view and in the request; a negative place for no column.
-
-    Returns
-    -------
-    Columns
     """
     usage, pointers, entries, values = view.usage, view.pointer_start, view.entry_start, view.value_start
     pointer, row_of, coefficient = view.pointer, view.row, view.coefficient

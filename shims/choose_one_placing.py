@@ -31,13 +31,8 @@ SOUND, ROW_WITH_LOWER, NEGATIVE, NO_TOTAL_OF_ONE = range(4)
 def unsound(store: ConstraintStore) -> tuple[int, int]:
     """What makes a program no multiple-choice packing problem, and which row or request slot shows it.
 
-    Parameters
-    ----------
-    store : ConstraintStore
-
     Returns
     -------
-    what : :data:`SOUND`, :data:`ROW_WITH_LOWER`, :data:`NEGATIVE` or :data:`NO_TOTAL_OF_ONE`
     slot : int
         -1 if it is sound.
     """
@@ -63,10 +58,6 @@ def _usages_part(part: Part) -> tuple[int, NDArray[np.bool_], NDArray[np.bool_]]
 
 def rounded_rows(store: ConstraintStore) -> NDArray[np.bool_]:
     """Whether any coefficient of a row is no whole number.
-
-    Parameters
-    ----------
-    store : ConstraintStore
 
     Returns
     -------
@@ -98,10 +89,6 @@ def _negative(view: Any, alive: Array, rounded: Array) -> int:
 
 def bound_requests(store: ConstraintStore) -> NDArray[np.bool_]:
     """Whether a request's sum row is "==" and every column of it uses something.
-
-    Parameters
-    ----------
-    store : ConstraintStore
 
     Returns
     -------

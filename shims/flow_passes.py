@@ -36,7 +36,6 @@ class Passes:
 
     Parameters
     ----------
-    store : ConstraintStore
     requests : (k,) ndarray
         Their slots.
     """
@@ -51,12 +50,7 @@ class Passes:
         return run_chunks(lambda k: task(self._chunks[k]), len(self._chunks), None)
 
     def take(self, x: SparseX, flow: NDArray[np.float64], room: NDArray[np.float64]) -> float:
-        """Put an allocation into ``flow``, take it off ``room``; returns its cost.
-
-        Parameters
-        ----------
-        x, flow, room : SparseX, ndarray and ndarray
-        """
+        """Put an allocation into ``flow``, take it off ``room``; returns its cost."""
         return _take(self.view, x.slot, x.column, x.value, flow, room)
 
     def load(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -73,12 +67,7 @@ class Passes:
         load: NDArray[np.float64],
         upper: NDArray[np.float64],
     ) -> None:
-        """Take flow off columns until no row is over its bound, dearest columns first.
-
-        Parameters
-        ----------
-        flow, room, worth, load, upper : ndarray
-        """
+        """Take flow off columns until no row is over its bound, dearest columns first."""
         over = load > upper
         if (load - upper)[over].sum() <= _SLIGHT * flow.sum():
             _cut_as_met(self.view, self.requests, flow, room, load, upper)
@@ -96,12 +85,7 @@ class Passes:
         load: NDArray[np.float64],
         upper: NDArray[np.float64],
     ) -> None:
-        """Give requests what they lack where rows have it left, cheapest columns first.
-
-        Parameters
-        ----------
-        flow, room, worth, load, upper : ndarray
-        """
+        """Give requests what they lack where rows have it left, cheapest columns first."""
         blocked = load >= upper - _DUST * np.where(np.isfinite(upper), upper, 0.0)
         slight = _SLIGHT * float(flow.sum()) / max(1, self.requests.size)
         found = self._run(lambda some: _open(self.view, some, room, slight, worth, blocked))
@@ -110,12 +94,7 @@ class Passes:
         _fill_in_order(self.view, slot[order], column[order], flow, room, load, upper)
 
     def serve(self, flow: NDArray[np.float64], dead: NDArray[np.bool_], worth: NDArray[np.float64]) -> bool:
-        """Scale flows to their requests' totals, without columns over dead rows; whether all could be.
-
-        Parameters
-        ----------
-        flow, dead, worth : ndarray
-        """
+        """Scale flows to their requests' totals, without columns over dead rows; whether all could be."""
         return bool(_serve(self.view, self.requests, flow, dead, worth))
 
     def served(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:

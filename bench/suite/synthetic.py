@@ -46,8 +46,6 @@ class Synthetic(Course):
         Columns are their product.
     churn : float
         Share of the requests that leave, and arrive, and change, in a round.
-    rounds : int
-    seed : int
     costs : "own" or "shared"
         Whether the costs of every column are its own, or requests of a kind share a vector that each scales.
     cost_dtype : "float64" or "float32"

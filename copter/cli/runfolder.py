@@ -52,7 +52,6 @@ class RunFolder:
 
     Attributes
     ----------
-    path : Path
     title : str
         First line of README.txt.
     """
@@ -70,17 +69,12 @@ class RunFolder:
 
         Parameters
         ----------
-        path : Path
         title : str
             First line of README.txt.
         command : sequence of str
             Words of the command line.
         config : mapping
             Every setting of the run.
-
-        Returns
-        -------
-        RunFolder
 
         Raises
         ------
@@ -182,7 +176,6 @@ class RunFolder:
         ----------
         name : str
             Of the file.
-        figure : matplotlib.figure.Figure
         meaning : str
             What README.txt says of the file.
         """

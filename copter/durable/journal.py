@@ -73,7 +73,6 @@ class Journal(WrittenProgram):
 
     Attributes
     ----------
-    solver : Solver or None
     round : int
         Completed rounds.
 
@@ -175,10 +174,6 @@ class Journal(WrittenProgram):
             Seconds after which the best answer so far is returned.
         raise_error : bool
             Whether any other status than optimal is an error, once the round is complete.
-
-        Returns
-        -------
-        Solution
 
         Raises
         ------

@@ -28,10 +28,6 @@ class Columns(Queries):
         n_columns : int
             Number of columns.
 
-        Returns
-        -------
-        Template
-
         Raises
         ------
         EditError
@@ -43,12 +39,7 @@ class Columns(Queries):
         return self._templates.make(slot, n_columns, self.store.tick())
 
     def drop_template(self, template: Template) -> None:
-        """Forget a template; requests that use it keep their columns.
-
-        Parameters
-        ----------
-        template : Template
-        """
+        """Forget a template; requests that use it keep their columns."""
         self._templates.check("template", template)
         del self._templates[template.slot]
         self.store.drop_usage(template.slot)

@@ -37,10 +37,6 @@ class Guard:
         who : str
             Name of the verb, for messages.
 
-        Returns
-        -------
-        context manager
-
         Raises
         ------
         ConcurrentUseError
@@ -64,10 +60,6 @@ class Guard:
         who : str
             Name of the verb, for messages.
 
-        Returns
-        -------
-        context manager
-
         Raises
         ------
         ConcurrentUseError
@@ -88,10 +80,6 @@ def exclusive(verb: Callable[..., Any]) -> Callable[..., Any]:
     ----------
     verb : callable
         A method of something that has a ``guard``.
-
-    Returns
-    -------
-    callable
 
     Raises
     ------

@@ -104,7 +104,6 @@ class Kept(CostVectors):
 
         Parameters
         ----------
-        path : path-like
         solver : Solver, optional
             One whose state is to be written too, so that the next round goes on from this one.
 
@@ -165,15 +164,10 @@ class Kept(CostVectors):
 
         Parameters
         ----------
-        path : path-like
         solver : Solver, optional
             Is given the state of the solver that was saved, and no settings: make it with the same.
         terms : iterable of classes
             Classes of convex terms of your own that the program uses.
-
-        Returns
-        -------
-        ContinualProgram
 
         Raises
         ------

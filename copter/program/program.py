@@ -92,7 +92,6 @@ class ContinualProgram(Kept):
 
         Parameters
         ----------
-        id : hashable
         costs : (n,) array_like or CostVector
             Finite cost of each column, or costs that requests share (:meth:`add_cost_vector`).
         usage : Template, mapping or sparse array
@@ -247,9 +246,7 @@ class ContinualProgram(Kept):
 
         Parameters
         ----------
-        id : hashable
         costs : (n,) array_like, optional
-        scale : float, optional
         override : mapping of column to cost, optional
             Replaces the whole previous override; ``{}`` clears it.
         usage : Template, mapping or sparse array, optional
@@ -258,7 +255,6 @@ class ContinualProgram(Kept):
             None takes the sum row away.
         relation : "<=" or "==", optional
         upper : float or (n,) array_like, optional
-        integral : bool, optional
         start : mapping of column to value, optional
         term : ConvexTerm, or mapping of parameter name to float, optional
             A new term, or new parameters of the one that is there, whose image stays; None takes it away.
@@ -375,12 +371,7 @@ class ContinualProgram(Kept):
         change.make(self.store, slots, self._starts)
 
     def remove_request(self, id: Hashable) -> None:
-        """Remove a request with its columns and its sum row.
-
-        Parameters
-        ----------
-        id : hashable
-        """
+        """Remove a request with its columns and its sum row."""
         slot = self._requests.slot(id)
         self._requests.remove([id])
         self._starts.pop(slot, None)

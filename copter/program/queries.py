@@ -135,10 +135,6 @@ class Queries(Resources):
     def costs(self, request: Hashable) -> NDArray[np.float64]:
         """Effective costs of a request, shape (n,): scale and overrides applied.
 
-        Parameters
-        ----------
-        request : hashable
-
         Returns
         -------
         (n,) ndarray
@@ -148,10 +144,6 @@ class Queries(Resources):
     def base_costs(self, request: Hashable) -> NDArray[np.float64]:
         """Costs of a request as they were given, shape (n,): without scale and overrides.
 
-        Parameters
-        ----------
-        request : hashable
-
         Returns
         -------
         (n,) ndarray
@@ -159,24 +151,11 @@ class Queries(Resources):
         return self.store.base_costs(self._requests.slot(request))
 
     def scale(self, request: Hashable) -> float:
-        """Factor on all costs of a request that are not overridden.
-
-        Parameters
-        ----------
-        request : hashable
-
-        Returns
-        -------
-        float
-        """
+        """Factor on all costs of a request that are not overridden."""
         return float(self.store.requests.scale[self._requests.slot(request)])
 
     def override(self, request: Hashable) -> dict[int, float]:
         """Costs by column of a request that its scale does not touch.
-
-        Parameters
-        ----------
-        request : hashable
 
         Returns
         -------
@@ -189,10 +168,6 @@ class Queries(Resources):
 
         :meth:`template` tells whether the columns are shared.
 
-        Parameters
-        ----------
-        request : hashable
-
         Returns
         -------
         dict of resource id to (columns, coefficients)
@@ -204,24 +179,11 @@ class Queries(Resources):
         return {id: (column[used], value[used]) for id, used in own}
 
     def template(self, request: Hashable) -> Template | None:
-        """Template whose columns a request uses, None if they are its own or the template was dropped.
-
-        Parameters
-        ----------
-        request : hashable
-
-        Returns
-        -------
-        Template or None
-        """
+        """Template whose columns a request uses, None if they are its own or the template was dropped."""
         return self._templates.get(int(self.store.requests.usage[self._requests.slot(request)]))
 
     def total(self, request: Hashable) -> float | None:
         """Total of a request's sum row, None if it has none.
-
-        Parameters
-        ----------
-        request : hashable
 
         Returns
         -------
@@ -234,10 +196,6 @@ class Queries(Resources):
     def relation(self, request: Hashable) -> Relation | None:
         """Relation of a request's sum row, "<=" or "==", None if it has none.
 
-        Parameters
-        ----------
-        request : hashable
-
         Returns
         -------
         "<=", "==" or None
@@ -248,10 +206,6 @@ class Queries(Resources):
     def upper(self, request: Hashable) -> NDArray[np.float64]:
         """Upper bounds of a request's columns, shape (n,).
 
-        Parameters
-        ----------
-        request : hashable
-
         Returns
         -------
         (n,) ndarray
@@ -259,24 +213,11 @@ class Queries(Resources):
         return self.store.upper_bounds(self._requests.slot(request))
 
     def integral(self, request: Hashable) -> bool:
-        """Whether an integral allocation of a request is wanted.
-
-        Parameters
-        ----------
-        request : hashable
-
-        Returns
-        -------
-        bool
-        """
+        """Whether an integral allocation of a request is wanted."""
         return bool(self.store.requests.integral[self._requests.slot(request)])
 
     def start(self, request: Hashable) -> dict[int, float] | None:
         """Values by column from which the next warm start begins, None if none were given since the last.
-
-        Parameters
-        ----------
-        request : hashable
 
         Returns
         -------
@@ -286,16 +227,7 @@ class Queries(Resources):
         return None if start is None else _by_column(start)
 
     def term(self, request: Hashable) -> ConvexTerm | None:
-        """Convex term of a request, None if it has none.
-
-        Parameters
-        ----------
-        request : hashable
-
-        Returns
-        -------
-        ConvexTerm or None
-        """
+        """Convex term of a request, None if it has none."""
         return self.store.terms.get(self._requests.slot(request))
 
     # ---- many requests ---------------------------------------------------------------------------
@@ -307,10 +239,6 @@ class Queries(Resources):
         ----------
         ids : sequence of k hashables, optional
             By default all requests.
-
-        Returns
-        -------
-        RequestData
 
         Raises
         ------

@@ -53,10 +53,6 @@ class Resources:
     def capacity(self, resource: Hashable) -> tuple[float, float]:
         """Lower and upper bound of a resource.
 
-        Parameters
-        ----------
-        resource : hashable
-
         Returns
         -------
         (lower, upper)
@@ -72,10 +68,6 @@ class Resources:
         ids : sequence of k hashables, optional
             By default all resources.
 
-        Returns
-        -------
-        ResourceData
-
         Raises
         ------
         EditError
@@ -90,7 +82,6 @@ class Resources:
 
         Parameters
         ----------
-        id : hashable
         upper, lower : float
             From 1e20 on a bound is infinite.
 
@@ -134,11 +125,6 @@ class Resources:
 
     def set_capacity(self, id: Hashable, upper: float | None = None, lower: float | None = None) -> None:
         """Set one or both bounds of a resource; None leaves a bound as it is.
-
-        Parameters
-        ----------
-        id : hashable
-        upper, lower : float, optional
 
         Raises
         ------
@@ -185,7 +171,6 @@ class Resources:
 
         Parameters
         ----------
-        id : hashable
         count : float
             >= 0, need not be whole.
 
@@ -203,7 +188,6 @@ class Resources:
 
         Parameters
         ----------
-        id : hashable
         count : float
             >= 0, need not be whole.
 
@@ -216,12 +200,7 @@ class Resources:
         self._change_capacity(id, count, -1.0)
 
     def drop_resource(self, id: Hashable) -> None:
-        """Remove a coupling row; columns that used it stay, without it.
-
-        Parameters
-        ----------
-        id : hashable
-        """
+        """Remove a coupling row; columns that used it stay, without it."""
         self.store.drop_row(self._resources.slot(id))
         self._resources.remove([id])
 

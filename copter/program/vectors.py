@@ -38,10 +38,6 @@ class CostVectors(Columns):
         costs : (n,) array_like
             Finite cost of each column.
 
-        Returns
-        -------
-        CostVector
-
         Raises
         ------
         EditError
@@ -53,12 +49,7 @@ class CostVectors(Columns):
         return self._vectors.make(slot, checked.size, self.store.tick())
 
     def drop_cost_vector(self, vector: CostVector) -> None:
-        """Forget a cost vector; requests that share it keep their costs.
-
-        Parameters
-        ----------
-        vector : CostVector
-        """
+        """Forget a cost vector; requests that share it keep their costs."""
         self._vectors.check("cost vector", vector)
         del self._vectors[vector.slot]
         self.store.drop_vector(vector.slot)
@@ -69,16 +60,7 @@ class CostVectors(Columns):
         return list(self._vectors.values())
 
     def cost_vector(self, request: Hashable) -> CostVector | None:
-        """Vector that a request's costs are of, None if they are its own or the vector was dropped.
-
-        Parameters
-        ----------
-        request : hashable
-
-        Returns
-        -------
-        CostVector or None
-        """
+        """Vector that a request's costs are of, None if they are its own or the vector was dropped."""
         return self._vectors.get(int(self.store.requests.vector[self._requests.slot(request)]))
 
     # ---- inside ----------------------------------------------------------------------------------

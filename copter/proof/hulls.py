@@ -61,11 +61,6 @@ def groups_of(view: StoreView, more_than: int) -> Groups | None:
 
     Requests with more than a few overrides are in none: they are priced as if with costs of their own.
 
-    Parameters
-    ----------
-    view : StoreView
-    more_than : int
-
     Returns
     -------
     Groups or None
@@ -97,14 +92,10 @@ def price_groups(
 
     Parameters
     ----------
-    groups : Groups
-    view : StoreView
     paid : UsagePrices
         Of the groups' usages they are there.
-    cost_factor : float
     slack : float, optional
         As for :func:`copter.proof.pricing.price`.
-    threads : int, optional
     found : two (request slots,) ndarrays
         Marginal and forced prices, filled in for the members.
 

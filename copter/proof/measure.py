@@ -50,7 +50,6 @@ class Measures(NamedTuple):
     ----------
     objective : c'x, convex terms not counted
     decided : what of it is not forced, convex terms not counted
-    spent : the same summed without signs
     curved : p'x of requests with convex terms, whose losses are not in ``loss``
     loss : (request slots,) losses of the requests
     lost : sum of them
@@ -86,13 +85,11 @@ def measure(
 
     Parameters
     ----------
-    store : ConstraintStore
     slot, column, value : (k,) arrays
     y : (row slots,) ndarray
         The prices of ``pricing``.
     pricing : Pricing
         Its candidates are among the columns looked at: those with p_j < m_q, at least.
-    threads : int, optional
     """
     size, table = store.requests.size, store.requests
     view, column = store.excerpt(slot, column, (pricing.slot, pricing.column))

@@ -45,7 +45,6 @@ def sharp_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:
 
     Parameters
     ----------
-    store : ConstraintStore
     y : (row slots,) ndarray
     """
     rows = store.rows

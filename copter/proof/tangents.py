@@ -46,7 +46,6 @@ def term_bound(
 
     Parameters
     ----------
-    batch : TermBatch
     view : StoreView
         Of the store that the batch is of.
     y : (row slots,) ndarray
@@ -71,15 +70,10 @@ def tangent_bound(
 
     Parameters
     ----------
-    batch : TermBatch
     p : (columns,) ndarray
     size : (columns,) ndarray
         |c_j| + |a_j|'|y|, which a violation is relative to.
     image, upper : (columns,) arrays
-
-    Returns
-    -------
-    float, float
     """
     bound, _, violation = _bounds(batch.phi, p, size, batch.first, image, upper, batch.relation, batch.total)
     return sum_of([bound]), float(violation)

@@ -31,7 +31,6 @@ def least_stake(store: ConstraintStore, enough: float) -> float:
 
     Parameters
     ----------
-    store : ConstraintStore
     enough : float
         In the unit of the objective.
     """
@@ -111,10 +110,6 @@ class LooseColumns(NamedTuple):
             What is little for a unit of a column, in the unit of the objective.
         cost_factor : float
             Costs count this many times: 0 for a ray.
-
-        Returns
-        -------
-        float
         """
         owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
         view, column = store.excerpt(self.slot, self.column)
@@ -189,12 +184,7 @@ def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
 
 
 def announce_stakes(store: ConstraintStore) -> None:
-    """Say that :func:`least_stake` will be asked before the next edit.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    """
+    """Say that :func:`least_stake` will be asked before the next edit."""
     store.ahead(_stake_part, 0.0, own=_sample(store))
 
 

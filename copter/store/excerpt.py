@@ -103,14 +103,6 @@ class Excerpt:
         """Let go of columns that are others now; False where it is better to begin again.
 
         That is if a request has more columns than any had, or most columns were not looked at for a round.
-
-        Parameters
-        ----------
-        store : ConstraintStore
-
-        Returns
-        -------
-        bool
         """
         if not self._edited:
             return True
@@ -142,17 +134,7 @@ class Excerpt:
         np.cumsum(np.bincount(slot, minlength=self._start.size - 1), out=self._start[1:])
 
     def ask(self, store: ConstraintStore, *wanted: Columns) -> StoreView:
-        """A view that has some columns, at least; those that are missing are fetched.
-
-        Parameters
-        ----------
-        store : ConstraintStore
-        *wanted : Columns
-
-        Returns
-        -------
-        StoreView
-        """
+        """A view that has some columns, at least; those that are missing are fetched."""
         missing = self.missing(*wanted)
         if missing[0].size:
             slot = missing[0]
@@ -163,16 +145,7 @@ class Excerpt:
         return self._view
 
     def missing(self, *wanted: Columns) -> Columns:
-        """Those of some columns that are not there.
-
-        Parameters
-        ----------
-        *wanted : Columns
-
-        Returns
-        -------
-        Columns
-        """
+        """Those of some columns that are not there."""
         lists = []
         for slot, column in wanted:
             absent = (self.places(slot, column) < 0) & (column >= 0)
@@ -333,8 +306,6 @@ def answer(
 
     Parameters
     ----------
-    part : Part
-    asked : Message
     stale : (k,) ndarray
         Slots of requests whose columns are to be given again.
     slot, column : (k,) ndarrays
@@ -344,7 +315,6 @@ def answer(
 
     Returns
     -------
-    result : object
     list of objects
         Of the others.
     Given

@@ -70,14 +70,6 @@ def with_own_costs(view: StoreView) -> StoreView:
     """A view in which every request has a place of its own among the costs, for who keeps a number a column.
 
     It is the view itself where no vector is shared; else all costs are copied.
-
-    Parameters
-    ----------
-    view : StoreView
-
-    Returns
-    -------
-    StoreView
     """
     if not (view.vector >= 0).any():
         return view
@@ -120,7 +112,6 @@ def costs_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]
 
     Parameters
     ----------
-    view : StoreView
     slot, column : (k,) arrays
 
     Returns
@@ -139,7 +130,6 @@ def caps_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64])
 
     Parameters
     ----------
-    view : StoreView
     slot, column : (k,) arrays
 
     Returns
@@ -215,7 +205,6 @@ def take_entries(
 
     Parameters
     ----------
-    view : StoreView
     slot, column : (k,) arrays
         Slot of the request, and place in the view.
     seen : (row slots,) truth values

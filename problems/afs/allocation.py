@@ -66,13 +66,11 @@ def afs_shares(
 
     Parameters
     ----------
-    curves : Curves
     key : (n,) array
         Remaining work, which makes lengths (AFS-L), or, where those are not known, ranks (AFS-P): the lower
         one counts as the shorter job.
     gpus : int
         GPUs to share out.
-    key_is_work : bool
     ahead : (n,) bool array, optional
         Jobs that get their first GPU before the others.
 
@@ -101,7 +99,6 @@ def first_shares(
     first : (n,) int array
     order : (n,) int array
         A permutation of the jobs.
-    gpus : int
 
     Returns
     -------
@@ -172,7 +169,6 @@ def even_shares(
         The least and the most that each job can use.
     order : (n,) int array
         Who gets the first GPUs if there are fewer than jobs, and the ones that cannot be divided evenly.
-    gpus : int
 
     Returns
     -------
@@ -200,7 +196,6 @@ def regulate(curves: Curves, count: NDArray[np.int64]) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    curves : Curves
     count : (n,) int array
 
     Returns

@@ -50,7 +50,6 @@ def needed(pool: Replicas, search: Search, loads: NDArray[np.float64], lower: fl
     ----------
     pool : Replicas
         Those of last round after a maximum flow, reserves 0; `room` is what they leave of the memory.
-    search : Search
     loads : (k,) ndarray
         Of all shards, in units of a server's mean.
     lower, upper : float

@@ -89,10 +89,6 @@ def empty(sizes: NDArray[np.float64], memory: NDArray[np.float64], capacity: int
         Of the servers, in the unit of the sizes; copied.
     capacity : int
         Replicas that it has places for, those dropped again included.
-
-    Returns
-    -------
-    Replicas
     """
     k, n = sizes.size, memory.size
     return Replicas(

@@ -96,10 +96,6 @@ class AllocationProblem:
         Parameters
         ----------
         matrix : (J, N) int8 array
-
-        Returns
-        -------
-        float
         """
         return float(_value(matrix, self.held, self.stay, self.move, self.unit))
 
@@ -116,12 +112,10 @@ def evolve(
 
     Parameters
     ----------
-    problem : AllocationProblem
     start : (S, J, N) int8 array
         Matrices to begin with, S >= 1; they are repaired, and mutants of them fill the population up.
     rng : numpy.random.Generator
         Decides all that is random.
-    generations, population : int
 
     Returns
     -------

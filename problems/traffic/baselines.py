@@ -66,16 +66,7 @@ class Allocated:
 
 
 def shortest_path(traffic: TrafficState) -> Allocated:
-    """Place every demand whole on its shortest path with room; for min-MLU on its first path that is up.
-
-    Parameters
-    ----------
-    traffic : TrafficState
-
-    Returns
-    -------
-    Allocated
-    """
+    """Place every demand whole on its shortest path with room; for min-MLU on its first path that is up."""
     begin = perf_counter()
     paths, capacity = traffic.paths, traffic.effective_capacity
     if traffic.objective == "max-flow":
@@ -94,14 +85,8 @@ def lp_top(
 
     Parameters
     ----------
-    traffic : TrafficState
-    quantile : float
     solver, **settings
         Of the LP; see :func:`copter.solvers.make_solver`.
-
-    Returns
-    -------
-    Allocated
     """
     begin = perf_counter()
     volume, paths = traffic.volume, traffic.paths
@@ -141,20 +126,14 @@ def pop(
 
     Parameters
     ----------
-    traffic : TrafficState
     parts : int
         k; a demand (or what client splitting made of it) goes to any of them.
     split : float
         Client splitting until there are (1 + split) times as many demands; 0 for none.
-    seed : int
     spread : Spread, optional
         Where parts are solved; here, one after the other, if not given.
     solver, **settings
         Of each LP; see :func:`copter.solvers.make_solver`.
-
-    Returns
-    -------
-    Allocated
 
     Raises
     ------

@@ -154,8 +154,6 @@ def disjoint_from(net, source, targets, k):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    net : Residual
-    source : int
     targets : (T,) ndarray
     k : int
         Paths a target, at most.

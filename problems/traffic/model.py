@@ -65,7 +65,6 @@ class TrafficEngineering(TrafficState):
 
     Parameters
     ----------
-    topology : Topology
     paths : PathSet
         The pairs that may have demands, and their paths.
     objective : "max-flow" or "min-mlu"
@@ -74,8 +73,6 @@ class TrafficEngineering(TrafficState):
 
     Attributes
     ----------
-    program : ContinualProgram
-    shim : FlowShim or UtilisationShim
     volume, capacity, up : ndarrays
         See :class:`copter.problems.traffic.state.TrafficState`, which has the events.
     """
@@ -230,13 +227,8 @@ class TrafficEngineering(TrafficState):
 
         Parameters
         ----------
-        solver : Solver
         deadline : float, optional
             Seconds, of the start and the solve.
-
-        Returns
-        -------
-        TrafficRound
         """
         watch = Stopwatch()
         self.offer(solver)
@@ -266,16 +258,7 @@ class TrafficEngineering(TrafficState):
                 solver.start_from(self.program, flows.nonzeros, start[1])
 
     def repair(self, solution: Solution) -> Flows:
-        """Feasible flows near a solution of the program as it is now.
-
-        Parameters
-        ----------
-        solution : Solution
-
-        Returns
-        -------
-        Flows
-        """
+        """Feasible flows near a solution of the program as it is now."""
         flows = self.shim.round(self.program, solution)
         if self.objective == "min-mlu" and np.isfinite(flows.objective):
             self._theta = flows.objective
@@ -301,10 +284,6 @@ class TrafficEngineering(TrafficState):
 
     def link_loads(self, flows: Flows) -> NDArray[np.float64]:
         """Flow on each link.
-
-        Parameters
-        ----------
-        flows : Flows
 
         Returns
         -------

@@ -97,10 +97,7 @@ def shortest_from(net, source, targets, k):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    net : Weighted
-    source : int
     targets : (T,) ndarray
-    k : int
 
     Returns
     -------

@@ -68,7 +68,6 @@ def choose(rest: Rest, most: float) -> tuple[NDArray[np.float64] | None, float] 
 
     Parameters
     ----------
-    rest : Rest
     most : float
         Objective of the best allocation known; infinite if there is none.
 

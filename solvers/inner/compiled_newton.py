@@ -58,10 +58,8 @@ class CompiledNewton:
 
     Parameters
     ----------
-    working : WorkingSet
     stop : callable
         Asked between calls of some steps whether to give up, for deadlines.
-    tuning : NewtonTuning, optional
     threads : int, optional
         For the search of the least violation.
     """
@@ -97,7 +95,6 @@ class CompiledNewton:
         ----------
         working, stop, tuning, threads
             As without terms.
-        terms : WorkingTerms
         slopes : (k,) ndarray
             Guess of phi'(a'x).
         """
@@ -123,10 +120,6 @@ class CompiledNewton:
             Share of its size that a row may be off by.
         limit : int
             Steps at most.
-
-        Returns
-        -------
-        InnerResult
         """
         cost = self.working.cost
         tilted = cost if self.terms is None else cost.copy()

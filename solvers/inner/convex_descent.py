@@ -30,12 +30,8 @@ class ConvexDescent(CoordinateDescent):
 
     Parameters
     ----------
-    working : WorkingSet
-    terms : WorkingTerms
-    stop : callable
     slopes : (k,) ndarray
         Guess of phi'(a'x).
-    tuning : DescentTuning, optional
     """
 
     def __init__(

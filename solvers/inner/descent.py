@@ -38,10 +38,8 @@ class CoordinateDescent:
 
     Parameters
     ----------
-    working : WorkingSet
     stop : callable
         Asked before every multiplier step whether to give up, for deadlines.
-    tuning : DescentTuning, optional
     """
 
     def __init__(
@@ -77,10 +75,6 @@ class CoordinateDescent:
             Share of its size that a row may be off by.
         limit : int
             Multiplier steps at most.
-
-        Returns
-        -------
-        InnerResult
         """
         w, tuning = self.working, self.tuning
         tolerance = closeness * self._reach

@@ -76,12 +76,7 @@ def lightest(store: ConstraintStore) -> Columns:
 
 
 def announce_lightest(store: ConstraintStore) -> None:
-    """Say that :func:`lightest` will be asked before the next edit.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    """
+    """Say that :func:`lightest` will be asked before the next edit."""
     store.ahead(_lightest_part)
 
 
@@ -106,12 +101,9 @@ def typical_slack(
 
     Parameters
     ----------
-    store : ConstraintStore
     y : (row slots,) ndarray
-    wanted : int
     cost_factor : float
         On the costs, 0 for the prices of a violation.
-    tuning : SetTuning, optional
     """
     sample = (tuning or SetTuning()).slack_sample
     slots = np.flatnonzero(store.requests.n_columns[: store.requests.size] > max(KEEP_ALL, wanted))
@@ -164,7 +156,6 @@ def gather(
 
     Parameters
     ----------
-    store : ConstraintStore
     slot, column : (k,) ndarrays
         Ascending by slot and column, no duplicates.
     held : Held, optional
@@ -172,7 +163,6 @@ def gather(
         what the set can reach.
     stands_for : (request slots,) ndarray, optional
         How many requests each stands for, if that is not 1.
-    tuning : SetTuning, optional
     """
     tuning = tuning or SetTuning()
     taken = _take(store, slot, column, held, stands_for)

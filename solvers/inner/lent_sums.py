@@ -36,7 +36,6 @@ def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[Piece]:
 
     Parameters
     ----------
-    working : WorkingSet
     bounds : (chunks + 1,) ndarray
         Of :class:`Sums`.
     """
@@ -88,7 +87,6 @@ class LentSums(Sums):
 
     Parameters
     ----------
-    working : WorkingSet
     lent : Lent
         Of :func:`pieces_of` this set, with the bounds of :class:`Sums`.
     threads : int, optional
@@ -185,8 +183,6 @@ class LentSums(Sums):
 
         Parameters
         ----------
-        at : Projection
-        sample : Sample
         d : (rows,) ndarray
         """
         return added(self._ask(_times, at, d))

@@ -133,16 +133,11 @@ def levels(
         Block of each column, ascending.
     single, tied : (columns,) truth values
         Whether a column has no sum row; whether its sum row tells.
-    pointer, row : compressed columns, m rows
     row_scale : (m,) ndarray
     lower_row, upper_row : (m,) arrays
         Bounds, not scaled yet.
     upper : (columns,) ndarray
         Bounds, scaled.
-
-    Returns
-    -------
-    Levels
     """
     m = row_scale.size
     group = np.cumsum(single | (np.diff(block, prepend=-1) > 0)) - 1  # a sum row ties its columns

@@ -39,10 +39,6 @@ class RowTest:
 
     The size of a row is its bound; where that is 0 the least that a column can use of it, or, where nothing
     bounds these, what flows through it (:mod:`copter.proof.measure`).
-
-    Parameters
-    ----------
-    working : WorkingSet
     """
 
     def __init__(self, working: WorkingSet) -> None:
@@ -59,7 +55,6 @@ class RowTest:
         ----------
         off : (rows,) ndarray
         x : (columns,) ndarray
-        closeness : float
 
         Returns
         -------
@@ -84,7 +79,6 @@ class RowTest:
             x'x.
         weight : callable
             Returns |A| |x|, (rows,); asked where it may be what matters.
-        closeness : float
 
         Returns
         -------
@@ -101,8 +95,6 @@ class InnerResult(NamedTuple):
     Attributes
     ----------
     x, y : allocation and (scaled) prices
-    converged : whether it met its tolerance
-    iterations : steps it took
     left : what is left of the residual that it began with, as a share of it
     residual : norm of what rows are off by
     paid, off : y'r and |y|'|r| of what rows are off by, r; in the second, rows without a price count at a
@@ -186,10 +178,6 @@ class WorkingSet(NamedTuple):
         x : (columns,) ndarray
         y : (rows,) ndarray
             Scaled prices.
-
-        Returns
-        -------
-        float, float, float
         """
         spent, objective = _spent(self.cost, x)
         bound, dual = self.bound(x, y, _NO_BLOCKS, spent)
@@ -211,10 +199,6 @@ class WorkingSet(NamedTuple):
         without : (blocks,) truth values, or none of them
         size : float
             In the set's unit of cost.
-
-        Returns
-        -------
-        float, float
         """
         bound, dual = _bound(self, x, y, without, TRIFLE * size)
         return float(bound), float(dual)

@@ -38,11 +38,6 @@ _IDLE = 0.5
 def revalued(store: ConstraintStore, now: Answer) -> NDArray[np.float64]:
     """Prices of an answer, those of rows that were closed or opened found anew; the same array if none was.
 
-    Parameters
-    ----------
-    store : ConstraintStore
-    now : Answer
-
     Returns
     -------
     (row slots,) ndarray

@@ -45,11 +45,6 @@ _WAYS: tuple[dict[str, str | int], ...] = (
 
 def feasible_or_ray(program: ContinualProgram, clock: Clock) -> tuple[bool, Ray | None]:
     """Whether a program has a feasible point, and the ray that proves it has none; neither where HiGHS fails.
-
-    Parameters
-    ----------
-    program : ContinualProgram
-    clock : Clock
     """
     from copter.solvers.baselines.highs_rays import rows_can_be_met
 
@@ -61,9 +56,6 @@ class HandOver:
 
     Parameters
     ----------
-    program : ContinualProgram
-    budget : Budget
-    tuning : HandOverTuning
     allowed : bool
         Whether there are to be any.
 
@@ -94,7 +86,6 @@ class HandOver:
 
         Parameters
         ----------
-        working : WorkingSet
         idle : int
             Passes in a row that brought no progress.
         size : float
@@ -183,10 +174,8 @@ class _Model(NamedTuple):
 
     Attributes
     ----------
-    lp : GeneralLP
     unit : (columns,) what a value of 1 is in the set
     sharp : (program's rows,) factors on these rows
-    factor : on costs
     """
 
     lp: GeneralLP

@@ -59,9 +59,6 @@ class PartialSteps:
 
     Parameters
     ----------
-    program : ContinualProgram
-    budget : Budget
-    tuning : ProximalTuning
     flow : (row slots,) ndarray, optional
         A x, about, of an answer that the first step will come near to; by default that of the answer before.
     """

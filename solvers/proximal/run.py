@@ -45,7 +45,6 @@ class Beginning(NamedTuple):
 
     Attributes
     ----------
-    centre, y : allocation and prices to begin with
     slack : of screening; NaN if not known
     how : whether any of that is of use, and why, or why not
     """
@@ -66,9 +65,6 @@ def begin(solver: ProximalPoint, program: ContinualProgram, starts: Starts, stat
 
     Parameters
     ----------
-    solver : ProximalPoint
-    program : ContinualProgram
-    starts : dict
     state : Kept, optional
         What the solver kept of its last round.
     """
@@ -113,10 +109,6 @@ class Run:
 
     Parameters
     ----------
-    solver : ProximalPoint
-    program : ContinualProgram
-    clock : Clock
-    starts : dict
     state : Kept, optional
         What the solver kept of its last round.
 
