@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.kernels import kernel
+from copter.kernels import allocating_kernel, kernel
 from copter.shims.choose_one_columns import fits, take
 
 Array = Any
@@ -30,7 +30,7 @@ _STIRRED = 12
 """Requests that are moved, after each that threw out others, to wherever they fit."""
 
 
-@kernel
+@allocating_kernel
 def place_everybody(
     first: Array, items: Any, has: Array, strict: Array, left: Array, turns: int, found: Array
 ) -> int:
@@ -115,7 +115,7 @@ def _drawn(state, count):  # type: ignore[no-untyped-def]
     return state, np.int64(state % np.uint64(count))
 
 
-@kernel
+@allocating_kernel
 def _users(items, has, rows):  # type: ignore[no-untyped-def]
     """Who uses each row, as lists that are linked both ways: (head, next, previous, width).
 
@@ -192,7 +192,7 @@ def _stir(first, items, has, users, left, k, nothing, state):  # type: ignore[no
     return state
 
 
-@kernel
+@allocating_kernel
 def _least_thrown(first, items, has, users, found, left, k, out):  # type: ignore[no-untyped-def]
     """(item, how many) of the column of request k for which those who are thrown out cost least.
 
@@ -256,7 +256,7 @@ def _short(items, left, i):  # type: ignore[no-untyped-def]
     return False
 
 
-@kernel
+@allocating_kernel
 def _cheapest_set(items, has, found, left, i, some, least, chosen):  # type: ignore[no-untyped-def]
     """(size, cost) of the cheapest set whose leaving makes room for item i, which has been taken already.
 

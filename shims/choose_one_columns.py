@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import inlined_kernel, kernel
+from copter.kernels import allocating_kernel, inlined_kernel
 
 Array = Any
 
@@ -44,7 +44,7 @@ class Columns(NamedTuple):
     value: NDArray[np.float64]
 
 
-@kernel
+@allocating_kernel
 def read_columns(view: Any, y: Array, slots: Array, places: Array, columns: Array) -> Any:
     """Read columns of requests.
 
@@ -99,7 +99,7 @@ def read_columns(view: Any, y: Array, slots: Array, places: Array, columns: Arra
     return Columns(columns, price, cost, begin, end, row, value)
 
 
-@kernel
+@allocating_kernel
 def _longer(row, value, size):  # type: ignore[no-untyped-def]
     rows, values = np.empty(size, np.int64), np.empty(size)
     rows[: row.size], values[: value.size] = row, value

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.kernels import kernel
+from copter.kernels import allocating_kernel, kernel
 from copter.shims.choose_one_columns import fits, take
 from copter.store.store import EXACTLY
 
@@ -32,7 +32,7 @@ DUST = 1e-12
 """Of what a typical request costs: gains below it are rounding errors."""
 
 
-@kernel
+@allocating_kernel
 def improve(
     relation: Array,
     requests: Array,
@@ -96,7 +96,7 @@ def improve(
     return objective, beneath, unserved
 
 
-@kernel
+@allocating_kernel
 def offers(n_columns: Array, requests: Array, chosen: Array, far: Array, slot: Array, column: Array) -> Any:
     """What requests may have: what they got, then what they may move to, and last of all nothing.
 
@@ -189,7 +189,7 @@ def _best_move(first, items, has, strict, left, k, fill, dust):  # type: ignore[
     return merit, best
 
 
-@kernel
+@allocating_kernel
 def _move(first, items, has, strict, left, places, fill, dust):  # type: ignore[no-untyped-def]
     """Moves of merit, best first; of equal ones the first request's."""
     least = DUST if fill else dust
@@ -238,14 +238,14 @@ def _sink(merit, heap, at, count):  # type: ignore[no-untyped-def]
         at = best
 
 
-@kernel
+@allocating_kernel
 def _worst(loss, enough):  # type: ignore[no-untyped-def]
     """The few requests that lost most against their best price, and more than ``enough``."""
     lost = np.flatnonzero(loss > enough)
     return lost[np.argsort(-loss[lost], kind="mergesort")[:_ROOM_FOR]]
 
 
-@kernel
+@allocating_kernel
 def _make_room(first, items, has, left, upper, k, dust):  # type: ignore[no-untyped-def]
     """Move request k to a column that does not fit while others make room, if all together gain."""
     moved, before = np.empty(_EJECTIONS + 1, np.int64), np.empty(_EJECTIONS + 1, np.int64)

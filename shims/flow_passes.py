@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.kernels import allocating_kernel, kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, ConstraintStore
@@ -168,7 +168,7 @@ def _add_column(view, q, j, amount, load):  # type: ignore[no-untyped-def]
         load[np.uint32(view.row[k])] += amount * view.coefficient[shift + stride * k]
 
 
-@kernel
+@allocating_kernel
 def _load(view, requests, flow, size):  # type: ignore[no-untyped-def]
     """What columns with flow use of each row."""
     load = np.zeros(size)
@@ -195,7 +195,7 @@ def _meets(view, q, j, marked):  # type: ignore[no-untyped-def]
     return False
 
 
-@kernel
+@allocating_kernel
 def _through(view, requests, flow, marked, worth):  # type: ignore[no-untyped-def]
     """Columns with flow through marked rows, and their prices."""
     count, size = 0, 1024
@@ -261,7 +261,7 @@ def _cut_as_met(view, requests, flow, room, load, upper):  # type: ignore[no-unt
                 over -= _cut_column(view, q, j, flow, room, load, upper)
 
 
-@kernel
+@allocating_kernel
 def _open(view, requests, room, slight, worth, blocked):  # type: ignore[no-untyped-def]
     """Columns that would still save cost, of requests with room, through no blocked row; and their prices."""
     count, size = 0, 1024
@@ -290,7 +290,7 @@ def _open(view, requests, room, slight, worth, blocked):  # type: ignore[no-unty
     return slot[:count], column[:count], price[:count]
 
 
-@kernel
+@allocating_kernel
 def _longer(array, size):  # type: ignore[no-untyped-def]
     longer = np.empty(size, array.dtype)
     longer[: array.size] = array
@@ -318,7 +318,7 @@ def _fill_in_order(view, slot, column, flow, room, load, upper):  # type: ignore
             _add_column(view, q, j, step, load)
 
 
-@kernel
+@allocating_kernel
 def _served(view, requests, flow):  # type: ignore[no-untyped-def]
     """Flow of each request, by slot."""
     served = np.zeros(view.n_columns.size)
@@ -339,7 +339,7 @@ def _cost(view, requests, flow):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@allocating_kernel
 def _nonzeros(view, requests, flow):  # type: ignore[no-untyped-def]
     count = 0
     for x in flow:

@@ -81,7 +81,7 @@ def as_bounds(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _numbers(subject: Hashable, field: str, values: Any) -> NDArray[np.float64]:
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         where = int(np.ma.getmaskarray(values).ravel().argmax())
         raise EditError(subject, field, np.ma.masked, f"entry {where} is masked, and has no number")
     try:

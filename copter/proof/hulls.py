@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.extremes import greater, lesser
-from copter.kernels import kernel, loose_kernel
+from copter.kernels import allocating_kernel, kernel, loose_kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.usage_prices import UsagePrices, price_error
 from copter.store.store import EXACTLY, NO_TOTAL
@@ -144,7 +144,7 @@ def _spent(member, total, marginal, usage, dearest, widest, entries):  # type: i
     return (high, low), (error, error_low)
 
 
-@kernel
+@allocating_kernel
 def longer(array, used, need):  # type: ignore[no-untyped-def]
     """An array with room for more, the same at its head."""
     copy = np.empty(need, array.dtype)
@@ -153,7 +153,7 @@ def longer(array, used, need):  # type: ignore[no-untyped-def]
     return copy
 
 
-@kernel
+@allocating_kernel
 def _price_groups(  # type: ignore[no-untyped-def]
     view, member, first, offset, prices, cost_factor, collect, slack, marginal, forced, dearest
 ):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from copter.extremes import greater, lesser
-from copter.kernels import kernel, loose_kernel
+from copter.kernels import allocating_kernel, kernel, loose_kernel
 from copter.proof.hulls import longer
 from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error, usage_prices
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
@@ -111,7 +111,7 @@ def knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
     return value, (last if left <= 0.0 and last > -np.inf else 0.0)
 
 
-@kernel
+@allocating_kernel
 def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
     """|f_q| of a request with sum(x) == total whose columns have bounds: its cheapest allocation's."""
     least, most = np.inf, -np.inf
@@ -158,7 +158,7 @@ def _off(view, y, no_rebates, q, cost_factor, p, n, low, off):  # type: ignore[n
     return low - least + _EPS * abs(low)
 
 
-@kernel
+@allocating_kernel
 def price_chunk(  # type: ignore[no-untyped-def]
     view, y, paid, cost_factor, first, last, longest, collect, slack, marginal, forced
 ):
@@ -265,7 +265,7 @@ def price_chunk(  # type: ignore[no-untyped-def]
     return sums[0], sums[1], sums[2], dual, doubtful, slots[:found], columns[:found]
 
 
-@kernel
+@allocating_kernel
 def price_all(view, y, references, usage_columns, cost_factor, collect, slack):  # type: ignore[no-untyped-def]
     """All requests as one chunk: (what a chunk returns, marginal, forced)."""
     size, longest = view.n_columns.size, 0

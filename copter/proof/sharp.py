@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import inlined_kernel, kernel
+from copter.kernels import allocating_kernel, inlined_kernel, kernel
 from copter.proof.pricing_kernels import knapsack
 from copter.proof.rigorous import exact_products
 from copter.store.allocation import SparseX
@@ -102,7 +102,7 @@ def _price(view: StoreView, q, j, y):  # type: ignore[no-untyped-def]
     return whole, low - (whole - high)
 
 
-@kernel
+@allocating_kernel
 def _sharp(view: StoreView, y):  # type: ignore[no-untyped-def]
     """What all requests pay at least."""
     bound, bound_low, longest = 0.0, 0.0, 0

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from copter.arrays import Floats
-from copter.kernels import kernel
+from copter.kernels import allocating_kernel, kernel
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
 from copter.store.view import StoreView, coefficients_of, cost_of
 from copter.sums import Pair, added, sum_of
@@ -79,7 +79,7 @@ def tangent_bound(
     return sum_of([bound]), float(violation)
 
 
-@kernel
+@allocating_kernel
 def _prices(view: StoreView, slot, first, y):  # type: ignore[no-untyped-def]
     """c + A'y, and |c| + |A|'|y|, of all columns of the given requests."""
     p, size = np.empty(first[-1]), np.empty(first[-1])

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import inlined_kernel, kernel
+from copter.kernels import allocating_kernel, inlined_kernel, kernel
 from copter.store.view import coefficients_of, entries_of
 
 _EPS = 2.0**-52
@@ -69,7 +69,7 @@ def price_error(total, dearest, widest, longest):  # type: ignore[no-untyped-def
     return 0.0 if widest == 0.0 and total == 1.0 else (longest + 4) * _EPS * (dearest + widest)
 
 
-@kernel
+@allocating_kernel
 def usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-def]
     """A'y of every usage that several requests share, and the most of |A|'|y| and of entries of its columns.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import inlined_kernel, kernel
+from copter.kernels import allocating_kernel, inlined_kernel, kernel
 from copter.store.edits import place_among
 from copter.store.layout import Layout
 
@@ -106,7 +106,7 @@ def cost_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
     return cost
 
 
-@kernel
+@allocating_kernel
 def costs_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
     """Effective costs of single columns, each named by its request's slot and its place in the view.
 
@@ -124,7 +124,7 @@ def costs_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]
     return costs
 
 
-@kernel
+@allocating_kernel
 def caps_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
     """Upper bounds of single columns, each named by its request's slot and its place in the view.
 
@@ -197,7 +197,7 @@ def paid_for(view: StoreView, usage, j, y):  # type: ignore[no-untyped-def]
     return paid
 
 
-@kernel
+@allocating_kernel
 def take_entries(
     view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64], seen: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64]]:

@@ -21,7 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.kernels import allocating_kernel, kernel
 from copter.terms.compiled import FUNCTIONS, MOST_PARAMETERS
 
 VALUE, SLOPE, CURVATURE, LOWEST, PROXIMAL, TOUCHING = range(len(FUNCTIONS))
@@ -187,7 +187,7 @@ def _root(row, share, tilt, level, start):  # type: ignore[no-untyped-def]
     return np.inf if t > _FAR else t
 
 
-@kernel
+@allocating_kernel
 def of_all(phi, method, t):  # type: ignore[no-untyped-def]
     """Value, slope or curvature, by its number, of every term at its own argument."""
     result = np.empty(t.size)

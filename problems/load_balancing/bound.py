@@ -32,7 +32,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.kernels import allocating_kernel, kernel
 from copter.problems.load_balancing.replicas import Replicas, Search, explore
 
 _SAFE = 1e-9
@@ -100,7 +100,7 @@ def _relaxed(cost, gain, k, need, rest, grain):  # type: ignore[no-untyped-def]
     return _rounded(value + need * rest, grain) if need > 0.0 else value
 
 
-@kernel
+@allocating_kernel
 def cover(cost, gain, need, rest, cheapest, grain):  # type: ignore[no-untyped-def]
     """Lower bound on the cheapest items that cover a need, exact for few items (module docstring).
 
@@ -145,7 +145,7 @@ def cover(cost, gain, need, rest, cheapest, grain):  # type: ignore[no-untyped-d
             k += 1
 
 
-@kernel
+@allocating_kernel
 def _cheapest(shards, loads, sizes, upper, need, rest, least, grain):  # type: ignore[no-untyped-def]
     """Cover a need with new replicas of shards; of others a unit costs `rest`, and any at least `least`."""
     cost, gain, m = np.empty(_WINDOW), np.empty(_WINDOW), 0
@@ -160,7 +160,7 @@ def _cheapest(shards, loads, sizes, upper, need, rest, least, grain):  # type: i
     return cover(cost[:m], gain[:m], need, rest, least, grain)
 
 
-@kernel
+@allocating_kernel
 def _out_of(pool: Replicas, loads, order, label, count, upper, grain):  # type: ignore[no-untyped-def]
     """What must leave each set of servers, those of one label, in sizes of new replicas."""
     home, need = np.full(loads.size, -1), np.zeros(count)
@@ -192,7 +192,7 @@ def _out_of(pool: Replicas, loads, order, label, count, upper, grain):  # type: 
     return value
 
 
-@kernel
+@allocating_kernel
 def _into(pool: Replicas, loads, order, label, count, lower, upper, grain):  # type: ignore[no-untyped-def]
     """What must come to each set of servers, those of one label, in sizes of new replicas.
 
@@ -230,7 +230,7 @@ def _into(pool: Replicas, loads, order, label, count, lower, upper, grain):  # t
     return value
 
 
-@kernel
+@allocating_kernel
 def _closures(pool: Replicas, search: Search, lower, upper, outward):  # type: ignore[no-untyped-def]
     """Groups of overlapping closures, and disjoint closures, smaller ones first: a label a server, or -1."""
     n = pool.load_on.size
@@ -279,7 +279,7 @@ def _join(group, i, k):  # type: ignore[no-untyped-def]
     group[max(i, k)] = min(i, k)
 
 
-@kernel
+@allocating_kernel
 def _cuts(pool: Replicas, search: Search, loads, order, lower, upper, outward, grain):  # type: ignore[no-untyped-def]
     """Sum over the groups of closures of the best of: the union, disjoint closures, single servers."""
     n = pool.load_on.size
@@ -300,7 +300,7 @@ def _cuts(pool: Replicas, search: Search, loads, order, lower, upper, outward, g
     return best.sum()
 
 
-@kernel
+@allocating_kernel
 def _crowded(pool: Replicas, grain):  # type: ignore[no-untyped-def]
     """What must leave servers with too little memory, in sizes; what has other replicas is free."""
     total, shards = 0.0, np.empty(pool.copies.size, np.int64)

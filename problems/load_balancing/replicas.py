@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.kernels import allocating_kernel, kernel
 
 DUST = 1e-9
 """Loads are in units of the mean load of a server; less than this is nothing."""
@@ -273,7 +273,7 @@ def settle(pool: Replicas, search: Search, i, lower, upper):  # type: ignore[no-
     return max(pool.load_on[i] - upper, lower - pool.load_on[i], 0.0)
 
 
-@kernel
+@allocating_kernel
 def balance(pool: Replicas, search: Search, lower, upper, sparing=False):  # type: ignore[no-untyped-def]
     """Bring all servers' loads between the bounds as far as replicas allow; returns what is left outside.
 

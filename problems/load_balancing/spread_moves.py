@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.kernels import allocating_kernel, kernel
 from copter.problems.load_balancing.replicas import (
     DUST,
     Replicas,
@@ -154,7 +154,7 @@ def new_replicas(pool: Replicas) -> NDArray[np.int64]:
     return r[np.argsort(merit, kind="stable")]
 
 
-@kernel
+@allocating_kernel
 def prune(pool: Replicas, search: Search, lower, upper, candidates):  # type: ignore[no-untyped-def]
     """Drop those of some replicas that the balance does not need."""
     for r in candidates:
@@ -162,7 +162,7 @@ def prune(pool: Replicas, search: Search, lower, upper, candidates):  # type: ig
             _try_without(pool, search, r, lower, upper)
 
 
-@kernel
+@allocating_kernel
 def _try_without(pool: Replicas, search: Search, r, lower, upper):  # type: ignore[no-untyped-def]
     """Drop replica r if what it carries can flow along the others; else leave all as it is."""
     i = pool.server[r]
@@ -196,7 +196,7 @@ def _lightest_other(pool: Replicas, r):  # type: ignore[no-untyped-def]
     return to
 
 
-@kernel
+@allocating_kernel
 def extend(pool: Replicas, search: Search, lower, upper, dispensable):  # type: ignore[no-untyped-def]
     """Add replicas while a server is outside the band, for the worst server first.
 

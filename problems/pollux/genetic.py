@@ -30,7 +30,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from copter.arrays import Floats, Ints
-from copter.kernels import inlined_kernel, kernel
+from copter.kernels import allocating_kernel, inlined_kernel, kernel
 
 Matrix: TypeAlias = NDArray[np.int8]
 Matrices: TypeAlias = NDArray[np.int8]
@@ -140,7 +140,7 @@ def evolve(
     )
 
 
-@kernel
+@allocating_kernel
 def _evolve(
     start: Matrices,
     held: Matrix,
@@ -187,7 +187,7 @@ def _tournament(parents: Ints, values: Floats, rng: Generator) -> int:
     return one if values[one] >= values[other] else other
 
 
-@kernel
+@allocating_kernel
 def _survivors(values: Floats, size: int) -> tuple[Ints, Ints]:
     """Best matrices, of equal values only one as long as there are others; and all the rest."""
     order = np.argsort(-values, kind="mergesort")
@@ -207,7 +207,7 @@ def _survivors(values: Floats, size: int) -> tuple[Ints, Ints]:
     return keep, drop[missing:dropped].copy()
 
 
-@kernel
+@allocating_kernel
 def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, rng: Generator) -> None:
     jobs, nodes = matrix.shape
     for job in range(jobs):
@@ -235,7 +235,7 @@ def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, rng: Generator) -> Non
             matrix[one, node] += 1 + int(rng.random() * free)
 
 
-@kernel
+@allocating_kernel
 def _repair(
     matrix: Matrix,
     held: Matrix,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.kernels import allocating_kernel, kernel
 from copter.problems.traffic.topology import Topology
 
 
@@ -51,7 +51,7 @@ class Residual(NamedTuple):
         return cls(start, head, link, reverse)
 
 
-@kernel
+@allocating_kernel
 def _augment(net, source, target, flow, before, after, queues, seen, stamp):  # type: ignore[no-untyped-def]
     """Send one more unit along a shortest augmenting path; False if there is none.
 
@@ -148,7 +148,7 @@ def _walk(net, first, target, flow, nodes, arcs, place, mark):  # type: ignore[n
             arc -= 1
 
 
-@kernel
+@allocating_kernel
 def disjoint_from(net, source, targets, k):  # type: ignore[no-untyped-def]
     """Paths from one node to others: number of each, hops of each path, links of all paths.
 

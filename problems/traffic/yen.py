@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from copter.kernels import kernel
+from copter.kernels import allocating_kernel, kernel
 from copter.problems.traffic.topology import Topology
 
 
@@ -52,7 +52,7 @@ class Weighted(NamedTuple):
         return cls(start, link, topology.tail, topology.head, weight, dijkstra(backwards))
 
 
-@kernel
+@allocating_kernel
 def _complete(net, spur, target, done, bound, blocked, banned, state, by):  # type: ignore[no-untyped-def]
     """Shortest way from a spur node to the target that avoids blocked nodes and banned links.
 
@@ -91,7 +91,7 @@ def _complete(net, spur, target, done, bound, blocked, banned, state, by):  # ty
     return length
 
 
-@kernel
+@allocating_kernel
 def shortest_from(net, source, targets, k):  # type: ignore[no-untyped-def]
     """The k shortest paths from one node to others: number of each, hops of each path, links of all paths.
 
@@ -160,7 +160,7 @@ def shortest_from(net, source, targets, k):  # type: ignore[no-untyped-def]
     return counts, hops[:paths].copy(), links[:used].copy()
 
 
-@kernel
+@allocating_kernel
 def _spurs(  # type: ignore[no-untyped-def]
     net, target, k, found, live, blocked, banned, state, by, ways, sizes, lengths, leaves
 ):

@@ -23,7 +23,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import kernel
+from copter.kernels import allocating_kernel, kernel
 from copter.solvers.inner.elastic import costless, least_violation
 from copter.solvers.inner.tuning import DescentTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
@@ -149,7 +149,7 @@ def _complementarity(
     return worst
 
 
-@kernel
+@allocating_kernel
 def usage_of_rows(w, x):  # type: ignore[no-untyped-def]
     """A x of a working set."""
     activity = np.zeros(w.lower_row.size)
@@ -232,7 +232,7 @@ def _step(w, to, source, slope, room, shifted, ray, sigma, eta):  # type: ignore
     return min(room, slope / (prox + _curvature(w, to, source, far, shifted, ray, eta)))
 
 
-@kernel
+@allocating_kernel
 def descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignore[no-untyped-def]
     """Epochs until every request is stationary to ``tolerance``; returns whether they are."""
     active = np.ones(w.slot.size, np.bool_)

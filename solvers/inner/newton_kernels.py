@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.kernels import inlined_kernel, kernel
+from copter.kernels import allocating_kernel, inlined_kernel, kernel
 from copter.store.store import AT_MOST, EXACTLY
 
 
@@ -54,7 +54,7 @@ def multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
     return tau
 
 
-@kernel
+@allocating_kernel
 def project_blocks(w, cost, y, centre, sigma, first, last, x, free, tight):  # type: ignore[no-untyped-def]
     """x = Proj(centre - sigma p), p = cost + A'y, for blocks [first, last); (part of psi, of A x, of x'x).
 
@@ -126,7 +126,7 @@ def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
     return 0 if tight[b] and count == 1 else count
 
 
-@kernel
+@allocating_kernel
 def dense_hessian(w, free, tight, index, size, sample, stands_for):  # type: ignore[no-untyped-def]
     """sum_q A_q P_q A_q' on the active rows, from a sample of the blocks."""
     hessian = np.zeros((size, size))
@@ -176,7 +176,7 @@ def dense_hessian(w, free, tight, index, size, sample, stands_for):  # type: ign
     return hessian
 
 
-@kernel
+@allocating_kernel
 def hessian_diagonal(w, free, tight, sample, stands_for):  # type: ignore[no-untyped-def]
     """Diagonal of sum_q A_q diag(F) A_q', above that of the Hessian, from a sample of the blocks."""
     diagonal = np.zeros(w.lower_row.size)
@@ -191,7 +191,7 @@ def hessian_diagonal(w, free, tight, sample, stands_for):  # type: ignore[no-unt
     return diagonal
 
 
-@kernel
+@allocating_kernel
 def hessian_times(w, free, tight, d, sample, stands_for):  # type: ignore[no-untyped-def]
     """sum_q A_q P_q A_q' d, from a sample of the blocks."""
     result = np.zeros(d.size)

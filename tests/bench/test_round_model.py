@@ -109,7 +109,7 @@ def test_a_round_trip_has_a_duration_and_a_bandwidth(monkeypatch):
     store, now = SpreadProgram(InProcess(2, "float64")).store, [0.0]
 
     def each(task, *common, own=None):
-        now[0] += 3e-3 + 2e-9 * sum(content.nbytes for content, in own or ())
+        now[0] += 3e-3 + 2e-9 * sum(content.nbytes for (content,) in own or ())
 
     monkeypatch.setattr(store, "each", each)
     monkeypatch.setattr(round_watch, "perf_counter", lambda: now[0])
