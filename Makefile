@@ -70,7 +70,7 @@ suite: $(VENV)/.installed
 # The figures of docs/benchmarks.md, in less than 15 minutes, on a machine that does nothing else.
 measure: $(VENV)/.installed
 	$(BIN)/python docs/benchmarks/build.py measure
-	$(BIN)/copter bench model --json docs/benchmarks/scale.json
+	$(BIN)/copter bench spread --json docs/benchmarks/scale.json
 
 # The page and the picture of the README, from what was measured.
 benchmarks: $(VENV)/.installed

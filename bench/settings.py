@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from copter.program.kept import CostType
 from copter.program.program import ContinualProgram
+from copter.program.records import CostType
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver, solver_entry
 from copter.solvers.settings import setting_defaults

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse import random_array
 
 from copter.program.program import ContinualProgram
-from copter.program.queries import Relation
+from copter.program.records import Relation
 from copter.solution import Status
 from copter.solvers.proximal.solver import Inner, ProximalPoint
 from copter.solvers.proximal.tuning import ProximalTuning

@@ -68,8 +68,7 @@ def as_markdown(report: Report, pictures: str = PICTURES) -> str:
 
 
 def write_pictures(report: Report, folder: Path) -> None:
-    """Write a file of SVG for each picture, for pages that are not HTML; others that lie there are removed.
-    """
+    """Write a file of SVG for each picture, for pages that are not HTML; others there are removed."""
     light, dark = (";".join(f"--{name}:{pair[k]}" for name, pair in HUES.items()) for k in (0, 1))
     style = (
         f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"

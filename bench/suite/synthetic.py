@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from copter.bench.course import Course, Play, solve_round
 from copter.bench.settings import Record
-from copter.program.kept import CostType
+from copter.program.handles import CostVector
 from copter.program.program import ContinualProgram, Template
-from copter.program.vectors import CostVector
+from copter.program.records import CostType
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings

@@ -20,7 +20,7 @@ from copter.durable.soundness import Unsound, check_program, check_store
 from copter.durable.stores import pack_store, unpack_store
 from copter.errors import EditError, FileError
 from copter.program.index import Index
-from copter.program.kept import COST_TYPES
+from copter.program.records import COST_TYPES
 from copter.store.far import FarColumns
 from copter.store.slabs import Pool
 from copter.terms.convex import ConvexTerm

@@ -111,8 +111,7 @@ class Estimator(Protocol):
         """Take in who arrived, and what ran since the last time, before the policy is asked."""
 
     def profiling_seconds(self, job: JobState) -> float:
-        """Seconds by which profiling delays a job's first start, on the GPUs that it was given; 0 by default.
-        """
+        """Seconds by which profiling delays a job's first start, on its GPUs; 0 by default."""
         return 0.0
 
 

@@ -134,8 +134,7 @@ class Profile(ABC):
         return self
 
     def steps(self, level: int) -> float:
-        """Training steps in a unit of progress at a level; 1 for a profile that does not know its batch size.
-        """
+        """Training steps in a unit of progress at a level; 1 if the batch size is not known."""
         return 1.0
 
     def efficiency(self, configuration: Configuration, level: int) -> float:

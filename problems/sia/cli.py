@@ -19,7 +19,7 @@ from copter.problems.sia.names import Costs
 if TYPE_CHECKING:
     from copter.problems.cluster.scenario import Scenario
     from copter.problems.sia.records import RoundRecord
-    from copter.program.kept import CostType
+    from copter.program.records import CostType
     from copter.solvers.base import Solver
 
 DEFAULT_GPUS = 512

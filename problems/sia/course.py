@@ -27,7 +27,7 @@ from copter.bench.recording import INTEGRAL_CHURN, Recorded, Recorder, Recording
 from copter.problems.sia.generator import builtin_cluster
 from copter.problems.sia.names import Costs
 from copter.problems.sia.steady import SteadyReplay, record_rounds
-from copter.program.kept import CostType
+from copter.program.records import CostType
 from copter.solvers.registry import make_solver
 
 if TYPE_CHECKING:

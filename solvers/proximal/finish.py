@@ -44,8 +44,7 @@ _WAYS: tuple[dict[str, str | int], ...] = (
 
 
 def feasible_or_ray(program: ContinualProgram, clock: Clock) -> tuple[bool, Ray | None]:
-    """Whether a program has a feasible point, and the ray that proves it has none; neither where HiGHS fails.
-    """
+    """Whether there is a feasible point, and the ray that proves there is none; neither where HiGHS fails."""
     from copter.solvers.baselines.highs_rays import rows_can_be_met
 
     return rows_can_be_met(program, clock)
