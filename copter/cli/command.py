@@ -36,11 +36,14 @@ if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
     from copter.spreading.tasks import Spread
 
-_ASIDE = ("out", "as_json", "json_path", "ray", "processes")
+_ASIDE = ("out", "force", "as_json", "json_path", "ray", "processes")
 """Where a command writes, and where it runs, which is no setting of what it computes."""
 
 Out: TypeAlias = Annotated[
     Path | None, typer.Option(help="Run folder; runs/<domain>-<time>, or with --json none, if not given.")
+]
+Force: TypeAlias = Annotated[
+    bool, typer.Option("--force", help="Replace the run that the folder of --out holds.", show_default=False)
 ]
 
 
@@ -151,6 +154,7 @@ class RunOptions(Options):
     """What every ``copter run`` takes."""
 
     out: Out = None
+    force: Force = False
     as_json: JsonFlag = False
 
     def folder(self, domain: str) -> Path | None:

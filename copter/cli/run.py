@@ -54,7 +54,7 @@ class Run(ABC):
         self._folder: RunFolder | None = None
         if path is not None:
             settings = options.settings() | dict(config or {})
-            self._folder = RunFolder.create(path, f"{title}.", command_line(), settings)
+            self._folder = RunFolder.create(path, f"{title}.", command_line(), settings, force=options.force)
 
     @abstractmethod
     def figures(self) -> dict[str, Any]:

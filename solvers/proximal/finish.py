@@ -24,9 +24,7 @@ from copter.solvers.proximal.steps import StepsResult
 from copter.store.store import EXACTLY, NO_TOTAL
 
 if TYPE_CHECKING:
-    from copter.clock import Clock
     from copter.program.program import ContinualProgram
-    from copter.solution import Ray
     from copter.solvers.inner.working_set import WorkingSet
     from copter.solvers.proximal.budget import Budget
     from copter.solvers.proximal.tuning import HandOverTuning
@@ -41,13 +39,6 @@ _WAYS: tuple[dict[str, str | int], ...] = (
     {"solver": "ipm", "presolve": "choose"},
 )
 """Options of one attempt after another: dual simplex, then primal without presolve, then interior point."""
-
-
-def feasible_or_ray(program: ContinualProgram, clock: Clock) -> tuple[bool, Ray | None]:
-    """Whether there is a feasible point, and the ray that proves there is none; neither where HiGHS fails."""
-    from copter.solvers.baselines.highs_rays import rows_can_be_met
-
-    return rows_can_be_met(program, clock)
 
 
 class HandOver:

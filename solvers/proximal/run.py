@@ -22,7 +22,7 @@ from copter.solvers.memory import churn_base
 from copter.solvers.proximal.answer import Answer
 from copter.solvers.proximal.budget import Budget
 from copter.solvers.proximal.closed import revalued
-from copter.solvers.proximal.finish import HandOver, feasible_or_ray
+from copter.solvers.proximal.finish import HandOver
 from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.sample import Sampled, sampled_prices
 from copter.solvers.proximal.screening import ColumnSet, Screening
@@ -388,7 +388,9 @@ class Run:
         """Unbounded by a ray if there is a feasible point, infeasible if a ray proves that, or unproved."""
         if now.certificate.relative.primal <= self.budget.tolerance:
             return self._solution(Status.UNBOUNDED, f"a ray proves it (value {ray.value:.3g})", now, ray)
-        feasible, why = feasible_or_ray(self.program, self.clock)
+        from copter.solvers.baselines.highs_rays import rows_can_be_met  # only claims pay for HiGHS
+
+        feasible, why = rows_can_be_met(self.program, self.clock)
         if feasible:
             return self._solution(Status.UNBOUNDED, f"a ray proves it (value {ray.value:.3g})", now, ray)
         if why is not None:
