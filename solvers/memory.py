@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.store.allocation import SparseX, merged
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class LastX:
         return SparseX(np.where(self._same(), self.x.slot, -1 - self.x.slot), self.x.column, self.x.value)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _surviving(slot, column, value, births, totals, birth, total):  # type: ignore[no-untyped-def]
     """Entries of requests whose birth is the same, in shares of their totals of now."""
     slots, columns = np.empty(slot.size, np.int64), np.empty(slot.size, np.int64)

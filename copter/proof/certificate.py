@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel
+from copter.kernels import kernel
 from copter.proof.loose import loose_part, proved_bound, signed_prices
 from copter.proof.measure import Measures, measure, row_figures
 from copter.proof.pricing import Pricing, price
@@ -328,7 +328,7 @@ def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.fl
     return signed
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _right_signs(lower, upper, y):  # type: ignore[no-untyped-def]
     """See :func:`right_signs`; and whether there was a price of the wrong sign."""
     signed, wrong = y.copy(), False

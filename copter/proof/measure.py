@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, inlined_kernel, kernel
+from copter.kernels import kernel
 from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.pricing import Pricing
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
@@ -145,14 +145,14 @@ def row_figures(lower, upper, y, activity, weight, step):  # type: ignore[no-unt
     return paid + low, terms, unused, squares, worst, worth
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def _is_simple(view: StoreView, q):  # type: ignore[no-untyped-def]
     """Whether a sum row holds all columns of a request: its nonzeros alone are looked at, not its columns."""
     summed, total = view.relation[q] != NO_TOTAL, view.total[q]
     return summed and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total))
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _work(view: StoreView, n_columns, slot):  # type: ignore[no-untyped-def]
     """Where the nonzeros of each request begin, and end; what is to be looked at of it; the most columns."""
     size, longest = n_columns.size, 0
@@ -166,7 +166,7 @@ def _work(view: StoreView, n_columns, slot):  # type: ignore[no-untyped-def]
     return first, work, longest
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _measure_all(  # type: ignore[no-untyped-def]
     view: StoreView, n_columns, y, marginal, forced, curved, slot, column, value
 ):
@@ -179,7 +179,7 @@ def _measure_all(  # type: ignore[no-untyped-def]
     return figures, loss, activity, weight, step
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _measure_chunk(  # type: ignore[no-untyped-def]
     view: StoreView, n_columns, y, marginal, forced, curved, first, column, value, begin, end, longest, loss
 ):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.parallel import run_chunks
 from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, coefficients_of, entries_of
@@ -142,7 +142,7 @@ def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: ND
     return SparseX(slot[order], column[order], flat[nonzero][order])
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _activity(view: StoreView, slot, column, value, begin, end, n_rows):  # type: ignore[no-untyped-def]
     activity = np.zeros(n_rows)
     for k in range(begin, end):

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.store.slabs import contiguous, slice_indices
 from copter.store.view import StoreView, coefficients_of, entries_of, override_at, view_of
 from copter.store.where import Columns, Part, Task, cut
@@ -224,7 +224,7 @@ class Excerpt:
         )
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _places(start, held, used, slot, column):  # type: ignore[no-untyped-def]
     """See :meth:`Excerpt.places`: where the one before says, or by bisection; and marked as used."""
     found, low = np.empty(slot.size, np.int64), -1
@@ -332,7 +332,7 @@ def answer(
     return result, others, _fetch(part, asked.mark, *np.divmod(fresh, asked.mark.width))
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _absent(known, key):  # type: ignore[no-untyped-def]
     """Which keys are not among those that are known; both ascend."""
     absent, at = np.ones(key.size, np.bool_), 0

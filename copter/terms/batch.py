@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.arrays import Floats
-from copter.kernels import allocating_kernel
+from copter.kernels import kernel
 from copter.store.slabs import slice_indices
 from copter.store.view import caps_at
 from copter.terms.compiled import addresses
@@ -172,7 +172,7 @@ def _functions(terms: TermTable, slot: NDArray[np.int64]) -> NDArray[np.int64]:
     return table
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _images(slot, first, image, x_slot, x_column, x_value):  # type: ignore[no-untyped-def]
     """Merge of two lists that ascend by slot."""
     sums = np.zeros(slot.size)

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, inlined_kernel, kernel
+from copter.kernels import kernel
 
 
 class Curves(NamedTuple):
@@ -117,7 +117,7 @@ def first_shares(
     return count, left
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def _wins(a, b, speed, begin, top, key, key_is_work, count):  # type: ignore[no-untyped-def]
     """The one of two jobs that is to get a GPU; -1 if neither can use it."""
     if a < 0 or count[a] == 0 or count[a] >= top[a]:
@@ -134,7 +134,7 @@ def _wins(a, b, speed, begin, top, key, key_is_work, count):  # type: ignore[no-
     return b if (nb - pb) / nb > (na - pa) / pa else a
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _knock_out(speed, begin, top, key, key_is_work, count, left):  # type: ignore[no-untyped-def]
     """Stage two: give out GPUs one by one; ``count`` grows."""
     n = count.size
@@ -228,7 +228,7 @@ def _fall(unit, begin, count):  # type: ignore[no-untyped-def]
             count[job] -= 1
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def steps(unit, begin, top, count):  # type: ignore[no-untyped-def]
     """GPUs from the count of each job up to its next unit; 0 if it has none."""
     step = np.zeros_like(count)

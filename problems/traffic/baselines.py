@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import SolverError
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.names import Objective
 from copter.problems.traffic.paths import PathSet
@@ -245,7 +245,7 @@ def _solve(part: _Part, name: str, settings: dict[str, Any]) -> tuple[NDArray[np
     return engineering.path_flows(rounded), spent + rounded.seconds
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _place_whole(order, pair, pointer, link, volume, capacity):  # type: ignore[no-untyped-def]
     flow, placed, left = np.zeros(order.size), volume <= 0.0, capacity.copy()
     for path in order:
@@ -265,7 +265,7 @@ def _place_whole(order, pair, pointer, link, volume, capacity):  # type: ignore[
     return flow
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _place_first(first, pointer, link, volume, down):  # type: ignore[no-untyped-def]
     """Put each demand on its first path without a link that is down."""
     flow = np.zeros(pointer.size - 1)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
-from copter.kernels import allocating_kernel
+from copter.kernels import kernel
 from copter.problems.traffic.names import Objective
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState
@@ -313,7 +313,7 @@ def _theta_unit(capacity: NDArray[np.float64]) -> float:
     return float(some.mean()) / 32.0 if some.size else 1.0
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _has_path(first, pointer, link, down):  # type: ignore[no-untyped-def]
     """Whether each pair has a path without a link that is down."""
     served = np.zeros(first.size - 1, np.bool_)

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.solvers.inner.newton_kernels import hessian_diagonal, hessian_times, project_blocks
 from copter.solvers.inner.sums import Flags, Projection, Sample, Sums, added, cut_sample, distance
 from copter.solvers.inner.working_set import WorkingSet, row_weight
@@ -261,7 +261,7 @@ def _times(piece: Piece, number: int, d: NDArray[np.float64]) -> NDArray[np.floa
     return product
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _take_flags(first, blocks, free):  # type: ignore[no-untyped-def]
     """Flags of the columns of some blocks, one after the other."""
     size = 0

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.proof.certificate import TRIFLE
 from copter.store.allocation import SparseX
 from copter.store.store import EXACTLY, NO_TOTAL
@@ -209,7 +209,7 @@ def runaway_price(w: WorkingSet) -> float:
     return _RUNAWAY * (1.0 + float(abs(w.cost).max(initial=0.0)))
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _lookup(blocks, first, column, x_slot, x_column, x_value):  # type: ignore[no-untyped-def]
     """Merge of two lists that ascend by (slot, column)."""
     values = np.zeros(column.size)
@@ -245,7 +245,7 @@ def _bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
     return bound, dual
 
 
-@kernel
+@kernel(inner=True)
 def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
     """sum_q min p_q'x over X_q; a capped sum row by the multiplier that x suggests, a lower bound too.
 
@@ -290,7 +290,7 @@ def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
     return bound, dual
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def row_weight(w, x, first, last):  # type: ignore[no-untyped-def]
     """|A| |x| of columns [first, last) of a working set."""
     weight = np.zeros(w.lower_row.size)
@@ -300,7 +300,7 @@ def row_weight(w, x, first, last):  # type: ignore[no-untyped-def]
     return weight
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _row_sizes(w):  # type: ignore[no-untyped-def]
     """Sizes of rows by their bounds and the least use of a column, and where only their flow tells."""
     step = np.full(w.lower_row.size, np.inf)
@@ -325,7 +325,7 @@ def _row_sizes(w):  # type: ignore[no-untyped-def]
     return size, heavy
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def worst_row(w, off, x, sizes, closeness):  # type: ignore[no-untyped-def]
     """See :meth:`RowTest.worst`; what flows through rows is looked at where it may be what matters."""
     square = np.sum(x * x)
