@@ -12,7 +12,7 @@ SOURCES := $(shell find copter $(FOLDERS) -name '*.py' -o -name '*.pyi')
 
 # A quarter of a day of job arrivals from the built-in generator; the run folder lands in runs/demo.
 demo: $(VENV)/.cli
-	$(BIN)/copter run sia --gpus 512 --jobs-per-day 2000 --hours 6 --seed 1 --out runs/demo
+	$(BIN)/copter run sia --gpus 512 --jobs-per-day 2000 --hours 6 --seed 1 --out runs/demo --force
 
 # The same examples every time, and no test looks at a clock. Kernels are compiled, once for all of pytest's
 # processes, while the types are checked.
@@ -70,7 +70,7 @@ suite: $(VENV)/.installed
 # The figures of docs/benchmarks.md, in less than 15 minutes, on a machine that does nothing else.
 measure: $(VENV)/.installed
 	$(BIN)/python docs/benchmarks/build.py measure
-	$(BIN)/copter bench model --json docs/benchmarks/scale.json
+	$(BIN)/copter bench spread --json docs/benchmarks/scale.json
 
 # The page and the picture of the README, from what was measured.
 benchmarks: $(VENV)/.installed

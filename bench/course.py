@@ -126,9 +126,6 @@ def solve_round(
 
     Parameters
     ----------
-    number : int
-    program : ContinualProgram
-    solver : Solver
     t_store : float
         Seconds in which the round's events became edits of the program.
     finish : callable
@@ -168,10 +165,6 @@ def solved_record(
     ----------
     name : str
         Of the solver.
-    number : int
-    program : ContinualProgram
-    solution : Solution
-    times : RoundTimes
     """
     return {
         "solver": name,
@@ -210,8 +203,6 @@ def method_round(
     ----------
     name : str
         Of the method.
-    number : int
-    t_edit, t_solve, t_shim : float
     **fields
         What it does know, the course's own figures included.
     """

@@ -25,10 +25,6 @@ COLD = "-cold"
 def allocation(groups: int, columns: int, resources: int) -> tuple[cp.Problem, cp.Parameter, cp.Parameter]:
     """Problem, capacities and totals; every column uses three resources.
 
-    Parameters
-    ----------
-    groups, columns, resources : int
-
     Returns
     -------
     tuple of a problem and two Parameters
@@ -54,7 +50,6 @@ def measure(solver: str, sizes: tuple[int, int, int], rounds: int) -> list[tuple
         ``copter``, a name of cvxpy's, or either with ``-cold`` for solves without a warm start.
     sizes : triple of int
         As of :func:`allocation`.
-    rounds : int
 
     Returns
     -------

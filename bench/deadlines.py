@@ -32,15 +32,7 @@ _PRIVATE = 1_000_000
 
 @dataclass(frozen=True)
 class Timed:
-    """A solve with a deadline.
-
-    Attributes
-    ----------
-    solver, kind, status : str
-    columns : int
-    deadline, seconds : float
-    found : bool
-    """
+    """A solve with a deadline."""
 
     solver: str
     kind: str
@@ -119,12 +111,10 @@ def measure(programs: int, solves: int, largest: float, seed: int, names: Sequen
 
     Parameters
     ----------
-    programs : int
     solves : int
         Of each program: a cold solve and, after an edit, a warm one.
     largest : float
         Columns of the largest program; sizes are drawn from a thousand on, evenly on a logarithmic scale.
-    seed : int
     names : sequence of str
         Solvers to draw from.
 

@@ -23,8 +23,8 @@ from copter.bench.settings import Record
 from copter.durable.codec import CodecError, decode
 from copter.durable.deltas import Delta, WrittenProgram, apply_delta, known_delta
 from copter.errors import FileError, UnplacedError
-from copter.program.kept import CostType
 from copter.program.program import ContinualProgram
+from copter.program.records import CostType
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings

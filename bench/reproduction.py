@@ -52,14 +52,8 @@ def mean_figure(row: str, column: str, unit: str, values: Iterable[float], paper
 
     Parameters
     ----------
-    row, column, unit : str
     values : iterable of float
         One for each seed.
-    paper : float
-
-    Returns
-    -------
-    Figure
     """
     listed = np.array(list(values), np.float64)
     std = float(listed.std(ddof=1)) if listed.size > 1 else math.nan

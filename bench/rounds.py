@@ -43,8 +43,6 @@ def measure(
 
     Parameters
     ----------
-    course : Course
-    settings : SolverSettings
     on_record : callable, optional
         Called with each record as it is made.
     """
@@ -67,8 +65,6 @@ def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float |
 
     Parameters
     ----------
-    course : Course
-    settings : SolverSettings
     seconds_of_others : float, optional
         Solvers that compile nothing play one round only, and have so many seconds for it.
     """
@@ -90,15 +86,6 @@ def measure_task(course: Course, settings: SolverSettings) -> Task:
 
     It tells the name of the solver as it begins, then each record, and returns what was measured; in a
     process of its own it also weighs that.  Tasks like this are timed: they run alone.
-
-    Parameters
-    ----------
-    course : Course
-    settings : SolverSettings
-
-    Returns
-    -------
-    Task
     """
     return Task(settings.name, _measure, (course, settings, os.getpid()))
 
@@ -120,14 +107,8 @@ def measure_isolated(
 
     Parameters
     ----------
-    course : Course
-    settings : SolverSettings
     on_record : callable, optional
         Called with each record as it is made.
-
-    Returns
-    -------
-    Measured
     """
 
     def hear(task: Task, said: Any) -> None:

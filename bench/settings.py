@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from copter.program.kept import CostType
 from copter.program.program import ContinualProgram
+from copter.program.records import CostType
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver, solver_entry
 from copter.solvers.settings import setting_defaults
@@ -29,7 +29,6 @@ class SolverSettings:
         Relative tolerance on residuals and gap.
     time_limit : float, optional
         Seconds a solve may take.
-    threads : int, optional
     mip_gap : float
         Relative gap at which branch and bound stops; only solvers with such a setting are given it.
     actors : int
@@ -71,7 +70,6 @@ class Measured:
 
     Attributes
     ----------
-    solver : str
     records : list of dict
     peak_memory_mb : float
         The most memory its process held; 0 if it had no process of its own.

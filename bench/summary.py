@@ -27,12 +27,7 @@ ANSWERED = ("optimal", "infeasible", "unbounded", COMPLETE)
 
 
 def keeps_edits(solver: str) -> bool | None:
-    """Whether a solver takes a round's edits as such; None if it is not a registered one.
-
-    Parameters
-    ----------
-    solver : str
-    """
+    """Whether a solver takes a round's edits as such; None if it is not a registered one."""
     return Feature.DIFFERENTIAL_EDITS in make_solver(solver).features if solver in SOLVERS else None
 
 

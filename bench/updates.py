@@ -52,7 +52,6 @@ def measure_updates(
     ----------
     sizes : sequence of int
         Numbers of columns, rounded to whole requests of 1,000; measured in ascending order.
-    seed : int
     on_size : callable, optional
         Called with each size before it is measured.
     """
@@ -177,7 +176,6 @@ def scipy_builders(
 
     Parameters
     ----------
-    n_requests : int
     rows, values : (WIDTH,) ndarray
         Resource and coefficient of each column of a request; its other entry is 1, in its sum row.
     """

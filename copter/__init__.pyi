@@ -24,8 +24,8 @@ from copter.models.mathopt import to_mathopt as to_mathopt
 from copter.program.program import ContinualProgram as ContinualProgram
 from copter.program.program import CostVector as CostVector
 from copter.program.program import Template as Template
-from copter.program.queries import RequestData as RequestData
-from copter.program.resources import ResourceData as ResourceData
+from copter.program.records import RequestData as RequestData
+from copter.program.records import ResourceData as ResourceData
 from copter.proof.certificate import Certificate as Certificate
 from copter.proof.certificate import Residuals as Residuals
 from copter.proof.certificate import certify as certify

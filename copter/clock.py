@@ -65,25 +65,12 @@ class Clock:
         ----------
         reserve : float
             Seconds.
-
-        Returns
-        -------
-        float
         """
         left = 0.0 if self._cancelled else max(0.0, self.deadline - reserve - self())
         return left if self._parent is None else min(left, self._parent.left(reserve))
 
     def over(self, reserve: float = 0.0) -> bool:
-        """Whether it is time to end, for someone who needs ``reserve`` seconds for that.
-
-        Parameters
-        ----------
-        reserve : float
-
-        Returns
-        -------
-        bool
-        """
+        """Whether it is time to end, for someone who needs ``reserve`` seconds for that."""
         return self.left(reserve) <= 0.0
 
     @contextmanager
@@ -110,12 +97,7 @@ class Clock:
             self._parent.check()
 
     def why(self) -> str:
-        """Why it ended, in words.
-
-        Returns
-        -------
-        str
-        """
+        """Why it ended, in words."""
         if self.cancelled:
             return "cancelled"
         if self._parent is not None and self._parent.over():
@@ -133,10 +115,6 @@ class Clock:
             Set by the other thread when it ends.
         reserve : float
             Seconds before the deadline at which waiting ends.
-
-        Returns
-        -------
-        bool
         """
         while not finished.is_set():
             left = self.left(reserve)
@@ -157,10 +135,6 @@ def ctrl_c_cancels(clock: Clock) -> Iterator[None]:
     ----------
     clock : Clock
         Of the solve.
-
-    Returns
-    -------
-    context manager
     """
     ours = (
         current() is None
@@ -197,12 +171,7 @@ _local = threading.local()
 
 
 def current() -> Clock | None:
-    """Clock of the solve that this thread is in.
-
-    Returns
-    -------
-    Clock or None
-    """
+    """Clock of the solve that this thread is in."""
     clock: Clock | None = getattr(_local, "clock", None)
     return clock
 
@@ -210,10 +179,6 @@ def current() -> Clock | None:
 @contextmanager
 def running(clock: Clock) -> Iterator[Clock]:
     """Make a clock the one of this thread.
-
-    Parameters
-    ----------
-    clock : Clock
 
     Returns
     -------
@@ -231,10 +196,6 @@ def check_for(seconds: float) -> None:
     """Raise Interrupted if the solve that this thread is in has no time for ``seconds`` of work in one piece.
 
     What takes less than a moment is always begun.
-
-    Parameters
-    ----------
-    seconds : float
 
     Raises
     ------

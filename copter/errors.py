@@ -148,7 +148,6 @@ class FileError(CopterError, ValueError):
 
     Attributes
     ----------
-    path : str
     why : str
         What is wrong with it.
     """
@@ -167,7 +166,6 @@ class InputError(FileError):
 
     Attributes
     ----------
-    path : str
     where : str
         Place in the file: a line, a job, a field.
     why : str
@@ -188,7 +186,6 @@ def choices(wrong: str, known: Iterable[str]) -> str:
 
     Parameters
     ----------
-    wrong : str
     known : iterable of str
     """
     names = list(known)

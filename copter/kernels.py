@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, overload
 
 from numba import njit
 from numba.core import event
@@ -14,56 +15,62 @@ from copter.kernel_cache import cache_folder, settings
 
 log = logging.getLogger("copter")
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 _ALWAYS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """Options of all kernels; nobody calls them from C."""
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+
+@overload
+def kernel(function: Function) -> Function: ...
 
 
-def kernel(function: Function) -> Function:
-    """Compile a function that allocates nothing when it is first called; later processes load it.
+@overload
+def kernel(
+    *, allocates: bool = False, inner: bool = False, inlined: bool = False, loose: bool = False
+) -> Callable[[Function], Function]: ...
 
-    It counts no references to arrays: they are its caller's, who keeps them.  In a loop over a
-    :class:`copter.store.view.StoreView`, of 21 arrays, the counting took 20 to 50 times as long as the loop.
+
+def kernel(
+    function: Any = None,
+    *,
+    allocates: bool = False,
+    inner: bool = False,
+    inlined: bool = False,
+    loose: bool = False,
+) -> Any:
+    """Compile a function when it is first called; later processes load it from the cache.
+
     Division by zero gives an infinity or NaN and not an exception: less code, and kernels have none to raise.
 
     Parameters
     ----------
     function : callable
         At the top of its module.
+    allocates : bool
+        Whether it makes arrays.  One that does not counts no references: its arrays are its caller's, who
+        keeps them.  In a loop over a :class:`copter.store.view.StoreView`, of 21 arrays, the counting took 20
+        to 50 times as long as the loop; so a loop that reads many arrays belongs into a kernel of its own.
+    inner : bool
+        Only kernels call it: there is nothing to compile for calls from Python.
+    inlined : bool
+        A formula that others use in their innermost loops: it becomes a part of them.
+    loose : bool
+        Sums may ignore NaN and the sign of zero, as vectorized code wants it.
     """
-    return _compiled(function, _nrt=False)
-
-
-def allocating_kernel(function: Function) -> Function:
-    """A ``kernel`` that makes arrays.
-
-    Each use of an array that it was handed may be counted: where many are read in a loop, the loop belongs
-    into a ``kernel`` of its own.
-    """
-    return _compiled(function, _nrt=True)
-
-
-def loose_kernel(function: Function) -> Function:
-    """A ``kernel`` whose sums may ignore NaN and the sign of zero, as vectorized code wants it."""
-    return _compiled(function, fastmath={"nnan", "nsz"}, _nrt=False)
-
-
-def inlined_kernel(function: Function) -> Function:
-    """A ``kernel`` for formulas that others use in their innermost loops: it becomes a part of them."""
-    return _compiled(function, inline="always", _nrt=False)
-
-
-def _compiled(function: Function, **options: Any) -> Function:
+    if function is None:
+        return partial(kernel, allocates=allocates, inner=inner, inlined=inlined, loose=loose)
+    options: dict[str, Any] = {"_nrt": allocates, "no_cpython_wrapper": inner}
+    if inlined:
+        options["inline"] = "always"
+    if loose:
+        options["fastmath"] = {"nnan", "nsz"}
     folder = cache_folder(function)
-    compiled: Any
     users, settings.CACHE_DIR = settings.CACHE_DIR, folder or ""
     try:
         # numba reads the folder here, once and for all, not when it compiles.
-        compiled = njit(cache=folder is not None, **_ALWAYS, **options)(function)
+        return njit(cache=folder is not None, **_ALWAYS, **options)(function)
     finally:
         settings.CACHE_DIR = users
-    return compiled
 
 
 def compile_seconds() -> float:

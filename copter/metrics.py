@@ -78,7 +78,6 @@ class Metrics:
 
         Parameters
         ----------
-        solution : Solution
         domain : str
             Which program it is of; few different ones, as each is a time series.
         seconds : float, optional
@@ -95,12 +94,7 @@ class Metrics:
         self._hand_overs.labels(domain).inc(solution.details.get("hand_overs", 0.0))
 
     def text(self) -> str:
-        """All of the registry in the OpenMetrics text format.
-
-        Returns
-        -------
-        str
-        """
+        """All of the registry in the OpenMetrics text format."""
         from prometheus_client.openmetrics.exposition import generate_latest
 
         return generate_latest(self.registry).decode()

@@ -48,7 +48,6 @@ def run_chunks(task: Callable[[int], Any], count: int, threads: int | None) -> l
     ----------
     task : callable
         Takes the number of a chunk.
-    count : int
     threads : int, optional
         At most; by default one a processor.
 
@@ -111,12 +110,7 @@ _limits: list[int] = []
 
 
 def limit_threads(count: int) -> None:
-    """Let work in this process take at most so many threads, whatever it asks for.
-
-    Parameters
-    ----------
-    count : int
-    """
+    """Let work in this process take at most so many threads, whatever it asks for."""
     _limits[:] = [count]
 
 

@@ -47,7 +47,6 @@ class Start(NamedTuple):
 
     Attributes
     ----------
-    warm : bool
     reason : str
         What the warm start used, or why there was none.
     cold : ColdStart, optional
@@ -79,16 +78,7 @@ class ColdStart(enum.StrEnum):
         return member
 
     def start(self, more: str = "") -> Start:
-        """The start of a solve that began cold for this reason, with more to say of it if there is.
-
-        Parameters
-        ----------
-        more : str
-
-        Returns
-        -------
-        Start
-        """
+        """The start of a solve that began cold for this reason, with more to say of it if there is."""
         return Start(False, self.sentence + more, self)
 
 
@@ -101,7 +91,6 @@ class Timings:
     edit : float
         Bringing the solver's own model up to date.  A solver that runs on the program itself has none: its
         edits were the program's verbs, before the solve.
-    solve : float
     shim : float
         Rounding, which comes after the solver: a shim has its seconds in what it returns.
     """
@@ -142,7 +131,6 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
     Parameters
     ----------
     slots, sizes : mappings of request id to its slot and number of columns when the answer was given
-    nonzeros : SparseX
     """
 
     def __init__(self, slots: Mapping[Hashable, int], sizes: NDArray[np.int64], nonzeros: SparseX) -> None:
@@ -150,17 +138,7 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
 
     @classmethod
     def of(cls, program: ContinualProgram, x: SparseX) -> Allocation:
-        """Allocation of the requests that a program has now.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-        x : SparseX
-
-        Returns
-        -------
-        Allocation
-        """
+        """Allocation of the requests that a program has now."""
         table = program.store.requests
         return cls(program.slot_of, table.n_columns[: table.size].copy(), x)
 
@@ -183,10 +161,6 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
 
     def nonzeros(self, request: Hashable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Columns and values of a request's nonzeros.
-
-        Parameters
-        ----------
-        request : hashable
 
         Returns
         -------
@@ -239,8 +213,6 @@ class Solution:
     relative, absolute : Residuals
         Primal residual, dual residual and gap, recomputed from the program
         (:mod:`copter.proof.certificate` has the norms).
-    iterations : int
-    timings : Timings
     start : Start
         How the solve began; ``warm_started``, ``warm_reason`` and ``cold_start`` are its parts.
     churn : float
@@ -345,25 +317,12 @@ class Solution:
         return self.relative.dual
 
     def is_optimal(self, tolerance: float) -> bool:
-        """Whether residuals and gap are all within a relative tolerance.
-
-        Parameters
-        ----------
-        tolerance : float
-
-        Returns
-        -------
-        bool
-        """
+        """Whether residuals and gap are all within a relative tolerance."""
         return self.found and self.gap <= tolerance and self.primal_residual <= tolerance  # NaN is not
 
 
 def check_optimal(solution: Solution) -> None:
     """Raise an error if an answer is not optimal.
-
-    Parameters
-    ----------
-    solution : Solution
 
     Raises
     ------
@@ -415,8 +374,6 @@ def make_solution(
 
     Parameters
     ----------
-    program : ContinualProgram
-    x : SparseX, or None if no allocation is known
     y : (row slots,) ndarray
     status, reason, iterations, timings, warm, ray, details, pricing, integer
         As in :class:`Solution`; ``warm`` is how the solve began.
@@ -426,10 +383,6 @@ def make_solution(
         If it was computed for exactly this x and y already; without an x only what it says of y counts.
     threads : int, optional
         For the certificate.
-
-    Returns
-    -------
-    Solution
     """
     proof = certificate or certify(program.store, NOTHING if x is None else x, y, threads=threads)
     proof = without_allocation(proof) if x is None else proof
@@ -494,7 +447,6 @@ def churn(last: SparseX | None, now: SparseX) -> float:
     ----------
     last : SparseX, optional
         Its entries of requests that are gone have slot ``-1 - slot``; all others ascend.
-    now : SparseX
     """
     if last is None:
         return 1.0 if now.slot.size else 0.0

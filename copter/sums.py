@@ -14,13 +14,13 @@ import math
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from copter.kernels import inlined_kernel
+from copter.kernels import kernel
 
 Pair: TypeAlias = tuple[float, float]
 """``high, low`` of a sum."""
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def added(high, low, term):  # type: ignore[no-untyped-def]
     """The sum ``high + low`` with one more term."""
     whole = high + term

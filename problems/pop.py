@@ -17,13 +17,7 @@ PATTERN = re.compile(r"pop-([1-9][0-9]*)(-ray)?")
 
 
 class PopName(NamedTuple):
-    """What a name says.
-
-    Attributes
-    ----------
-    parts : int
-    on_ray : bool
-    """
+    """What a name says."""
 
     parts: int
     on_ray: bool
@@ -38,15 +32,6 @@ class PopName(NamedTuple):
 
 
 def pop_name(name: str) -> PopName | None:
-    """Read the name of a method; None if it is not one of POP's.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    PopName or None
-    """
+    """Read the name of a method; None if it is not one of POP's."""
     found = PATTERN.fullmatch(name)
     return None if found is None else PopName(int(found[1]), found[2] is not None)

@@ -16,10 +16,6 @@ from copter.errors import InputError
 def read_json(path: str | Path) -> Any:
     """Return the content of a JSON file.
 
-    Parameters
-    ----------
-    path : path
-
     Raises
     ------
     InputError
@@ -40,13 +36,8 @@ class Record:
     ----------
     path : path
         The file.
-    value : object
     where : str, optional
         Place of the object in the file; by default it is all of it.
-
-    Attributes
-    ----------
-    fields : dict
 
     Raises
     ------
@@ -61,21 +52,11 @@ class Record:
         self.fields: dict[str, Any] = value
 
     def error(self, name: str, why: str) -> InputError:
-        """Return the error of a field.
-
-        Parameters
-        ----------
-        name, why : str
-        """
+        """Return the error of a field."""
         return InputError(self.path, f"{self.where}.{name}" if self.where else name, why)
 
     def get(self, name: str, kind: type) -> Any:
         """Return a field of a type; a whole number stands for a float, and 3.0 for the whole number 3.
-
-        Parameters
-        ----------
-        name : str
-        kind : type
 
         Raises
         ------
@@ -96,10 +77,6 @@ class Record:
     def amount(self, name: str) -> float:
         """Return a field that is a finite number, not negative.
 
-        Parameters
-        ----------
-        name : str
-
         Raises
         ------
         InputError
@@ -111,11 +88,6 @@ class Record:
 
     def numbers(self, name: str, count: int) -> list[float]:
         """Return a field that is a list of so many numbers.
-
-        Parameters
-        ----------
-        name : str
-        count : int
 
         Raises
         ------
@@ -131,10 +103,6 @@ class Record:
     def record(self, name: str) -> Record:
         """Return a field that is an object.
 
-        Parameters
-        ----------
-        name : str
-
         Raises
         ------
         InputError
@@ -149,7 +117,6 @@ def read_csv(path: str | Path, required: Sequence[str]) -> Iterator[CsvRow]:
 
     Parameters
     ----------
-    path : path
     required : sequence of str
         Columns that must be there, with a value in every row; there may be others.
 
@@ -186,7 +153,6 @@ class CsvRow:
     ----------
     path : path
         The file.
-    line : int
     fields : mapping of str to str or None
     """
 
@@ -194,29 +160,15 @@ class CsvRow:
         self.path, self.line, self._fields = path, line, fields
 
     def error(self, name: str, why: str) -> InputError:
-        """Return the error of a field.
-
-        Parameters
-        ----------
-        name, why : str
-        """
+        """Return the error of a field."""
         return InputError(self.path, f"line {self.line}, {name}", why)
 
     def text(self, name: str) -> str:
-        """Return a field as it stands; empty if it is not there.
-
-        Parameters
-        ----------
-        name : str
-        """
+        """Return a field as it stands; empty if it is not there."""
         return (self._fields.get(name) or "").strip()
 
     def amount(self, name: str) -> float:
         """Return a field that is a finite number, not negative.
-
-        Parameters
-        ----------
-        name : str
 
         Raises
         ------
@@ -234,10 +186,6 @@ class CsvRow:
     def whole(self, name: str) -> int:
         """Return a field that is a whole number.
 
-        Parameters
-        ----------
-        name : str
-
         Raises
         ------
         InputError
@@ -253,7 +201,6 @@ class CsvRow:
 
         Parameters
         ----------
-        name : str
         default : bool
             What it is if it is empty or not there.
 

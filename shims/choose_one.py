@@ -124,7 +124,6 @@ class Rounded:
         program costs less than none.
     gap : float
         (objective - bound) / size, with the certified bound and the size of the solution's own gap.
-    seconds : float
     """
 
     choice: Choice
@@ -168,13 +167,8 @@ class ChooseOneShim:
 
         Parameters
         ----------
-        program : ContinualProgram
         solution : Solution
             Its answer as it is now; one that is integral already stays as it is.
-
-        Returns
-        -------
-        Rounded
 
         Raises
         ------

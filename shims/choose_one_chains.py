@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.shims.choose_one_columns import fits, take
 
 Array = Any
@@ -30,7 +30,7 @@ _STIRRED = 12
 """Requests that are moved, after each that threw out others, to wherever they fit."""
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def place_everybody(
     first: Array, items: Any, has: Array, strict: Array, left: Array, turns: int, found: Array
 ) -> int:
@@ -106,7 +106,7 @@ def place_everybody(
     return fewest
 
 
-@kernel
+@kernel(inner=True)
 def _drawn(state, count):  # type: ignore[no-untyped-def]
     """(next state, number below ``count``): xorshift."""
     state ^= state << np.uint64(13)
@@ -115,7 +115,7 @@ def _drawn(state, count):  # type: ignore[no-untyped-def]
     return state, np.int64(state % np.uint64(count))
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _users(items, has, rows):  # type: ignore[no-untyped-def]
     """Who uses each row, as lists that are linked both ways: (head, next, previous, width).
 
@@ -132,7 +132,7 @@ def _users(items, has, rows):  # type: ignore[no-untyped-def]
     return users
 
 
-@kernel
+@kernel(inner=True)
 def _link(items, users, k, item):  # type: ignore[no-untyped-def]
     head, after, before, width = users
     for e in range(items.end[item] - items.begin[item]):
@@ -143,7 +143,7 @@ def _link(items, users, k, item):  # type: ignore[no-untyped-def]
         head[row] = node
 
 
-@kernel
+@kernel(inner=True)
 def _unlink(items, users, k, item):  # type: ignore[no-untyped-def]
     head, after, before, width = users
     for e in range(items.end[item] - items.begin[item]):
@@ -156,7 +156,7 @@ def _unlink(items, users, k, item):  # type: ignore[no-untyped-def]
             before[after[node]] = before[node]
 
 
-@kernel
+@kernel(inner=True)
 def _give(items, has, users, left, k, item):  # type: ignore[no-untyped-def]
     """Give request k an item in place of what it has."""
     _unlink(items, users, k, has[k])
@@ -166,7 +166,7 @@ def _give(items, has, users, left, k, item):  # type: ignore[no-untyped-def]
     has[k] = item
 
 
-@kernel
+@kernel(inner=True)
 def _cheapest_that_fits(first, items, left, k):  # type: ignore[no-untyped-def]
     best, price = -1, np.inf
     for i in range(first[k], first[k + 1]):
@@ -175,7 +175,7 @@ def _cheapest_that_fits(first, items, left, k):  # type: ignore[no-untyped-def]
     return best
 
 
-@kernel
+@kernel(inner=True)
 def _stir(first, items, has, users, left, k, nothing, state):  # type: ignore[no-untyped-def]
     """Move request k to some column that fits."""
     if has[k] == nothing or first[k + 1] == first[k]:
@@ -192,7 +192,7 @@ def _stir(first, items, has, users, left, k, nothing, state):  # type: ignore[no
     return state
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _least_thrown(first, items, has, users, found, left, k, out):  # type: ignore[no-untyped-def]
     """(item, how many) of the column of request k for which those who are thrown out cost least.
 
@@ -215,7 +215,7 @@ def _least_thrown(first, items, has, users, found, left, k, out):  # type: ignor
     return best, count
 
 
-@kernel
+@kernel(inner=True)
 def _in_the_way(items, users, found, left, k, i, some):  # type: ignore[no-untyped-def]
     """Users of the rows that item i is too much for, cheapest to throw out first; returns how many."""
     head, after, _, width = users
@@ -247,7 +247,7 @@ def _in_the_way(items, users, found, left, k, i, some):  # type: ignore[no-untyp
     return n
 
 
-@kernel
+@kernel(inner=True)
 def _short(items, left, i):  # type: ignore[no-untyped-def]
     """Whether any row of item i has been taken too much of."""
     for e in range(items.begin[i], items.end[i]):
@@ -256,7 +256,7 @@ def _short(items, left, i):  # type: ignore[no-untyped-def]
     return False
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _cheapest_set(items, has, found, left, i, some, least, chosen):  # type: ignore[no-untyped-def]
     """(size, cost) of the cheapest set whose leaving makes room for item i, which has been taken already.
 

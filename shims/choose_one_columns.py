@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, inlined_kernel
+from copter.kernels import kernel
 
 Array = Any
 
@@ -44,21 +44,16 @@ class Columns(NamedTuple):
     value: NDArray[np.float64]
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def read_columns(view: Any, y: Array, slots: Array, places: Array, columns: Array) -> Any:
     """Read columns of requests.
 
     Parameters
     ----------
-    view : StoreView
     y : (row slots,) array
         Prices.
     slots, places, columns : (k,) arrays
         Slot of the request, place in the view and in the request; a negative place for no column.
-
-    Returns
-    -------
-    Columns
     """
     usage, pointers, entries, values = view.usage, view.pointer_start, view.entry_start, view.value_start
     pointer, row_of, coefficient = view.pointer, view.row, view.coefficient
@@ -104,7 +99,7 @@ def read_columns(view: Any, y: Array, slots: Array, places: Array, columns: Arra
     return Columns(columns, price, cost, begin, end, row, value)
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _longer(row, value, size):  # type: ignore[no-untyped-def]
     rows, values = np.empty(size, np.int64), np.empty(size)
     rows[: row.size], values[: value.size] = row, value
@@ -134,7 +129,7 @@ def left_of(upper: NDArray[np.float64], rounded: NDArray[np.bool_]) -> NDArray[n
     return np.stack((np.minimum(upper, _ENDLESS), off), axis=1).ravel()
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def take(row: Array, value: Array, begin: int, end: int, sign: float, left: Array) -> None:
     """Take a column's entries off what is left (sign -1), or give them back (+1)."""
     for e in range(begin, end):
@@ -146,7 +141,7 @@ def take(row: Array, value: Array, begin: int, end: int, sign: float, left: Arra
         left[2 * r + 1] = low - (left[2 * r] - s)
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def fits(row: Array, value: Array, begin: int, end: int, left: Array) -> bool:
     """Whether what is left is enough for a column's entries."""
     for e in range(begin, end):

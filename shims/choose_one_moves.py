@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.shims.choose_one_columns import fits, take
 from copter.store.store import EXACTLY
 
@@ -32,7 +32,7 @@ DUST = 1e-12
 """Of what a typical request costs: gains below it are rounding errors."""
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def improve(
     relation: Array,
     requests: Array,
@@ -96,7 +96,7 @@ def improve(
     return objective, beneath, unserved
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def offers(n_columns: Array, requests: Array, chosen: Array, far: Array, slot: Array, column: Array) -> Any:
     """What requests may have: what they got, then what they may move to, and last of all nothing.
 
@@ -143,7 +143,7 @@ def offers(n_columns: Array, requests: Array, chosen: Array, far: Array, slot: A
     return first, slots[: count + 1], columns[: count + 1]
 
 
-@kernel
+@kernel(inner=True)
 def _give(items, has, k, i, left):  # type: ignore[no-untyped-def]
     """Give request k item i in place of what it has."""
     take(items.row, items.value, items.begin[has[k]], items.end[has[k]], 1.0, left)
@@ -151,7 +151,7 @@ def _give(items, has, k, i, left):  # type: ignore[no-untyped-def]
     has[k] = i
 
 
-@kernel
+@kernel(inner=True)
 def _best_move(first, items, has, strict, left, k, fill, dust):  # type: ignore[no-untyped-def]
     """(merit, item) of the best move of request k that fits once it gives back what it has.
 
@@ -189,7 +189,7 @@ def _best_move(first, items, has, strict, left, k, fill, dust):  # type: ignore[
     return merit, best
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _move(first, items, has, strict, left, places, fill, dust):  # type: ignore[no-untyped-def]
     """Moves of merit, best first; of equal ones the first request's."""
     least = DUST if fill else dust
@@ -221,7 +221,7 @@ def _move(first, items, has, strict, left, places, fill, dust):  # type: ignore[
             break
 
 
-@kernel
+@kernel(inner=True)
 def _sink(merit, heap, at, count):  # type: ignore[no-untyped-def]
     """Let an entry of the heap sink until none below it has more merit."""
     while True:
@@ -238,14 +238,14 @@ def _sink(merit, heap, at, count):  # type: ignore[no-untyped-def]
         at = best
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _worst(loss, enough):  # type: ignore[no-untyped-def]
     """The few requests that lost most against their best price, and more than ``enough``."""
     lost = np.flatnonzero(loss > enough)
     return lost[np.argsort(-loss[lost], kind="mergesort")[:_ROOM_FOR]]
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _make_room(first, items, has, left, upper, k, dust):  # type: ignore[no-untyped-def]
     """Move request k to a column that does not fit while others make room, if all together gain."""
     moved, before = np.empty(_EJECTIONS + 1, np.int64), np.empty(_EJECTIONS + 1, np.int64)
@@ -277,7 +277,7 @@ def _make_room(first, items, has, left, upper, k, dust):  # type: ignore[no-unty
             _give(items, has, moved[m], before[m], left)
 
 
-@kernel
+@kernel(inner=True)
 def _shortest(left, upper):  # type: ignore[no-untyped-def]
     """The row that is exceeded by the largest share of its bound; -1 if none is."""
     worst, most = -1, 0.0
@@ -287,7 +287,7 @@ def _shortest(left, upper):  # type: ignore[no-untyped-def]
     return worst
 
 
-@kernel
+@kernel(inner=True)
 def _usage_of(entry_row, value, begin, end, row):  # type: ignore[no-untyped-def]
     for e in range(begin, end):
         if entry_row[e] == row:
@@ -295,7 +295,7 @@ def _usage_of(entry_row, value, begin, end, row):  # type: ignore[no-untyped-def
     return 0.0
 
 
-@kernel
+@kernel(inner=True)
 def _cheapest_release(first, items, has, left, keep, row, dust):  # type: ignore[no-untyped-def]
     """(request, item, price) of the move that frees a row at the least price for what is missing.
 

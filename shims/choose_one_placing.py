@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.shims.choose_one_columns import fits, take
 from copter.store.store import EXACTLY, ConstraintStore
 from copter.store.view import coefficients_of, entries_of, view_of
@@ -31,13 +31,8 @@ SOUND, ROW_WITH_LOWER, NEGATIVE, NO_TOTAL_OF_ONE = range(4)
 def unsound(store: ConstraintStore) -> tuple[int, int]:
     """What makes a program no multiple-choice packing problem, and which row or request slot shows it.
 
-    Parameters
-    ----------
-    store : ConstraintStore
-
     Returns
     -------
-    what : :data:`SOUND`, :data:`ROW_WITH_LOWER`, :data:`NEGATIVE` or :data:`NO_TOTAL_OF_ONE`
     slot : int
         -1 if it is sound.
     """
@@ -64,10 +59,6 @@ def _usages_part(part: Part) -> tuple[int, NDArray[np.bool_], NDArray[np.bool_]]
 def rounded_rows(store: ConstraintStore) -> NDArray[np.bool_]:
     """Whether any coefficient of a row is no whole number.
 
-    Parameters
-    ----------
-    store : ConstraintStore
-
     Returns
     -------
     (row slots,) ndarray
@@ -76,7 +67,7 @@ def rounded_rows(store: ConstraintStore) -> NDArray[np.bool_]:
     return rounded
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _negative(view: Any, alive: Array, rounded: Array) -> int:
     """The last row with a negative coefficient, or -1; marks rows with one that is not whole."""
     seen, found = np.zeros(view.pointer_start.size, np.bool_), -1
@@ -99,10 +90,6 @@ def _negative(view: Any, alive: Array, rounded: Array) -> int:
 def bound_requests(store: ConstraintStore) -> NDArray[np.bool_]:
     """Whether a request's sum row is "==" and every column of it uses something.
 
-    Parameters
-    ----------
-    store : ConstraintStore
-
     Returns
     -------
     (request slots,) ndarray
@@ -110,7 +97,7 @@ def bound_requests(store: ConstraintStore) -> NDArray[np.bool_]:
     return together([bound for _, bound, _ in store.once(_usages_part)], store.requests.size)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def place_fractions(
     columns: Any, slot: Array, value: Array, bound: Array, chosen: Array, price: Array, left: Array
 ) -> None:
@@ -147,7 +134,7 @@ def place_fractions(
             _place(columns, some[at], slot[some[at]], chosen, price, left)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def place_cheapest(columns: Any, slot: Array, bound: Array, chosen: Array, price: Array, left: Array) -> None:
     """Of requests without a column the cheapest that fits; those without a way out come first.
 
@@ -172,7 +159,7 @@ def place_cheapest(columns: Any, slot: Array, bound: Array, chosen: Array, price
             begin = end
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _cannot_abstain(n_columns, relation, usages, starts, pointer):  # type: ignore[no-untyped-def]
     """See :func:`bound_requests`; usages are looked at once.
 
@@ -194,7 +181,7 @@ def _cannot_abstain(n_columns, relation, usages, starts, pointer):  # type: igno
     return bound
 
 
-@kernel
+@kernel(inner=True)
 def _place(columns, k, q, chosen, price, left):  # type: ignore[no-untyped-def]
     """Give request q the k-th of some columns, if it has none and the column is open and fits."""
     row, value, begin, end = columns.row, columns.value, columns.begin[k], columns.end[k]

@@ -60,7 +60,6 @@ class Flows:
         Its cost in the program's terms.
     gap : float
         (objective - bound) / max(|objective|, |bound|), against the certified bound of the solution.
-    seconds : float
     extras : mapping of name to float
         ``total_flow`` or ``mlu``: the same in the domain's terms.
     """
@@ -107,13 +106,8 @@ class FlowShim(_Repair):
 
         Parameters
         ----------
-        program : ContinualProgram
         solution : Solution
             Its answer as it is now.
-
-        Returns
-        -------
-        Flows
 
         Raises
         ------
@@ -137,18 +131,12 @@ class FlowShim(_Repair):
 
         Parameters
         ----------
-        program : ContinualProgram
-        x : SparseX
         y : (row slots,) ndarray
             Prices, that say which columns to cut and to fill first.
         bound : float
             On the optimum, for the gap.
         size : float
             What the gap is relative to at least.
-
-        Returns
-        -------
-        Flows
 
         Raises
         ------
@@ -189,10 +177,6 @@ class FlowShim(_Repair):
         ----------
         program, x, y
             As there.
-
-        Returns
-        -------
-        SparseX
         """
         return self.near(program, x, y).nonzeros
 
@@ -233,13 +217,8 @@ class UtilisationShim(_Repair):
 
         Parameters
         ----------
-        program : ContinualProgram
         solution : Solution
             Its answer as it is now.
-
-        Returns
-        -------
-        Flows
 
         Raises
         ------

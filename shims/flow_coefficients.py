@@ -16,7 +16,6 @@ def least_coefficient(store: ConstraintStore, requests: NDArray[np.int64]) -> fl
 
     Parameters
     ----------
-    store : ConstraintStore
     requests : (k,) ndarray
         Their slots.
     """
@@ -31,12 +30,7 @@ def _least_part(part: Part, requests: NDArray[np.int64]) -> float:
 
 
 def column(store: ConstraintStore, slot: int, j: int) -> NDArray[np.float64]:
-    """Coefficients of column j of a request, by row slot.
-
-    Parameters
-    ----------
-    store, slot, j : ConstraintStore, int and int
-    """
+    """Coefficients of column j of a request, by row slot."""
     dense = np.zeros(store.rows.size)
     view, place = store.excerpt(np.array([slot]), np.array([j]))
     _, row, value = take_entries(view, np.array([slot]), place, np.ones(dense.size, np.bool_))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.store.allocation import SparseX
 from copter.store.store import AT_MOST, ConstraintStore
@@ -36,7 +36,6 @@ class Passes:
 
     Parameters
     ----------
-    store : ConstraintStore
     requests : (k,) ndarray
         Their slots.
     """
@@ -51,12 +50,7 @@ class Passes:
         return run_chunks(lambda k: task(self._chunks[k]), len(self._chunks), None)
 
     def take(self, x: SparseX, flow: NDArray[np.float64], room: NDArray[np.float64]) -> float:
-        """Put an allocation into ``flow``, take it off ``room``; returns its cost.
-
-        Parameters
-        ----------
-        x, flow, room : SparseX, ndarray and ndarray
-        """
+        """Put an allocation into ``flow``, take it off ``room``; returns its cost."""
         return _take(self.view, x.slot, x.column, x.value, flow, room)
 
     def load(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -73,12 +67,7 @@ class Passes:
         load: NDArray[np.float64],
         upper: NDArray[np.float64],
     ) -> None:
-        """Take flow off columns until no row is over its bound, dearest columns first.
-
-        Parameters
-        ----------
-        flow, room, worth, load, upper : ndarray
-        """
+        """Take flow off columns until no row is over its bound, dearest columns first."""
         over = load > upper
         if (load - upper)[over].sum() <= _SLIGHT * flow.sum():
             _cut_as_met(self.view, self.requests, flow, room, load, upper)
@@ -96,12 +85,7 @@ class Passes:
         load: NDArray[np.float64],
         upper: NDArray[np.float64],
     ) -> None:
-        """Give requests what they lack where rows have it left, cheapest columns first.
-
-        Parameters
-        ----------
-        flow, room, worth, load, upper : ndarray
-        """
+        """Give requests what they lack where rows have it left, cheapest columns first."""
         blocked = load >= upper - _DUST * np.where(np.isfinite(upper), upper, 0.0)
         slight = _SLIGHT * float(flow.sum()) / max(1, self.requests.size)
         found = self._run(lambda some: _open(self.view, some, room, slight, worth, blocked))
@@ -110,12 +94,7 @@ class Passes:
         _fill_in_order(self.view, slot[order], column[order], flow, room, load, upper)
 
     def serve(self, flow: NDArray[np.float64], dead: NDArray[np.bool_], worth: NDArray[np.float64]) -> bool:
-        """Scale flows to their requests' totals, without columns over dead rows; whether all could be.
-
-        Parameters
-        ----------
-        flow, dead, worth : ndarray
-        """
+        """Scale flows to their requests' totals, without columns over dead rows; whether all could be."""
         return bool(_serve(self.view, self.requests, flow, dead, worth))
 
     def served(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -180,7 +159,7 @@ def _take(view, slot, column, value, flow, room):  # type: ignore[no-untyped-def
     return cost
 
 
-@kernel
+@kernel(inner=True)
 def _add_column(view, q, j, amount, load):  # type: ignore[no-untyped-def]
     """Add what an amount of column j of request q uses."""
     first, last = entries_of(view, view.usage[q], j, j + 1)
@@ -189,7 +168,7 @@ def _add_column(view, q, j, amount, load):  # type: ignore[no-untyped-def]
         load[np.uint32(view.row[k])] += amount * view.coefficient[shift + stride * k]
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _load(view, requests, flow, size):  # type: ignore[no-untyped-def]
     """What columns with flow use of each row."""
     load = np.zeros(size)
@@ -201,13 +180,13 @@ def _load(view, requests, flow, size):  # type: ignore[no-untyped-def]
     return load
 
 
-@kernel
+@kernel(inner=True)
 def _price_of(view, q, j, worth):  # type: ignore[no-untyped-def]
     """Cost of a column with its rows paid."""
     return view.scale[q] * view.cost[view.cost_start[q] + j] + paid_for(view, view.usage[q], j, worth)
 
 
-@kernel
+@kernel(inner=True)
 def _meets(view, q, j, marked):  # type: ignore[no-untyped-def]
     first, last = entries_of(view, view.usage[q], j, j + 1)
     for k in range(first, last):
@@ -216,7 +195,7 @@ def _meets(view, q, j, marked):  # type: ignore[no-untyped-def]
     return False
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _through(view, requests, flow, marked, worth):  # type: ignore[no-untyped-def]
     """Columns with flow through marked rows, and their prices."""
     count, size = 0, 1024
@@ -234,7 +213,7 @@ def _through(view, requests, flow, marked, worth):  # type: ignore[no-untyped-de
     return slot[:count], column[:count], price[:count]
 
 
-@kernel
+@kernel(inner=True)
 def _cut_column(view, q, j, flow, room, load, upper):  # type: ignore[no-untyped-def]
     """Cut a column by what its rows are over; returns how many of them no longer are."""
     first, last = entries_of(view, view.usage[q], j, j + 1)
@@ -282,7 +261,7 @@ def _cut_as_met(view, requests, flow, room, load, upper):  # type: ignore[no-unt
                 over -= _cut_column(view, q, j, flow, room, load, upper)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _open(view, requests, room, slight, worth, blocked):  # type: ignore[no-untyped-def]
     """Columns that would still save cost, of requests with room, through no blocked row; and their prices."""
     count, size = 0, 1024
@@ -311,7 +290,7 @@ def _open(view, requests, room, slight, worth, blocked):  # type: ignore[no-unty
     return slot[:count], column[:count], price[:count]
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _longer(array, size):  # type: ignore[no-untyped-def]
     longer = np.empty(size, array.dtype)
     longer[: array.size] = array
@@ -339,7 +318,7 @@ def _fill_in_order(view, slot, column, flow, room, load, upper):  # type: ignore
             _add_column(view, q, j, step, load)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _served(view, requests, flow):  # type: ignore[no-untyped-def]
     """Flow of each request, by slot."""
     served = np.zeros(view.n_columns.size)
@@ -360,7 +339,7 @@ def _cost(view, requests, flow):  # type: ignore[no-untyped-def]
     return total
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _nonzeros(view, requests, flow):  # type: ignore[no-untyped-def]
     count = 0
     for x in flow:

@@ -61,15 +61,10 @@ class Solver(ABC):
 
         Parameters
         ----------
-        program : ContinualProgram
         deadline : float, optional
             Seconds after which the best answer so far is returned; overrides the solver's setting.
         raise_error : bool
             Whether any other status than optimal is an error (:func:`copter.solution.check_optimal`).
-
-        Returns
-        -------
-        Solution
 
         Raises
         ------
@@ -95,15 +90,6 @@ class Solver(ABC):
         """Seconds of a solve that count as edit and as solve, of ``wall`` seconds around it.
 
         All of them, unless a subclass says that some are not the solver's own work.
-
-        Parameters
-        ----------
-        solution : Solution
-        wall : float
-
-        Returns
-        -------
-        edit, solve : float
         """
         edit = min(solution.timings.edit, wall)
         return edit, wall - edit
@@ -126,14 +112,6 @@ class Solver(ABC):
     def save_state(self, program: ContinualProgram) -> SolverState | None:
         """What the next solve of the program begins from, to be written to a file; None if from nothing.
 
-        Parameters
-        ----------
-        program : ContinualProgram
-
-        Returns
-        -------
-        SolverState or None
-
         Raises
         ------
         CopterError
@@ -147,7 +125,6 @@ class Solver(ABC):
 
         Parameters
         ----------
-        program : ContinualProgram
         state : SolverState or None
             None forgets everything.
 
@@ -184,10 +161,6 @@ class WarmStartable(Protocol):
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Allocation and prices, by slot, that the next solve begins from; None if it is a cold one.
 
-        Parameters
-        ----------
-        program : ContinualProgram
-
         Returns
         -------
         (SparseX, (row slots,) ndarray) or None
@@ -198,23 +171,12 @@ class WarmStartable(Protocol):
 
         Parameters
         ----------
-        program : ContinualProgram
-        x : SparseX
         y : (row slots,) ndarray
         """
 
 
 def takes_start(solver: Solver) -> TypeGuard[WarmStartable]:
-    """Whether a solver, or the one that it wraps, can be told where to begin.
-
-    Parameters
-    ----------
-    solver : Solver
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a solver, or the one that it wraps, can be told where to begin."""
     return Feature.GIVEN_START in solver.features
 
 
@@ -225,7 +187,6 @@ class ClockedSolver(Solver):
 
     Parameters
     ----------
-    name : str
     tolerance : float
         Relative residuals and gap that are wanted; every subclass says how it uses it.
     deadline : float, optional
@@ -252,16 +213,6 @@ class ClockedSolver(Solver):
         self, program: ContinualProgram, *, deadline: float | None = None, raise_error: bool = False
     ) -> Solution:
         """Solve the program as it is now; see :meth:`Solver.solve`.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-        deadline : float, optional
-        raise_error : bool
-
-        Returns
-        -------
-        Solution
 
         Raises
         ------

@@ -27,10 +27,6 @@ def one_blas_thread(rows: int | None) -> Iterator[None]:
     ----------
     rows : int or None
         Of the largest system; None if that is not known.
-
-    Returns
-    -------
-    context manager
     """
     global _users, _limit
     if rows is not None and rows <= _SMALL:

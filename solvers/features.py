@@ -57,7 +57,6 @@ def check_features(name: str, features: Feature, program: ContinualProgram) -> N
         Of the solver.
     features : Feature
         Of the solver.
-    program : ContinualProgram
 
     Raises
     ------

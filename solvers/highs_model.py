@@ -118,14 +118,8 @@ def run_until(highs: highspy.Highs, clock: Clock, reserve: float = 0.0) -> float
 
     Parameters
     ----------
-    highs : highspy.Highs
-    clock : Clock
     reserve : float
         Seconds.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
@@ -149,8 +143,6 @@ def set_option(highs: highspy.Highs, name: str, value: Any) -> None:
 
     Parameters
     ----------
-    highs : highspy.Highs
-    name : str
     value : bool, int, float or str
 
     Raises
@@ -166,7 +158,6 @@ def check(status: highspy.HighsStatus, what: str) -> None:
 
     Parameters
     ----------
-    status : highspy.HighsStatus
     what : str
         For the message.
 
@@ -186,8 +177,6 @@ def pass_model(
 
     Parameters
     ----------
-    highs : Engine
-    program : CompiledProgram or GeneralLP
     kinds : (n,) int32 ndarray, optional
         Kind of each column, as HiGHS and scipy number them; all are continuous by default.
     offset : float
@@ -244,7 +233,6 @@ def answer(
 
     Parameters
     ----------
-    highs : highspy.Highs
     lower : (n,) ndarray or float
     upper : (n,) ndarray
 

@@ -45,16 +45,7 @@ class Units(NamedTuple):
 
 
 def fits(entries: NDArray[np.float64], costs: NDArray[np.float64]) -> bool:
-    """Whether HiGHS takes these entries and costs as they are, unless told otherwise.
-
-    Parameters
-    ----------
-    entries, costs : ndarrays
-
-    Returns
-    -------
-    bool
-    """
+    """Whether HiGHS takes these entries and costs as they are, unless told otherwise."""
     if costs.size and not -MOST < costs.min() <= costs.max() < MOST:
         return False
     if not entries.size:
@@ -71,13 +62,8 @@ def units_for(program: Rows, kinds: NDArray[np.int32] | None) -> Units | None:
 
     Parameters
     ----------
-    program : CompiledProgram or GeneralLP
     kinds : (n,) int32 ndarray, optional
         Columns of kinds other than 0 keep their unit.
-
-    Returns
-    -------
-    Units or None
 
     Raises
     ------

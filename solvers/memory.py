@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.store.allocation import SparseX, merged
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ class LastX:
 
     Attributes
     ----------
-    program : ContinualProgram
-    x : SparseX
     births, totals : (nonzeros,) birth and total of the request of each nonzero
     paused : LastX, optional
         Earlier allocations of requests whose total is 0 for the time being: how they were split.
@@ -40,18 +38,7 @@ class LastX:
 
     @classmethod
     def of(cls, program: ContinualProgram, x: SparseX, before: LastX | None = None) -> LastX:
-        """Remember an allocation of the program as it is now; ``before`` knows how the paused were split.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-        x : SparseX
-        before : LastX, optional
-
-        Returns
-        -------
-        LastX
-        """
+        """Remember an allocation of the program as it is now; ``before`` knows how the paused were split."""
         table = program.store.requests
         paused = None if before is None or before.program is not program else before._pausing()
         return cls(program, x, table.birth[x.slot], table.total[x.slot], paused)
@@ -85,14 +72,8 @@ class LastX:
 
         Parameters
         ----------
-        program : ContinualProgram
-        state : dict
         name : str
             What the names of the arrays begin with.
-
-        Returns
-        -------
-        LastX
 
         Raises
         ------
@@ -115,16 +96,7 @@ class LastX:
         return cls(program, SparseX(slot, column, value), births, totals, paused)
 
     def to_arrays(self, name: str) -> dict[str, Any]:
-        """All but the program, by names that begin with ``name``.
-
-        Parameters
-        ----------
-        name : str
-
-        Returns
-        -------
-        dict
-        """
+        """All but the program, by names that begin with ``name``."""
         parts = self.x._asdict() | {"births": self.births, "totals": self.totals}
         arrays = {f"{name}.{part}": array for part, array in parts.items()}
         return arrays if self.paused is None else arrays | self.paused.to_arrays(f"{name}.paused")
@@ -134,12 +106,7 @@ class LastX:
         return birth[self.x.slot] == self.births
 
     def surviving(self) -> SparseX:
-        """The part whose requests have the same columns still, in shares of their totals of now.
-
-        Returns
-        -------
-        SparseX
-        """
+        """The part whose requests have the same columns still, in shares of their totals of now."""
         table = self.program.store.requests
         x = SparseX(*_surviving(*self.x, self.births, self.totals, table.birth, table.total))
         if self.paused is not None:
@@ -148,16 +115,11 @@ class LastX:
         return x
 
     def marked(self) -> SparseX:
-        """The whole, with slot ``-1 - slot`` where the request is gone: what churn is counted against.
-
-        Returns
-        -------
-        SparseX
-        """
+        """The whole, with slot ``-1 - slot`` where the request is gone: what churn is counted against."""
         return SparseX(np.where(self._same(), self.x.slot, -1 - self.x.slot), self.x.column, self.x.value)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _surviving(slot, column, value, births, totals, birth, total):  # type: ignore[no-untyped-def]
     """Entries of requests whose birth is the same, in shares of their totals of now."""
     slots, columns = np.empty(slot.size, np.int64), np.empty(slot.size, np.int64)
@@ -188,7 +150,6 @@ class LastY:
 
     Attributes
     ----------
-    program : ContinualProgram
     y : (row slots,) ndarray
     births : (row slots,) ndarray
     """
@@ -203,27 +164,13 @@ class LastY:
 
         Parameters
         ----------
-        program : ContinualProgram
         y : (row slots,) ndarray
-
-        Returns
-        -------
-        LastY
         """
         return cls(program, y, program.store.rows.birth[: y.size].copy())
 
     @classmethod
     def from_arrays(cls, program: ContinualProgram, state: dict[str, Any]) -> LastY:
         """What :meth:`to_arrays` returned; errors as of :meth:`LastX.from_arrays`.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-        state : dict
-
-        Returns
-        -------
-        LastY
 
         Raises
         ------
@@ -236,12 +183,7 @@ class LastY:
         return cls(program, y, births)
 
     def to_arrays(self) -> dict[str, Any]:
-        """All but the program.
-
-        Returns
-        -------
-        dict
-        """
+        """All but the program."""
         return {"y": self.y, "y.births": self.births}
 
     def surviving(self) -> NDArray[np.float64]:
@@ -259,12 +201,6 @@ class LastY:
 def as_vector(state: dict[str, Any], name: str, dtype: Any) -> NDArray[Any]:
     """A vector of a solver's state that was read from a file.
 
-    Parameters
-    ----------
-    state : dict
-    name : str
-    dtype : type
-
     Returns
     -------
     (k,) ndarray
@@ -281,15 +217,5 @@ def as_vector(state: dict[str, Any], name: str, dtype: Any) -> NDArray[Any]:
 
 
 def churn_base(last: LastX | None, program: ContinualProgram) -> SparseX | None:
-    """What a round of ``program`` is compared with; None if the last round was another program or none.
-
-    Parameters
-    ----------
-    last : LastX, optional
-    program : ContinualProgram
-
-    Returns
-    -------
-    SparseX or None
-    """
+    """What a round of ``program`` is compared with; None if the last round was another program or none."""
     return None if last is None or last.program is not program else last.marked()

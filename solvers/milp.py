@@ -30,12 +30,10 @@ class MilpAnswer:
     x : (n,) ndarray, optional
         The best point, as HiGHS gives it: within its tolerances of the bounds, the rows and whole numbers.
         None if it found none.
-    status, reason : Status, str
     bound : float
         No point has a smaller objective; minus infinity if it has none.
     gap : float
         Relative gap; infinite without a point.
-    nodes : int
     """
 
     x: NDArray[np.float64] | None
@@ -74,10 +72,6 @@ def read_answer(highs: highspy.Highs, *, whole: bool = True) -> MilpAnswer:
         Holds a point that it was stopped at also if that is no feasible one: such a one is not taken.
     whole : bool
         Whether any column is more than continuous; if not, HiGHS' simplex has no bound and gap to tell.
-
-    Returns
-    -------
-    MilpAnswer
     """
     info, solution = highs.getInfo(), highs.getSolution()
     status, reason = status_of(highs)
@@ -111,13 +105,11 @@ def run_milp(
 
     Parameters
     ----------
-    program : CompiledProgram or GeneralLP
     integrality : (n,) bool ndarray
     mip_gap : float
         Relative gap at which it stops.
     deadline : float, optional
         Seconds for making the model and solving it.
-    threads : int, optional
     watch : Stopwatch, optional
         Made when the making of the model began, if that was before this call.
 
@@ -125,7 +117,6 @@ def run_milp(
     -------
     MilpAnswer
         With its x moved into the bounds, and to whole numbers.
-    Effort
 
     Raises
     ------

@@ -26,7 +26,6 @@ def run_apart(
     ----------
     work : callable
         Releases the GIL while it works, and touches nothing of a program.
-    clock : Clock
     reserve : float
         Seconds before the deadline at which it must have ended.
     stop : callable, optional

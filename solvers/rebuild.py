@@ -38,7 +38,6 @@ class Rebuild(ProximalPoint):
 
     Parameters
     ----------
-    name : str
     **settings
         Of :class:`copter.solvers.proximal.solver.ProximalPoint`; the build counts towards the deadline.
     """
@@ -136,10 +135,6 @@ class _LastRound:
 class Copy:
     """A program built from the content of another, and the maps between their slots.
 
-    Parameters
-    ----------
-    original : ContinualProgram
-
     Attributes
     ----------
     original, program : ContinualProgram
@@ -170,44 +165,17 @@ class Copy:
         self._slots = slots[np.concatenate(groups)] if groups else slots
 
     def fresh_x(self, x: SparseX) -> SparseX:
-        """An allocation of the original program in slots of the new one.
-
-        Parameters
-        ----------
-        x : SparseX
-
-        Returns
-        -------
-        SparseX
-        """
+        """An allocation of the original program in slots of the new one."""
         position = np.full(self.original.store.requests.size, -1)
         position[self._slots] = np.arange(self._slots.size)
         return _by_slot(position[x.slot], x)
 
     def original_x(self, x: SparseX) -> SparseX:
-        """An allocation of the new program in slots of the original one.
-
-        Parameters
-        ----------
-        x : SparseX
-
-        Returns
-        -------
-        SparseX
-        """
+        """An allocation of the new program in slots of the original one."""
         return _by_slot(self._slots[x.slot], x)
 
     def original_pricing(self, pricing: Pricing | None) -> Pricing | None:
-        """A pass over the new program as one over the original, for shims.
-
-        Parameters
-        ----------
-        pricing : Pricing, optional
-
-        Returns
-        -------
-        Pricing or None
-        """
+        """A pass over the new program as one over the original, for shims."""
         if pricing is None:
             return None
         store = self.original.store

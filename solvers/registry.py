@@ -33,7 +33,6 @@ class SolverEntry:
 
     Attributes
     ----------
-    name : str
     target : str
         Module and class, as ``package.module:Class``.
     line : str
@@ -61,10 +60,6 @@ class SolverEntry:
     def load(self) -> type[Solver]:
         """Import the class.
 
-        Returns
-        -------
-        type
-
         Raises
         ------
         UnknownSolverError
@@ -89,10 +84,6 @@ class SolverEntry:
         ----------
         **settings
             Of its class; they override the preset.
-
-        Returns
-        -------
-        Solver
 
         Raises
         ------
@@ -179,13 +170,8 @@ def solver_entry(name: str, also: tuple[str, ...] = ()) -> SolverEntry:
 
     Parameters
     ----------
-    name : str
     also : tuple of str
         Names that are right where this is called from but are no registered solvers, for the error.
-
-    Returns
-    -------
-    SolverEntry
 
     Raises
     ------
@@ -206,10 +192,6 @@ def make_solver(name: str, **settings: Any) -> Solver:
         A key of :data:`SOLVERS`.
     **settings
         Of the solver's class, for example ``tolerance``, ``deadline``, ``threads``.
-
-    Returns
-    -------
-    Solver
 
     Raises
     ------

@@ -27,12 +27,7 @@ class Named(Protocol):
 
 
 class Setting(Generic[T]):
-    """A setting of a solver.
-
-    Parameters
-    ----------
-    check : callable
-    """
+    """A setting of a solver."""
 
     def __init__(self, check: Check[T]) -> None:
         self._check = check
@@ -65,10 +60,6 @@ def setting_defaults(solver_class: type) -> Mapping[str, Any]:
     They are the named parameters of its constructor, but for ``name``, and where that has ``**settings``
     those of the next constructor that it passes them to.
 
-    Parameters
-    ----------
-    solver_class : type
-
     Returns
     -------
     mapping of str to object
@@ -90,14 +81,6 @@ def setting_defaults(solver_class: type) -> Mapping[str, Any]:
 def share(value: Any) -> float:
     """Check a number between 0 and 1, both excluded.
 
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    float
-
     Raises
     ------
     ValueError
@@ -111,14 +94,6 @@ def share(value: Any) -> float:
 def share_or_nothing(value: Any) -> float:
     """Check a number from 0 to 1, 1 excluded.
 
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    float
-
     Raises
     ------
     ValueError
@@ -131,10 +106,6 @@ def share_or_nothing(value: Any) -> float:
 
 def time_limit(value: Any) -> float | None:
     """Check seconds, or None for no limit.
-
-    Parameters
-    ----------
-    value : object
 
     Returns
     -------
@@ -155,14 +126,6 @@ def time_limit(value: Any) -> float | None:
 def count(value: Any) -> int:
     """Check a number of times, which may be 0.
 
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    int
-
     Raises
     ------
     ValueError
@@ -175,14 +138,6 @@ def count(value: Any) -> int:
 
 def workers(value: Any) -> int | None:
     """Check a number of threads, or None for the default.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    int or None
 
     Raises
     ------
@@ -199,14 +154,6 @@ def workers(value: Any) -> int | None:
 def switch(value: Any) -> bool:
     """Check a truth value.
 
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    bool
-
     Raises
     ------
     ValueError
@@ -219,14 +166,6 @@ def switch(value: Any) -> bool:
 
 def function(value: Any) -> Any:
     """Check something to call, or None.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    callable or None
 
     Raises
     ------

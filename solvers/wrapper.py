@@ -22,10 +22,6 @@ class Wrapper(Solver):
 
     Its features are the other's, so that a domain offers it a start, measures its edits, and saves its state
     as it would for that one.
-
-    Parameters
-    ----------
-    inner : Solver
     """
 
     def __init__(self, inner: Solver) -> None:
@@ -52,32 +48,17 @@ class Wrapper(Solver):
 
         Parameters
         ----------
-        program : ContinualProgram
         deadline : float, optional
             Seconds.
-        raise_error : bool
-
-        Returns
-        -------
-        Solution
         """
         return self.inner.solve(program, deadline=deadline, raise_error=raise_error)
 
     def rehearse(self, program: ContinualProgram | None = None) -> None:
-        """Let the other run what a later round may be the first to need.
-
-        Parameters
-        ----------
-        program : ContinualProgram, optional
-        """
+        """Let the other run what a later round may be the first to need."""
         self.inner.rehearse(program)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Where the other would begin; see :class:`copter.solvers.base.WarmStartable`.
-
-        Parameters
-        ----------
-        program : ContinualProgram
 
         Returns
         -------
@@ -90,8 +71,6 @@ class Wrapper(Solver):
 
         Parameters
         ----------
-        program : ContinualProgram
-        x : SparseX
         y : (row slots,) ndarray
 
         Raises
@@ -108,49 +87,19 @@ class Wrapper(Solver):
         self.inner.cancel()
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """What the other counts as its edit and its solve, of ``wall`` seconds.
-
-        Parameters
-        ----------
-        solution : Solution
-        wall : float
-
-        Returns
-        -------
-        float, float
-        """
+        """What the other counts as its edit and its solve, of ``wall`` seconds."""
         return self.inner.seconds(solution, wall)
 
     def stopping(self) -> dict[str, float]:
-        """What the other stops at.
-
-        Returns
-        -------
-        dict
-        """
+        """What the other stops at."""
         return self.inner.stopping()
 
     def save_state(self, program: ContinualProgram) -> SolverState | None:
-        """What the other keeps.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-
-        Returns
-        -------
-        dict or None
-        """
+        """What the other keeps."""
         return self.inner.save_state(program)
 
     def load_state(self, program: ContinualProgram, state: SolverState | None) -> None:
-        """Give the other what it kept; errors are those of :meth:`copter.solvers.base.Solver.load_state`.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-        state : dict, optional
-        """
+        """Give the other what it kept; errors are those of :meth:`copter.solvers.base.Solver.load_state`."""
         self.inner.load_state(program, state)
 
     def reset(self) -> None:

@@ -16,11 +16,10 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("bench", "problems", "shims", "solvers")
 FILES = sorted(file for folder in ("copter", *FOLDERS) for file in (ROOT / folder).rglob("*.py"))
 
-KERNELS = ("kernel", "allocating_kernel", "loose_kernel", "inlined_kernel", "njit")
+KERNELS = ("kernel",)
 
 #: Each is for type checkers only: a base class that makes its subclass, an object and what drives it.
 CIRCLES = {
-    "copter.program.kept copter.program.program",
     "copter.solvers.proximal.run copter.solvers.proximal.solver",
     "copter.store.store copter.store.where",
 }

@@ -55,7 +55,7 @@ def test_the_page_of_benchmarks_is_what_the_documents_say(monkeypatch):
 
 @pytest.mark.skipif(
     not (ROOT / "docs/benchmarks/scale.json").exists(),
-    reason="not measured yet: copter bench model --json docs/benchmarks/scale.json",
+    reason="not measured yet: copter bench spread --json docs/benchmarks/scale.json",
 )
 def test_the_page_of_scale_is_what_the_document_says(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs/benchmarks"))

@@ -160,11 +160,31 @@ def compare(seed, rounds, deadline, coarse):
         hosts.turn(fails={6: 7, 12: 3}.get(step))
 
 
+def compare_exact(seed, rounds, deadline, coarse):
+    """Rounds through copter-exact, warm, and through branch and bound on everything, in the same time."""
+    hosts, exact = Hosts(seed, coarse=coarse), make_solver("copter-exact", deadline=deadline)
+    shim = ChooseOneShim(unplaced="allow")
+    for step in range(rounds):
+        begin = perf_counter()
+        ours = exact.solve(hosts.program)
+        middle = perf_counter()
+        theirs = make_solver("highs-milp", deadline=deadline, mip_gap=0.0).solve(hosts.program)
+        seconds = middle - begin, perf_counter() - middle
+        costs = [found.objective if found.found else np.inf for found in (ours, theirs)]
+        word = "as good" if costs[0] <= costs[1] * (1 + 1e-9) else f"worse by {costs[0] / costs[1] - 1:.2%}"
+        print(f"round {step}: copter-exact {costs[0]:.2f}, highs-milp {costs[1]:.2f} ", end="")
+        print(f"({seconds[0]:.1f} and {seconds[1]:.1f} s): {word}", flush=True)
+        hosts.place(shim.round(hosts.program, ours if ours.found else theirs).choice)
+        hosts.turn(fails={6: 7, 12: 3}.get(step))
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--deadline", type=float, default=30.0)
     parser.add_argument("--coarse", action="store_true")
+    parser.add_argument("--exact", action="store_true", help="copter-exact and HiGHS in the same time")
     given = parser.parse_args()
-    compare(given.seed, given.rounds, given.deadline, given.coarse)
+    play = compare_exact if given.exact else compare
+    play(given.seed, given.rounds, given.deadline, given.coarse)

@@ -22,13 +22,7 @@ READING = (
 
 
 def outcome(line: LineResult, solver: str) -> str:
-    """What came of a solver on a line, in words.
-
-    Parameters
-    ----------
-    line : LineResult
-    solver : str
-    """
+    """What came of a solver on a line, in words."""
     one = line.solvers.get(solver)
     if one is None:
         return "not done yet"
@@ -50,8 +44,6 @@ def point(line: LineResult, solver: str, x: float) -> Point | None:
 
     Parameters
     ----------
-    line : LineResult
-    solver : str
     x : float
         Where it stands.
     """
@@ -71,12 +63,7 @@ def table(title: str, lines: list[LineResult]) -> Table:
 
     Parameters
     ----------
-    title : str
     lines : list of LineResult
-
-    Returns
-    -------
-    Table
     """
     rows = [_row(line, solver, first=not k) for line in lines for k, solver in enumerate(line.order)]
     return Table(title, HEADS, tuple(rows), words=(0, 1, 8))

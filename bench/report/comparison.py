@@ -43,7 +43,6 @@ class Change:
 
     Attributes
     ----------
-    line, solver : str
     old, new : float
         Median seconds of a round; NaN without rounds.
     ratio, low, high : float
@@ -111,15 +110,10 @@ def compare(
 
     Parameters
     ----------
-    old, new : SuiteResult
     threshold : float
         Ratio, above 1, that counts as slower; its inverse counts as faster.
     everybody : bool
         Whether other solvers than copter's are compared too.
-
-    Returns
-    -------
-    Comparison
     """
     changes = []
     for name in dict.fromkeys([*old.lines, *new.lines]):

@@ -27,7 +27,6 @@ class Words:
 
     Attributes
     ----------
-    title, text : str
     axis : str
         Name in `LineResult.x`.
     across : str
@@ -95,14 +94,9 @@ def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> C
 
     Parameters
     ----------
-    family : str
     lines : list of LineResult
         Its lines, one at least.
     styles : mapping of str to Look
-
-    Returns
-    -------
-    Claim
     """
     words = WORDS[family]
     pictures = [_times(family, words, lines, styles)]
@@ -127,13 +121,8 @@ def profile_of(
 
     Parameters
     ----------
-    name, caption : str
     lines : list of LineResult
     styles : mapping of str to Look
-
-    Returns
-    -------
-    Picture or None
     """
     shares = performance_profile(lines, TAUS.tolist())
     often = [name for name in shares if 2 * sum(name in line.solvers for line in lines) >= len(lines)]

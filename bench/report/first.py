@@ -44,13 +44,8 @@ def first_screen(suite: SuiteResult, notes: Mapping[str, str]) -> FirstScreen:
 
     Parameters
     ----------
-    suite : SuiteResult
     notes : mapping of str to str
         Why copter is not the fastest on a line, by its name.
-
-    Returns
-    -------
-    FirstScreen
     """
     found = verdicts(suite)
     rounds = sum(len(one.records) for line in suite.lines.values() for one in line.solvers.values())
@@ -164,12 +159,7 @@ def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
 
     Parameters
     ----------
-    suite : SuiteResult
     styles : mapping of str to Look
-
-    Returns
-    -------
-    Claim
     """
     lines = list(suite.lines.values())
     found = families(suite)

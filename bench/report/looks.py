@@ -57,12 +57,7 @@ class Look:
 
 
 def is_copter(solver: str) -> bool:
-    """Whether a solver is copter, or a variant of it.
-
-    Parameters
-    ----------
-    solver : str
-    """
+    """Whether a solver is copter, or a variant of it."""
     return solver == "copter" or solver.startswith("copter-")
 
 

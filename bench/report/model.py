@@ -26,7 +26,6 @@ class Table:
 
     Attributes
     ----------
-    title : str
     heads : tuple of str
     rows : tuple of Row
     words : tuple of int
@@ -50,7 +49,6 @@ class Picture:
     ----------
     name : str
         Of its file, without ``.svg``.
-    caption : str
     svg : str
         Of :func:`copter.bench.report.svg.as_svg`.
     """
@@ -62,12 +60,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Command:
-    """What runs something again.
-
-    Attributes
-    ----------
-    what, text : str
-    """
+    """What runs something again."""
 
     what: str
     text: str
@@ -81,7 +74,6 @@ class Claim:
     ----------
     key : str
         Of links to it.
-    title, text : str
     pictures : tuple of Picture
     tables : tuple of Table
     commands : tuple of Command
@@ -119,12 +111,10 @@ class FirstScreen:
 
     Attributes
     ----------
-    title, measured, machine, verdict : str
     lost : tuple of Lost
     remarks : tuple of str
         What else would mislead if it were left out: lines that are not done, answers that the checker
         refused.
-    picture : Picture
     """
 
     title: str
@@ -142,7 +132,6 @@ class Report:
 
     Attributes
     ----------
-    first : FirstScreen
     overall : Claim
         Over all lines.
     claims : tuple of Claim

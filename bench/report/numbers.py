@@ -9,12 +9,7 @@ _COUNTS = ((1e9, "bn"), (1e6, "M"), (1e3, "k"))
 
 
 def seconds(value: float) -> str:
-    """A time, as 12.3 ms, 4.56 s or 3.2 min.
-
-    Parameters
-    ----------
-    value : float
-    """
+    """A time, as 12.3 ms, 4.56 s or 3.2 min."""
     if not math.isfinite(value):
         return NOTHING
     for unit, size, until in (("µs", 1e-6, 1e-3), ("ms", 1e-3, 1.0), ("s", 1.0, 120.0)):
@@ -24,12 +19,7 @@ def seconds(value: float) -> str:
 
 
 def tick(value: float) -> str:
-    """A round time on an axis, as 10 µs or 100 s.
-
-    Parameters
-    ----------
-    value : float
-    """
+    """A round time on an axis, as 10 µs or 100 s."""
     for unit, size, until in (("µs", 1e-6, 9e-4), ("ms", 1e-3, 0.9)):
         if value < until:
             return f"{value / size:g} {unit}"
@@ -37,12 +27,7 @@ def tick(value: float) -> str:
 
 
 def digits(value: float) -> str:
-    """Three digits, or all of those before the point, without an exponent.
-
-    Parameters
-    ----------
-    value : float
-    """
+    """Three digits, or all of those before the point, without an exponent."""
     if not math.isfinite(value):
         return NOTHING
     if value == 0.0:
@@ -52,46 +37,26 @@ def digits(value: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """How many times as much.
-
-    Parameters
-    ----------
-    ratio : float
-    """
+    """How many times as much."""
     return f"{digits(ratio)}×" if math.isfinite(ratio) else NOTHING
 
 
 def small(value: float) -> str:
-    """A residual or a gap: its order of magnitude is what counts.
-
-    Parameters
-    ----------
-    value : float
-    """
+    """A residual or a gap: its order of magnitude is what counts."""
     if not math.isfinite(value):
         return NOTHING
     return f"{value:.1e}" if value else "0"
 
 
 def megabytes(value: float) -> str:
-    """Memory that is given in MB.
-
-    Parameters
-    ----------
-    value : float
-    """
+    """Memory that is given in MB."""
     if not math.isfinite(value) or not value:
         return NOTHING
     return f"{digits(value / 1e3)} GB" if value >= 1e3 else f"{digits(value)} MB"
 
 
 def count(value: float) -> str:
-    """A number of columns, as 740, 32k, 1.5M or 1bn.
-
-    Parameters
-    ----------
-    value : float
-    """
+    """A number of columns, as 740, 32k, 1.5M or 1bn."""
     if not math.isfinite(value):
         return NOTHING
     for size, letter in _COUNTS:
@@ -101,10 +66,5 @@ def count(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """A share, in percent.
-
-    Parameters
-    ----------
-    value : float
-    """
+    """A share, in percent."""
     return f"{100.0 * value:.3g}%" if math.isfinite(value) else NOTHING

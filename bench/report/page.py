@@ -30,15 +30,10 @@ def make_report(
 
     Parameters
     ----------
-    suite : SuiteResult
     notes : mapping of str to str, optional
         Why copter is not the fastest on a line, by its name.
     documents : Path, optional
         Folder of the documents of ``copter reproduce``, for the papers' figures.
-
-    Returns
-    -------
-    Report
     """
     suite = with_commands(suite)
     styles = looks([solver for line in suite.lines.values() for solver in line.order])
@@ -54,12 +49,7 @@ def make_report(
 
 
 def as_html(report: Report) -> str:
-    """Return the page; it is well-formed XML too, and names nothing outside of itself.
-
-    Parameters
-    ----------
-    report : Report
-    """
+    """Return the page; it is well-formed XML too, and names nothing outside of itself."""
     light, dark = ("".join(f"--{name}:{pair[k]};" for name, pair in HUES.items()) for k in (0, 1))
     return (
         _environment(escape=True).get_template("report.html.j2").render(report=report, light=light, dark=dark)
@@ -71,7 +61,6 @@ def as_markdown(report: Report, pictures: str = PICTURES) -> str:
 
     Parameters
     ----------
-    report : Report
     pictures : str
         Where its pictures lie, from where it lies.
     """
@@ -79,13 +68,7 @@ def as_markdown(report: Report, pictures: str = PICTURES) -> str:
 
 
 def write_pictures(report: Report, folder: Path) -> None:
-    """Write a file of SVG for each picture, for pages that are not HTML; others that lie there are removed.
-
-    Parameters
-    ----------
-    report : Report
-    folder : Path
-    """
+    """Write a file of SVG for each picture, for pages that are not HTML; others there are removed."""
     light, dark = (";".join(f"--{name}:{pair[k]}" for name, pair in HUES.items()) for k in (0, 1))
     style = (
         f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
@@ -104,13 +87,7 @@ def write_pictures(report: Report, folder: Path) -> None:
 
 
 def write_report(report: Report, folder: Path) -> None:
-    """Write ``report.html``, ``report.md`` and the latter's pictures into a folder.
-
-    Parameters
-    ----------
-    report : Report
-    folder : Path
-    """
+    """Write ``report.html``, ``report.md`` and the latter's pictures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / HTML).write_text(as_html(report), encoding="utf-8")
     (folder / MARKDOWN).write_text(as_markdown(report), encoding="utf-8")

@@ -36,7 +36,6 @@ class Point:
 
     Attributes
     ----------
-    x, y : float
     high : float
         End of the whisker; NaN if there is none.
     kind : "certified", "uncertified" or "missed"
@@ -54,7 +53,6 @@ class Edge:
 
     Attributes
     ----------
-    label : str
     shown : callable
         A value as text.
     """
@@ -75,7 +73,6 @@ def over(
     series : mapping of str to sequence of Point
         By solver, each from left to right.
     styles : mapping of str to Look
-    across, up : Edge
 
     Returns
     -------

@@ -75,7 +75,6 @@ def as_svg(figure: Figure, title: str) -> str:
 
     Parameters
     ----------
-    figure : Figure
     title : str
         What it shows, for those who do not see it, and what its inner names are made from: no two figures of
         a page have the same.

@@ -54,14 +54,8 @@ class Checked(Wrapper):
 
         Parameters
         ----------
-        program : ContinualProgram
         deadline : float, optional
             Seconds.
-        raise_error : bool
-
-        Returns
-        -------
-        Solution
         """
         solution = super().solve(program, deadline=deadline, raise_error=raise_error)
         begin = perf_counter()
@@ -130,14 +124,8 @@ class Checker:
 
         Parameters
         ----------
-        record : dict
         found : mapping of str to float
             Of :meth:`CheckedSettings.found`.
-        tolerance : float
-
-        Returns
-        -------
-        dict
         """
         figures = dict.fromkeys(_FIGURES, math.nan) | dict(found)
         certified = not record["missed"] and self.within(record | figures, tolerance * (1 + ROUNDING))

@@ -27,16 +27,7 @@ _ROUNDING = 1e-6
 
 
 def of_integers(record: Record) -> bool:
-    """Whether a record claims an optimum of the integral program, and answers no relaxation.
-
-    Parameters
-    ----------
-    record : dict
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a record claims an optimum of the integral program, and answers no relaxation."""
     integral = math.isfinite(record.get("integral_objective", math.nan))
     relaxed = math.isfinite(record.get("objective", math.nan))
     return bool(record["status"] == "optimal" and not record["missed"] and integral and not relaxed)
@@ -47,7 +38,6 @@ def holds(record: Record, gap: float) -> bool:
 
     Parameters
     ----------
-    record : dict
     gap : float
         Relative, at which branch and bound stops.
 
@@ -64,10 +54,6 @@ def holds(record: Record, gap: float) -> bool:
 
 def unconfirmed(one: SolverResult) -> list[int]:
     """Rounds in which a solver claims what does not hold.
-
-    Parameters
-    ----------
-    one : SolverResult
 
     Returns
     -------

@@ -27,16 +27,7 @@ _HASH_DIGITS = 12
 
 
 def contents(folder: Path) -> str:
-    """What is in a folder, in a few words: equal for equal files, wherever they lie.
-
-    Parameters
-    ----------
-    folder : Path
-
-    Returns
-    -------
-    str
-    """
+    """What is in a folder, in a few words: equal for equal files, wherever they lie."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     digest = hashlib.sha256()
     for path in files:
@@ -87,13 +78,8 @@ def rerun(suite: SuiteResult, line: str) -> str:
 
     Parameters
     ----------
-    suite : SuiteResult
     line : str
         Its name.
-
-    Returns
-    -------
-    str
     """
     words = [f"copter bench all --profile {suite.profile} --only {line}"]
     for name, option in _OPTIONS.items():
@@ -111,15 +97,6 @@ def _word(value: Any) -> str:
 
 
 def with_commands(suite: SuiteResult) -> SuiteResult:
-    """A suite whose lines have the commands that its settings make: in older folders they lack options.
-
-    Parameters
-    ----------
-    suite : SuiteResult
-
-    Returns
-    -------
-    SuiteResult
-    """
+    """A suite whose lines have the commands that its settings make: in older folders they lack options."""
     lines = {name: replace(line, command=rerun(suite, name)) for name, line in suite.lines.items()}
     return replace(suite, lines=lines)

@@ -35,8 +35,6 @@ class Edits(Course):
     ----------
     columns : int
         Rounded to whole requests of 1,000.
-    rounds : int
-    seed : int
     """
 
     columns: int

@@ -58,12 +58,10 @@ class Job:
 
     Attributes
     ----------
-    course : Course
     settings : CheckedSettings
         Of a solver; its time limit is that of a solve.
     checker : str
         A key of :data:`copter.bench.suite.checker.CHECKERS`.
-    rounds : int
     seconds : float
         For all rounds of the solver, the warm-up not counted.
     memory_mb : float
@@ -92,7 +90,6 @@ def run_job(job: Job, label: str, threads: int) -> SolverResult:
 
     Parameters
     ----------
-    job : Job
     label : str
         Of the solver, for people.
     threads : int
@@ -129,7 +126,6 @@ def apart(call: Callable[..., T], *arguments: Any) -> T:
     ----------
     call : callable
         Picklable, as are its arguments and what it returns.
-    *arguments
 
     Raises
     ------

@@ -51,7 +51,6 @@ class Inputs:
 
     Attributes
     ----------
-    seed : int
     data : Path, optional
         Folder with real inputs; without it all are generated.
     lps : Path, optional
@@ -75,7 +74,6 @@ class Line:
         From a scratch folder to the course; picklable: it is called in a process of its own.
     solvers : tuple of str
         The first is copter's, that is held against the others.
-    rounds : int
     x : mapping of str to float
         Where the line stands on the axes of figures; ``columns`` also says what is too large for whom.
     tolerance : float
@@ -124,17 +122,7 @@ class Line:
 
 
 def as_it_is(course: Course, scratch: Path) -> Course:
-    """A course that needs no files, for :attr:`Line.make`.
-
-    Parameters
-    ----------
-    course : Course
-    scratch : Path
-
-    Returns
-    -------
-    Course
-    """
+    """A course that needs no files, for :attr:`Line.make`."""
     return course
 
 
@@ -151,7 +139,6 @@ def all_lines(profile: Profile, inputs: Inputs) -> list[Line]:
     Parameters
     ----------
     profile : "quick" or "full"
-    inputs : Inputs
 
     Returns
     -------

@@ -32,10 +32,6 @@ _CHURNS = (0.001, 0.01, 0.03, 0.1, 0.3)
 def lines(inputs: Inputs) -> Sequence[Line]:
     """List them.
 
-    Parameters
-    ----------
-    inputs : Inputs
-
     Returns
     -------
     sequence of Line

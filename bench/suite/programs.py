@@ -47,7 +47,6 @@ class Programs(Course):
     ----------
     folder : Path, optional
         Without it programs are generated.
-    seed : int
     small_ones : bool
         Whether those that are generated are small.
     """

@@ -192,14 +192,6 @@ Loaded = TypeVar("Loaded", SolverResult, LineResult, SuiteResult)
 def load_suite(folder: Path) -> SuiteResult:
     """Read a folder of results, whole or under way.
 
-    Parameters
-    ----------
-    folder : Path
-
-    Returns
-    -------
-    SuiteResult
-
     Raises
     ------
     FileError
@@ -241,8 +233,6 @@ def save_solver(folder: Path, line: str, result: SolverResult) -> None:
     ----------
     folder : Path
         Of the suite.
-    line : str
-    result : SolverResult
     """
     document = _without(result, "records") | {"records": _by_field(result.records)}
     _write(solver_file(line_folder(folder, line), result.solver), document)

@@ -58,7 +58,6 @@ class SuiteSettings:
         Seconds a solve.
     seconds : float
         For all rounds of a solver on a line; it plays three in any case.
-    seed : int
     rounds : int, optional
         At most so many a line.
     data, lps : Path, optional
@@ -104,7 +103,6 @@ class Step:
 
     Attributes
     ----------
-    line, solver : str
     number, of : int
         Which of how many it is.
     result : SolverResult, optional
@@ -131,7 +129,6 @@ class Suite:
     ----------
     folder : Path
         Made if need be; one that was begun goes on.
-    settings : SuiteSettings
     only : sequence of str
         Names of lines or families; all if empty.
 

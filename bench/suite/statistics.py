@@ -36,7 +36,6 @@ class Spread:
 
     Attributes
     ----------
-    rounds : int
     p50, p99, least, most : float
         NaN without rounds.
     """
@@ -54,7 +53,6 @@ class Verdict:
 
     Attributes
     ----------
-    line, family : str
     ours : str
         The solver of copter that is held against the others: the line's first.
     rival : str
@@ -83,11 +81,6 @@ class Verdict:
 
 def seconds_of(line: LineResult, solver: str) -> NDArray[np.float64]:
     """Seconds of each round that counts.
-
-    Parameters
-    ----------
-    line : LineResult
-    solver : str
 
     Returns
     -------
@@ -119,10 +112,6 @@ def shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT) -> flo
     values : sequence of float
     shift : float
         Seconds.
-
-    Returns
-    -------
-    float
     """
     if not len(values):
         return math.nan
@@ -187,16 +176,7 @@ def performance_profile(lines: Sequence[LineResult], taus: Sequence[float]) -> d
 
 
 def verdict(line: LineResult) -> Verdict:
-    """Who is the fastest on a line; see :class:`Verdict`.
-
-    Parameters
-    ----------
-    line : LineResult
-
-    Returns
-    -------
-    Verdict
-    """
+    """Who is the fastest on a line; see :class:`Verdict`."""
     ours = line.order[0]
     times = {solver: typical(line, solver) for solver in line.solvers}
     certified = {solver: time for solver, time in times.items() if math.isfinite(time)}
@@ -214,11 +194,6 @@ def verdict(line: LineResult) -> Verdict:
 def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]:
     """Seconds of a solver over those of another, round by round: median, least and most.
 
-    Parameters
-    ----------
-    line : LineResult
-    solver, to : str
-
     Returns
     -------
     (float, float, float)
@@ -231,10 +206,6 @@ def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]
 
 def verdicts(suite: SuiteResult) -> list[Verdict]:
     """The verdict on each line that copter was to solve, in order.
-
-    Parameters
-    ----------
-    suite : SuiteResult
 
     Returns
     -------

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from copter.bench.course import Course, Play, solve_round
 from copter.bench.settings import Record
-from copter.program.kept import CostType
+from copter.program.handles import CostVector
 from copter.program.program import ContinualProgram, Template
-from copter.program.vectors import CostVector
+from copter.program.records import CostType
 
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
@@ -46,8 +46,6 @@ class Synthetic(Course):
         Columns are their product.
     churn : float
         Share of the requests that leave, and arrive, and change, in a round.
-    rounds : int
-    seed : int
     costs : "own" or "shared"
         Whether the costs of every column are its own, or requests of a kind share a vector that each scales.
     cost_dtype : "float64" or "float32"

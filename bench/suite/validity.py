@@ -22,10 +22,6 @@ def problems(suite: SuiteResult) -> list[str]:
     failed, programs of one round that differ, two certified answers for it whose objectives cannot both be
     right, a line that is not done.
 
-    Parameters
-    ----------
-    suite : SuiteResult
-
     Returns
     -------
     list of str

@@ -26,8 +26,6 @@ def bench(title: str, course: Course, options: BenchOptions) -> None:
     ----------
     title : str
         Of the table of times.
-    course : Course
-    options : BenchOptions
     """
     measured, failures = measure_all(course, options)
     report(title, course, options, measured, failures)
@@ -37,11 +35,6 @@ def measure_all(course: Course, options: BenchOptions) -> tuple[list[Measured], 
     """Run a course with the solvers of the options, none beside another on one machine.
 
     A solver that fails does not end the benchmark: its error is in the second result, by its name.
-
-    Parameters
-    ----------
-    course : Course
-    options : BenchOptions
 
     Returns
     -------
@@ -90,9 +83,6 @@ def report(
 
     Parameters
     ----------
-    title : str
-    course : Course
-    options : BenchOptions
     measured : sequence of Measured
     failures : mapping of str to str
         Errors by solver, see :func:`measure_all`.

@@ -36,11 +36,14 @@ if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
     from copter.spreading.tasks import Spread
 
-_ASIDE = ("out", "as_json", "json_path", "ray", "processes")
+_ASIDE = ("out", "force", "as_json", "json_path", "ray", "processes")
 """Where a command writes, and where it runs, which is no setting of what it computes."""
 
 Out: TypeAlias = Annotated[
     Path | None, typer.Option(help="Run folder; runs/<domain>-<time>, or with --json none, if not given.")
+]
+Force: TypeAlias = Annotated[
+    bool, typer.Option("--force", help="Replace the run that the folder of --out holds.", show_default=False)
 ]
 
 
@@ -124,12 +127,7 @@ class Solving(Options):
     threads: Threads = None
 
     def solver_settings(self, name: str) -> SolverSettings:
-        """Return the settings of a solver, or of a method of the domain's own.
-
-        Parameters
-        ----------
-        name : str
-        """
+        """Return the settings of a solver, or of a method of the domain's own."""
         from copter.bench.settings import SolverSettings
 
         return SolverSettings(name, self.tolerance, self.deadline, self.threads, self.mip_gap)
@@ -142,21 +140,11 @@ class Proving(Solving):
     exact: Exact = False
 
     def solver_name(self, name: str) -> str:
-        """Return the solver that is meant: with --exact, ``copter`` is ``copter-exact``.
-
-        Parameters
-        ----------
-        name : str
-        """
+        """Return the solver that is meant: with --exact, ``copter`` is ``copter-exact``."""
         return "copter-exact" if self.exact and name == "copter" else name
 
     def solver_settings(self, name: str) -> SolverSettings:
-        """Return the settings of a solver; with --exact, branch and bound ends at no gap.
-
-        Parameters
-        ----------
-        name : str
-        """
+        """Return the settings of a solver; with --exact, branch and bound ends at no gap."""
         chosen = super().solver_settings(self.solver_name(name))
         return replace(chosen, mip_gap=0.0) if self.exact else chosen
 
@@ -166,15 +154,11 @@ class RunOptions(Options):
     """What every ``copter run`` takes."""
 
     out: Out = None
+    force: Force = False
     as_json: JsonFlag = False
 
     def folder(self, domain: str) -> Path | None:
-        """Return the folder of the run: the one named, and without --json one by the time of now.
-
-        Parameters
-        ----------
-        domain : str
-        """
+        """Return the folder of the run: the one named, and without --json one by the time of now."""
         from copter.cli.runfolder import default_path
 
         return self.out if self.out is not None or self.as_json else default_path(domain)
@@ -201,12 +185,7 @@ class SpreadBenchOptions(BenchOptions):
     actors: Actors = 0
 
     def solver_settings(self, name: str) -> SolverSettings:
-        """Return the settings of a solver; its programs are spread over actors if that was asked for.
-
-        Parameters
-        ----------
-        name : str
-        """
+        """Return the settings of a solver; its programs are spread over actors if that was asked for."""
         return replace(super().solver_settings(name), actors=self.actors)
 
 
@@ -220,7 +199,6 @@ def command(options: type[AnyOptions], body: Callable[[AnyOptions], None]) -> Ca
     ----------
     options : type of Options
         Its docstring is the help of the command.
-    body : callable
     """
 
     def run(**values: Any) -> None:

@@ -64,11 +64,9 @@ def table(
 
     Parameters
     ----------
-    title : str
     columns : sequence of str
         Their heads.
     rows : iterable of sequence of str
-    text_columns : int
     """
     from rich.table import Table
 

@@ -64,10 +64,6 @@ def round_times(
         Seconds of each round by the names `t_edit`, `t_solve` and `t_shim`.
     axis : str
         Label of the horizontal axis.
-
-    Returns
-    -------
-    Figure
     """
     # what took no time at all has a place on a logarithmic axis too
     times = {part: 1e3 * np.maximum(of(f"t_{part}"), 1e-9) for part in ("edit", "solve", "shim")}
@@ -83,10 +79,6 @@ def cumulative(samples: Mapping[str, Sequence[float]], label: str, title: str) -
         A set without samples is left out.
     label, title : str
         Label of the horizontal axis, title of the plot.
-
-    Returns
-    -------
-    Figure
     """
     figure, axes = _figure(title, label, "fraction")
     drawn = False

@@ -40,12 +40,7 @@ class ReproduceOptions(Spreading):
 
 
 def reproduce(options: ReproduceOptions) -> None:
-    """Run the command.
-
-    Parameters
-    ----------
-    options : ReproduceOptions
-    """
+    """Run the command."""
     from copter.bench.reproduction import Effort, reproductions
 
     known = reproductions()

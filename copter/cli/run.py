@@ -29,7 +29,6 @@ class Run(ABC):
 
     Parameters
     ----------
-    options : RunOptions
     path : Path, optional
         Run folder; None writes nothing.
     title : str
@@ -55,7 +54,7 @@ class Run(ABC):
         self._folder: RunFolder | None = None
         if path is not None:
             settings = options.settings() | dict(config or {})
-            self._folder = RunFolder.create(path, f"{title}.", command_line(), settings)
+            self._folder = RunFolder.create(path, f"{title}.", command_line(), settings, force=options.force)
 
     @abstractmethod
     def figures(self) -> dict[str, Any]:
@@ -92,8 +91,6 @@ class CourseRun(Run):
 
     Parameters
     ----------
-    course : Course
-    chosen : SolverSettings
     columns : mapping of str to str
         Fields of the records that rounds.csv holds, and what they mean.
     options, path, title, config
@@ -131,7 +128,6 @@ class CourseRun(Run):
 
         Parameters
         ----------
-        name : str
         later : bool
             Without the rounds at the start that the course leaves out, if there are others.
         """
@@ -152,7 +148,6 @@ def follow(
 
     Parameters
     ----------
-    rounds : iterable
     what : str
         What the bar counts.
     total : int
@@ -176,7 +171,6 @@ def conclude(run: Run, **first: Any) -> None:
 
     Parameters
     ----------
-    run : Run
     **first
         What the object has besides the summary.
     """
@@ -189,12 +183,7 @@ def conclude(run: Run, **first: Any) -> None:
 
 
 def preparing(solver: str) -> None:
-    """Say that kernels are compiled before the rounds begin.
-
-    Parameters
-    ----------
-    solver : str
-    """
+    """Say that kernels are compiled before the rounds begin."""
     errors().print(f"preparing {solver} (the first run ever compiles its kernels)")
 
 
@@ -203,7 +192,6 @@ def print_figures(title: str, rows: Sequence[tuple[str, str]]) -> None:
 
     Parameters
     ----------
-    title : str
     rows : sequence of (str, str)
     """
     table(title, ("figure", "value"), rows)

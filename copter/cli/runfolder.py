@@ -52,7 +52,6 @@ class RunFolder:
 
     Attributes
     ----------
-    path : Path
     title : str
         First line of README.txt.
     """
@@ -63,14 +62,21 @@ class RunFolder:
     _open: list[RowFile] = field(default_factory=list)
 
     @classmethod
-    def create(cls, path: Path, title: str, command: Sequence[str], config: Mapping[str, Any]) -> Self:
+    def create(
+        cls,
+        path: Path,
+        title: str,
+        command: Sequence[str],
+        config: Mapping[str, Any],
+        *,
+        force: bool = False,
+    ) -> Self:
         """Make the folder and write config.json and versions.json.
 
-        A folder of an earlier run is used again; one that holds anything else is left alone.
+        A folder of an earlier run is used again only by ``force``; one that holds anything else never is.
 
         Parameters
         ----------
-        path : Path
         title : str
             First line of README.txt.
         command : sequence of str
@@ -78,20 +84,20 @@ class RunFolder:
         config : mapping
             Every setting of the run.
 
-        Returns
-        -------
-        RunFolder
-
         Raises
         ------
         RunFolderError
-            `path` is a file, or a folder with other content.
+            `path` is a file, or a folder with other content, or with a run and not ``force``.
         """
         if path.exists() and not path.is_dir():
             raise RunFolderError(f"{path} is a file: give --out a folder that does not exist yet")
         if path.is_dir() and any(path.iterdir()) and not (path / _CONFIG).is_file():
             raise RunFolderError(
                 f"{path} holds other things than a run: give --out a new folder, or empty this one"
+            )
+        if (path / _CONFIG).is_file() and not force:
+            raise RunFolderError(
+                f"{path} holds an earlier run: give --out a new folder, or --force to replace it"
             )
         path.mkdir(parents=True, exist_ok=True)
         from copter.bench.machine import versions
@@ -182,7 +188,6 @@ class RunFolder:
         ----------
         name : str
             Of the file.
-        figure : matplotlib.figure.Figure
         meaning : str
             What README.txt says of the file.
         """

@@ -30,8 +30,6 @@ def write_solution(
     ----------
     path : Path
         Ends in ``.csv`` (a line each: kind, name, value, price) or ``.json`` (with the figures).
-    lp : GeneralLP
-    figures : dict
     x : (n,) ndarray, optional
         None if no point is known: then there are only the figures, or the head of the table.
     y : (m,) ndarray, optional

@@ -18,7 +18,6 @@ def check_solver(name: str, methods: Sequence[str] = ()) -> str:
 
     Parameters
     ----------
-    name : str
     methods : sequence of str
         What a domain has besides the registered solvers.  ``-K`` in them stands for a number: with ``pop-K``
         there is ``pop-16``.
@@ -40,12 +39,7 @@ class Names(tuple[str, ...]):
 
     @classmethod
     def split(cls, text: str) -> Names:
-        """Return the names of a list.
-
-        Parameters
-        ----------
-        text : str
-        """
+        """Return the names of a list."""
         return cls(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
     def __str__(self) -> str:
@@ -57,7 +51,6 @@ def check_known(name: str, known: Iterable[str], what: str) -> str:
 
     Parameters
     ----------
-    name : str
     known : iterable of str
     what : str
         What it is a name of, for the error.
@@ -77,7 +70,6 @@ def check_names(text: str, what: str, check: Callable[[str], object]) -> Names:
 
     Parameters
     ----------
-    text : str
     what : str
         What they are names of, for the error.
     check : callable

@@ -104,12 +104,7 @@ class SuiteOptions(Options):
 
 
 def bench_all(options: SuiteOptions) -> None:
-    """Run the command.
-
-    Parameters
-    ----------
-    options : SuiteOptions
-    """
+    """Run the command."""
     from copter.bench.suite.runner import Suite
     from copter.cli.suite_report import write as write_report
 

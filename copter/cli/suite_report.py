@@ -76,7 +76,6 @@ def write(folder: Path, out: Path, papers: Path | None = None) -> Path:
 
     Parameters
     ----------
-    folder : Path
     out : Path
         Folder that it goes to.
     papers : Path, optional
@@ -96,10 +95,6 @@ def write(folder: Path, out: Path, papers: Path | None = None) -> Path:
 
 def notes_of(folder: Path) -> dict[str, str]:
     """Read what people wrote on lines, if they did.
-
-    Parameters
-    ----------
-    folder : Path
 
     Returns
     -------

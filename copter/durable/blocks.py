@@ -46,16 +46,7 @@ class Blocks:
         self._prefix = ""
 
     def section(self, name: str) -> Blocks:
-        """Blocks and facts of their own in the same file, whose names can be those of others.
-
-        Parameters
-        ----------
-        name : str
-
-        Returns
-        -------
-        Blocks
-        """
+        """Blocks and facts of their own in the same file, whose names can be those of others."""
         facts = self.facts.setdefault(name, {})
         if type(facts) is not dict:
             raise self.wrong(f"has no section {name!r}")
@@ -106,7 +97,6 @@ class Blocks:
 
         Parameters
         ----------
-        path : Path
         magic : bytes
             What the file begins with.
 
@@ -133,15 +123,10 @@ class Blocks:
 
         Parameters
         ----------
-        path : Path
         magic : bytes
             What it must begin with.
         what : str
             What the file should be, for messages.
-
-        Returns
-        -------
-        Blocks
 
         Raises
         ------

@@ -65,10 +65,6 @@ def make_term(kind: type[ConvexTerm], image: Any, parameters: Mapping[str, float
         Class of the term, a ConvexTerm.
     image : float or (n,) ndarray
     parameters : mapping of str to float
-
-    Returns
-    -------
-    ConvexTerm
     """
     term = kind.__new__(kind)
     ConvexTerm.__init__(term, image, **parameters)
@@ -247,13 +243,8 @@ def decode(content: bytes | memoryview, terms: Mapping[str, type[ConvexTerm]] | 
 
     Parameters
     ----------
-    content : bytes or memoryview
     terms : mapping, optional
         Classes of terms by name (:func:`term_classes`); by default copter's own.
-
-    Returns
-    -------
-    object
 
     Raises
     ------

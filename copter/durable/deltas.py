@@ -7,14 +7,11 @@ over after it, so that a rejected edit leaves nothing behind.
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from copter.durable.codec import CodecError, encode, id_value
 from copter.errors import EditError
-from copter.program.guard import exclusive
 from copter.program.handles import Handles
 from copter.program.program import KEEP, VERBS, ContinualProgram
 
@@ -35,7 +32,7 @@ class WrittenProgram(ContinualProgram):
 
     def __init__(self) -> None:
         super().__init__()
-        self._inside = False
+        self.log = _Deltas(self)
 
     def _content(self) -> tuple[type[ContinualProgram], dict[str, Any]]:
         return ContinualProgram, {name: vars(self)[name] for name in vars(ContinualProgram())}
@@ -48,31 +45,21 @@ class WrittenProgram(ContinualProgram):
         """Raise a CopterError if edits cannot be written (any more)."""
 
 
-def _written(verb: str) -> Callable[..., Any]:
-    original = getattr(ContinualProgram, verb)
-    signature = inspect.signature(original)
+class _Deltas:
+    """Makes bytes of the edits of a program."""
 
-    @functools.wraps(original)
-    def run(self: WrittenProgram, *args: Any, **kwargs: Any) -> Any:
-        if self._inside:  # one verb in terms of another: the outer one is the delta
-            return original(self, *args, **kwargs)
-        arguments = dict(signature.bind(self, *args, **kwargs).arguments)
-        del arguments["self"]
-        self._check_writable()
-        delta = pack_delta(verb, arguments)
-        self._inside = True
-        try:
-            result = original(self, *args, **kwargs)
-        finally:
-            self._inside = False
-        self._write(delta if result is None else pack_delta(verb, arguments | {RETURNED: result}))
-        return result
+    def __init__(self, program: WrittenProgram) -> None:
+        self.program = program
 
-    return run
+    def before(self, verb: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any], bytes]:
+        """What is to be written; an EditError if it cannot be."""
+        self.program._check_writable()
+        return verb, arguments, pack_delta(verb, arguments)
 
-
-for _verb in VERBS:
-    setattr(WrittenProgram, _verb, exclusive(_written(_verb)))  # until the delta is handed over
+    def after(self, note: tuple[str, dict[str, Any], bytes], result: Any) -> None:
+        """Hand it over, with the handle that the verb made."""
+        verb, arguments, delta = note
+        self.program._write(delta if result is None else pack_delta(verb, arguments | {RETURNED: result}))
 
 
 def pack_delta(verb: str, arguments: Mapping[str, Any]) -> bytes:

@@ -18,7 +18,6 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
     Parameters
     ----------
-    path : Path
     write : callable
         Is given a file to write to, in the same folder.
 

@@ -73,7 +73,6 @@ class Journal(WrittenProgram):
 
     Attributes
     ----------
-    solver : Solver or None
     round : int
         Completed rounds.
 
@@ -175,10 +174,6 @@ class Journal(WrittenProgram):
             Seconds after which the best answer so far is returned.
         raise_error : bool
             Whether any other status than optimal is an error, once the round is complete.
-
-        Returns
-        -------
-        Solution
 
         Raises
         ------
@@ -353,7 +348,7 @@ class Journal(WrittenProgram):
         """Make the edits of a round again; what the solver remembered at its end."""
         assert self._rounds is not None
         path = self._rounds.path
-        self._inside = True
+        log, self.log = self.log, None  # these edits are in the file already
         try:
             kind, state, edits = decode(record.content)
             for edit in edits:
@@ -363,7 +358,7 @@ class Journal(WrittenProgram):
         except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError) as wrong:
             raise FileError(path, f"round {record.round} cannot be made again") from wrong
         finally:
-            self._inside = False
+            self.log = log
         return kind, state
 
     def _file(self, what: str, number: int) -> Path:

@@ -28,7 +28,6 @@ def pack_parts(store: FarColumns, blocks: Blocks) -> None:
 
     Parameters
     ----------
-    store : FarColumns
     blocks : Blocks
         Changed in place.
     """
@@ -45,13 +44,7 @@ def _store(part: Part) -> Any:
 
 
 def check_parts(store: ConstraintStore, blocks: Blocks) -> None:
-    """Raise a FileError unless a file has as many parts as the store that it is to fill.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    blocks : Blocks
-    """
+    """Raise a FileError unless a file has as many parts as the store that it is to fill."""
     found, wanted = blocks.facts.get("parts"), store.parts if isinstance(store, FarColumns) else None
     if found != wanted:
         there, here = (
@@ -68,8 +61,6 @@ def unpack_parts(
 
     Parameters
     ----------
-    store : FarColumns
-    blocks : Blocks
     cost_dtype : dtype
         What costs are kept as.
     classes : dict of str to type

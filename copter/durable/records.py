@@ -50,7 +50,6 @@ def create_records(path: Path, key: int, base: int) -> None:
 
     Parameters
     ----------
-    path : Path
     key : int
         Drawn at random, of the journal that the file belongs to.
     base : int
@@ -64,7 +63,6 @@ class RecordFile:
 
     Parameters
     ----------
-    path : Path
     key, base : int
         What the file's head must say.
 

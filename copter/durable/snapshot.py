@@ -20,7 +20,7 @@ from copter.durable.soundness import Unsound, check_program, check_store
 from copter.durable.stores import pack_store, unpack_store
 from copter.errors import EditError, FileError
 from copter.program.index import Index
-from copter.program.kept import COST_TYPES
+from copter.program.records import COST_TYPES
 from copter.store.far import FarColumns
 from copter.store.slabs import Pool
 from copter.terms.convex import ConvexTerm
@@ -40,8 +40,6 @@ def save(program: ContinualProgram, path: str | PathLike[str], solver: Remembers
 
     Parameters
     ----------
-    program : ContinualProgram
-    path : str or path
     solver : Remembers, optional
         Whose state goes into the file too.
     """
@@ -62,7 +60,6 @@ def load(
 
     Parameters
     ----------
-    path : str or path
     program : ContinualProgram
         Empty.
     solver : Remembers, optional
@@ -93,7 +90,6 @@ def pack(program: ContinualProgram, blocks: Blocks) -> None:
 
     Parameters
     ----------
-    program : ContinualProgram
     blocks : Blocks
         Of the file; changed in place.
 
@@ -129,7 +125,6 @@ def unpack(blocks: Blocks, program: ContinualProgram, terms: Iterable[type[Conve
 
     Parameters
     ----------
-    blocks : Blocks
     program : ContinualProgram
         Empty.
     terms : iterable of type
@@ -205,8 +200,6 @@ def pack_solver(solver: Remembers, program: ContinualProgram, blocks: Blocks) ->
 
     Parameters
     ----------
-    solver : Remembers
-    program : ContinualProgram
     blocks : Blocks
         Of the file; changed in place.
     """
@@ -232,11 +225,8 @@ def restore_solver(solver: Remembers, program: ContinualProgram, kind: Any, stat
 
     Parameters
     ----------
-    solver : Remembers
-    program : ContinualProgram
     kind : str
         Of the solver that was saved.
-    state : dict, optional
     path : str or path
         Of the file, for messages.
 

@@ -89,7 +89,6 @@ def check_slices(pool: Pool, starts: Whole, lengths: Whole, what: str) -> None:
 
     Parameters
     ----------
-    pool : Pool
     starts, lengths : (k,) arrays
         The live slices.
     what : str

@@ -22,35 +22,15 @@ class Remembers(Protocol):
 
         Parameters
         ----------
-        program : ContinualProgram
         deadline : float, optional
             Seconds.
-
-        Returns
-        -------
-        Solution
         """
 
     def save_state(self, program: Any) -> dict[str, Any] | None:
-        """What the next solve begins from; None if from nothing.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-
-        Returns
-        -------
-        dict or None
-        """
+        """What the next solve begins from; None if from nothing."""
 
     def load_state(self, program: Any, state: dict[str, Any] | None) -> None:
-        """Begin the next solve from a state that was saved.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-        state : dict, optional
-        """
+        """Begin the next solve from a state that was saved."""
 
     def reset(self) -> None:
         """Forget everything about earlier rounds."""

@@ -22,7 +22,6 @@ def pack_store(store: ConstraintStore, blocks: Blocks) -> None:
 
     Parameters
     ----------
-    store : ConstraintStore
     blocks : Blocks
         Changed in place.
 
@@ -49,8 +48,6 @@ def unpack_store(store: ConstraintStore, blocks: Blocks, classes: dict[str, type
 
     Parameters
     ----------
-    store : ConstraintStore
-    blocks : Blocks
     classes : dict of str to type
         Of terms, by their names.
 

@@ -67,10 +67,6 @@ def find_blocks(
     integral : (n,) bool ndarray
     share : float
         Of the rows that have to be blocks; if fewer are, none is.
-
-    Returns
-    -------
-    Blocks
     """
     m, n = A.shape
     size = np.diff(A.indptr)

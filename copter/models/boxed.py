@@ -49,10 +49,6 @@ class Boxed:
 def boxed(lp: GeneralLP) -> Boxed:
     """A :func:`~copter.models.general_lp.checked` LP with columns from 0 on.
 
-    Parameters
-    ----------
-    lp : GeneralLP
-
     Returns
     -------
     Boxed

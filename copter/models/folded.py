@@ -22,7 +22,6 @@ class Folded:
     ----------
     lp : GeneralLP
         The rest: the same columns.
-    source : GeneralLP
     kept : (k,) ndarray
         Rows of the source that are rows of the rest.
     lower_row, upper_row : (n,) ndarrays
@@ -66,10 +65,6 @@ def folded(lp: GeneralLP) -> Folded:
     ----------
     lp : GeneralLP
         Bounds that contradict each other stay as they are: a lower one may be above an upper one.
-
-    Returns
-    -------
-    Folded
     """
     A = lp.A.copy()
     A.sum_duplicates()

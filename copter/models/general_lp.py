@@ -50,16 +50,7 @@ class GeneralLP:
     row_names: tuple[str, ...] = ()
 
     def own_sense(self, cost: float) -> float:
-        """Objective in the sense that the program was given in, for a value of c'x + offset.
-
-        Parameters
-        ----------
-        cost : float
-
-        Returns
-        -------
-        float
-        """
+        """Objective in the sense that the program was given in, for a value of c'x + offset."""
         return -cost if self.maximize else cost
 
 
@@ -67,14 +58,6 @@ def checked(lp: GeneralLP) -> GeneralLP:
     """The program with bounds of 1e20 and more made infinite, those of integral columns rounded inwards.
 
     Entries of the matrix that are given twice are summed.
-
-    Parameters
-    ----------
-    lp : GeneralLP
-
-    Returns
-    -------
-    GeneralLP
 
     Raises
     ------
@@ -103,16 +86,7 @@ def checked(lp: GeneralLP) -> GeneralLP:
 
 
 def crossed_column(lp: GeneralLP) -> int | None:
-    """First column that has no value within its bounds; None if all have one.
-
-    Parameters
-    ----------
-    lp : GeneralLP
-
-    Returns
-    -------
-    int or None
-    """
+    """First column that has no value within its bounds; None if all have one."""
     lower, upper = np.ceil(lp.lower - _WHOLE), np.floor(lp.upper + _WHOLE)
     bad = np.where(lp.integral, lower > upper, lp.lower > lp.upper)
     bad |= (lp.lower == np.inf) | (lp.upper == -np.inf)

@@ -33,7 +33,6 @@ class GeneralProgram:
     ----------
     program : ContinualProgram
         Resources are the rows that are no blocks, under their numbers; requests are numbered from 0.
-    source : GeneralLP
     origin : (k,) ndarray
         Column of the LP that each column of the program stands for, request after request.
     order : (k,) ndarray
@@ -46,7 +45,6 @@ class GeneralProgram:
         What the shifts add to the objective.
     sums : (b,) ndarray
         Rows that became the sum rows of the requests ``summed``, (b,), with coefficients ``factor``, (b,).
-    summed, factor : ndarrays
     """
 
     program: ContinualProgram
@@ -67,10 +65,6 @@ class GeneralProgram:
         ----------
         solution : Solution
             Of :attr:`program`.
-
-        Returns
-        -------
-        float
         """
         return self.own_sense(solution.objective)
 
@@ -81,10 +75,6 @@ class GeneralProgram:
         ----------
         solution : Solution
             Of :attr:`program`.
-
-        Returns
-        -------
-        float
         """
         return self.own_sense(solution.bound)
 
@@ -95,10 +85,6 @@ class GeneralProgram:
         ----------
         cost : float
             Objective of a solution of the program.
-
-        Returns
-        -------
-        float
         """
         return self.source.own_sense(cost + self.constant)
 
@@ -191,17 +177,12 @@ def to_program(lp: GeneralLP, *, blocks: bool = False, share: float = 0.5) -> Ge
 
     Parameters
     ----------
-    lp : GeneralLP
     blocks : bool
         Whether rows that are sums of columns become sum rows of requests
         (:mod:`copter.models.blocks`), not resources; without it every column is a request of its
         own.
     share : float
         Of the rows that have to be such sums; if fewer are, none becomes one.
-
-    Returns
-    -------
-    GeneralProgram
 
     Raises
     ------

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 def from_highs(lp: highspy.HighsLp) -> GeneralLP:
     """The LP that HiGHS holds, as the minimisation of the negation if it is a maximisation.
 
-    Parameters
-    ----------
-    lp : highspy.HighsLp
-
     Returns
     -------
     GeneralLP
@@ -52,10 +48,6 @@ def from_highs(lp: highspy.HighsLp) -> GeneralLP:
 
 def to_highs(lp: GeneralLP) -> highspy.HighsLp:
     """The LP as HiGHS holds it, in its own sense.
-
-    Parameters
-    ----------
-    lp : GeneralLP
 
     Returns
     -------

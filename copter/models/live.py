@@ -52,7 +52,6 @@ class LiveLP:
 
     Parameters
     ----------
-    lp : GeneralLP
     share : float
         Of the rows that are not folded, those that have to be sums of blocks; if fewer are, none becomes one.
 
@@ -94,14 +93,6 @@ class LiveLP:
 
     def update(self, lp: GeneralLP) -> Changes:
         """Make the program that of another LP by edits, or anew if its shape is another.
-
-        Parameters
-        ----------
-        lp : GeneralLP
-
-        Returns
-        -------
-        Changes
 
         Raises
         ------
@@ -163,10 +154,6 @@ class LiveLP:
         ----------
         solution : Solution
             Of the program as it is now.
-
-        Returns
-        -------
-        float
         """
         return self.general.bound(solution)
 

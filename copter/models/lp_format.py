@@ -84,14 +84,6 @@ class _Statement:
 def read(source: Source) -> GeneralLP:
     """The linear program in the lines of an LP file.
 
-    Parameters
-    ----------
-    source : Source
-
-    Returns
-    -------
-    GeneralLP
-
     Raises
     ------
     InputError

@@ -42,7 +42,6 @@ class MathOptProgram:
     ----------
     general : GeneralProgram
         The program, and its way back to columns and rows by number.
-    model : mathopt.Model
     variables, constraints : tuple
         Those of the model, in the order of columns and rows.
     """
@@ -64,10 +63,6 @@ class MathOptProgram:
         ----------
         solution : Solution
             Of :attr:`program`.
-
-        Returns
-        -------
-        dict
         """
         return dict(zip(self.variables, self.general.point(solution).tolist(), strict=True))
 
@@ -78,10 +73,6 @@ class MathOptProgram:
         ----------
         solution : Solution
             Of :attr:`program`.
-
-        Returns
-        -------
-        dict
         """
         sign = 1.0 if self.general.source.maximize else -1.0
         values = sign * self.general.prices(solution)
@@ -94,10 +85,6 @@ class MathOptProgram:
         ----------
         solution : Solution
             Of :attr:`program`.
-
-        Returns
-        -------
-        float
         """
         return self.general.objective(solution)
 

@@ -47,14 +47,6 @@ _NUMBERS = (_FIXED[3], _FIXED[5])
 def read(source: Source) -> GeneralLP:
     """The linear program in the lines of an MPS file.
 
-    Parameters
-    ----------
-    source : Source
-
-    Returns
-    -------
-    GeneralLP
-
     Raises
     ------
     InputError

@@ -24,7 +24,6 @@ class Source:
 
     Parameters
     ----------
-    path : Path
     strict : bool
         Whether what is in doubt is an error; otherwise it is a warning.
 
@@ -63,14 +62,8 @@ class Source:
 
         Parameters
         ----------
-        line : int
-        why : str
         section : str
             Where the line stands.
-
-        Returns
-        -------
-        InputError
         """
         return InputError(self.path, f"line {line}" + (f", {section}" if section else ""), why)
 
@@ -79,11 +72,8 @@ class Source:
 
         Parameters
         ----------
-        line : int
-        why : str
         otherwise : str
             What becomes of the line if the file need not be strict, for example "it is left out".
-        section : str
 
         Raises
         ------
@@ -99,15 +89,8 @@ class Source:
 
         Parameters
         ----------
-        line : int
-        text : str
-        section : str
         finite : bool
             Whether it is no bound: an infinite one is none, and one of 1e20 is what it is.
-
-        Returns
-        -------
-        float
 
         Raises
         ------

@@ -55,9 +55,7 @@ class Change:
     costs : an array for each request, or vectors
     usage : slot of the new columns' usage, one for all or one each; then ``costs`` are those of new columns
     scales : (k,) array
-    overrides : new overrides
     rows : kinds (None: as they are) and totals of the sum rows
-    upper : one number or flat
     integral : one truth value or (k,)
     starts : (place of the request, (columns, values))
     terms : (place of the request, (term, image) or None for no term)
@@ -80,7 +78,6 @@ class Change:
 
         Parameters
         ----------
-        store : ConstraintStore
         slots : (k,) array
         starts : mapping
             Those of the program, edited in place.
@@ -137,14 +134,7 @@ def additions_to_one(
 
     Parameters
     ----------
-    id : hashable
-    n : int
     override, start : mapping of int to float, optional
-    term : ConvexTerm, None or KEEP
-
-    Returns
-    -------
-    Change
 
     Raises
     ------
@@ -183,10 +173,6 @@ def additions_to_many(
     terms : ConvexTerm, None or KEEP
         One for all, or k of the first two.
 
-    Returns
-    -------
-    Change
-
     Raises
     ------
     EditError
@@ -213,16 +199,10 @@ def change_of_one(
 
     Parameters
     ----------
-    store : ConstraintStore
-    id, slot : hashable, int
     costs : (n,) array or vector, optional
         New ones, checked.
     given : mapping
         Arguments of ``update_request`` by name.
-
-    Returns
-    -------
-    Change
 
     Raises
     ------
@@ -260,7 +240,6 @@ def change_of_many(
 
     Parameters
     ----------
-    store : ConstraintStore
     label : str
         Name of the verb.
     ids, slots : (k,) sequence and array
@@ -268,10 +247,6 @@ def change_of_many(
         New ones, checked.
     given : mapping
         Arguments of ``update_requests`` by name.
-
-    Returns
-    -------
-    Change
 
     Raises
     ------
@@ -319,7 +294,6 @@ def costs_of_many(
 
     Parameters
     ----------
-    store : ConstraintStore
     label : str
         Name of the verb, for messages.
     ids : (k,) sequence of hashable
@@ -383,7 +357,6 @@ def check_replacement(
 
     Parameters
     ----------
-    store : ConstraintStore
     ids, slots : (k,) sequence and array
     given : mapping
         ``upper``, and ``term``: what is given besides the new usage.

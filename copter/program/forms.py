@@ -126,7 +126,6 @@ def columns_of(
 
     Parameters
     ----------
-    label : str
     ids : (k,) sequence of hashable
     costs : (sum(sizes),) array_like, or k arrays
     sizes : (k,) array_like, optional
@@ -165,16 +164,11 @@ def new_requests_of(
 
     Parameters
     ----------
-    label : str
     ids : (k,) sequence of hashable
     columns : (costs, sizes)
         As for :func:`columns_of`, or shared vectors.
     totals, relation
         As for :func:`sum_rows_of`.
-
-    Returns
-    -------
-    NewRequests
 
     Raises
     ------
@@ -204,7 +198,6 @@ def sum_rows_of(
 
     Parameters
     ----------
-    label : str
     ids : (k,) sequence of hashable
     totals : float, (k,) array_like, None or KEEP
         None, or an entry None in a list, for no sum row; KEEP for the old ones.
@@ -212,10 +205,6 @@ def sum_rows_of(
         "<=" or "=="; None for the old ones.
     old : (k,) ndarray, (k,) ndarray, optional
         Kinds and totals of now.
-
-    Returns
-    -------
-    SumRows
 
     Raises
     ------
@@ -269,7 +258,6 @@ def uppers_of(
 
     Parameters
     ----------
-    label : str
     ids : (k,) sequence of hashable
     upper : float, (sum(widths),) or (k,) array_like, or k numbers and arrays
     widths : (k,) ndarray
@@ -300,7 +288,6 @@ def flags_of(label: str, ids: Sequence[Hashable], given: Any) -> bool | NDArray[
 
     Parameters
     ----------
-    label : str
     ids : (k,) sequence of hashable
     given : bool or (k,) sequence of bool
 
@@ -339,10 +326,6 @@ def entries_of(
     widths : (k,) ndarray
         Columns of each request.
 
-    Returns
-    -------
-    Entries
-
     Raises
     ------
     EditError
@@ -380,7 +363,6 @@ def flat_entries(
 
     Parameters
     ----------
-    label, field : str
     ids : (k,) sequence of hashable
     given : (counts, columns, values)
         (k,) entries of each request, and flat arrays of as many entries together.
@@ -426,7 +408,6 @@ def terms_of(
 
     Parameters
     ----------
-    label : str
     ids : (k,) sequence of hashable
     terms : ConvexTerm or None, or k of them
     widths : (k,) ndarray

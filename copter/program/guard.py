@@ -10,7 +10,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol, TypeVar, cast
 
 from copter.errors import ArgumentTypeError, ConcurrentUseError, choices
 
@@ -37,10 +37,6 @@ class Guard:
         who : str
             Name of the verb, for messages.
 
-        Returns
-        -------
-        context manager
-
         Raises
         ------
         ConcurrentUseError
@@ -64,10 +60,6 @@ class Guard:
         who : str
             Name of the verb, for messages.
 
-        Returns
-        -------
-        context manager
-
         Raises
         ------
         ConcurrentUseError
@@ -81,17 +73,47 @@ class Guard:
                 self.solved = False
 
 
-def exclusive(verb: Callable[..., Any]) -> Callable[..., Any]:
+class EditLog(Protocol):
+    """Who writes down the edits of a program."""
+
+    def before(self, verb: str, arguments: dict[str, Any]) -> Any:
+        """Take note of an edit that is about to be made; an error here leaves the program as it is."""
+
+    def after(self, note: Any, result: Any) -> None:
+        """Write the edit down, now that it was made."""
+
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+def edit(verb: Verb) -> Verb:
+    """Make a method of a program an edit: exclusive, and known to the program's log, if it has one."""
+    signature = inspect.signature(verb)
+
+    @functools.wraps(verb)
+    def logged(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        log = self.log
+        if log is None:
+            return verb(self, *args, **kwargs)
+        arguments = dict(signature.bind(self, *args, **kwargs).arguments)
+        del arguments["self"]
+        note = log.before(verb.__name__, arguments)
+        result = verb(self, *args, **kwargs)
+        log.after(note, result)
+        return result
+
+    guarded: Any = exclusive(logged)
+    guarded.edits = True
+    return cast("Verb", guarded)
+
+
+def exclusive(verb: Verb) -> Verb:
     """Make a verb of a program raise ConcurrentUseError while the program is in use.
 
     Parameters
     ----------
     verb : callable
         A method of something that has a ``guard``.
-
-    Returns
-    -------
-    callable
 
     Raises
     ------
@@ -117,4 +139,4 @@ def exclusive(verb: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             guard.lock.release()
 
-    return guarded
+    return cast("Verb", guarded)

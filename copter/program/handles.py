@@ -62,16 +62,7 @@ class Handles(dict[int, H], Generic[H]):
         self.kind, self._called, self._given_as = kind, called, given_as
 
     def make(self, slot: int, n_columns: int, birth: int) -> H:
-        """A handle of what is new in a slot.
-
-        Parameters
-        ----------
-        slot, n_columns, birth : int
-
-        Returns
-        -------
-        Handle
-        """
+        """A handle of what is new in a slot."""
         self[slot] = self.kind(slot, n_columns, birth, secrets.randbits(62))
         return self[slot]
 
@@ -82,7 +73,6 @@ class Handles(dict[int, H], Generic[H]):
         ----------
         subject : hashable
             The request or the verb, for messages.
-        handle : object
         """
         if not isinstance(handle, self.kind) or self.get(handle.slot) != handle:
             why = f"no such {self._called} in this program (any more)"

@@ -25,10 +25,6 @@ class Index:
     ----------
     kind : str
         What the ids name, for messages.
-
-    Attributes
-    ----------
-    kind : str
     """
 
     def __init__(self, kind: str) -> None:
@@ -84,14 +80,6 @@ class Index:
     def slot(self, id: Hashable) -> int:
         """Slot of an id.
 
-        Parameters
-        ----------
-        id : hashable
-
-        Returns
-        -------
-        int
-
         Raises
         ------
         EditError
@@ -112,7 +100,6 @@ class Index:
         Parameters
         ----------
         ids : (k,) sequence of hashable
-        label : str
 
         Returns
         -------
@@ -189,16 +176,7 @@ class Index:
         self._asked = ()
 
     def missing(self, id: Hashable) -> str:
-        """What to say of an id that there is not: the nearest one too, of the first thousand.
-
-        Parameters
-        ----------
-        id : hashable
-
-        Returns
-        -------
-        str
-        """
+        """What to say of an id that there is not: the nearest one too, of the first thousand."""
         names = [known for known in islice(self._slots, _MANY) if isinstance(known, str)]
         near = get_close_matches(id, names, n=1) if isinstance(id, str) else []
         return f"no {self.kind} of this id" + (f"; did you mean {near[0]!r}?" if near else "")
@@ -226,10 +204,6 @@ def listed(ids: Sequence[Hashable]) -> Sequence[Hashable]:
     Parameters
     ----------
     ids : sequence of hashable
-
-    Returns
-    -------
-    list, tuple or range
 
     Raises
     ------

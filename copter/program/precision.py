@@ -43,7 +43,6 @@ def check_new(
 
     Parameters
     ----------
-    store : ConstraintStore
     ids : (k,) sequence of hashable
     sizes : (k,) ndarray
     costs : (sum(sizes),) ndarray, or vectors
@@ -69,7 +68,6 @@ def check_vector(store: ConstraintStore, costs: NDArray[np.float64]) -> None:
 
     Parameters
     ----------
-    store : ConstraintStore
     costs : (n,) ndarray
 
     Raises
@@ -93,9 +91,7 @@ def check_change(
 
     Parameters
     ----------
-    store : ConstraintStore
     ids, slots : (k,) sequence and ndarray
-    change : Change
     replaced : bool
         Whether the requests get new columns, which begin without overrides.
 

@@ -18,15 +18,17 @@ templates go beyond it.
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
 from copter.program.changes import (
+    Starts,
     additions_to_many,
     additions_to_one,
     change_of_many,
@@ -36,23 +38,55 @@ from copter.program.changes import (
     widths_of,
 )
 from copter.program.forms import KEEP, flags_of, new_requests_of, uppers_of
-from copter.program.guard import exclusive
-from copter.program.handles import CostVector, Template
-from copter.program.index import listed
-from copter.program.kept import Kept
-from copter.program.precision import check_change, check_new
-from copter.program.queries import Relation
-from copter.program.usage import Usage
-from copter.program.validation import flag, scale_factor, scales_of, sum_row, upper_bounds
+from copter.program.guard import EditLog, Guard, edit, exclusive
+from copter.program.handles import CostVector, Handles, Template
+from copter.program.index import Index, listed
+from copter.program.precision import check_change, check_new, check_vector
+from copter.program.records import (
+    COST_TYPES,
+    CostType,
+    EntriesLike,
+    Relation,
+    RequestData,
+    ResourceData,
+    by_column,
+    relation_of,
+    request_data,
+)
+from copter.program.usage import Compressed, Usage, from_mapping, from_matrix, joined
+from copter.program.validation import (
+    all_are,
+    cost_vector,
+    flag,
+    is_vector,
+    number,
+    row_bounds,
+    row_bounds_of,
+    scale_factor,
+    scales_of,
+    sum_row,
+    upper_bounds,
+    whole_number,
+    whole_numbers,
+)
+from copter.store.costs import SharedCosts
+from copter.store.edits import NO_TOTAL
+from copter.store.store import ConstraintStore
 from copter.terms.convex import ConvexTerm
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from copter.durable.state import Remembers
+    from copter.models.general_lp import GeneralLP
+    from copter.store.allocation import SparseX
 
 __all__ = ["KEEP", "VERBS", "ContinualProgram", "CostVector", "EntriesLike", "Relation", "Template", "Usage"]
 
-EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mapping[int, float] | None]
-"""Numbers for single columns of many requests: (counts, columns, values), or one mapping a request."""
+_NONE = np.empty(0)
 
 
-class ContinualProgram(Kept):
+class ContinualProgram:
     """A linear program over named resources and requests, edited in place.
 
     Parameters
@@ -60,6 +94,17 @@ class ContinualProgram(Kept):
     cost_dtype : "float64" or "float32"
         What costs are kept as.  With 32 bits the program is that with the rounded costs
         (:mod:`copter.program.precision`) and takes half the memory.
+
+    Attributes
+    ----------
+    mend : callable, optional
+        ``mend(program, x, y)`` makes an allocation feasible, at prices by row slot, and returns it; ``x`` and
+        the result are :class:`copter.store.allocation.SparseX`: integer slots and columns of requests that
+        there are, ascending, and finite values.  Solvers of large programs certify what it returns beside
+        their own answers: a domain that can repair at once saves them the last steps.  If it raises
+        :class:`copter.CopterError`, or returns something else, that is logged and the solve goes on without.
+        It is code and no part of the program's data: a copy in memory has it, but it is not saved, neither by
+        pickle nor in files; who loads the program sets it again.
 
     Examples
     --------
@@ -71,8 +116,342 @@ class ContinualProgram(Kept):
     (2, 2)
     """
 
-    # ---- requests --------------------------------------------------------------------------------
+    mend: Callable[[Any, SparseX, NDArray[np.float64]], SparseX] | None = None
+    log: EditLog | None = None
 
+    def __init__(self, *, cost_dtype: CostType = "float64") -> None:
+        if cost_dtype not in COST_TYPES:
+            raise ValueError(f"cost_dtype = {cost_dtype!r}: must be one of {', '.join(COST_TYPES)}")
+        self.store = ConstraintStore(np.dtype(cost_dtype))
+        self._resources, self._requests = Index("resource"), Index("request")
+        self._templates = Handles(Template, "template", "usage")
+        self._vectors = Handles(CostVector, "cost vector", "costs")
+        self._starts: Starts = {}
+        self.guard = Guard()
+        self.mend = self.log = None
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def __contains__(self, request: Hashable) -> bool:
+        return request in self._requests
+
+    def __repr__(self) -> str:
+        integral = int(np.count_nonzero(self.store.requests.integral[self.request_slots]))
+        counts = {
+            "request": len(self),
+            "column": self.n_variables,
+            "resource": len(self._resources),
+            "sum row": self.n_rows - len(self._resources),
+            "nonzero": self.nnz,
+            "template": len(self._templates),
+            "cost vector": int(np.count_nonzero(self.store.vectors.shared[: self.store.vectors.size])),
+            "convex term": len(self.store.terms),
+            "integral request": integral,
+        }
+        always = ("request", "column", "resource")
+        said = [f"{n:,} {what}{'s' * (n != 1)}" for what, n in counts.items() if n or what in always]
+        return f"<{type(self).__name__}: {', '.join(said)}>"
+
+    # ---- resources --------------------------------------------------------------------------------------
+
+    @property
+    def resource_ids(self) -> list[Hashable]:
+        """Ids of all resources, in the order in which they were added."""
+        return self._resources.ids
+
+    @property
+    def resource_slots(self) -> NDArray[np.int64]:
+        """Store slots of all resources, in the order of :attr:`resource_ids`; read-only."""
+        return self._resources.all_slots
+
+    def capacity(self, resource: Hashable) -> tuple[float, float]:
+        """Lower and upper bound of a resource.
+
+        Returns
+        -------
+        (lower, upper)
+        """
+        slot = self._resources.slot(resource)
+        return float(self.store.rows.lower[slot]), float(self.store.rows.upper[slot])
+
+    def read_resources(self, ids: Sequence[Hashable] | None = None) -> ResourceData:
+        """Bounds of many resources, in the form in which the rows can be added again.
+
+        Parameters
+        ----------
+        ids : sequence of k hashables, optional
+            By default all resources.
+
+        Raises
+        ------
+        EditError
+            An id is unknown or given twice.
+        """
+        names = self.resource_ids if ids is None else list(ids)
+        slots = self.resource_slots if ids is None else self._resources.slots(names, "read_resources")
+        return ResourceData(names, self.store.rows.upper[slots], self.store.rows.lower[slots])
+
+    @edit
+    def add_resource(self, id: Hashable, upper: float = math.inf, lower: float = -math.inf) -> None:
+        """Add a coupling row ``lower <= usage <= upper``.
+
+        Parameters
+        ----------
+        upper, lower : float
+            From 1e20 on a bound is infinite.
+
+        Raises
+        ------
+        EditError
+            The id is taken, a bound is NaN, or lower > upper.
+        """
+        self._resources.check_new([id], "add_resource")
+        lower, upper = row_bounds(id, lower, upper)
+        self._resources.add([id], [self.store.add_row(lower, upper)])
+
+    @edit
+    def add_resource_rows(
+        self,
+        ids: Sequence[Hashable],
+        upper: float | ArrayLike = math.inf,
+        lower: float | ArrayLike = -math.inf,
+    ) -> None:
+        """Add many coupling rows at once; all of them or, if anything is wrong, none.
+
+        Parameters
+        ----------
+        ids : sequence of k hashables
+        upper, lower : float or (k,) array_like
+            Bounds, one for all rows or one each.
+
+        Raises
+        ------
+        EditError
+            As :meth:`add_resource`; also for an id that is given twice.
+        """
+        label = "add_resource_rows"
+        ids = listed(ids)
+        self._resources.check_new(ids, label)
+        low, high = (
+            _one_each(label, field, each, len(ids)) for field, each in (("lower", lower), ("upper", upper))
+        )
+        bounds = row_bounds_of(label, ids, (low, high), (_NONE, _NONE))
+        if ids:
+            self._resources.add(ids, self.store.add_rows(len(ids), *bounds).tolist())
+
+    @edit
+    def set_capacity(self, id: Hashable, upper: float | None = None, lower: float | None = None) -> None:
+        """Set one or both bounds of a resource; None leaves a bound as it is.
+
+        Raises
+        ------
+        EditError
+            The resource is unknown, a bound is NaN, or lower > upper.
+        """
+        slot = self._resources.slot(id)
+        old_lower, old_upper = self.capacity(id)
+        bounds = row_bounds(id, old_lower if lower is None else lower, old_upper if upper is None else upper)
+        self.store.set_row(slot, *bounds)
+
+    @edit
+    def set_capacities(
+        self, ids: Sequence[Hashable], *, upper: ArrayLike | None = None, lower: ArrayLike | None = None
+    ) -> None:
+        """Set bounds of many resources at once; all of them or, if anything is wrong, none.
+
+        Parameters
+        ----------
+        ids : sequence of k hashables
+            As a list, tuple or range they are remembered: the same ids next round are quick.
+        upper, lower : float or (k,) array_like, optional
+            One for all or one each; None leaves a bound as it is.
+
+        Raises
+        ------
+        EditError
+            A resource is unknown or given twice, a bound is NaN, or lower > upper: names the resource.
+        """
+        label = "set_capacities"
+        ids = listed(ids)
+        slots = self._resources.slots(ids, label)
+        rows = self.store.rows
+        old = rows.lower[slots], rows.upper[slots]
+        low, high = (
+            None if each is None else _one_each(label, field, each, len(ids))
+            for field, each in (("lower", lower), ("upper", upper))
+        )
+        self.store.set_rows(slots, *row_bounds_of(label, ids, (low, high), old))
+
+    @edit
+    def add_resources(self, id: Hashable, count: float) -> None:
+        """Raise the capacity (upper bound) of one resource by ``count`` units.
+
+        It makes no rows: :meth:`add_resource` and :meth:`add_resource_rows` do.
+
+        Parameters
+        ----------
+        count : float
+            >= 0, need not be whole.
+
+        Raises
+        ------
+        EditError
+            The resource is unknown, or the count is negative or not finite.
+        """
+        self._change_capacity(id, count, +1.0)
+
+    @edit
+    def remove_resources(self, id: Hashable, count: float) -> None:
+        """Lower the capacity (upper bound) of one resource by ``count`` units.
+
+        The row stays: :meth:`drop_resource` removes it.
+
+        Parameters
+        ----------
+        count : float
+            >= 0, need not be whole.
+
+        Raises
+        ------
+        EditError
+            The resource is unknown, the count is negative or not finite, or the capacity would fall
+            below the lower bound or, for a capacity that was not negative, below zero.
+        """
+        self._change_capacity(id, count, -1.0)
+
+    @edit
+    def drop_resource(self, id: Hashable) -> None:
+        """Remove a coupling row; columns that used it stay, without it."""
+        self.store.drop_row(self._resources.slot(id))
+        self._resources.remove([id])
+
+    @edit
+    def drop_resource_rows(self, ids: Sequence[Hashable]) -> None:
+        """Remove many coupling rows; all of them or, if an id is unknown or given twice, none.
+
+        Parameters
+        ----------
+        ids : sequence of hashables
+        """
+        ids = listed(ids)
+        for slot in self._resources.slots(ids, "drop_resource_rows").tolist():
+            self.store.drop_row(slot)
+        self._resources.remove(ids)
+
+    # ---- columns and costs that requests share ----------------------------------------------------------
+
+    @property
+    def templates(self) -> list[Template]:
+        """Handles of all templates, in the order in which they were added."""
+        return list(self._templates.values())
+
+    @edit
+    def add_template(self, usage: Mapping[Any, Any], n_columns: int) -> Template:
+        """Columns that many requests will share.
+
+        Parameters
+        ----------
+        usage : mapping of resource id to coefficients
+            As in :meth:`add_request`.
+        n_columns : int
+            Number of columns.
+
+        Raises
+        ------
+        EditError
+            Unknown resource, wrong length or number.
+        """
+        n_columns = whole_number("template", "n_columns", n_columns)
+        columns = self._compressed("template", usage, n_columns)
+        slot = int(self.store.add_usages(np.array([n_columns]), *columns, shared=True)[0])
+        return self._templates.make(slot, n_columns, self.store.tick())
+
+    @edit
+    def drop_template(self, template: Template) -> None:
+        """Forget a template; requests that use it keep their columns."""
+        self._templates.check("template", template)
+        del self._templates[template.slot]
+        self.store.drop_usage(template.slot)
+
+    @property
+    def cost_vectors(self) -> list[CostVector]:
+        """Handles of all cost vectors, in the order in which they were added."""
+        return list(self._vectors.values())
+
+    @edit
+    def add_cost_vector(self, costs: ArrayLike) -> CostVector:
+        """Costs that many requests will share, given as their ``costs``.
+
+        A request's scale and overrides stay its own.  A pass over the program looks at the columns of a
+        vector once for all requests that share it and a column template: one more costs next to nothing.
+
+        Parameters
+        ----------
+        costs : (n,) array_like
+            Finite cost of each column.
+
+        Raises
+        ------
+        EditError
+            No vector, a NaN or an infinite cost.
+        """
+        checked = cost_vector("cost vector", "costs", costs)
+        check_vector(self.store, checked)
+        slot = self.store.add_vector(checked)
+        return self._vectors.make(slot, checked.size, self.store.tick())
+
+    @edit
+    def drop_cost_vector(self, vector: CostVector) -> None:
+        """Forget a cost vector; requests that share it keep their costs."""
+        self._vectors.check("cost vector", vector)
+        del self._vectors[vector.slot]
+        self.store.drop_vector(vector.slot)
+
+    @exclusive
+    def reserve(self, columns: int) -> None:
+        """Make room for the costs of so many columns that are to be added.
+
+        Adding them is then quicker, and takes no memory besides: a pool that grows is copied.  It changes
+        nothing else.
+
+        Parameters
+        ----------
+        columns : int
+            Not negative.
+
+        Raises
+        ------
+        EditError
+            It is no such number, or more than there is memory for; nothing has changed.
+        """
+        given = number("reserve", "columns", columns)
+        if not (given >= 0 and given == np.floor(given) and np.isfinite(given)):
+            raise EditError("reserve", "columns", columns, "must be a whole number, not negative")
+        try:
+            self.store.reserve(int(given))
+        except (MemoryError, ValueError):  # numpy's, of an array that no machine can address
+            why = "is more than there is memory for"
+            raise EditError("reserve", "columns", columns, why) from None
+
+    # ---- requests ---------------------------------------------------------------------------------------
+
+    @property
+    def request_ids(self) -> list[Hashable]:
+        """Ids of all requests, in the order in which they were added."""
+        return self._requests.ids
+
+    @property
+    def request_slots(self) -> NDArray[np.int64]:
+        """Store slots of all requests, in the order of :attr:`request_ids`; read-only."""
+        return self._requests.all_slots
+
+    @property
+    def slot_of(self) -> Mapping[Hashable, int]:
+        """Store slot of each request as it is now; later edits do not change this mapping."""
+        return self._requests.frozen
+
+    @edit
     def add_request(
         self,
         id: Hashable,
@@ -92,7 +471,6 @@ class ContinualProgram(Kept):
 
         Parameters
         ----------
-        id : hashable
         costs : (n,) array_like or CostVector
             Finite cost of each column, or costs that requests share (:meth:`add_cost_vector`).
         usage : Template, mapping or sparse array
@@ -146,6 +524,7 @@ class ContinualProgram(Kept):
         if rest is not None:
             rest.make(self.store, slots, self._starts)
 
+    @edit
     def add_requests(
         self,
         ids: Sequence[Hashable],
@@ -225,6 +604,7 @@ class ContinualProgram(Kept):
         if rest is not None:
             rest.make(self.store, slots, self._starts)
 
+    @edit
     def update_request(
         self,
         id: Hashable,
@@ -247,9 +627,7 @@ class ContinualProgram(Kept):
 
         Parameters
         ----------
-        id : hashable
         costs : (n,) array_like, optional
-        scale : float, optional
         override : mapping of column to cost, optional
             Replaces the whole previous override; ``{}`` clears it.
         usage : Template, mapping or sparse array, optional
@@ -258,7 +636,6 @@ class ContinualProgram(Kept):
             None takes the sum row away.
         relation : "<=" or "==", optional
         upper : float or (n,) array_like, optional
-        integral : bool, optional
         start : mapping of column to value, optional
         term : ConvexTerm, or mapping of parameter name to float, optional
             A new term, or new parameters of the one that is there, whose image stays; None takes it away.
@@ -294,6 +671,7 @@ class ContinualProgram(Kept):
             change.usage = self._usage_slot(id, usage, cost.size)
         change.make(self.store, slots, self._starts)
 
+    @edit
     def update_requests(
         self,
         ids: Sequence[Hashable],
@@ -374,18 +752,15 @@ class ContinualProgram(Kept):
             change.usage = self._usage_slots(label, ids, usage, widths_of(fresh))
         change.make(self.store, slots, self._starts)
 
+    @edit
     def remove_request(self, id: Hashable) -> None:
-        """Remove a request with its columns and its sum row.
-
-        Parameters
-        ----------
-        id : hashable
-        """
+        """Remove a request with its columns and its sum row."""
         slot = self._requests.slot(id)
         self._requests.remove([id])
         self._starts.pop(slot, None)
         self.store.remove_requests(np.array([slot]))
 
+    @edit
     def remove_requests(self, ids: Sequence[Hashable]) -> None:
         """Remove many requests; all of them or, if an id is unknown or given twice, none.
 
@@ -401,27 +776,382 @@ class ContinualProgram(Kept):
                 self._starts.pop(slot, None)
         self.store.remove_requests(slots)
 
+    # ---- what it holds ----------------------------------------------------------------------------------
 
-VERBS = (
-    "add_resource",
-    "add_resource_rows",
-    "set_capacity",
-    "set_capacities",
-    "add_resources",
-    "remove_resources",
-    "drop_resource",
-    "drop_resource_rows",
-    "add_template",
-    "drop_template",
-    "add_cost_vector",
-    "drop_cost_vector",
-    "add_request",
-    "add_requests",
-    "update_request",
-    "update_requests",
-    "remove_request",
-    "remove_requests",
-)
+    @property
+    def n_variables(self) -> int:
+        """Number of columns."""
+        return self.store.n_variables
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows: resources, and sum rows of requests."""
+        table = self.store.requests
+        return len(self._resources) + int(np.count_nonzero(table.relation[: table.size]))
+
+    @property
+    def nnz(self) -> int:
+        """Number of nonzeros in the resource rows."""
+        return self.store.nnz
+
+    @property
+    def cost_dtype(self) -> CostType:
+        """What costs are kept as."""
+        return "float64" if self.store.cost_dtype == np.float64 else "float32"
+
+    def costs(self, request: Hashable) -> NDArray[np.float64]:
+        """Effective costs of a request, shape (n,): scale and overrides applied.
+
+        Returns
+        -------
+        (n,) ndarray
+        """
+        return self.store.effective_costs(self._requests.slot(request))
+
+    def base_costs(self, request: Hashable) -> NDArray[np.float64]:
+        """Costs of a request as they were given, shape (n,): without scale and overrides.
+
+        Returns
+        -------
+        (n,) ndarray
+        """
+        return self.store.base_costs(self._requests.slot(request))
+
+    def scale(self, request: Hashable) -> float:
+        """Factor on all costs of a request that are not overridden."""
+        return float(self.store.requests.scale[self._requests.slot(request)])
+
+    def override(self, request: Hashable) -> dict[int, float]:
+        """Costs by column of a request that its scale does not touch.
+
+        Returns
+        -------
+        dict of column to cost
+        """
+        return by_column(self.store.get_override(self._requests.slot(request)))
+
+    def cost_vector(self, request: Hashable) -> CostVector | None:
+        """Vector that a request's costs are of, None if they are its own or the vector was dropped."""
+        return self._vectors.get(int(self.store.requests.vector[self._requests.slot(request)]))
+
+    def usage(self, request: Hashable) -> dict[Hashable, tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """What a request's columns use: (columns, coefficients) by resource id; no resource with none.
+
+        :meth:`template` tells whether the columns are shared.
+
+        Returns
+        -------
+        dict of resource id to (columns, coefficients)
+        """
+        store, slot = self.store, self._requests.slot(request)
+        column, row, value = store.request_entries(slot)
+        id_of = dict(zip(self.resource_slots.tolist(), self.resource_ids, strict=True))
+        own = [(id_of[slot], row == slot) for slot in np.unique(row).tolist() if slot in id_of]
+        return {id: (column[used], value[used]) for id, used in own}
+
+    def template(self, request: Hashable) -> Template | None:
+        """Template whose columns a request uses, None if they are its own or the template was dropped."""
+        return self._templates.get(int(self.store.requests.usage[self._requests.slot(request)]))
+
+    def total(self, request: Hashable) -> float | None:
+        """Total of a request's sum row, None if it has none.
+
+        Returns
+        -------
+        float or None
+        """
+        slot = self._requests.slot(request)
+        table = self.store.requests
+        return None if table.relation[slot] == NO_TOTAL else float(table.total[slot])
+
+    def relation(self, request: Hashable) -> Relation | None:
+        """Relation of a request's sum row, "<=" or "==", None if it has none.
+
+        Returns
+        -------
+        "<=", "==" or None
+        """
+        kind = int(self.store.requests.relation[self._requests.slot(request)])
+        return None if kind == NO_TOTAL else relation_of(kind)
+
+    def upper(self, request: Hashable) -> NDArray[np.float64]:
+        """Upper bounds of a request's columns, shape (n,).
+
+        Returns
+        -------
+        (n,) ndarray
+        """
+        return self.store.upper_bounds(self._requests.slot(request))
+
+    def integral(self, request: Hashable) -> bool:
+        """Whether an integral allocation of a request is wanted."""
+        return bool(self.store.requests.integral[self._requests.slot(request)])
+
+    def start(self, request: Hashable) -> dict[int, float] | None:
+        """Values by column from which the next warm start begins, None if none were given since the last.
+
+        Returns
+        -------
+        dict of column to value, or None
+        """
+        start = self._starts.get(self._requests.slot(request))
+        return None if start is None else by_column(start)
+
+    def term(self, request: Hashable) -> ConvexTerm | None:
+        """Convex term of a request, None if it has none."""
+        return self.store.terms.get(self._requests.slot(request))
+
+    def read_requests(self, ids: Sequence[Hashable] | None = None) -> RequestData:
+        """Everything that many requests hold, in the form in which they can be added again.
+
+        Parameters
+        ----------
+        ids : sequence of k hashables, optional
+            By default all requests.
+
+        Raises
+        ------
+        EditError
+            An id is unknown or given twice.
+        """
+        names = self.request_ids if ids is None else list(ids)
+        slots = self.request_slots if ids is None else self._requests.slots(listed(names), "read_requests")
+        return request_data(self.store, names, slots, self.resource_slots, self._starts)
+
+    def take_starts(self) -> Starts:
+        """Starts given since the last call, by request slot; for solvers that keep state.
+
+        Returns
+        -------
+        dict of request slot to (columns, values)
+        """
+        starts, self._starts = self._starts, {}
+        return starts
+
+    def return_starts(self, starts: Starts) -> None:
+        """Give starts back that were taken for a solve which came to nothing; for solvers.
+
+        Parameters
+        ----------
+        starts : dict of request slot to (columns, values)
+            What :meth:`take_starts` returned.
+        """
+        self._starts = starts | self._starts
+
+    # ---- copies and files -------------------------------------------------------------------------------
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # half a copy would be edited along with the original
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self._twin(memo)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        twin = self._twin({}, without="mend")  # nobody edits that one while it is pickled
+        return _empty, (type(twin),), vars(twin)
+
+    def _twin(self, memo: dict[int, Any], without: str = "") -> Any:
+        """A copy, but for one attribute."""
+        with self.guard.using("copy"):
+            kind, content = self._content()
+            twin = memo[id(self)] = _empty(kind)
+            for name, value in content.items():
+                if name != without:
+                    setattr(twin, name, copy.deepcopy(value, memo))
+        return twin
+
+    def _content(self) -> tuple[type[ContinualProgram], dict[str, Any]]:
+        """Class and attributes of a copy."""
+        return type(self), vars(self)
+
+    @exclusive
+    def save(self, path: str | PathLike[str], solver: Remembers | None = None) -> None:
+        """Write the program to a file, which is then whole and on disk; an older one is replaced.
+
+        Parameters
+        ----------
+        solver : Solver, optional
+            One whose state is to be written too, so that the next round goes on from this one.
+
+        Raises
+        ------
+        EditError
+            An id cannot be written: names it.  Ids may be str, int, float, bool, bytes, None, numpy's
+            numbers (which come back as Python's), and tuples of these.
+        CopterError
+            The solver's state cannot be written; that of :class:`copter.ProximalPoint` can.
+        """
+        from copter.durable.snapshot import save
+
+        save(self, path, solver)
+
+    @staticmethod
+    def load(
+        path: str | PathLike[str], solver: Remembers | None = None, terms: Iterable[type[ConvexTerm]] = ()
+    ) -> ContinualProgram:
+        """Program from a file that :meth:`save` wrote: the same slots, clock and next answers.
+
+        Reading runs no code from the file.
+
+        Parameters
+        ----------
+        solver : Solver, optional
+            Is given the state of the solver that was saved, and no settings: make it with the same.
+        terms : iterable of classes
+            Classes of convex terms of your own that the program uses.
+
+        Raises
+        ------
+        FileError
+            The file is damaged, incomplete or none of copter's, needs a class of terms, or has no state for
+            this solver; names the file and what is wrong.
+        """
+        from copter.durable.snapshot import load
+
+        program = ContinualProgram()
+        load(path, program, solver, terms)
+        return program
+
+    def to_arrays(self) -> GeneralLP:
+        """Program as it is now, in arrays with names: costs, sparse matrix, bounds, integrality.
+
+        Returns
+        -------
+        GeneralLP
+            Columns request after request, named ``request[column]``; rows are the resources, by their ids,
+            and then ``total[request]`` for each request that has a total.
+
+        Raises
+        ------
+        CopterError
+            A request has a convex term: names it.
+        """
+        from copter.models.arrays import program_arrays
+
+        return program_arrays(self)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the program to an MPS file for other solvers; :meth:`save` is for going on with copter.
+
+        Parameters
+        ----------
+        path : path-like
+            Ends in ``.mps``.
+
+        Raises
+        ------
+        CopterError
+            It cannot be written there, or a request has a convex term.
+        """
+        from copter.models.files import write_mps
+
+        write_mps(self, path)
+
+    # ---- inside -----------------------------------------------------------------------------------------
+
+    def _change_capacity(self, id: Hashable, count: float, sign: float) -> None:
+        if is_vector(id) and not (isinstance(id, Hashable) and id in self._resources):
+            verb, rows = ("add", "add") if sign > 0 else ("remove", "drop")
+            why = f"one id is wanted: for many rows use {rows}_resource_rows(ids), for bounds set_capacities"
+            raise EditError(f"{verb}_resources", "id", id, why)
+        slot = self._resources.slot(id)
+        count = number(id, "count", count)
+        if not 0 <= count < math.inf:
+            raise EditError(id, "count", count, "must be finite and not negative")
+        lower, old = self.capacity(id)
+        upper = old + sign * count
+        if upper < lower or (upper < 0 <= old):
+            raise EditError(id, "count", count, f"would leave a capacity of {upper} (lower bound {lower})")
+        self.store.set_row(slot, lower, upper)
+
+    def _costs_of_one(self, id: Hashable, costs: Any) -> NDArray[np.float64] | SharedCosts:
+        """Costs of one request's columns: an array, or the vector that was given."""
+        if not isinstance(costs, CostVector):
+            return cost_vector(id, "costs", costs)
+        self._vectors.check(id, costs)
+        return SharedCosts(np.array([costs.slot]), np.array([costs.n_columns]))
+
+    def _costs_of_many(self, label: str, ids: Sequence[Hashable], costs: Any, sizes: Any) -> Any:
+        """What was given as costs of many requests, vectors resolved: one for all, or one each."""
+        one = isinstance(costs, CostVector)
+        if not one and not (isinstance(costs, (list, tuple)) and any(type(c) is CostVector for c in costs)):
+            return costs
+        if one:
+            self._vectors.check(label, costs)
+        elif len(costs) != len(ids):
+            raise EditError(label, "costs", len(costs), f"needs one for each of {len(ids)} requests")
+        else:
+            for id, own in zip(ids, costs, strict=True):
+                self._vectors.check(id, own)
+        each = [costs] * len(ids) if one else costs
+        slots = np.array([own.slot for own in each], np.int64)
+        shared = SharedCosts(slots, np.array([own.n_columns for own in each], np.int64))
+        if sizes is not None:
+            wrong = whole_numbers(label, "sizes", sizes, len(ids)) != shared.sizes
+            if wrong.any():
+                where = int(wrong.argmax())
+                why = f"its cost vector has {int(shared.sizes[where])} columns"
+                raise EditError(ids[where], "sizes", int(np.asarray(sizes)[where]), why)
+        return shared
+
+    def _usage_slot(self, id: Hashable, usage: Usage, n: int) -> NDArray[np.int64] | int:
+        """Slot of the usage of one request's new columns."""
+        if isinstance(usage, Template):
+            return self._template_slot(id, [id], usage, np.array([n]))
+        return self.store.add_usages(np.array([n]), *self._compressed(id, usage, n))
+
+    def _usage_slots(
+        self, label: str, ids: Sequence[Hashable], usage: Any, widths: NDArray[np.int64]
+    ) -> NDArray[np.int64] | int:
+        """Slots of the usages of many requests' new columns: one for all, or one each."""
+        if isinstance(usage, Template):
+            return self._template_slot(label, ids, usage, widths)
+        if isinstance(usage, (list, tuple)) and len(usage) == len(ids):
+            return self._usages_each(ids, usage, widths)
+        columns = from_matrix(label, usage, (len(self._resources), int(widths.sum())))
+        return self.store.add_usages(widths, *columns, row_slots=self.resource_slots)
+
+    def _template_slot(
+        self, subject: Hashable, ids: Sequence[Hashable], template: Template, widths: NDArray[np.int64]
+    ) -> int:
+        self._templates.check(subject, template)
+        if not all_are(widths, template.n_columns):
+            wrong = int((widths != template.n_columns).argmax())
+            why = f"the template has {template.n_columns} columns"
+            raise EditError(ids[wrong], "costs", int(widths[wrong]), why)
+        return template.slot
+
+    def _usages_each(
+        self, ids: Sequence[Hashable], usages: Sequence[Usage], widths: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Slots of usages that are given one a request, all checked before any is added."""
+        slots, own, columns = np.empty(len(ids), np.int64), [], []
+        for k, (id, usage, n) in enumerate(zip(ids, usages, widths.tolist(), strict=True)):
+            if isinstance(usage, Template):
+                slots[k] = self._template_slot(id, [id], usage, widths[k : k + 1])
+            else:
+                own.append(k)
+                columns.append(self._compressed(id, usage, n))
+        if own:
+            slots[own] = self.store.add_usages(widths[own], *joined(columns))
+        return slots
+
+    def _compressed(self, subject: Hashable, usage: Any, n: int) -> Compressed:
+        """The n columns that a mapping or a matrix stands for; rows are slots."""
+        if not hasattr(usage, "tocsc"):
+            return from_mapping(subject, usage, n, self._resources)
+        columns = from_matrix(subject, usage, (len(self._resources), n))
+        return columns._replace(row=self.resource_slots[columns.row].astype(np.int32))
+
+
+def _one_each(label: str, field: str, given: Any, count: int) -> Any:
+    return given if is_vector(given) else np.full(count, number(label, field, given))
+
+
+def _empty(kind: type[ContinualProgram]) -> Any:
+    """A program to be filled from another."""
+    return kind.__new__(kind)
+
+
+VERBS = tuple(name for name, value in vars(ContinualProgram).items() if getattr(value, "edits", False))
 """Methods that change a program."""
-for _verb in (*VERBS, "save", "reserve"):
-    setattr(ContinualProgram, _verb, exclusive(getattr(ContinualProgram, _verb)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.program.kept import CostType
 from copter.program.program import ContinualProgram
+from copter.program.records import CostType
 from copter.store.places import Places
 from copter.store.spread import SpreadStore
 

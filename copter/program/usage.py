@@ -48,12 +48,6 @@ def from_mapping(subject: Hashable, usage: Mapping[Any, Any], n: int, resources:
         The request, for messages.
     usage : mapping of resource id to coefficients
         A number, (n,) numbers, or (columns, values).
-    n : int
-    resources : Index
-
-    Returns
-    -------
-    Compressed
 
     Raises
     ------
@@ -97,7 +91,6 @@ def from_matrix(label: Hashable, usage: Any, shape: tuple[int, int]) -> Compress
     ----------
     label : hashable
         The request or the verb, for messages.
-    usage : sparse matrix or array
     shape : (int, int)
         Resources and columns that it must have.
 

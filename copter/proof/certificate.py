@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel
+from copter.kernels import kernel
 from copter.proof.loose import loose_part, proved_bound, signed_prices
 from copter.proof.measure import Measures, measure, row_figures
 from copter.proof.pricing import Pricing, price
@@ -86,13 +86,10 @@ class Certificate:
 
     Attributes
     ----------
-    objective, bound : float
     size : float
         What the gap is relative to.
-    size_is : GapSize
     unavoidable : float
         f, what every allocation costs.
-    relative, absolute : Residuals
     rounding : float
         Rounding error of what objective and bound are summed up from, and of the objective itself: a gap of
         no more is none.
@@ -134,16 +131,9 @@ def certify(
 
     Parameters
     ----------
-    store : ConstraintStore
-    x : SparseX
     y : (row slots,) ndarray
     pricing : Pricing, optional
         A pass at the same prices that was made anyway.
-    threads : int, optional
-
-    Returns
-    -------
-    Certificate
     """
     return measured_certificate(store, x, y, pricing, threads=threads)[0]
 
@@ -162,10 +152,6 @@ def measured_certificate(
     ----------
     store, x, y, pricing, threads
         As for :func:`certify`.
-
-    Returns
-    -------
-    Certificate, Measures
     """
     rows = store.rows
     lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
@@ -245,10 +231,7 @@ def proved(
 
     Parameters
     ----------
-    store : ConstraintStore
-    x : SparseX
     y : (row slots,) ndarray
-    threads : int, optional
 
     Returns
     -------
@@ -334,7 +317,6 @@ def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.fl
 
     Parameters
     ----------
-    store : ConstraintStore
     y : (row slots,) ndarray
 
     Returns
@@ -346,7 +328,7 @@ def right_signs(store: ConstraintStore, y: NDArray[np.float64]) -> NDArray[np.fl
     return signed
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _right_signs(lower, upper, y):  # type: ignore[no-untyped-def]
     """See :func:`right_signs`; and whether there was a price of the wrong sign."""
     signed, wrong = y.copy(), False

@@ -94,11 +94,6 @@ def survivors(
         A pass at y, whose columns are taken if they reach far enough.
     budget : float
         Not negative; infinite fixes nothing but what the bounds of the columns say.
-    threads : int, optional
-
-    Returns
-    -------
-    Survivors
     """
     table = store.requests
     whole = table.integral[: table.size]
@@ -153,14 +148,9 @@ def magnitude(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing) 
 
     Parameters
     ----------
-    store : ConstraintStore
     y : (row slots,) ndarray
     pricing : Pricing
         A pass at y.
-
-    Returns
-    -------
-    float
     """
     rows, table = store.rows, store.requests
     bound = np.where(y > 0, rows.upper[: y.size], rows.lower[: y.size])

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.extremes import greater, lesser
-from copter.kernels import allocating_kernel, kernel, loose_kernel
+from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.usage_prices import UsagePrices, price_error
 from copter.store.store import EXACTLY, NO_TOTAL
@@ -61,11 +61,6 @@ def groups_of(view: StoreView, more_than: int) -> Groups | None:
 
     Requests with more than a few overrides are in none: they are priced as if with costs of their own.
 
-    Parameters
-    ----------
-    view : StoreView
-    more_than : int
-
     Returns
     -------
     Groups or None
@@ -97,14 +92,10 @@ def price_groups(
 
     Parameters
     ----------
-    groups : Groups
-    view : StoreView
     paid : UsagePrices
         Of the groups' usages they are there.
-    cost_factor : float
     slack : float, optional
         As for :func:`copter.proof.pricing.price`.
-    threads : int, optional
     found : two (request slots,) ndarrays
         Marginal and forced prices, filled in for the members.
 
@@ -153,7 +144,7 @@ def _spent(member, total, marginal, usage, dearest, widest, entries):  # type: i
     return (high, low), (error, error_low)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def longer(array, used, need):  # type: ignore[no-untyped-def]
     """An array with room for more, the same at its head."""
     copy = np.empty(need, array.dtype)
@@ -162,7 +153,7 @@ def longer(array, used, need):  # type: ignore[no-untyped-def]
     return copy
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _price_groups(  # type: ignore[no-untyped-def]
     view, member, first, offset, prices, cost_factor, collect, slack, marginal, forced, dearest
 ):
@@ -217,7 +208,7 @@ def _price_groups(  # type: ignore[no-untyped-def]
     return slots[:found], columns[:found]
 
 
-@loose_kernel
+@kernel(loose=True, inner=True)
 def _least_at_ends(cost, paid, a, b):  # type: ignore[no-untyped-def]
     """Least a c + w and b c + w of all columns, and the largest |c| and |w|."""
     at_a, at_b, size_c, size_w = np.inf, np.inf, 0.0, 0.0
@@ -228,7 +219,7 @@ def _least_at_ends(cost, paid, a, b):  # type: ignore[no-untyped-def]
     return at_a, at_b, size_c, size_w
 
 
-@kernel
+@kernel(inner=True)
 def _filter(cost, paid, a, b, slack, kept, head, tail, top):  # type: ignore[no-untyped-def]
     """Columns of kept[head:tail], of all if head < 0, that may be within the slack somewhere in [a, b].
 
@@ -267,7 +258,7 @@ def _filter(cost, paid, a, b, slack, kept, head, tail, top):  # type: ignore[no-
     return count
 
 
-@kernel
+@kernel(inner=True)
 def _price_one(  # type: ignore[no-untyped-def]
     view, q, cost, paid, cost_factor, near, slack, collect, columns, marginal
 ):
@@ -311,7 +302,7 @@ def _price_one(  # type: ignore[no-untyped-def]
     return found
 
 
-@kernel
+@kernel(inner=True)
 def _extremes(cost, low, high):  # type: ignore[no-untyped-def]
     """The columns of the smallest and of the largest costs, in their order."""
     small, large = np.inf, -np.inf
@@ -326,7 +317,7 @@ def _extremes(cost, low, high):  # type: ignore[no-untyped-def]
                 small, large = cost[low[used - 1]], cost[high[used - 1]]
 
 
-@kernel
+@kernel(inner=True)
 def _insert(cost, sign, best, used, j):  # type: ignore[no-untyped-def]
     """Put a column into its place among the used ones that are best so far, if it is one of them."""
     k = used
@@ -338,7 +329,7 @@ def _insert(cost, sign, best, used, j):  # type: ignore[no-untyped-def]
         best[k] = j
 
 
-@kernel
+@kernel(inner=True)
 def _least_and_most(view, q, cost, cost_factor, low, high):  # type: ignore[no-untyped-def]
     """The smallest and the largest cost of a request."""
     begin, end = view.override_start[q], view.override_start[q] + view.override_length[q]

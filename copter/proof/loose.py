@@ -121,7 +121,6 @@ def loose_part(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -> f
 
     Parameters
     ----------
-    store : ConstraintStore
     y : (row slots,) ndarray
     cost_factor : float
         Costs count this many times: 0 for a ray.
@@ -147,7 +146,6 @@ def signed_prices(store: ConstraintStore, y: Floats, cost_factor: float = 1.0) -
 
     Parameters
     ----------
-    store : ConstraintStore
     y : (row slots,) ndarray
     cost_factor : float
         Costs count this many times: 0 for a ray.
@@ -172,8 +170,6 @@ def unbounded_direction(store: ConstraintStore, direction: SparseX, costs: Float
 
     Parameters
     ----------
-    store : ConstraintStore
-    direction : SparseX
     costs : (nonzeros,) ndarray
         What a unit of each of its columns costs.
     """

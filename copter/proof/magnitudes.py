@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from copter.kernels import allocating_kernel
+from copter.kernels import kernel
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def geometric_means(pointer, row, size, first, counted, m, passes):  # type: ignore[no-untyped-def]
     """Logarithms of what is typical of m rows and of groups of columns, by turns: the means of the rest.
 

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, inlined_kernel, kernel
+from copter.kernels import kernel
 from copter.parallel import chunk_bounds, one_chunk, run_chunks
 from copter.proof.pricing import Pricing
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
@@ -50,7 +50,6 @@ class Measures(NamedTuple):
     ----------
     objective : c'x, convex terms not counted
     decided : what of it is not forced, convex terms not counted
-    spent : the same summed without signs
     curved : p'x of requests with convex terms, whose losses are not in ``loss``
     loss : (request slots,) losses of the requests
     lost : sum of them
@@ -86,13 +85,11 @@ def measure(
 
     Parameters
     ----------
-    store : ConstraintStore
     slot, column, value : (k,) arrays
     y : (row slots,) ndarray
         The prices of ``pricing``.
     pricing : Pricing
         Its candidates are among the columns looked at: those with p_j < m_q, at least.
-    threads : int, optional
     """
     size, table = store.requests.size, store.requests
     view, column = store.excerpt(slot, column, (pricing.slot, pricing.column))
@@ -148,14 +145,14 @@ def row_figures(lower, upper, y, activity, weight, step):  # type: ignore[no-unt
     return paid + low, terms, unused, squares, worst, worth
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def _is_simple(view: StoreView, q):  # type: ignore[no-untyped-def]
     """Whether a sum row holds all columns of a request: its nonzeros alone are looked at, not its columns."""
     summed, total = view.relation[q] != NO_TOTAL, view.total[q]
     return summed and (total == 0.0 or (view.upper_start[q] < 0 and view.upper[q] >= total))
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _work(view: StoreView, n_columns, slot):  # type: ignore[no-untyped-def]
     """Where the nonzeros of each request begin, and end; what is to be looked at of it; the most columns."""
     size, longest = n_columns.size, 0
@@ -169,7 +166,7 @@ def _work(view: StoreView, n_columns, slot):  # type: ignore[no-untyped-def]
     return first, work, longest
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _measure_all(  # type: ignore[no-untyped-def]
     view: StoreView, n_columns, y, marginal, forced, curved, slot, column, value
 ):
@@ -182,7 +179,7 @@ def _measure_all(  # type: ignore[no-untyped-def]
     return figures, loss, activity, weight, step
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _measure_chunk(  # type: ignore[no-untyped-def]
     view: StoreView, n_columns, y, marginal, forced, curved, first, column, value, begin, end, longest, loss
 ):

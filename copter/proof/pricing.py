@@ -104,7 +104,6 @@ def price(
 
     Parameters
     ----------
-    store : ConstraintStore
     y : (row slots,) ndarray
         Price of each row slot; dropped rows must have 0.
     slack : float, optional
@@ -113,10 +112,6 @@ def price(
         Factor on the costs: 0 prices the columns for a Farkas ray.
     threads : int, optional
         Default: all processors that this process may use.
-
-    Returns
-    -------
-    Pricing
     """
     size = store.requests.size
     parts = store.bring(_price_part, y, slack, cost_factor, threads)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from copter.extremes import greater, lesser
-from copter.kernels import allocating_kernel, kernel, loose_kernel
+from copter.kernels import kernel
 from copter.proof.hulls import longer
 from copter.proof.usage_prices import no_rebates_in, paid_and_size, price_error, usage_prices
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
@@ -25,7 +25,7 @@ KEEP_ALL = 8
 """Requests of at most so many columns are never screened: all their columns are candidates."""
 
 
-@loose_kernel
+@kernel(loose=True, inner=True)
 def _strip_minima(factor, cost, prices, strip):  # type: ignore[no-untyped-def]
     """The minimum of factor * cost + A'y of a shared usage, of each strip of columns and of all.
 
@@ -54,14 +54,14 @@ def _strip_minima(factor, cost, prices, strip):  # type: ignore[no-untyped-def]
     return low, factor * least, factor * most
 
 
-@loose_kernel
+@kernel(loose=True, inner=True)
 def _fill_shared(factor, cost, prices, p):  # type: ignore[no-untyped-def]
     """p = factor * cost + A'y of columns of a shared usage."""
     for j in range(cost.size):
         p[j] = factor * cost[j] + prices[j]
 
 
-@kernel
+@kernel(inner=True)
 def _fill_private(view, y, no_rebates, factor, cost, start, usage, n, p, strip):  # type: ignore[no-untyped-def]
     """As `_fill_shared` and `_strip_minima`, A'y summed from the usage's entries, and as `usage_prices`."""
     low, least, most, widest, longest = np.inf, np.inf, -np.inf, 0.0, 0
@@ -111,7 +111,7 @@ def knapsack(p, upper, n, relation, total):  # type: ignore[no-untyped-def]
     return value, (last if left <= 0.0 and last > -np.inf else 0.0)
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def]
     """|f_q| of a request with sum(x) == total whose columns have bounds: its cheapest allocation's."""
     least, most = np.inf, -np.inf
@@ -127,7 +127,7 @@ def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def
     return value / total if value < np.inf else 0.0
 
 
-@kernel
+@kernel(inner=True)
 def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-def]
     """-p_j relative to |c_j| + |a_j|'|y|."""
     size = abs(factor * cost_of(view, q, j))
@@ -138,14 +138,14 @@ def _relative_violation(view, y, q, j, factor, p):  # type: ignore[no-untyped-de
     return -p / size
 
 
-@kernel
+@kernel(inner=True)
 def _own_error(view, y, no_rebates, q, j, cost_factor):  # type: ignore[no-untyped-def]
     """What the price of one column may be off by."""
     _, size, entries = paid_and_size(view, view.usage[q], j, y, no_rebates)
     return 0.0 if size == 0.0 else price_error(0.0, abs(cost_factor * cost_of(view, q, j)), size, entries)
 
 
-@kernel
+@kernel(inner=True)
 def _off(view, y, no_rebates, q, cost_factor, p, n, low, off):  # type: ignore[no-untyped-def]
     """What the least price ``low`` of a request may be too high by, if its prices are off by ``off`` at most.
 
@@ -158,7 +158,7 @@ def _off(view, y, no_rebates, q, cost_factor, p, n, low, off):  # type: ignore[n
     return low - least + _EPS * abs(low)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def price_chunk(  # type: ignore[no-untyped-def]
     view, y, paid, cost_factor, first, last, longest, collect, slack, marginal, forced
 ):
@@ -265,7 +265,7 @@ def price_chunk(  # type: ignore[no-untyped-def]
     return sums[0], sums[1], sums[2], dual, doubtful, slots[:found], columns[:found]
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def price_all(view, y, references, usage_columns, cost_factor, collect, slack):  # type: ignore[no-untyped-def]
     """All requests as one chunk: (what a chunk returns, marginal, forced)."""
     size, longest = view.n_columns.size, 0

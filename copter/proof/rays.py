@@ -47,14 +47,8 @@ def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int |
 
     Parameters
     ----------
-    program : ContinualProgram
     y : (row slots,) ndarray
         Positive where an upper bound is paid for; those of infinite bounds count as 0.
-    threads : int, optional
-
-    Returns
-    -------
-    Ray or None
     """
     store = program.store
     y = right_signs(store, np.where(store.rows.alive[: y.size] & np.isfinite(y), y, 0.0))
@@ -95,13 +89,8 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
 
     Parameters
     ----------
-    program : ContinualProgram
     direction : SparseX
         Of it the columns that nothing holds count.
-
-    Returns
-    -------
-    Ray or None
     """
     store, table = program.store, program.store.requests
     slot, column = direction.slot, direction.column

@@ -92,7 +92,6 @@ def outward_bound(lp: LinearProgram, y: Floats) -> OutwardBound:
 
     Parameters
     ----------
-    lp : LinearProgram
     y : (m,) ndarray
         Positive where an upper bound is paid for.
     """
@@ -266,7 +265,6 @@ def falling_ray(lp: LinearProgram, direction: Floats) -> Floats | None:
 
     Parameters
     ----------
-    lp : LinearProgram
     direction : (n,) ndarray
 
     Returns

@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, inlined_kernel, kernel
+from copter.kernels import kernel
 from copter.proof.pricing_kernels import knapsack
 from copter.proof.rigorous import exact_products
 from copter.store.allocation import SparseX
@@ -45,7 +45,6 @@ def sharp_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:
 
     Parameters
     ----------
-    store : ConstraintStore
     y : (row slots,) ndarray
     """
     rows = store.rows
@@ -70,7 +69,7 @@ def _sharp_part(part: Part, y: NDArray[np.float64]) -> Pair:
     return float(high), float(low)
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def _plus(high, low, more, rest):  # type: ignore[no-untyped-def]
     """(high + low) + (more + rest)"""
     whole = high + more
@@ -78,7 +77,7 @@ def _plus(high, low, more, rest):  # type: ignore[no-untyped-def]
     return whole, low + (((high - (whole - part)) + (more - part)) + rest)
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def _times(a, b):  # type: ignore[no-untyped-def]
     """a b, exactly."""
     product = a * b
@@ -90,7 +89,7 @@ def _times(a, b):  # type: ignore[no-untyped-def]
     return product, low_a * low_b - (((product - high_a * high_b) - low_a * high_b) - high_a * low_b)
 
 
-@kernel
+@kernel(inner=True)
 def _price(view: StoreView, q, j, y):  # type: ignore[no-untyped-def]
     """p_j, normalised."""
     high, low = cost_of(view, q, j), 0.0
@@ -103,7 +102,7 @@ def _price(view: StoreView, q, j, y):  # type: ignore[no-untyped-def]
     return whole, low - (whole - high)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _sharp(view: StoreView, y):  # type: ignore[no-untyped-def]
     """What all requests pay at least."""
     bound, bound_low, longest = 0.0, 0.0, 0

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from copter.arrays import Floats
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.store.store import AT_MOST, EXACTLY, LACKING, NO_TOTAL
 from copter.store.view import StoreView, coefficients_of, cost_of
 from copter.sums import Pair, added, sum_of
@@ -46,7 +46,6 @@ def term_bound(
 
     Parameters
     ----------
-    batch : TermBatch
     view : StoreView
         Of the store that the batch is of.
     y : (row slots,) ndarray
@@ -71,21 +70,16 @@ def tangent_bound(
 
     Parameters
     ----------
-    batch : TermBatch
     p : (columns,) ndarray
     size : (columns,) ndarray
         |c_j| + |a_j|'|y|, which a violation is relative to.
     image, upper : (columns,) arrays
-
-    Returns
-    -------
-    float, float
     """
     bound, _, violation = _bounds(batch.phi, p, size, batch.first, image, upper, batch.relation, batch.total)
     return sum_of([bound]), float(violation)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _prices(view: StoreView, slot, first, y):  # type: ignore[no-untyped-def]
     """c + A'y, and |c| + |A|'|y|, of all columns of the given requests."""
     p, size = np.empty(first[-1]), np.empty(first[-1])
@@ -104,7 +98,7 @@ def _prices(view: StoreView, slot, first, y):  # type: ignore[no-untyped-def]
     return p, size
 
 
-@kernel
+@kernel(inner=True)
 def _response(p, size, steep, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
     """Minimiser of r'x over X_q, r = p + steep a: a'x, r'x, p'x, and relative r < 0 of columns without bound.
 
@@ -147,7 +141,7 @@ def _response(p, size, steep, begin, end, image, upper, relation, total):  # typ
     return reach, best, cost, violation
 
 
-@kernel
+@kernel(inner=True)
 def _one_column(phi, q, price, image, cap):  # type: ignore[no-untyped-def]
     """min { p x + phi(a x) : 0 <= x <= cap }: the value at the best x, and what its slope there may hide."""
     x = min(touching(phi, q, -price / image) / image, cap)
@@ -162,7 +156,7 @@ def _one_column(phi, q, price, image, cap):  # type: ignore[no-untyped-def]
     return bound
 
 
-@kernel
+@kernel(inner=True)
 def _ends(phi, q, p, size, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
     """Where the best tangent touches at least, infinity if none is flat enough, and at most.
 
@@ -181,7 +175,7 @@ def _ends(phi, q, p, size, begin, end, image, upper, relation, total):  # type: 
     return least, most
 
 
-@kernel
+@kernel(inner=True)
 def _best_tangent(phi, q, p, size, begin, end, image, upper, relation, total):  # type: ignore[no-untyped-def]
     """(bound, violation, terms) of the best tangent of one term; follows the hull from both of its ends.
 

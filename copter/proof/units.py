@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.magnitudes import components, geometric_means, medians
 from copter.store.slabs import slice_indices
@@ -31,7 +31,6 @@ def least_stake(store: ConstraintStore, enough: float) -> float:
 
     Parameters
     ----------
-    store : ConstraintStore
     enough : float
         In the unit of the objective.
     """
@@ -111,10 +110,6 @@ class LooseColumns(NamedTuple):
             What is little for a unit of a column, in the unit of the objective.
         cost_factor : float
             Costs count this many times: 0 for a ray.
-
-        Returns
-        -------
-        float
         """
         owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
         view, column = store.excerpt(self.slot, self.column)
@@ -159,7 +154,7 @@ def row_limits(store: ConstraintStore) -> NDArray[np.float64]:
     return limits
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _limits(lower, upper):  # type: ignore[no-untyped-def]
     """See :func:`row_limits`."""
     limits = np.zeros(lower.size)
@@ -170,7 +165,7 @@ def _limits(lower, upper):  # type: ignore[no-untyped-def]
     return limits
 
 
-@kernel
+@kernel(inner=True)
 def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
     """The most that a column can be, by its bound and its request's total, and by the widest of its rows."""
     most = cap_of(view, q, j)
@@ -189,12 +184,7 @@ def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
 
 
 def announce_stakes(store: ConstraintStore) -> None:
-    """Say that :func:`least_stake` will be asked before the next edit.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    """
+    """Say that :func:`least_stake` will be asked before the next edit."""
     store.ahead(_stake_part, 0.0, own=_sample(store))
 
 
@@ -258,7 +248,7 @@ def _units_part(part: Part, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
     return units
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _units_of(view, limit, wanted, begin, end):  # type: ignore[no-untyped-def]
     units = np.zeros(wanted.size)
     for q in range(begin, end):
@@ -292,7 +282,7 @@ def _merged(lists: list[Any]) -> Any:
     return slot[order], column[order], pointer, row[flat], value[flat]
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _loose_columns(view):  # type: ignore[no-untyped-def]
     """(slot, column, pointer, row, value) of the columns that neither a bound nor a sum row holds."""
     columns, entries = 0, np.int64(0)

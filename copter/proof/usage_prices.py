@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, inlined_kernel, kernel
+from copter.kernels import kernel
 from copter.store.view import coefficients_of, entries_of
 
 _EPS = 2.0**-52
@@ -38,7 +38,7 @@ class UsagePrices(NamedTuple):
     longest: NDArray[np.int64]
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def paid_and_size(view, usage, j, y, no_rebates):  # type: ignore[no-untyped-def]
     """(a_j'y, |a_j|'|y|, entries of the column); ``no_rebates``: no price is negative."""
     first, last = entries_of(view, usage, j, j + 1)
@@ -60,7 +60,7 @@ def paid_and_size(view, usage, j, y, no_rebates):  # type: ignore[no-untyped-def
     return paid, size, np.int64(last - first)
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def price_error(total, dearest, widest, longest):  # type: ignore[no-untyped-def]
     """What a price of a request may be off by: of its largest |c_j|, |a_j|'|y| and number of entries.
 
@@ -69,7 +69,7 @@ def price_error(total, dearest, widest, longest):  # type: ignore[no-untyped-def
     return 0.0 if widest == 0.0 and total == 1.0 else (longest + 4) * _EPS * (dearest + widest)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-def]
     """A'y of every usage that several requests share, and the most of |A|'|y| and of entries of its columns.
 
@@ -92,7 +92,7 @@ def usage_prices(view, y, references, n_columns):  # type: ignore[no-untyped-def
     return UsagePrices(offset, prices, widest, longest)
 
 
-@kernel
+@kernel(inner=True)
 def no_rebates_in(y):  # type: ignore[no-untyped-def]
     """Whether no price is negative."""
     least = 0.0

@@ -76,12 +76,7 @@ def broken_row(terms: Terms, lower: NDArray[np.float64], upper: NDArray[np.float
 
     Parameters
     ----------
-    terms : Terms
     lower, upper : (m,) ndarrays
-
-    Returns
-    -------
-    int
     """
     m = lower.size
     product = terms.coefficient * terms.value
@@ -148,13 +143,8 @@ def broken(store: ConstraintStore, x: SparseX) -> str:
 
     Parameters
     ----------
-    store : ConstraintStore
     x : SparseX
         Values of columns that want whole numbers are judged as such.
-
-    Returns
-    -------
-    str
     """
     table, rows = store.requests, store.rows
     integral = table.integral[x.slot] | (x.value == np.rint(x.value))
@@ -194,7 +184,6 @@ def integral_gap(solution: Solution, objective: float) -> float:
 
     Parameters
     ----------
-    solution : Solution
     objective : float
         Of the allocation; infinite if it is none.
     """

@@ -66,7 +66,6 @@ class Snapshot:
 
     Attributes
     ----------
-    ref : ObjectRef
     edits : int
         How many edits are in it.
     """
@@ -84,10 +83,8 @@ class Actor:
         For messages.
     parts : tuple of int
         First part and one behind the last, and how many there are.
-    cost_dtype : str
     options : mapping
         Of Ray's actor.
-    threads : int
 
     Attributes
     ----------
@@ -168,11 +165,6 @@ class Actor:
         ----------
         method : str
             Of :class:`copter.ray.holder.Holder`.
-        *arguments
-
-        Returns
-        -------
-        ObjectRef
         """
         return self.call("ask", self._made, method, *arguments)
 
@@ -183,11 +175,6 @@ class Actor:
         ----------
         method : str
             Of :class:`copter.ray.holder.Holder`.
-        *arguments
-
-        Returns
-        -------
-        ObjectRef
         """
         return getattr(self.handle, method).remote(*arguments)
 
@@ -245,19 +232,13 @@ class Actor:
 
         Parameters
         ----------
-        key : int
         pieces : sequence of objects
         """
         self.lent[key] = ray.put(list(pieces))
         self.call("lend", key, self.lent[key])
 
     def forget(self, key: int) -> None:
-        """Take pieces of work back.
-
-        Parameters
-        ----------
-        key : int
-        """
+        """Take pieces of work back."""
         if self.lent.pop(key, None) is not None and ray.is_initialized():
             self.call("forget", key)
 

@@ -86,12 +86,6 @@ class Holder:
         ----------
         made : int
             Edits until now.
-        method : str
-        *arguments
-
-        Returns
-        -------
-        object
 
         Raises
         ------
@@ -107,13 +101,7 @@ class Holder:
 
         Parameters
         ----------
-        task : callable
-        common : tuple
         own : sequence of tuples, optional
-
-        Returns
-        -------
-        list
         """
         return _each(self._parts, task, common, own)
 
@@ -124,12 +112,6 @@ class Holder:
         ----------
         place : int
             Of the part among those that are here.
-        task : callable
-        arguments : tuple
-
-        Returns
-        -------
-        object
         """
         return task(self._parts[place], *writable(arguments))
 
@@ -153,24 +135,12 @@ class Holder:
 
         Parameters
         ----------
-        key : int
-        task : callable
-        common : tuple
         own : sequence of tuples, optional
-
-        Returns
-        -------
-        list
         """
         return _each(self._lent[key], task, common, own)
 
     def forget(self, key: int) -> None:
-        """Forget pieces of work.
-
-        Parameters
-        ----------
-        key : int
-        """
+        """Forget pieces of work."""
         self._lent.pop(key, None)
 
     # ---- the process ---------------------------------------------------------------------------
@@ -224,10 +194,6 @@ def writable(value: Any) -> Any:
     value : object
         An array; a tuple, list or dict of values; something that has values as attributes; anything else is
         left as it is.
-
-    Returns
-    -------
-    object
     """
     if isinstance(value, np.ndarray):
         return contiguous(value)

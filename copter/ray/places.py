@@ -36,7 +36,6 @@ class OnActors:
     ----------
     actors : int
         At most as many as there are parts.
-    parts : int
     cost_dtype : str
         What costs are kept as.
     options : mapping
@@ -66,8 +65,6 @@ class OnActors:
 
         Parameters
         ----------
-        task : callable
-        common : tuple
         own : sequence of tuples, optional
         """
         bounds = [(actor.first, actor.last) for actor in self.actors]
@@ -142,7 +139,6 @@ class LentToActors:
 
     Parameters
     ----------
-    places : OnActors
     key : int
         By which actors know the pieces.
     pieces : sequence of objects

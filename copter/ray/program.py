@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from copter.errors import SettingError
-from copter.program.kept import CostType
+from copter.program.records import CostType
 from copter.program.spread import SpreadProgram
 from copter.ray.places import OnActors
 from copter.ray.session import Session, check_room

@@ -24,12 +24,7 @@ _LOCK = threading.Lock()
 
 
 class NoClusterError(CopterError, ConnectionError):
-    """There is no Ray cluster at an address.
-
-    Attributes
-    ----------
-    address, why : str
-    """
+    """There is no Ray cluster at an address."""
 
     def __init__(self, address: str, why: str) -> None:
         self.address = address
@@ -64,7 +59,6 @@ class Session:
 
         Parameters
         ----------
-        address : str, optional
         processors : int
             Of a new one.
 
@@ -104,7 +98,6 @@ def check_room(actors: int, needs: Mapping[str, float]) -> None:
 
     Parameters
     ----------
-    actors : int
     needs : mapping of str to float
         What Ray sets aside for each actor, by resource; ``CPU`` is processors.
 

@@ -55,12 +55,6 @@ class OnRay(Spread):
         Parameters
         ----------
         tasks : sequence of Task
-        hear : callable, optional
-        alone : bool
-
-        Yields
-        ------
-        Ended
         """
         order = InOrder(tasks)
         mailbox = Queue(actor_options={"num_cpus": 0}) if hear is not None else None

@@ -29,8 +29,6 @@ class Outcome(NamedTuple):
 
     Attributes
     ----------
-    value : object
-    error : Exception, optional
     where : str
         Traceback of the error.
     """
@@ -40,12 +38,7 @@ class Outcome(NamedTuple):
     where: str = ""
 
     def ended(self, task: Task) -> Ended:
-        """Return it as the end of its task.
-
-        Parameters
-        ----------
-        task : Task
-        """
+        """Return it as the end of its task."""
         if self.error is None:
             return Ended(task, self.value)
         self.error.__cause__ = RemoteTraceback(self.where)
@@ -53,17 +46,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(task: Task, tell: Tell | None) -> Outcome:
-    """Run a task, in the process where it is.
-
-    Parameters
-    ----------
-    task : Task
-    tell : callable, optional
-
-    Returns
-    -------
-    Outcome
-    """
+    """Run a task, in the process where it is."""
     try:
         return Outcome(call(task, tell))
     except Exception as error:  # whatever somebody's task raises is its answer

@@ -46,12 +46,6 @@ class Processes(Spread):
         Parameters
         ----------
         tasks : sequence of Task
-        hear : callable, optional
-        alone : bool
-
-        Yields
-        ------
-        Ended
         """
         order, waiting = InOrder(tasks), deque(enumerate(tasks))
         running: list[_Running] = []

@@ -57,7 +57,6 @@ class Ended:
 
     Attributes
     ----------
-    task : Task
     value : object
         What its function returned.
     error : Exception, optional
@@ -88,7 +87,6 @@ class Held(ABC, Generic[Kept]):
 
         Parameters
         ----------
-        method : str
         arguments : mapping of int to tuple
             Of each call, by the number of its object.
 
@@ -129,10 +127,6 @@ class Spread(ABC):
         Parameters
         ----------
         makers : sequence of callable
-
-        Returns
-        -------
-        Held
         """
 
     def close(self) -> None:  # noqa: B027 - most have started nothing
@@ -153,10 +147,6 @@ class HeldHere(Held[Kept]):
     Parameters
     ----------
     makers : sequence of callable
-
-    Attributes
-    ----------
-    objects : list
     """
 
     def __init__(self, makers: Sequence[Callable[[], Kept]]) -> None:
@@ -178,12 +168,6 @@ class Here(Spread):
         Parameters
         ----------
         tasks : sequence of Task
-        hear : callable, optional
-        alone : bool
-
-        Yields
-        ------
-        Ended
         """
         for task in tasks:
             tell = None if hear is None else _teller(hear, task)
@@ -203,24 +187,12 @@ def _teller(hear: Hear, task: Task) -> Tell:
 
 
 def call(task: Task, tell: Tell | None) -> Any:
-    """Return what a task's function returns.
-
-    Parameters
-    ----------
-    task : Task
-    tell : callable, optional
-    """
+    """Return what a task's function returns."""
     return task.function(*task.arguments) if tell is None else task.function(*task.arguments, tell=tell)
 
 
 def noted(error: Exception, task: Task) -> Exception:
-    """Return an error with the name of its task as a note.
-
-    Parameters
-    ----------
-    error : Exception
-    task : Task
-    """
+    """Return an error with the name of its task as a note."""
     error.add_note(f"in {task.name}")
     return error
 
@@ -247,7 +219,6 @@ class InOrder:
         ----------
         number : int
             Of the task.
-        ended : Ended
         """
         self._waiting[number] = ended
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.parallel import run_chunks
 from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, coefficients_of, entries_of
@@ -29,10 +29,6 @@ class SparseX(NamedTuple):
         Parameters
         ----------
         keep : (nonzeros,) truth values
-
-        Returns
-        -------
-        SparseX
         """
         return SparseX(self.slot[keep], self.column[keep], self.value[keep])
 
@@ -42,10 +38,6 @@ class SparseX(NamedTuple):
         Parameters
         ----------
         n_columns : (request slots,) ndarray
-
-        Returns
-        -------
-        str
         """
         slot, column, value = self
         if not all(isinstance(part, np.ndarray) and part.shape == (len(slot),) for part in self):
@@ -67,16 +59,7 @@ NOTHING = SparseX(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
 def merged(first: SparseX, second: SparseX) -> SparseX:
-    """Union of allocations of different requests.
-
-    Parameters
-    ----------
-    first, second : SparseX
-
-    Returns
-    -------
-    SparseX
-    """
+    """Union of allocations of different requests."""
     slot = np.concatenate((first.slot, second.slot))
     order = np.argsort(slot, kind="stable")  # merges two ascending runs
     column, value = (np.concatenate(pair)[order] for pair in zip(first[1:], second[1:], strict=True))
@@ -118,11 +101,8 @@ def row_activity(
 
     Parameters
     ----------
-    store : ConstraintStore
-    x : SparseX
     absolute : bool
         Whether to sum |a_ij x_j|.
-    threads : int, optional
 
     Returns
     -------
@@ -162,7 +142,7 @@ def dense_to_sparse(slots: NDArray[np.int64], sizes: NDArray[np.int64], flat: ND
     return SparseX(slot[order], column[order], flat[nonzero][order])
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _activity(view: StoreView, slot, column, value, begin, end, n_rows):  # type: ignore[no-untyped-def]
     activity = np.zeros(n_rows)
     for k in range(begin, end):

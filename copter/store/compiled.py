@@ -49,7 +49,6 @@ class CompiledProgram:
     integrality : (n,) bool, whether the request of a column wants an integral allocation
     request_ids : k ids; request ``q`` owns the columns ``column_start[q]:column_start[q + 1]``
     column_start : (k + 1,)
-    resource_ids : m ids, the first m rows
     sum_row : (k,) row of each request's total, -1 if it has none
     """
 
@@ -71,7 +70,6 @@ def refuse_terms(program: ContinualProgram, what: str) -> None:
 
     Parameters
     ----------
-    program : ContinualProgram
     what : str
         Who takes linear programs only, for the error.
 
@@ -94,7 +92,6 @@ def pieces(sizes: NDArray[np.int64], most: int = 100_000) -> Iterator[slice]:
     Parameters
     ----------
     sizes : (k,) ndarray
-    most : int
 
     Returns
     -------
@@ -112,14 +109,6 @@ def compile_program(program: ContinualProgram) -> CompiledProgram:
     """Build the whole program from the store, as if nothing had been kept from the last round.
 
     It goes piece by piece, and looks at the clock of the solve that it is a part of in between.
-
-    Parameters
-    ----------
-    program : ContinualProgram
-
-    Returns
-    -------
-    CompiledProgram
 
     Raises
     ------
@@ -152,7 +141,6 @@ def flatten(store: ConstraintStore, slots: NDArray[np.int64], row_slots: NDArray
 
     Parameters
     ----------
-    store : ConstraintStore
     slots : (k,) ndarray
     row_slots : (m,) ndarray
     """
@@ -203,12 +191,7 @@ def append_sum_rows(
 
     Parameters
     ----------
-    columns : Columns
     sum_row : (n,) ndarray
-
-    Returns
-    -------
-    indptr, indices, data : arrays
     """
     has = sum_row >= 0
     before: NDArray[np.int64] = np.cumsum(has) - has

@@ -50,10 +50,6 @@ class Edit(NamedTuple):
         ----------
         first, last : int
             Among the parts that it is for.
-
-        Returns
-        -------
-        Edit or None
         """
         if self.bounds is None:
             return self
@@ -72,14 +68,8 @@ def edit_of_all(verb: str, clock: int, **fields: Any) -> Edit:
 
     Parameters
     ----------
-    verb : str
-    clock : int
     **fields
         Arrays are copied: who gave them may write to them before the edit is sent.
-
-    Returns
-    -------
-    Edit
     """
     return Edit(verb, clock, {name: _copied(each) for name, each in fields.items()})
 
@@ -91,17 +81,10 @@ def edit_of_requests(
 
     Parameters
     ----------
-    verb : str
-    clock : int
     slots : (k,) ndarray
         Of the requests in the program.
-    parts : int
     fields : mapping of str to object
         As in :class:`Edit`, in the order of the slots; not kept.
-
-    Returns
-    -------
-    Edit
     """
     if slots.size == 1:
         bounds = np.zeros(parts + 1, np.int64)
@@ -115,16 +98,7 @@ def edit_of_requests(
 
 
 def size_of(value: Any) -> int:
-    """Bytes of the arrays in an argument: an array, or a tuple or list of arguments.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    int
-    """
+    """Bytes of the arrays in an argument: an array, or a tuple or list of arguments."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     return sum(map(size_of, value)) if isinstance(value, (tuple, list)) else 0

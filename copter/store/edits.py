@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from copter.kernels import inlined_kernel, kernel
+from copter.kernels import kernel
 
 COST_START, N_COLUMNS, USAGE, UPPER_START, OVERRIDE_START, OVERRIDE_LENGTH = range(6)
 BIRTH, COST_STAMP, BOUND_STAMP, VECTOR = range(6, 10)
@@ -282,7 +282,7 @@ def fill_usages(
         at += n
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def place_among(column: Array, begin: int, end: int, wanted: int) -> int:
     """Place of a column among those of an override, which ascend; -1 if it is not there."""
     low, high = begin, end

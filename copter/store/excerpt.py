@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.store.slabs import contiguous, slice_indices
 from copter.store.view import StoreView, coefficients_of, entries_of, override_at, view_of
 from copter.store.where import Columns, Part, Task, cut
@@ -103,14 +103,6 @@ class Excerpt:
         """Let go of columns that are others now; False where it is better to begin again.
 
         That is if a request has more columns than any had, or most columns were not looked at for a round.
-
-        Parameters
-        ----------
-        store : ConstraintStore
-
-        Returns
-        -------
-        bool
         """
         if not self._edited:
             return True
@@ -142,17 +134,7 @@ class Excerpt:
         np.cumsum(np.bincount(slot, minlength=self._start.size - 1), out=self._start[1:])
 
     def ask(self, store: ConstraintStore, *wanted: Columns) -> StoreView:
-        """A view that has some columns, at least; those that are missing are fetched.
-
-        Parameters
-        ----------
-        store : ConstraintStore
-        *wanted : Columns
-
-        Returns
-        -------
-        StoreView
-        """
+        """A view that has some columns, at least; those that are missing are fetched."""
         missing = self.missing(*wanted)
         if missing[0].size:
             slot = missing[0]
@@ -163,16 +145,7 @@ class Excerpt:
         return self._view
 
     def missing(self, *wanted: Columns) -> Columns:
-        """Those of some columns that are not there.
-
-        Parameters
-        ----------
-        *wanted : Columns
-
-        Returns
-        -------
-        Columns
-        """
+        """Those of some columns that are not there."""
         lists = []
         for slot, column in wanted:
             absent = (self.places(slot, column) < 0) & (column >= 0)
@@ -251,7 +224,7 @@ class Excerpt:
         )
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _places(start, held, used, slot, column):  # type: ignore[no-untyped-def]
     """See :meth:`Excerpt.places`: where the one before says, or by bisection; and marked as used."""
     found, low = np.empty(slot.size, np.int64), -1
@@ -333,8 +306,6 @@ def answer(
 
     Parameters
     ----------
-    part : Part
-    asked : Message
     stale : (k,) ndarray
         Slots of requests whose columns are to be given again.
     slot, column : (k,) ndarrays
@@ -344,7 +315,6 @@ def answer(
 
     Returns
     -------
-    result : object
     list of objects
         Of the others.
     Given
@@ -362,7 +332,7 @@ def answer(
     return result, others, _fetch(part, asked.mark, *np.divmod(fresh, asked.mark.width))
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _absent(known, key):  # type: ignore[no-untyped-def]
     """Which keys are not among those that are known; both ascend."""
     absent, at = np.ones(key.size, np.bool_), 0

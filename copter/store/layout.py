@@ -129,10 +129,6 @@ class Layout:
     def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Columns and costs of a request's override.
 
-        Parameters
-        ----------
-        slot : int
-
         Returns
         -------
         (k,) ndarray, (k,) ndarray
@@ -143,10 +139,6 @@ class Layout:
 
     def base_costs(self, slot: int) -> NDArray[np.float64]:
         """Copy of a request's costs as they were given, without scale and overrides.
-
-        Parameters
-        ----------
-        slot : int
 
         Returns
         -------
@@ -183,10 +175,6 @@ class Layout:
     def effective_costs(self, slot: int) -> NDArray[np.float64]:
         """Copy of a request's costs, scale and overrides applied.
 
-        Parameters
-        ----------
-        slot : int
-
         Returns
         -------
         (n,) ndarray
@@ -205,10 +193,8 @@ class Layout:
 
         Parameters
         ----------
-        slot : int
         y : (row slots,) ndarray
             Prices of the rows.
-        cost_factor : float
 
         Returns
         -------
@@ -224,10 +210,6 @@ class Layout:
     def entries_of(self, usage: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Rows and coefficients of a usage's entries, column after column.
 
-        Parameters
-        ----------
-        usage : int
-
         Returns
         -------
         (nnz,) ndarray, (nnz,) ndarray
@@ -239,10 +221,6 @@ class Layout:
 
     def request_entries(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
         """Columns, rows and coefficients of a request's entries, column after column.
-
-        Parameters
-        ----------
-        slot : int
 
         Returns
         -------
@@ -275,10 +253,6 @@ class Layout:
 
     def upper_bounds(self, slot: int) -> NDArray[np.float64]:
         """Copy of the upper bounds of a request's columns.
-
-        Parameters
-        ----------
-        slot : int
 
         Returns
         -------

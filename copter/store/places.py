@@ -57,14 +57,8 @@ class Places(Protocol):
 
         Parameters
         ----------
-        number : int
         task : callable
             At the top of its module; it changes nothing.
-        *arguments
-
-        Returns
-        -------
-        object
         """
 
     def lend(self, pieces: Sequence[Any]) -> Lent | None:
@@ -73,10 +67,6 @@ class Places(Protocol):
         Parameters
         ----------
         pieces : sequence of objects
-
-        Returns
-        -------
-        Lent or None
         """
 
     def restore(self, stores: list[PartStore]) -> None:
@@ -107,7 +97,6 @@ class InProcess:
 
     Parameters
     ----------
-    parts : int
     cost_dtype : dtype
         What costs are kept as.
     """
@@ -129,8 +118,6 @@ class InProcess:
 
         Parameters
         ----------
-        task : callable
-        common : tuple
         own : sequence of tuples, optional
         """
         results = []

@@ -34,7 +34,6 @@ def effective_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray
 
     Parameters
     ----------
-    store : ConstraintStore
     slots : (k,) ndarray
 
     Returns
@@ -61,7 +60,6 @@ def upper_bounds(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np
 
     Parameters
     ----------
-    store : ConstraintStore
     slots : (k,) ndarray
 
     Returns
@@ -90,7 +88,6 @@ def sum_row_bounds(
 
     Parameters
     ----------
-    store : ConstraintStore
     slots : (k,) ndarray
 
     Returns
@@ -108,13 +105,8 @@ def usage_columns(store: ConstraintStore, slots: NDArray[np.int64], position: ND
 
     Parameters
     ----------
-    store : ConstraintStore
     slots : (k,) request slots
     position : (row slots,) where each row slot goes, negative for rows that no longer exist
-
-    Returns
-    -------
-    Columns
     """
     counted, rows, values = runs_of(store, slots, _entries_of)
     counts, row, value = counted.values, position[rows.values], values.values
@@ -144,7 +136,6 @@ def overrides_of(store: ConstraintStore, slots: NDArray[np.int64]) -> tuple[Runs
 
     Parameters
     ----------
-    store : ConstraintStore
     slots : (k,) ndarray
 
     Returns
@@ -170,7 +161,6 @@ def given_costs(store: ConstraintStore, slots: NDArray[np.int64]) -> NDArray[np.
 
     Parameters
     ----------
-    store : ConstraintStore
     slots : (k,) ndarray
 
     Returns
@@ -198,7 +188,6 @@ def row_positions(store: ConstraintStore, row_slots: NDArray[np.int64]) -> NDArr
 
     Parameters
     ----------
-    store : ConstraintStore
     row_slots : (k,) ndarray
 
     Returns

@@ -34,10 +34,6 @@ class Runs(NamedTuple):
         Parameters
         ----------
         order : (k,) ndarray
-
-        Returns
-        -------
-        Runs
         """
         starts = self.lengths.cumsum() - self.lengths
         picked = np.empty(self.values.size, self.values.dtype)
@@ -51,10 +47,6 @@ class Runs(NamedTuple):
         ----------
         begin, end : int
             Places of the first, and behind the last.
-
-        Returns
-        -------
-        Runs
         """
         first, own = int(self.lengths[:begin].sum()), self.lengths[begin:end]
         return Runs(own, self.values[first : first + int(own.sum())])
@@ -65,7 +57,6 @@ def runs_of(store: ConstraintStore, slots: NDArray[np.int64], task: Reader) -> S
 
     Parameters
     ----------
-    store : ConstraintStore
     slots : (k,) ndarray
         Of different requests.
     task : callable

@@ -58,20 +58,13 @@ class SpreadStore(FarColumns):
 
         Parameters
         ----------
-        count : int
         lower, upper : (count,) ndarray or float
         """
         self._for_all("add_rows", count=count, lower=lower, upper=upper)
         return super().add_rows(count, lower, upper)
 
     def set_row(self, slot: int, lower: float, upper: float) -> None:
-        """New bounds for a row.
-
-        Parameters
-        ----------
-        slot : int
-        lower, upper : float
-        """
+        """New bounds for a row."""
         self.set_rows(np.array([slot]), np.array([lower]), np.array([upper]))
 
     def set_rows(
@@ -117,7 +110,6 @@ class SpreadStore(FarColumns):
             Their columns, compressed.
         row_slots : (rows,) ndarray, optional
             Slots of the rows that ``row`` names.
-        shared : bool
         """
         begin, end = int(pointer[0]), int(pointer[-1])
         row = row[begin:end] if row_slots is None else row_slots[row[begin:end]]
@@ -324,7 +316,6 @@ class SpreadStore(FarColumns):
         Parameters
         ----------
         slots : (k,) ndarray
-        kind : int
         parameters : mapping of str to (k,) ndarray
         """
         values = np.column_stack([np.broadcast_to(each, slots.shape) for each in parameters.values()])

@@ -62,7 +62,6 @@ class ConstraintStore(CostEdits, Here):
 
         Parameters
         ----------
-        count : int
         lower, upper : (count,) ndarray or float
         """
         slots = self.rows.allocate(count)
@@ -73,13 +72,7 @@ class ConstraintStore(CostEdits, Here):
         return slots
 
     def set_row(self, slot: int, lower: float, upper: float) -> None:
-        """New bounds for a row.
-
-        Parameters
-        ----------
-        slot : int
-        lower, upper : float
-        """
+        """New bounds for a row."""
         self.clock += 1
         self.rows.stamp[slot] = self.clock
         self.rows.lower[slot], self.rows.upper[slot] = lower, upper

@@ -66,8 +66,6 @@ class TermTable:
 
         Parameters
         ----------
-        slot : int
-        term : ConvexTerm
         image : (n,) ndarray
             A coefficient a column of the request.
         """

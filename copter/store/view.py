@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, inlined_kernel, kernel
+from copter.kernels import kernel
 from copter.store.edits import place_among
 from copter.store.layout import Layout
 
@@ -70,14 +70,6 @@ def with_own_costs(view: StoreView) -> StoreView:
     """A view in which every request has a place of its own among the costs, for who keeps a number a column.
 
     It is the view itself where no vector is shared; else all costs are copied.
-
-    Parameters
-    ----------
-    view : StoreView
-
-    Returns
-    -------
-    StoreView
     """
     if not (view.vector >= 0).any():
         return view
@@ -90,20 +82,20 @@ def with_own_costs(view: StoreView) -> StoreView:
     return view._replace(cost=costs, cost_start=starts, scale=scale, vector=np.full(scale.size, -1))
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def cap_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
     """Upper bound of column j of request q."""
     return view.upper[q] if view.upper_start[q] < 0 else view.uppers[view.upper_start[q] + j]
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def override_at(view: StoreView, q, j):  # type: ignore[no-untyped-def]
     """Place of the override of column j of request q; -1 if it has none."""
     begin = view.override_start[q]
     return place_among(view.override_column, begin, begin + view.override_length[q], j)
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def cost_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
     """Effective cost of column j of request q."""
     cost = view.scale[q] * view.cost[view.cost_start[q] + j]
@@ -114,13 +106,12 @@ def cost_of(view: StoreView, q, j):  # type: ignore[no-untyped-def]
     return cost
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def costs_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
     """Effective costs of single columns, each named by its request's slot and its place in the view.
 
     Parameters
     ----------
-    view : StoreView
     slot, column : (k,) arrays
 
     Returns
@@ -133,13 +124,12 @@ def costs_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]
     return costs
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def caps_at(view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.float64]:
     """Upper bounds of single columns, each named by its request's slot and its place in the view.
 
     Parameters
     ----------
-    view : StoreView
     slot, column : (k,) arrays
 
     Returns
@@ -163,7 +153,7 @@ def fill_costs(view: StoreView, q, factor, costs):  # type: ignore[no-untyped-de
             costs[view.override_column[i]] = factor * view.override_value[i]
 
 
-@kernel
+@kernel(inner=True)
 def fill_caps(view: StoreView, q, upper):  # type: ignore[no-untyped-def]
     """Write the upper bounds of all columns of request q to the head of an array."""
     n, start = view.n_columns[q], view.upper_start[q]
@@ -171,7 +161,7 @@ def fill_caps(view: StoreView, q, upper):  # type: ignore[no-untyped-def]
         upper[j] = view.upper[q] if start < 0 else view.uppers[start + j]
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def entries_of(view: StoreView, usage, first, last):  # type: ignore[no-untyped-def]
     """Where the entries of a usage's columns [first, last) begin and end.
 
@@ -181,7 +171,7 @@ def entries_of(view: StoreView, usage, first, last):  # type: ignore[no-untyped-
     return np.uint64(entry + view.pointer[pointer + first]), np.uint64(entry + view.pointer[pointer + last])
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def coefficients_of(view: StoreView, usage):  # type: ignore[no-untyped-def]
     """(shift, stride) such that ``view.coefficient[shift + stride * k]`` is the coefficient of entry k.
 
@@ -192,7 +182,7 @@ def coefficients_of(view: StoreView, usage):  # type: ignore[no-untyped-def]
     return np.uint64(shift), np.uint64(1 if start >= 0 else 0)
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def paid_for(view: StoreView, usage, j, y):  # type: ignore[no-untyped-def]
     """What column j of a usage pays at prices y of the rows: (A'y)_j."""
     first, last = entries_of(view, usage, j, j + 1)
@@ -207,7 +197,7 @@ def paid_for(view: StoreView, usage, j, y):  # type: ignore[no-untyped-def]
     return paid
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def take_entries(
     view: StoreView, slot: NDArray[np.int64], column: NDArray[np.int64], seen: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64]]:
@@ -215,7 +205,6 @@ def take_entries(
 
     Parameters
     ----------
-    view : StoreView
     slot, column : (k,) arrays
         Slot of the request, and place in the view.
     seen : (row slots,) truth values

@@ -168,16 +168,10 @@ class Here(Layout):
         ----------
         task, own
             As there.
-        *common
         """
 
     def answers(self) -> dict[Any, Any]:
-        """What was asked once since the last edit, to be added to.
-
-        Returns
-        -------
-        dict
-        """
+        """What was asked once since the last edit, to be added to."""
         clock, answers = self.known
         if clock != self.clock:
             answers = {}
@@ -246,7 +240,6 @@ def cut(slots: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
     Parameters
     ----------
     slots : (k,) ndarray
-    parts : int
 
     Returns
     -------
@@ -310,7 +303,6 @@ def by_slot(slot: NDArray[np.int64], column: NDArray[np.int64], size: int) -> Co
     Parameters
     ----------
     slot, column : (k,) arrays
-    size : int
 
     Returns
     -------

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.arrays import Floats
-from copter.kernels import allocating_kernel
+from copter.kernels import kernel
 from copter.store.slabs import slice_indices
 from copter.store.view import caps_at
 from copter.terms.compiled import addresses
@@ -31,8 +31,6 @@ class TermBatch:
     first : (k + 1,) starts of the requests' columns in ``image`` and ``upper``
     image, upper : (columns,) arrays
     relation, total : (k,) arrays
-    table : the functions and parameters, where ``phi`` finds them
-    phi : the functions, for kernels
     recession : (k,) limits of the slopes as t goes to infinity
     columns : slot and column of all columns of requests with terms
     clock : the store's clock when it was packed
@@ -52,16 +50,7 @@ class TermBatch:
 
     @classmethod
     def of(cls, store: ConstraintStore) -> TermBatch:
-        """Terms of the store as it is now; packed again only if it was edited since the last time.
-
-        Parameters
-        ----------
-        store : ConstraintStore
-
-        Returns
-        -------
-        TermBatch
-        """
+        """Terms of the store as it is now; packed again only if it was edited since the last time."""
         packed: TermBatch | None = store.packed_terms
         if packed is None or packed.clock != store.clock:
             store.packed_terms = packed = cls._pack(store)
@@ -93,10 +82,6 @@ class TermBatch:
         total : (terms,) ndarray
         cost : float
             > 0.
-
-        Returns
-        -------
-        TermBatch
         """
         return replace(self, total=total, phi=self.phi._replace(factor=self.phi.factor / cost))
 
@@ -133,10 +118,6 @@ class TermBatch:
     def images(self, x: SparseX) -> Floats:
         """a'x of every term.
 
-        Parameters
-        ----------
-        x : SparseX
-
         Returns
         -------
         (terms,) ndarray
@@ -149,7 +130,6 @@ class TermBatch:
 
         Parameters
         ----------
-        x : SparseX
         slope : (terms,) ndarray
 
         Returns
@@ -172,14 +152,6 @@ class TermBatch:
         """Sum of all phi(a'x), and of the sizes |phi'(t) t|, t = a'x: for a logarithm -w log(t) that is w.
 
         Unlike phi itself such a size does not depend on the unit of t, and does not vanish where phi does.
-
-        Parameters
-        ----------
-        x : SparseX
-
-        Returns
-        -------
-        float, float
         """
         t = self.images(x)
         with np.errstate(all="ignore"):
@@ -200,7 +172,7 @@ def _functions(terms: TermTable, slot: NDArray[np.int64]) -> NDArray[np.int64]:
     return table
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _images(slot, first, image, x_slot, x_column, x_value):  # type: ignore[no-untyped-def]
     """Merge of two lists that ascend by slot."""
     sums = np.zeros(slot.size)

@@ -96,7 +96,7 @@ def _check_arguments(kind: type[ConvexTerm], method: str, function: Any, argumen
 @cache
 def _kernel(function: Callable[..., float]) -> Any:
     """The compiled function, which must live as long as its address is used."""
-    return kernel(function)
+    return kernel(allocates=True)(function)
 
 
 def _address(function: Callable[..., float], arguments: int) -> int:

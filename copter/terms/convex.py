@@ -34,7 +34,6 @@ class ConvexTerm:
     ----------
     image : float or (n,) array_like
         a, >= 0: a number for all columns of the request, or one each.
-    **parameters : float
 
     Attributes
     ----------
@@ -114,16 +113,7 @@ class LogTerm(ConvexTerm):
 
     @staticmethod
     def value(t: float, weight: float, offset: float) -> float:
-        """-w log(beta + t), 0 if w = 0.
-
-        Parameters
-        ----------
-        t, weight, offset : float
-
-        Returns
-        -------
-        float
-        """
+        """-w log(beta + t), 0 if w = 0."""
         if weight == 0.0:
             return 0.0
         if offset + t > 0.0:
@@ -132,59 +122,23 @@ class LogTerm(ConvexTerm):
 
     @staticmethod
     def slope(t: float, weight: float, offset: float) -> float:
-        """-w / (beta + t)
-
-        Parameters
-        ----------
-        t, weight, offset : float
-
-        Returns
-        -------
-        float
-        """
+        """-w / (beta + t)"""
         # where beta + t is not positive the slope is so steep that it is (about) infinite
         return -weight / max(offset + t, 1e-300) if weight > 0.0 else 0.0
 
     @staticmethod
     def curvature(t: float, weight: float, offset: float) -> float:
-        """w / (beta + t)^2
-
-        Parameters
-        ----------
-        t, weight, offset : float
-
-        Returns
-        -------
-        float
-        """
+        """w / (beta + t)^2"""
         return weight / max(offset + t, 1e-300) ** 2 if weight > 0.0 else 0.0
 
     @staticmethod
     def lowest(weight: float, offset: float) -> float:
-        """-beta; -inf if w = 0.
-
-        Parameters
-        ----------
-        weight, offset : float
-
-        Returns
-        -------
-        float
-        """
+        """-beta; -inf if w = 0."""
         return -offset if weight > 0.0 else -math.inf
 
     @staticmethod
     def proximal(centre: float, step: float, weight: float, offset: float) -> float:
-        """Larger root of q^2 - (centre + beta) q = step w, less beta.
-
-        Parameters
-        ----------
-        centre, step, weight, offset : float
-
-        Returns
-        -------
-        float
-        """
+        """Larger root of q^2 - (centre + beta) q = step w, less beta."""
         if weight == 0.0:
             return centre
         shifted = centre + offset
@@ -195,16 +149,7 @@ class LogTerm(ConvexTerm):
 
     @staticmethod
     def touching(slope: float, weight: float, offset: float) -> float:
-        """-w / slope - beta
-
-        Parameters
-        ----------
-        slope, weight, offset : float
-
-        Returns
-        -------
-        float
-        """
+        """-w / slope - beta"""
         return -weight / slope - offset if slope < 0.0 else math.inf
 
     @classmethod

@@ -21,7 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.terms.compiled import FUNCTIONS, MOST_PARAMETERS
 
 VALUE, SLOPE, CURVATURE, LOWEST, PROXIMAL, TOUCHING = range(len(FUNCTIONS))
@@ -40,7 +40,6 @@ class Phi(NamedTuple):
 
     Attributes
     ----------
-    begin : where the table is in memory
     width : bytes of a row
     factor : on all terms, for another unit of cost
     """
@@ -111,7 +110,7 @@ _has: Any = intrinsic(_has_function)
 _call: Any = intrinsic(_call_function)
 
 
-@kernel
+@kernel(inner=True)
 def _function(phi, method, q, t):  # type: ignore[no-untyped-def]
     return phi.factor * _call(phi.begin + q * phi.width, method, (t,))
 
@@ -152,7 +151,7 @@ def touching(phi, q, tangent):  # type: ignore[no-untyped-def]
     return max(_call(phi.begin + q * phi.width, TOUCHING, (tangent,)), 0.0)
 
 
-@kernel
+@kernel(inner=True)
 def _root(row, share, tilt, level, start):  # type: ignore[no-untyped-def]
     """Root of share phi'(t) / factor + tilt t - level, increasing, by Newton's method kept inside a bracket.
 
@@ -188,7 +187,7 @@ def _root(row, share, tilt, level, start):  # type: ignore[no-untyped-def]
     return np.inf if t > _FAR else t
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def of_all(phi, method, t):  # type: ignore[no-untyped-def]
     """Value, slope or curvature, by its number, of every term at its own argument."""
     result = np.empty(t.size)

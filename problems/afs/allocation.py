@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, inlined_kernel, kernel
+from copter.kernels import kernel
 
 
 class Curves(NamedTuple):
@@ -66,13 +66,11 @@ def afs_shares(
 
     Parameters
     ----------
-    curves : Curves
     key : (n,) array
         Remaining work, which makes lengths (AFS-L), or, where those are not known, ranks (AFS-P): the lower
         one counts as the shorter job.
     gpus : int
         GPUs to share out.
-    key_is_work : bool
     ahead : (n,) bool array, optional
         Jobs that get their first GPU before the others.
 
@@ -101,7 +99,6 @@ def first_shares(
     first : (n,) int array
     order : (n,) int array
         A permutation of the jobs.
-    gpus : int
 
     Returns
     -------
@@ -120,7 +117,7 @@ def first_shares(
     return count, left
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def _wins(a, b, speed, begin, top, key, key_is_work, count):  # type: ignore[no-untyped-def]
     """The one of two jobs that is to get a GPU; -1 if neither can use it."""
     if a < 0 or count[a] == 0 or count[a] >= top[a]:
@@ -137,7 +134,7 @@ def _wins(a, b, speed, begin, top, key, key_is_work, count):  # type: ignore[no-
     return b if (nb - pb) / nb > (na - pa) / pa else a
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _knock_out(speed, begin, top, key, key_is_work, count, left):  # type: ignore[no-untyped-def]
     """Stage two: give out GPUs one by one; ``count`` grows."""
     n = count.size
@@ -172,7 +169,6 @@ def even_shares(
         The least and the most that each job can use.
     order : (n,) int array
         Who gets the first GPUs if there are fewer than jobs, and the ones that cannot be divided evenly.
-    gpus : int
 
     Returns
     -------
@@ -200,7 +196,6 @@ def regulate(curves: Curves, count: NDArray[np.int64]) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    curves : Curves
     count : (n,) int array
 
     Returns
@@ -233,7 +228,7 @@ def _fall(unit, begin, count):  # type: ignore[no-untyped-def]
             count[job] -= 1
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def steps(unit, begin, top, count):  # type: ignore[no-untyped-def]
     """GPUs from the count of each job up to its next unit; 0 if it has none."""
     step = np.zeros_like(count)

@@ -55,7 +55,6 @@ class SharePolicy(ABC):
 
         Parameters
         ----------
-        pool : Pool
         now : ClusterState
             To be asked again at a time; the pool says the rest.
 
@@ -71,7 +70,6 @@ def packed(pool: Pool, count: NDArray[np.int64]) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    pool : Pool
     count : (n,) int array
 
     Returns
@@ -92,14 +90,12 @@ def raise_by_gain(
 
     Parameters
     ----------
-    pool : Pool
     jobs : (k,) int array
         Whose counts may grow.
     count : (n,) int array
         Changed in place.
     free : int
         GPUs to give out.
-    gain : callable
 
     Returns
     -------

@@ -62,7 +62,6 @@ class ModelCurve:
 
     Attributes
     ----------
-    name : str
     counts : (m,) int array
         Ascending from 1 up to the count at which it is fastest.
     speedup : (m,) array
@@ -85,10 +84,6 @@ class ModelCurve:
         ----------
         counts : array_like of int
             Counts that can be given out; those above the best one are dropped.
-
-        Returns
-        -------
-        ModelCurve
         """
         wanted = np.unique(np.asarray(counts, np.int64))
         wanted = wanted[wanted <= self.best]
@@ -137,10 +132,6 @@ def fit(counts: ArrayLike, speedup: ArrayLike) -> Fit:
     ----------
     counts, speedup : (m,) array_like
         GPUs, from 1 on, and throughput relative to one GPU.
-
-    Returns
-    -------
-    Fit
     """
     k, seconds = np.asarray(counts, float), 1.0 / np.asarray(speedup, float)
     terms = np.column_stack(((1.0 - 1.0 / k), k - 1.0)) / seconds[:, None]
@@ -184,7 +175,6 @@ def measurements(data: str | Path, gpu: str) -> Iterable[tuple[str, NDArray[np.i
 
     Parameters
     ----------
-    data : path
     gpu : {"A100", "T4"}
 
     Yields

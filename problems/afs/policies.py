@@ -47,13 +47,7 @@ class AfsL(SharePolicy):
 
 
 class AfsP(SharePolicy):
-    """Algorithm 1 without lengths, and processor sharing of jobs that are too many.
-
-    Parameters
-    ----------
-    unit_seconds : float
-    seed : int
-    """
+    """Algorithm 1 without lengths, and processor sharing of jobs that are too many."""
 
     name = "afs-p"
     watch = ("ran",)
@@ -80,10 +74,6 @@ class AfsP(SharePolicy):
     def uncrowded(self, pool: Pool) -> NDArray[np.int64]:
         """Shares when every job can have some.
 
-        Parameters
-        ----------
-        pool : Pool
-
         Returns
         -------
         (n,) int array
@@ -94,13 +84,7 @@ class AfsP(SharePolicy):
 
 
 class AfsS(AfsP):
-    """AFS-P with even shares: all that is known of a job is with how many GPUs it is fastest.
-
-    Parameters
-    ----------
-    unit_seconds : float
-    seed : int
-    """
+    """AFS-P with even shares: all that is known of a job is with how many GPUs it is fastest."""
 
     name = "afs-s"
 

@@ -100,10 +100,6 @@ def _p99(run: Run) -> float:
 def figure_2(effort: Effort) -> list[Figure]:
     """Three regimes: JCT, queue length, cluster efficiency and blocking index of two traces.
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure
@@ -128,10 +124,6 @@ def figure_2(effort: Effort) -> list[Figure]:
 def figure_6(effort: Effort) -> list[Figure]:
     """How many times higher the average JCT is when jobs get the GPUs with which they are fastest.
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure
@@ -154,10 +146,6 @@ def figure_6(effort: Effort) -> list[Figure]:
 def figure_8(effort: Effort) -> list[Figure]:
     """How much sooner a job completes with CoDDL's resizes than without parts of them.
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure
@@ -178,10 +166,6 @@ def figure_8(effort: Effort) -> list[Figure]:
 def figure_10(effort: Effort) -> list[Figure]:
     """JCT under Tiresias-L over that under AFS-P and Max-Min, by fifths of the jobs' lengths.
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure
@@ -199,10 +183,6 @@ def figure_10(effort: Effort) -> list[Figure]:
 def appendix_a(effort: Effort) -> list[Figure]:
     """The toy example: the optimum without arrivals is the worse one with them.
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure
@@ -219,10 +199,6 @@ def appendix_a(effort: Effort) -> list[Figure]:
 
 def two_jobs(effort: Effort) -> list[Figure]:
     """How often splits of GPUs between two jobs are the best ones, and by how much they miss.
-
-    Parameters
-    ----------
-    effort : Effort
 
     Returns
     -------
@@ -250,10 +226,6 @@ def two_jobs(effort: Effort) -> list[Figure]:
 
 def curves(effort: Effort) -> list[Figure]:
     """Fits of the formula of the stand-ins to ElasticFlow's measured curves.
-
-    Parameters
-    ----------
-    effort : Effort
 
     Returns
     -------

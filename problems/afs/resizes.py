@@ -38,7 +38,6 @@ def burst(kind: str, seed: int) -> Scenario:
     Parameters
     ----------
     kind : {"few", "many"}
-    seed : int
 
     Returns
     -------
@@ -76,11 +75,6 @@ def monitored_hours(kind: str, system: str, seed: int) -> float:
     kind : {"few", "many"}
     system : str
         One of :data:`SYSTEMS`.
-    seed : int
-
-    Returns
-    -------
-    float
     """
     resize: Resize = SYSTEMS[system]()
     return float(play(burst(kind, seed), "afs-p", resize=resize).jct[0]) / 3600.0

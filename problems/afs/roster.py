@@ -61,7 +61,6 @@ class Pool:
         that its user asked for) and `request_speed` (progress a second with them).
     slots : (n,) int array
         Where those rows lie in the roster.
-    curves : Curves
     """
 
     time: float
@@ -135,12 +134,7 @@ class Roster:
     # ---- events ----------------------------------------------------------------------------------
 
     def update(self, now: ClusterState) -> None:
-        """Take in what happened since the last time.
-
-        Parameters
-        ----------
-        now : ClusterState
-        """
+        """Take in what happened since the last time."""
         cluster = now.cluster
         for job in now.left:
             slot = self._slots.pop(job.name)
@@ -273,10 +267,6 @@ class Roster:
     def pools(self, now: ClusterState) -> tuple[list[tuple[str, Pool]], dict[str, Configuration]]:
         """What there is to share out by type, and what jobs keep that must not be preempted.
 
-        Parameters
-        ----------
-        now : ClusterState
-
         Returns
         -------
         list of (str, Pool), dict of str to Configuration
@@ -301,9 +291,6 @@ class Roster:
 
         Parameters
         ----------
-        cluster : Cluster
-        type : str
-        pool : Pool
         count : (n,) int array
 
         Returns

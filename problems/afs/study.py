@@ -23,7 +23,6 @@ class Run:
 
     Attributes
     ----------
-    scenario : Scenario
     simulator : Simulator
         After the last event.
     """
@@ -76,16 +75,10 @@ def play(
 
     Parameters
     ----------
-    scenario : Scenario
     policy : str
         A name of the registry.
     settings : mapping of str to object, optional
         Of the policy.
-    resize : Resize, optional
-
-    Returns
-    -------
-    Run
     """
     simulator = Simulator(scenario, make_policy(policy, **dict(settings or {})), resize=resize)
     return Run(scenario, simulator.play())

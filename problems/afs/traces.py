@@ -52,12 +52,7 @@ RESIZE_SECONDS = 0.004
 
 
 def testbed() -> Cluster:
-    """The cluster of the paper: 16 nodes of 4 GPUs.
-
-    Returns
-    -------
-    Cluster
-    """
+    """The cluster of the paper: 16 nodes of 4 GPUs."""
     return Cluster([GpuType("gtx1080", 4, 16)])
 
 
@@ -99,8 +94,6 @@ def generate_virtual_cluster(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    jobs : int
     gpu_load : float
         GPU-seconds asked for over those of the testbed until the last arrival.
     mean_burst : float
@@ -167,7 +160,6 @@ def make_scenario(
     cluster : Cluster
         The curves hold on each of its types.
     curves : sequence of ModelCurve
-    rng : numpy.random.Generator
     peak_requests : bool
         Jobs ask for the GPUs with which they are fastest, not for those of the trace (Figure 6); their work
         is the same.
@@ -215,7 +207,6 @@ def virtual_cluster(
 
     Parameters
     ----------
-    cluster : Cluster
     seed : int
         Of the models drawn, and of a generated trace.
     data : Path, optional
@@ -227,11 +218,6 @@ def virtual_cluster(
         The first ones only; of a generated trace their number.
     gpu_load : float
         Of a generated trace, see :func:`generate_virtual_cluster`.
-    peak_requests : bool
-
-    Returns
-    -------
-    Scenario
     """
     rng = np.random.default_rng(seed)
     if data is None:

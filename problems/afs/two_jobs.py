@@ -58,7 +58,6 @@ def best_split(work: Sequence[float], speed: Pair, gpus: int) -> tuple[int, int]
     ----------
     work, speed
         As for :func:`total_seconds`.
-    gpus : int
 
     Returns
     -------
@@ -75,7 +74,6 @@ def grown_split(work: Sequence[float], speed: Pair, gpus: int) -> tuple[int, int
     ----------
     work, speed
         As for :func:`total_seconds`.
-    gpus : int
 
     Returns
     -------
@@ -96,7 +94,6 @@ def afs_split(work: Sequence[float], speed: Pair, gpus: int) -> tuple[int, int]:
     ----------
     work, speed
         As for :func:`total_seconds`; throughput grows with every GPU.
-    gpus : int
 
     Returns
     -------
@@ -116,8 +113,6 @@ def random_pair(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    gpus : int
     concave : bool
         Steps in descending order, or in any.
 

@@ -86,7 +86,6 @@ class TrainingProfile(Profile):
     ----------
     speed : mapping of GPU type to float
         Progress a second on one GPU at the initial batch size; other types cannot run the job.
-    scaling : Scaling
     """
 
     def __init__(
@@ -147,12 +146,7 @@ class _FixedBatchProfile(TrainingProfile):
 
 
 class PowerLawProfile(TrainingProfile):
-    """Throughput ``speed n^exponent / (1 + n / saturation)``: a job with one phase and no batch to adapt.
-
-    Parameters
-    ----------
-    exponent, saturation : float
-    """
+    """Throughput ``speed n^exponent / (1 + n / saturation)``: a job with one phase and no batch to adapt."""
 
     def __init__(
         self,

@@ -15,10 +15,6 @@ from copter.problems.cluster.workload import Kind
 def check_policy(policy: Policy) -> None:
     """Raise if something is missing of a policy.
 
-    Parameters
-    ----------
-    policy : Policy
-
     Raises
     ------
     PolicyError
@@ -44,7 +40,6 @@ def check_answer(policy: str, wanted: Mapping[str, Allocation], now: ClusterStat
         Its name.
     wanted : mapping of str to Configuration or Placement
         Its answer.
-    now : ClusterState
 
     Raises
     ------

@@ -55,7 +55,6 @@ def noise_levels(
 
     Parameters
     ----------
-    profile : MeasuredProfile
     levels : int
         At most.
 
@@ -125,10 +124,6 @@ def read_table(path: Path, type: str) -> GoodputTable:
         The npz file with ``progress, goodput, gpu_type, num_nodes, num_gpus``.
     type : str
         As the table calls it.
-
-    Returns
-    -------
-    GoodputTable
     """
     with np.load(path, allow_pickle=False) as file:
         mine = file["gpu_type"] == type
@@ -138,17 +133,7 @@ def read_table(path: Path, type: str) -> GoodputTable:
 
 
 def measured_table(profile: MeasuredProfile, gpus_per_node: int = 4, nodes: int = 16) -> GoodputTable:
-    """Goodput table of a measured job on parts of a node and on whole ones.
-
-    Parameters
-    ----------
-    profile : MeasuredProfile
-    gpus_per_node, nodes : int
-
-    Returns
-    -------
-    GoodputTable
-    """
+    """Goodput table of a measured job on parts of a node and on whole ones."""
     shapes = Cluster([GpuType(profile.type, gpus_per_node, nodes)]).configurations
     goodput = np.stack([profile.curve(shape) for shape in shapes], axis=1)
     return GoodputTable(profile.progress, goodput, shapes.nodes, shapes.gpus)
@@ -161,11 +146,6 @@ def start_of_t4(folder: Path, profile: MeasuredProfile) -> TypeModel:
     ----------
     folder : path
         With the model's measurements.
-    profile : MeasuredProfile
-
-    Returns
-    -------
-    TypeModel
     """
     steps = [
         (nodes, gpus, local, step, max(step - sync, 1e-6))
@@ -187,20 +167,14 @@ def fit_table(
 
     Parameters
     ----------
-    table : GoodputTable
     start : TypeModel
         From which the fit starts.
     levels : (L,) array, (L,) array
         Of :func:`noise_levels`.
-    limits : BatchLimits
     local_batches : sequence of float
         Largest local batches to try, over that of the start.
     hold : float
         Weight of the parameters' relative change from the start, against that of the goodput's error.
-
-    Returns
-    -------
-    TypeModel, float
     """
     nodes, gpus = table.nodes, table.gpus
     ends, noise = levels

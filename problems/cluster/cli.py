@@ -46,12 +46,7 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
 
 
 def run_cluster(options: ClusterRunOptions) -> None:
-    """Run the command.
-
-    Parameters
-    ----------
-    options : ClusterRunOptions
-    """
+    """Run the command."""
     from copter.cli.run import conclude
     from copter.problems.cluster.report import ClusterRun
 
@@ -83,12 +78,7 @@ def _follow(run: ClusterRun, spread: Spread, options: ClusterRunOptions) -> None
 
 
 def bench_cluster(options: ClusterBenchOptions) -> None:
-    """Run the sweep.
-
-    Parameters
-    ----------
-    options : ClusterBenchOptions
-    """
+    """Run the sweep."""
     from copter.problems.cluster.sweep import run_sweep
 
     words = [text.strip() for text in options.values.split(",")]

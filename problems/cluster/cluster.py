@@ -23,14 +23,7 @@ _NODE_BITS = 28
 
 @dataclass(frozen=True)
 class GpuType:
-    """Nodes of one kind of GPU.
-
-    Attributes
-    ----------
-    name : str
-    gpus_per_node : int
-    nodes : int
-    """
+    """Nodes of one kind of GPU."""
 
     name: str
     gpus_per_node: int
@@ -91,14 +84,6 @@ class Configurations:
 
     def index(self, configuration: Configuration) -> int:
         """Position of a configuration.
-
-        Parameters
-        ----------
-        configuration : Configuration
-
-        Returns
-        -------
-        int
 
         Raises
         ------
@@ -218,39 +203,15 @@ class Cluster:
         return self._configurations
 
     def packed(self, type: str, gpus: int) -> Configuration:
-        """So many GPUs of a type on as few nodes as possible.
-
-        Parameters
-        ----------
-        type : str
-        gpus : int
-
-        Returns
-        -------
-        Configuration
-        """
+        """So many GPUs of a type on as few nodes as possible."""
         return Configuration(-(-gpus // self._types[type].gpus_per_node), gpus, type)
 
     def copy(self) -> Cluster:
-        """A cluster of its own with the same types and nodes.
-
-        Returns
-        -------
-        Cluster
-        """
+        """A cluster of its own with the same types and nodes."""
         return Cluster(self.types)
 
     def scaled(self, factor: float) -> Cluster:
-        """A cluster with ``factor`` times the nodes of each type, rounded, at least one.
-
-        Parameters
-        ----------
-        factor : float
-
-        Returns
-        -------
-        Cluster
-        """
+        """A cluster with ``factor`` times the nodes of each type, rounded, at least one."""
         return Cluster(replace(type, nodes=max(1, round(type.nodes * factor))) for type in self.types)
 
     def set_nodes(self, name: str, nodes: int) -> None:
@@ -260,7 +221,6 @@ class Cluster:
         ----------
         name : str
             Of the type.
-        nodes : int
 
         Raises
         ------
@@ -279,7 +239,6 @@ class Cluster:
         ----------
         name : str
             Of the type.
-        count : int
         """
         self.set_nodes(name, self._nodes(name) + count)
 
@@ -290,7 +249,6 @@ class Cluster:
         ----------
         name : str
             Of the type.
-        count : int
         """
         self.set_nodes(name, self._nodes(name) - count)
 
@@ -302,14 +260,6 @@ def configurations(cluster: Cluster) -> Configurations:
     """Set of valid configurations of a cluster (thesis section 3.3.3).
 
     A type with R GPUs a node and N nodes has (1, 2^i) for 2^i <= R, (1, R), and (k, k R) for k = 2..N.
-
-    Parameters
-    ----------
-    cluster : Cluster
-
-    Returns
-    -------
-    Configurations
     """
     index, nodes, gpus = [], [], []
     for position, type in enumerate(cluster.types):

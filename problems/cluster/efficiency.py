@@ -49,7 +49,6 @@ def efficiency(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) ->
     ----------
     noise : array_like
         phi, examples.
-    initial_batch : float
     batch_size : array_like
         At least the initial one.
 
@@ -69,8 +68,6 @@ def adascale_gain(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike)
     ----------
     noise : array_like
         phi, examples.
-    initial_batch : float
-    batch_size : array_like
 
     Returns
     -------
@@ -93,12 +90,6 @@ def learning_rate_factor(
         optimisers of Adam's family.
     noise : array_like
         phi, examples; the square-root rule takes none of it.
-    initial_batch : float
-    batch_size : array_like
-
-    Returns
-    -------
-    array
 
     Raises
     ------

@@ -58,12 +58,7 @@ class Oracle(Estimator):
     """Knows all profiles: the ideal.  The 1 to 10 GPU-hours a job that this would take are not charged."""
 
     def observe(self, now: ClusterState) -> None:
-        """Nothing to learn.
-
-        Parameters
-        ----------
-        now : ClusterState
-        """
+        """Nothing to learn."""
 
 
 class _Reports:
@@ -152,10 +147,6 @@ def bootstrapped(
         Fitted to several GPUs of another type.
     batch : float
         Local batch size at which the passes are compared.
-
-    Returns
-    -------
-    ThroughputParameters
     """
     ratio = float(own.grad_seconds(batch) / other.grad_seconds(batch))
     scaled = other.scaled(ratio)
@@ -172,7 +163,6 @@ class NoProf:
     ----------
     noise : float
         sigma, of one report.
-    seed : int
     """
 
     def __init__(self, *, noise: float = NOISE, seed: int = 0) -> None:
@@ -183,12 +173,7 @@ class NoProf:
         self._steps: dict[tuple[GoodputProfile, Configuration, int], tuple[int, float]] = {}
 
     def observe(self, now: ClusterState) -> None:
-        """Take in reports of the jobs that ran, and profile those that arrived.
-
-        Parameters
-        ----------
-        now : ClusterState
-        """
+        """Take in reports of the jobs that ran, and profile those that arrived."""
         for job in now.left:
             self._known.pop(job.name, None)
         for job in now.arrived:
@@ -202,16 +187,7 @@ class NoProf:
                 job.seen = known.profile()
 
     def profiling_seconds(self, job: JobState) -> float:
-        """Seconds by which profiling delays a job's first start.
-
-        Parameters
-        ----------
-        job : JobState
-
-        Returns
-        -------
-        float
-        """
+        """Seconds by which profiling delays a job's first start."""
         return 0.0
 
     def _note(self, job: GoodputProfile, types: Iterable[str]) -> _Known:
@@ -271,7 +247,6 @@ class Bootstrap(NoProf):
         That profiling of a job takes.
     noise : float
         sigma, of one report.
-    seed : int
     """
 
     def __init__(
@@ -283,16 +258,7 @@ class Bootstrap(NoProf):
         self.gpu_hours = gpu_hours
 
     def profiling_seconds(self, job: JobState) -> float:
-        """Seconds by which profiling delays a job's first start.
-
-        Parameters
-        ----------
-        job : JobState
-
-        Returns
-        -------
-        float
-        """
+        """Seconds by which profiling delays a job's first start."""
         known = self._known.get(job.name)
         return 0.0 if known is None else self.gpu_hours * 3600.0 / max(len(known.reports), 1)
 
@@ -351,10 +317,6 @@ def make_estimator(name: str, seed: int = 0) -> Estimator:
     name : {"oracle", "bootstrap", "no-profile", "type-blind", "overestimate"}
     seed : int
         Of the noise of reports.
-
-    Returns
-    -------
-    Estimator
 
     Raises
     ------

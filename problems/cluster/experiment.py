@@ -57,11 +57,6 @@ class Conditions:
         ----------
         policy : str or callable
             Name of a policy, or its maker.
-        seed : int
-
-        Returns
-        -------
-        Simulator
         """
         scenario = self.scenario(seed)
         made = make_policy(policy, **self.settings.get(policy, {})) if isinstance(policy, str) else policy()
@@ -84,9 +79,6 @@ class Outcome:
 
     Attributes
     ----------
-    policy : str
-    seed : int
-    scenario : Scenario
     jobs : list of JobRecord
     rounds : list of RoundRecord
     segments : list of Segment
@@ -113,13 +105,8 @@ def conclude(name: str, seed: int, simulator: Simulator) -> Outcome:
     ----------
     name : str
         Of the policy.
-    seed : int
     simulator : Simulator
         Played.
-
-    Returns
-    -------
-    Outcome
     """
     jobs = simulator.job_results()
     return Outcome(

@@ -30,7 +30,6 @@ def draw_failures(
     types : iterable of GpuType
     hours : float
         Failures after it are left out.
-    rng : numpy.random.Generator
     mean_hours : float
         Mean time from the repair of a node to its next failure.
     repair_hours : float

@@ -51,7 +51,6 @@ class Alone:
 
     Parameters
     ----------
-    scenario : Scenario
     jobs : sequence of JobRecord
         Some of its jobs.
 
@@ -83,7 +82,6 @@ class Alone:
 
         Parameters
         ----------
-        type : GpuType
         shares : (n,) array
             GPUs, fractions of one too.
         start : bool

@@ -72,10 +72,6 @@ def fit_throughput(
     grad_seconds : (n,) array_like, optional
         Of a pass that does not synchronise.
 
-    Returns
-    -------
-    ThroughputParameters
-
     Raises
     ------
     ValueError

@@ -35,7 +35,6 @@ class TypeModel(NamedTuple):
 
     Attributes
     ----------
-    parameters : ThroughputParameters
     max_local_batch : int
         Most examples that fit on one GPU.
     """
@@ -51,7 +50,6 @@ class BatchLimits(NamedTuple):
     ----------
     initial : int
         The user's own, m0.
-    largest : int
     """
 
     initial: int
@@ -73,7 +71,6 @@ def best_batches(
     nodes, gpus : (n,) int array
     noise : (n,) array
         Gradient noise scale, examples.
-    limits : BatchLimits
 
     Returns
     -------
@@ -145,15 +142,12 @@ class GoodputProfile(Profile):
 
     Parameters
     ----------
-    name : str
-    restart_seconds : float
     progress : (L,) array_like
         Steps at the initial batch size at which each level ends.
     noise : (L,) array_like
         Gradient noise scale in each level, examples.
     models : mapping of GPU type to TypeModel
         Other types cannot run the job.
-    limits : BatchLimits
     rule : {"adascale", "square-root"}
         How the learning rate grows with the batch size.
     batch_size : int, optional
@@ -231,15 +225,6 @@ class GoodputProfile(Profile):
     def best_batch(self, configuration: Configuration, level: int) -> BatchChoice:
         """How the job trains under a configuration: batch size, passes and learning rate.
 
-        Parameters
-        ----------
-        configuration : Configuration
-        level : int
-
-        Returns
-        -------
-        BatchChoice
-
         Raises
         ------
         ValueError
@@ -291,10 +276,6 @@ class GoodputProfile(Profile):
     def with_gpus(self, min_gpus: int | None, max_gpus: int | None) -> GoodputProfile:
         """The same job within other limits on its GPUs.
 
-        Parameters
-        ----------
-        min_gpus, max_gpus : int, optional
-
         Returns
         -------
         GoodputProfile
@@ -308,10 +289,6 @@ class GoodputProfile(Profile):
         Parameters
         ----------
         models : mapping of GPU type to TypeModel
-
-        Returns
-        -------
-        GoodputProfile
         """
         return self._copy(models, self.limits, self.batch_size, self.min_gpus, self.max_gpus)
 

@@ -57,17 +57,12 @@ def pipeline(
 
     Parameters
     ----------
-    stages : int
     stage_seconds : float
         t, of a microbatch in a stage, forward and backward.
     sync : (float, float, float, float)
         Seconds of synchronisation: of two replicas on one node, of each further one; the same across nodes.
     gamma : float
         Overlap, from 1 (none) to 10.
-
-    Returns
-    -------
-    Pipeline
     """
     return Pipeline(stages, ThroughputParameters((stages - 1) * stage_seconds, stage_seconds, *sync, gamma))
 
@@ -77,8 +72,6 @@ class HybridProfile(Profile):
 
     Parameters
     ----------
-    name : str
-    restart_seconds : float
     progress : (L,) array_like
         Steps at the initial batch size at which each level ends.
     noise : (L,) array_like

@@ -56,16 +56,11 @@ def indices(
 
     Parameters
     ----------
-    scenario : Scenario
     jobs : sequence of JobRecord
     rounds : sequence of RoundRecord
     segments : sequence of Segment
     alone : Alone, optional
         Of these jobs, if it is there already.
-
-    Returns
-    -------
-    Indices
     """
     alone = Alone(scenario, jobs) if alone is None else alone
     times = np.array([one.time for one in rounds])
@@ -110,7 +105,6 @@ def statistical_efficiency(
 
     Parameters
     ----------
-    scenario : Scenario
     jobs : sequence of JobRecord
     segments : sequence of Segment
     alone : Alone, optional

@@ -45,8 +45,6 @@ class ServiceProfile(ReplicaProfile):
 
     Parameters
     ----------
-    name : str
-    restart_seconds : float
     seconds : float
         For which it serves.
     replicas : mapping of GPU type to Replica

@@ -51,11 +51,9 @@ class JobState:
 
     Parameters
     ----------
-    submission : JobSubmission
     profile : Profile
         How it really runs, within the adaptivity of its kind.
     kind : {"adaptive", "strong-scaling", "rigid"}
-    timer : Timer
 
     Attributes
     ----------
@@ -184,10 +182,6 @@ class JobState:
     def row(self, configurations: Configurations) -> Row:
         """Configurations that can run it now, ascending, and its goodput under each, as far as is known.
 
-        Parameters
-        ----------
-        configurations : Configurations
-
         Returns
         -------
         (m,) int array, (m,) array
@@ -195,44 +189,17 @@ class JobState:
         return self.seen.row(configurations, min(self.level, self.seen.n_levels - 1))
 
     def speed(self, configuration: Configuration) -> float:
-        """Progress a second under a configuration now, as far as is known; 0 if it cannot run.
-
-        Parameters
-        ----------
-        configuration : Configuration
-
-        Returns
-        -------
-        float
-        """
+        """Progress a second under a configuration now, as far as is known; 0 if it cannot run."""
         rates = self.seen.curve(configuration)
         return float(rates[min(self.level, rates.size - 1)]) / self.seen.calibration
 
     def remaining_seconds(self, configuration: Configuration) -> float:
-        """Seconds to completion at the speed of now, as far as is known; infinite if it cannot run.
-
-        Parameters
-        ----------
-        configuration : Configuration
-
-        Returns
-        -------
-        float
-        """
+        """Seconds to completion at the speed of now, as far as is known; infinite if it cannot run."""
         speed = self.speed(configuration)
         return (self.work - self.progress) / speed if speed > 0 else math.inf
 
     def true_seconds(self, configuration: Configuration) -> float:
-        """Seconds to completion under a configuration through all levels to come: for oracles and metrics.
-
-        Parameters
-        ----------
-        configuration : Configuration
-
-        Returns
-        -------
-        float
-        """
+        """Seconds to completion under a configuration through all levels to come: for oracles and metrics."""
         clock = self.profile.clock(configuration)
         if not math.isfinite(clock[-1]):
             return math.inf
@@ -247,16 +214,7 @@ class JobState:
         return max(time - self._begins, 0.0)
 
     def progress_at(self, time: float) -> float:
-        """Progress at a time from the last change on.
-
-        Parameters
-        ----------
-        time : float
-
-        Returns
-        -------
-        float
-        """
+        """Progress at a time from the last change on."""
         if self._table is None:
             return self._progress
         ran = self._ran(time) * self.slowdown
@@ -302,12 +260,7 @@ class JobState:
         self._progress = progress
 
     def settle(self, time: float) -> None:
-        """Take the time since the last change into the accounts.
-
-        Parameters
-        ----------
-        time : float
-        """
+        """Take the time since the last change into the accounts."""
         self._progress = self.progress_at(time)
         self._run_seconds += self._ran(time)
         self._gpu_seconds += (time - self._since) * (0 if self.allocation is None else self.allocation.gpus)
@@ -325,8 +278,6 @@ class JobState:
 
         Parameters
         ----------
-        time : float
-        allocation : Configuration, optional
         place : tuple of (int, int), optional
         restart_seconds : float
             Seconds before it makes progress, in place of what was left of a restart.
@@ -353,7 +304,6 @@ class JobState:
 
         Parameters
         ----------
-        time : float
         slowdown : float
             1 for none.
         """

@@ -12,13 +12,7 @@ from copter.problems.cluster.profiles import Profile, Row
 
 
 class LimitedProfile(Profile):
-    """Another profile, on some numbers of GPUs alone: on others the job cannot run.
-
-    Parameters
-    ----------
-    profile : Profile
-    min_gpus, max_gpus : int, optional
-    """
+    """Another profile, on some numbers of GPUs alone: on others the job cannot run."""
 
     def __init__(self, profile: Profile, min_gpus: int | None, max_gpus: int | None) -> None:
         super().__init__(profile.name, profile.restart_seconds, profile.progress, profile.calibration)

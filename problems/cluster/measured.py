@@ -62,16 +62,7 @@ class StepTimes:
         self.min_local_batch = int(self._known[1, 1][0][0])
 
     def max_local_batch(self, max_batch: int) -> int:
-        """Largest local batch that was measured wherever the whole batch is within a limit.
-
-        Parameters
-        ----------
-        max_batch : int
-
-        Returns
-        -------
-        int
-        """
+        """Largest local batch that was measured wherever the whole batch is within a limit."""
         sizes = self._known[1, 1][0]
         last = [(gpus, grid[-1]) for (_, gpus), (grid, _) in self._known.items()]
         everywhere = [
@@ -110,14 +101,8 @@ class StepTimes:
 
         Parameters
         ----------
-        nodes, gpus : int
-        local_batch : array_like
         accumulation : array_like of int
             Passes beyond the first, which take a step's time without its synchronisation.
-
-        Returns
-        -------
-        array
         """
         local_batch = np.asarray(local_batch, np.float64)
         known = self.at(nodes, gpus)
@@ -209,11 +194,8 @@ class MeasuredProfile(Profile):
 
     Parameters
     ----------
-    name : str
-    restart_seconds : float
     progress : (L,) array_like
         End of each epoch, in steps at the initial batch size.
-    times : StepTimes
     gradients : GradientStatistics
         With L epochs.
     type : str
@@ -267,11 +249,6 @@ class MeasuredProfile(Profile):
 
     def best_batch(self, configuration: Configuration, level: int) -> BatchChoice:
         """Batch with the most goodput under a configuration.
-
-        Parameters
-        ----------
-        configuration : Configuration
-        level : int
 
         Returns
         -------

@@ -35,7 +35,6 @@ def summarise(
 
     Parameters
     ----------
-    scenario : Scenario
     jobs : sequence of JobRecord
         All that entered, complete or not; averages are over those that are complete.
     rounds : sequence of RoundRecord

@@ -115,10 +115,6 @@ class NodeEvents:
     def working(self, type: str) -> frozenset[int]:
         """Numbers of the nodes of a type that work.
 
-        Parameters
-        ----------
-        type : str
-
         Returns
         -------
         frozenset of int

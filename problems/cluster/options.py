@@ -34,16 +34,7 @@ def _settings(given: list[str]) -> list[str]:
 
 
 def parse_value(text: str) -> Any:
-    """A setting as it was typed: a number, true or false, none, or a word.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    int, float, bool, None or str
-    """
+    """A setting as it was typed: a number, true or false, none, or a word."""
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -146,12 +137,7 @@ class ConditionOptions(Spreading):
         return setup
 
     def check_owner(self, name: str, option: str) -> None:
-        """Raise a usage error if a setting is of no policy that is played, nor of the trace.
-
-        Parameters
-        ----------
-        name, option : str
-        """
+        """Raise a usage error if a setting is of no policy that is played, nor of the trace."""
         if name not in (*self.policies, "trace"):
             there = choices(name, [*self.policies, "trace"])
             raise typer.BadParameter(f"{name!r} is no policy of --policy: {there}", param_hint=option)

@@ -27,7 +27,6 @@ class LinearBeyond(Profile):
 
     Parameters
     ----------
-    truth : Profile
     measured : mapping of str to int
         Largest GPU count on which the job ran, by type.
     """
@@ -72,12 +71,7 @@ class Overestimate(Estimator):
         self._measured: dict[str, dict[str, int]] = {}
 
     def observe(self, now: ClusterState) -> None:
-        """Learn from the GPUs that jobs ran on.
-
-        Parameters
-        ----------
-        now : ClusterState
-        """
+        """Learn from the GPUs that jobs ran on."""
         for job in now.left:
             self._measured.pop(job.name, None)
         for name, job in now.jobs.items():

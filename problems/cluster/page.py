@@ -45,8 +45,6 @@ def write_page(
 
     Parameters
     ----------
-    path : Path
-    title : str
     outcomes : sequence of Outcome
     policies : mapping of str to mapping of str to float
         Of :func:`.experiment.averages`.
@@ -184,8 +182,6 @@ def timeline(segments: Sequence[Segment], outcome: Outcome, gpus: int, end: floa
     ----------
     segments : sequence of Segment
         Of that type.
-    outcome : Outcome
-    gpus : int
     end : float
         Seconds of the right edge.
 

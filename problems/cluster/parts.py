@@ -91,8 +91,6 @@ class Resize(Protocol):
         ----------
         job : JobState
             Before the change.
-        new : Configuration or Placement
-        now : ClusterState
         """
 
     def overlap(self, job: JobState, new: Allocation, now: ClusterState) -> float:
@@ -102,12 +100,6 @@ class Resize(Protocol):
         ----------
         job : JobState
             Before the change.
-        new : Configuration or Placement
-        now : ClusterState
-
-        Returns
-        -------
-        float
         """
         return 0.0
 
@@ -116,24 +108,10 @@ class Estimator(Protocol):
     """What a policy knows of the jobs' profiles: sets :attr:`.jobs.JobState.seen`."""
 
     def observe(self, now: ClusterState) -> None:
-        """Take in who arrived, and what ran since the last time, before the policy is asked.
-
-        Parameters
-        ----------
-        now : ClusterState
-        """
+        """Take in who arrived, and what ran since the last time, before the policy is asked."""
 
     def profiling_seconds(self, job: JobState) -> float:
-        """Seconds by which profiling delays a job's first start, on the GPUs that it was given; 0 by default.
-
-        Parameters
-        ----------
-        job : JobState
-
-        Returns
-        -------
-        float
-        """
+        """Seconds by which profiling delays a job's first start, on its GPUs; 0 by default."""
         return 0.0
 
 
@@ -153,16 +131,5 @@ class CheckpointRestart(Resize):
     """Every start, change and move costs the restart seconds of the job's profile (thesis section 3.3.4)."""
 
     def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:
-        """Restart seconds of the profile.
-
-        Parameters
-        ----------
-        job : JobState
-        new : Configuration or Placement
-        now : ClusterState
-
-        Returns
-        -------
-        float
-        """
+        """Restart seconds of the profile."""
         return job.profile.restart_seconds

@@ -20,12 +20,7 @@ def job_kind(submission: JobSubmission, policy: Kind) -> Kind:
 
     Parameters
     ----------
-    submission : JobSubmission
     policy : {"adaptive", "strong-scaling", "rigid"}
-
-    Returns
-    -------
-    str
     """
     return min(submission.kind, policy, key=_FLEXIBILITY.__getitem__)
 
@@ -35,8 +30,6 @@ def job_profile(submission: JobSubmission, application: Profile, kind: Kind) -> 
 
     Parameters
     ----------
-    submission : JobSubmission
-    application : Profile
     kind : {"adaptive", "strong-scaling", "rigid"}
         Of :func:`job_kind`.  Where the batch size is not adapted it is the submission's, and the user's limit
         on what may be adapted does not matter; nor does it for profiles that know of no batch sizes.
@@ -64,7 +57,6 @@ def batch_choice(profile: Profile, configuration: Configuration, progress: float
 
     Parameters
     ----------
-    profile : Profile
     configuration : Configuration
         That it holds.
     progress : float

@@ -27,8 +27,6 @@ class Progress(NamedTuple):
 
     Attributes
     ----------
-    policy : str
-    seed : int
     completed, total : int
         Jobs.
     hour : float
@@ -53,7 +51,6 @@ def run_tasks(setup: Setup, policies: Sequence[str], seeds: Sequence[int]) -> li
 
     Parameters
     ----------
-    setup : Setup
     policies : sequence of str
     seeds : sequence of int
 
@@ -72,15 +69,8 @@ def play(setup: Setup, policy: str, seed: int, *, tell: Tell | None = None) -> O
 
     Parameters
     ----------
-    setup : Setup
-    policy : str
-    seed : int
     tell : callable, optional
         Takes :class:`Progress`, now and then.
-
-    Returns
-    -------
-    Outcome
     """
     conditions = setup.conditions()
     _warm_up(conditions, policy)

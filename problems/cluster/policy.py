@@ -28,7 +28,6 @@ class Placement(NamedTuple):
 
     Attributes
     ----------
-    type : str
     nodes : tuple of (int, int)
         Node of that type, counted from 0, and GPUs on it; ascending by node.
     """
@@ -46,16 +45,7 @@ Allocation: TypeAlias = Configuration | Placement
 
 
 def counts_of(allocation: Allocation) -> Configuration:
-    """Configuration of an allocation, with or without places.
-
-    Parameters
-    ----------
-    allocation : Configuration or Placement
-
-    Returns
-    -------
-    Configuration
-    """
+    """Configuration of an allocation, with or without places."""
     return allocation.configuration if isinstance(allocation, Placement) else allocation
 
 
@@ -96,13 +86,7 @@ class ClusterState:
     sizes: dict[str, int] = field(default_factory=dict)
 
     def set_nodes(self, type: str, nodes: int) -> None:
-        """Ask for another number of nodes of a type, there when the policy is asked the next time.
-
-        Parameters
-        ----------
-        type : str
-        nodes : int
-        """
+        """Ask for another number of nodes of a type, there when the policy is asked the next time."""
         if type not in self.cluster.names or nodes < 0:
             raise PolicyError(f"set_nodes({type!r}, {nodes}): the cluster has {list(self.cluster.names)}")
         self.sizes[type] = nodes
@@ -148,7 +132,6 @@ class Policy(Protocol):
 
     Attributes
     ----------
-    name : str
     kind : {"adaptive", "strong-scaling", "rigid"}
         What it adapts at most of a job: batch size and GPU count, the count, or none.  The simulator hands
         it jobs that are more flexible as jobs of this kind; it must respect jobs that are less.
@@ -166,10 +149,6 @@ class Policy(Protocol):
 
     def schedule(self, now: ClusterState) -> Mapping[str, Allocation]:
         """What every job that is to have GPUs gets, by name.
-
-        Parameters
-        ----------
-        now : ClusterState
 
         Returns
         -------

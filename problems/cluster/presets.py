@@ -101,10 +101,6 @@ def cluster_by_name(name: str) -> Cluster:
     name : str
         As in the table of the module, such as "heterogeneous-64", "pai-512" or "homogeneous-64-x2".
 
-    Returns
-    -------
-    Cluster
-
     Raises
     ------
     SettingsError
@@ -138,14 +134,9 @@ def virtual_nodes(cluster: Cluster, gpus: int | None = None) -> Cluster:
 
     Parameters
     ----------
-    cluster : Cluster
     gpus : int, optional
         Cut every node into virtual ones of this many GPUs instead, as the thesis (section 3.4.3) does for
         Pollux with 4.
-
-    Returns
-    -------
-    Cluster
 
     Raises
     ------

@@ -32,7 +32,6 @@ class Profile(ABC):
 
     Parameters
     ----------
-    name : str
     restart_seconds : float
         Time of one checkpoint-restore, in which the job makes no progress.
     progress : (L,) array_like
@@ -85,16 +84,7 @@ class Profile(ABC):
         return np.searchsorted(self.progress, progress, side="right").clip(max=self.n_levels - 1)
 
     def checkpoint(self, progress: float) -> float:
-        """Progress that is safe when a node fails: the end of the last level, or hundredth of the work.
-
-        Parameters
-        ----------
-        progress : float
-
-        Returns
-        -------
-        float
-        """
+        """Progress that is safe when a node fails: the end of the last level, or hundredth of the work."""
         step = self.work / CHECKPOINTS
         passed = self.progress[self.progress <= progress]
         return max(math.floor(progress / step) * step, float(passed[-1]) if passed.size else 0.0)
@@ -102,11 +92,6 @@ class Profile(ABC):
     @abstractmethod
     def row(self, configurations: Configurations, level: int) -> Row:
         """Configurations that can run the job at a level, ascending, and its goodput (> 0) under each.
-
-        Parameters
-        ----------
-        configurations : Configurations
-        level : int
 
         Returns
         -------
@@ -120,7 +105,6 @@ class Profile(ABC):
 
         Parameters
         ----------
-        configurations : Configurations
         column : int
             Position of the configuration.
 
@@ -150,16 +134,7 @@ class Profile(ABC):
         return self
 
     def steps(self, level: int) -> float:
-        """Training steps in a unit of progress at a level; 1 for a profile that does not know its batch size.
-
-        Parameters
-        ----------
-        level : int
-
-        Returns
-        -------
-        float
-        """
+        """Training steps in a unit of progress at a level; 1 if the batch size is not known."""
         return 1.0
 
     def efficiency(self, configuration: Configuration, level: int) -> float:
@@ -169,21 +144,11 @@ class Profile(ABC):
         ----------
         configuration : Configuration
             One that can run the job.
-        level : int
-
-        Returns
-        -------
-        float
         """
         return math.nan
 
     def goodput(self, configurations: Configurations, level: int) -> NDArray[np.float64]:
         """Goodput under every configuration of a cluster, 0 where the job cannot run.
-
-        Parameters
-        ----------
-        configurations : Configurations
-        level : int
 
         Returns
         -------
@@ -196,10 +161,6 @@ class Profile(ABC):
 
     def curve(self, configuration: Configuration) -> NDArray[np.float64]:
         """Goodput by level under any configuration, of a cluster's set or not; 0 where the job cannot run.
-
-        Parameters
-        ----------
-        configuration : Configuration
 
         Returns
         -------
@@ -218,10 +179,6 @@ class Profile(ABC):
 
         Infinite where the job cannot run.  With it a job advances by any time in one interpolation, however
         many levels it crosses.
-
-        Parameters
-        ----------
-        configuration : Configuration
 
         Returns
         -------

@@ -45,10 +45,6 @@ def make_policy(name: str, **settings: Any) -> Policy:
     **settings
         As its maker takes them.
 
-    Returns
-    -------
-    Policy
-
     Raises
     ------
     SettingsError

@@ -85,7 +85,6 @@ class ClusterRun(Run):
 
     Parameters
     ----------
-    options : ClusterRunOptions
     path : Path, optional
         Run folder; None writes nothing.
     """
@@ -106,12 +105,7 @@ class ClusterRun(Run):
                 self._files[name] = self._folder.rows(name, columns, f"a row per policy, seed and {row}:")
 
     def take(self, outcome: Outcome) -> None:
-        """Write down what became of a policy with a seed.
-
-        Parameters
-        ----------
-        outcome : Outcome
-        """
+        """Write down what became of a policy with a seed."""
         self.outcomes.append(outcome)
         if self._folder is None:
             return

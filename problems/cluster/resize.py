@@ -27,12 +27,7 @@ def _checked(seconds: float) -> float:
 
 
 class FixedDelay(Resize):
-    """Every start, change and move costs the same (Pollux section 5.3: 30 s).
-
-    Parameters
-    ----------
-    seconds : float
-    """
+    """Every start, change and move costs the same (Pollux section 5.3: 30 s)."""
 
     def __init__(self, seconds: float = 30.0) -> None:
         self._seconds = _checked(seconds)
@@ -44,12 +39,6 @@ class FixedDelay(Resize):
         ----------
         job : JobState
             Before the change.
-        new : Configuration or Placement
-        now : ClusterState
-
-        Returns
-        -------
-        float
         """
         return self._seconds
 
@@ -59,10 +48,6 @@ class DispatchRestart(Resize):
 
     There is no cost in the very first round, and none in a job's last round if it would end 5 s or more
     before the round does.  A job that ran in the round before goes on for free, wherever it runs now.
-
-    Parameters
-    ----------
-    seconds : float
     """
 
     def __init__(self, seconds: float = DISPATCH_SECONDS) -> None:
@@ -75,12 +60,6 @@ class DispatchRestart(Resize):
         ----------
         job : JobState
             Before the change.
-        new : Configuration or Placement
-        now : ClusterState
-
-        Returns
-        -------
-        float
         """
         if job.allocation is not None or now.index == 0:
             return 0.0
@@ -124,12 +103,6 @@ class Coddl(Resize):
         ----------
         job : JobState
             Before the change.
-        new : Configuration or Placement
-        now : ClusterState
-
-        Returns
-        -------
-        float
         """
         return self._pause if _keeps_some(job, new, now.time) else job.profile.restart_seconds
 
@@ -140,12 +113,6 @@ class Coddl(Resize):
         ----------
         job : JobState
             Before the change.
-        new : Configuration or Placement
-        now : ClusterState
-
-        Returns
-        -------
-        float
         """
         running, _ = job.runs_on(now.time)
         counts = counts_of(new)

@@ -14,7 +14,6 @@ class RoundRecord:
 
     Attributes
     ----------
-    index : int
     time : float
         Seconds.
     seconds : float
@@ -63,10 +62,8 @@ class JobRecord:
 
     Attributes
     ----------
-    name, application, category, tenant, kind : str
     gpus : int
         That it asks for: of a rigid job its count, of another one that it was tuned for, 0 if none.
-    submitted, started, finished, jct : float
     run_seconds : float
         In which it ran, restarts not counted.
     gpu_seconds : float
@@ -99,11 +96,8 @@ class Segment:
 
     Attributes
     ----------
-    job : str
     begin, end : float
         Seconds.
-    type : str
-    gpus, nodes : int
     place : tuple of (int, int) or None
         Node and GPUs on it, where the simulator places.
     restart_seconds : float
@@ -134,13 +128,8 @@ def record_of(job: JobState, finished: float) -> JobRecord:
 
     Parameters
     ----------
-    job : JobState
     finished : float
         Seconds at which it completed, NaN if it did not.
-
-    Returns
-    -------
-    JobRecord
     """
     submission = job.submission
     return JobRecord(

@@ -26,14 +26,8 @@ def make_with(what: str, maker: Callable[..., Any], *arguments: Any, **settings:
     ----------
     what : str
         What it makes, such as "policy 'sia'", for the error.
-    maker : callable
     *arguments
         That it takes besides.
-    **settings
-
-    Returns
-    -------
-    object
 
     Raises
     ------

@@ -54,7 +54,6 @@ class Setup:
         Slowdown of distributed jobs that share a node.
     failures : float, optional
         Mean hours between failures of a node.
-    round_seconds, max_hours : float, optional
     settings : mapping of str to mapping
         Of policies, by their names; "trace" stands for the trace's own.
 
@@ -105,12 +104,7 @@ class Setup:
         return tuple(one.name for one in fields(cls))
 
     def conditions(self) -> Conditions:
-        """What the names stand for.
-
-        Returns
-        -------
-        Conditions
-        """
+        """What the names stand for."""
         slowdown = self.interference
         estimator = None if self.estimator == "oracle" else self._estimator
         return Conditions(

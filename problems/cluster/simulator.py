@@ -51,7 +51,6 @@ class Simulator:
 
     Parameters
     ----------
-    scenario : Scenario
     policy : Policy
         A fresh one.
     round_seconds : float, optional
@@ -157,10 +156,6 @@ class Simulator:
 
     def run(self) -> Iterator[RoundRecord]:
         """Simulate, giving the record of each time the policy was asked, as it ends.
-
-        Yields
-        ------
-        RoundRecord
 
         Raises
         ------

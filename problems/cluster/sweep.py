@@ -33,7 +33,6 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
 
     Parameters
     ----------
-    options : ClusterBenchOptions
     values : sequence
         Of what is varied.
     """
@@ -67,11 +66,6 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
 
 def varied(options: ClusterBenchOptions, value: Any) -> dict[str, Any]:
     """What a value of the sweep sets.
-
-    Parameters
-    ----------
-    options : ClusterBenchOptions
-    value : object
 
     Returns
     -------
@@ -112,16 +106,7 @@ def _show(what: str, results: Sequence[dict[str, Any]]) -> None:
 
 
 def number(mean: float, std: float) -> str:
-    """A figure with its standard deviation, as people read it.
-
-    Parameters
-    ----------
-    mean, std : float
-
-    Returns
-    -------
-    str
-    """
+    """A figure with its standard deviation, as people read it."""
     if not math.isfinite(mean):
         return "-"
     return f"{mean:.3g}" + (f" ± {std:.2g}" if math.isfinite(std) else "")

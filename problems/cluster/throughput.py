@@ -87,16 +87,7 @@ class ThroughputParameters(NamedTuple):
             raise ValueError(f"gamma = {self.gamma}: must be from 1 to {MAX_GAMMA:g}")
 
     def scaled(self, factor: float) -> ThroughputParameters:
-        """Parameters of a job for which everything takes ``factor`` times as long.
-
-        Parameters
-        ----------
-        factor : float
-
-        Returns
-        -------
-        ThroughputParameters
-        """
+        """Parameters of a job for which everything takes ``factor`` times as long."""
         return ThroughputParameters(*(factor * value for value in self))._replace(gamma=self.gamma)
 
     def grad_seconds(self, local_batch: ArrayLike) -> NDArray[np.float64]:
@@ -106,10 +97,6 @@ class ThroughputParameters(NamedTuple):
         ----------
         local_batch : array_like
             Examples on each GPU.
-
-        Returns
-        -------
-        array
         """
         return self.alpha_grad + self.beta_grad * np.asarray(local_batch, np.float64)
 
@@ -119,10 +106,6 @@ class ThroughputParameters(NamedTuple):
         Parameters
         ----------
         nodes, gpus : array_like of int
-
-        Returns
-        -------
-        array
         """
         nodes, gpus = np.asarray(nodes), np.asarray(gpus)
         within = self.alpha_local + self.beta_local * (gpus - 2)
@@ -156,14 +139,9 @@ class ThroughputParameters(NamedTuple):
 
         Parameters
         ----------
-        local_batch : array_like
         sync : array_like
             Of :meth:`sync_seconds`.
         accumulation : array_like of int
-
-        Returns
-        -------
-        array
         """
         grad = self.grad_seconds(local_batch)
         # The larger one is taken out of the norm: small times to the power of gamma would vanish.
@@ -179,12 +157,7 @@ class ThroughputParameters(NamedTuple):
         Parameters
         ----------
         nodes, gpus : array_like of int
-        local_batch : array_like
         accumulation : array_like of int
-
-        Returns
-        -------
-        array
         """
         batch = np.asarray(gpus) * np.asarray(local_batch, np.float64) * (np.asarray(accumulation) + 1)
         return batch / self.step_seconds(nodes, gpus, local_batch, accumulation)

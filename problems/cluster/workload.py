@@ -35,7 +35,6 @@ class JobSubmission:
 
     Attributes
     ----------
-    name : str
     time : float
         Seconds since the start of the workload.
     category : str
@@ -97,7 +96,6 @@ def read_workload(path: str | Path, applications: Collection[str] | None = None)
 
     Parameters
     ----------
-    path : path
     applications : collection of str, optional
         Known applications; another one in the file is an error.
 
@@ -130,7 +128,6 @@ def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
 
     Parameters
     ----------
-    path : path
     jobs : iterable of JobSubmission
     """
     with open(path, "w", newline="", encoding="utf-8") as file:

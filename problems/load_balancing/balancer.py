@@ -112,10 +112,6 @@ class LoadBalancer(ShardState):
     def remove_shard(self, shard: Hashable) -> None:
         """Remove a shard and its replicas.
 
-        Parameters
-        ----------
-        shard : hashable
-
         Raises
         ------
         LoadBalancingError
@@ -134,13 +130,8 @@ class LoadBalancer(ShardState):
 
         Parameters
         ----------
-        solver : Solver
         deadline : float, optional
             Seconds that the solver may take.
-
-        Returns
-        -------
-        BalancingRound
 
         Raises
         ------
@@ -209,10 +200,6 @@ class LoadBalancer(ShardState):
             Of the program as :meth:`prepare` left it.
         t_edit, t_solve : float
             Seconds that went before, for the record of the round.
-
-        Returns
-        -------
-        BalancingRound
 
         Raises
         ------

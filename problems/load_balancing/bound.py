@@ -32,7 +32,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.problems.load_balancing.replicas import Replicas, Search, explore
 
 _SAFE = 1e-9
@@ -50,7 +50,6 @@ def needed(pool: Replicas, search: Search, loads: NDArray[np.float64], lower: fl
     ----------
     pool : Replicas
         Those of last round after a maximum flow, reserves 0; `room` is what they leave of the memory.
-    search : Search
     loads : (k,) ndarray
         Of all shards, in units of a server's mean.
     lower, upper : float
@@ -81,13 +80,13 @@ def _grain(sizes: NDArray[np.float64]) -> float:
     return least if bool((abs(times - np.rint(times)) <= 1e-9).all()) else 0.0
 
 
-@kernel
+@kernel(inner=True)
 def _rounded(value, grain):  # type: ignore[no-untyped-def]
     """The least sum of sizes that is not below a value."""
     return grain * np.ceil(value / grain - 1e-7) if grain > 0.0 else value
 
 
-@kernel
+@kernel(inner=True)
 def _relaxed(cost, gain, k, need, rest, grain):  # type: ignore[no-untyped-def]
     """Least cost of covering a need with items k and later, in fractions; more comes at the price `rest`."""
     value = 0.0
@@ -101,7 +100,7 @@ def _relaxed(cost, gain, k, need, rest, grain):  # type: ignore[no-untyped-def]
     return _rounded(value + need * rest, grain) if need > 0.0 else value
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def cover(cost, gain, need, rest, cheapest, grain):  # type: ignore[no-untyped-def]
     """Lower bound on the cheapest items that cover a need, exact for few items (module docstring).
 
@@ -146,7 +145,7 @@ def cover(cost, gain, need, rest, cheapest, grain):  # type: ignore[no-untyped-d
             k += 1
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _cheapest(shards, loads, sizes, upper, need, rest, least, grain):  # type: ignore[no-untyped-def]
     """Cover a need with new replicas of shards; of others a unit costs `rest`, and any at least `least`."""
     cost, gain, m = np.empty(_WINDOW), np.empty(_WINDOW), 0
@@ -161,7 +160,7 @@ def _cheapest(shards, loads, sizes, upper, need, rest, least, grain):  # type: i
     return cover(cost[:m], gain[:m], need, rest, least, grain)
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _out_of(pool: Replicas, loads, order, label, count, upper, grain):  # type: ignore[no-untyped-def]
     """What must leave each set of servers, those of one label, in sizes of new replicas."""
     home, need = np.full(loads.size, -1), np.zeros(count)
@@ -193,7 +192,7 @@ def _out_of(pool: Replicas, loads, order, label, count, upper, grain):  # type: 
     return value
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _into(pool: Replicas, loads, order, label, count, lower, upper, grain):  # type: ignore[no-untyped-def]
     """What must come to each set of servers, those of one label, in sizes of new replicas.
 
@@ -231,7 +230,7 @@ def _into(pool: Replicas, loads, order, label, count, lower, upper, grain):  # t
     return value
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _closures(pool: Replicas, search: Search, lower, upper, outward):  # type: ignore[no-untyped-def]
     """Groups of overlapping closures, and disjoint closures, smaller ones first: a label a server, or -1."""
     n = pool.load_on.size
@@ -264,7 +263,7 @@ def _closures(pool: Replicas, search: Search, lower, upper, outward):  # type: i
     return group, apart
 
 
-@kernel
+@kernel(inner=True)
 def _find(group, i):  # type: ignore[no-untyped-def]
     """Representative of a server's group."""
     while group[i] != i:
@@ -273,14 +272,14 @@ def _find(group, i):  # type: ignore[no-untyped-def]
     return i
 
 
-@kernel
+@kernel(inner=True)
 def _join(group, i, k):  # type: ignore[no-untyped-def]
     """Make one group of those of two servers."""
     i, k = _find(group, i), _find(group, k)
     group[max(i, k)] = min(i, k)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _cuts(pool: Replicas, search: Search, loads, order, lower, upper, outward, grain):  # type: ignore[no-untyped-def]
     """Sum over the groups of closures of the best of: the union, disjoint closures, single servers."""
     n = pool.load_on.size
@@ -301,7 +300,7 @@ def _cuts(pool: Replicas, search: Search, loads, order, lower, upper, outward, g
     return best.sum()
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _crowded(pool: Replicas, grain):  # type: ignore[no-untyped-def]
     """What must leave servers with too little memory, in sizes; what has other replicas is free."""
     total, shards = 0.0, np.empty(pool.copies.size, np.int64)

@@ -147,12 +147,7 @@ class BalancingRunOptions(_Fleet, Solving, RunOptions):
 
 
 def run_load_balancing(options: BalancingRunOptions) -> None:
-    """Run the command.
-
-    Parameters
-    ----------
-    options : BalancingRunOptions
-    """
+    """Run the command."""
     scenario = options.scenario()
     _check(scenario, [options.solver], "--solver")
     from copter.bench.rounds import warm_up
@@ -205,12 +200,7 @@ class BalancingBenchOptions(_Fleet, BenchOptions):
 
 
 def bench_load_balancing(options: BalancingBenchOptions) -> None:
-    """Run the benchmark.
-
-    Parameters
-    ----------
-    options : BalancingBenchOptions
-    """
+    """Run the benchmark."""
     scenario = options.zipf(options.shards, options.mode, options.rounds)
     _check(scenario, options.solvers, "--solvers")
     from copter.cli.bench_report import bench

@@ -38,7 +38,6 @@ class Balancing(Course):
 
     Attributes
     ----------
-    scenario : Scenario
     warming : bool
         Whether this is the small version.
     """

@@ -19,7 +19,6 @@ def greedy(fleet: Fleet, last: Placement) -> Placement:
 
     Parameters
     ----------
-    fleet : Fleet
     last : Placement
         A shard is where its largest share is; one without any goes to the least loaded server with memory.
 

@@ -23,10 +23,6 @@ _SIZES: tuple[tuple[int, int, int, Sequence[Profile]], ...] = (
 def lines(inputs: Inputs) -> Sequence[Line]:
     """List them.
 
-    Parameters
-    ----------
-    inputs : Inputs
-
     Returns
     -------
     sequence of Line

@@ -30,8 +30,6 @@ class Exact:
         None if it found none in time.
     bound : float
         Lower bound on the cost.
-    found : MilpAnswer
-    effort : Effort
     """
 
     placement: Placement | None
@@ -52,17 +50,10 @@ def solve_exact(
 
     Parameters
     ----------
-    fleet : Fleet
-    last : Placement
     mip_gap : float
         Relative gap at which it stops.
     deadline : float, optional
         Seconds, of making the model and solving it.
-    threads : int, optional
-
-    Returns
-    -------
-    Exact
     """
     watch = Stopwatch()
     program = formulate(fleet, last)

@@ -27,7 +27,6 @@ class BalancingRound:
 
     Attributes
     ----------
-    number : int
     placement : Placement
         Indices are those of :attr:`LoadBalancer.shards` and :attr:`LoadBalancer.servers`.
     movements : int
@@ -42,7 +41,6 @@ class BalancingRound:
         Whether every server's load is within :attr:`Fleet.band`; what is, is balanced, but not the other way.
     memory : float
         Largest share of its memory that a server uses.
-    replicas : int
     bound : float
         Certified lower bound on the cost of any placement within the band; NaN without a program.  One
         that is only balanced may cost less.
@@ -79,11 +77,6 @@ class BalancingRound:
 def imbalance(fleet: Fleet, placement: Placement) -> float:
     """Largest load of a server over the smallest, minus 1; infinite if a server has none.
 
-    Parameters
-    ----------
-    fleet : Fleet
-    placement : Placement
-
     Returns
     -------
     float
@@ -97,11 +90,6 @@ def imbalance(fleet: Fleet, placement: Placement) -> float:
 
 def in_band(fleet: Fleet, placement: Placement) -> bool:
     """Whether the load of every server is within the band, but for dust.
-
-    Parameters
-    ----------
-    fleet : Fleet
-    placement : Placement
 
     Returns
     -------

@@ -29,7 +29,6 @@ def pack(fleet: Fleet, last: Placement, seconds: float = SECONDS) -> tuple[Place
 
     Parameters
     ----------
-    fleet : Fleet
     last : Placement
         Shards stay where their largest share is if that can be.
     seconds : float

@@ -32,7 +32,6 @@ class Parts:
 
     Attributes
     ----------
-    placement : Placement
     answers : list of Exact
         One a part.
     unanswered : int
@@ -71,7 +70,6 @@ class Pop:
         Its shards and servers stay the same ones; their loads may change.
     parts : int
         At most the number of servers.
-    seed : int
     spread : Spread, optional
         Where parts are solved; here, one after the other, if not given.
     """
@@ -103,17 +101,12 @@ class Pop:
         ----------
         fleet : Fleet
             The shards and servers that were split, with the loads of now.
-        last : Placement
         mip_gap : float
             Relative gap at which each part stops.
         deadline : float, optional
             Seconds of each part: they could run side by side.
         threads : int, optional
             Of each part.
-
-        Returns
-        -------
-        Parts
         """
         self._split(fleet)
         n = fleet.memory.size

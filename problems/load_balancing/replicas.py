@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 
 DUST = 1e-9
 """Loads are in units of the mean load of a server; less than this is nothing."""
@@ -89,10 +89,6 @@ def empty(sizes: NDArray[np.float64], memory: NDArray[np.float64], capacity: int
         Of the servers, in the unit of the sizes; copied.
     capacity : int
         Replicas that it has places for, those dropped again included.
-
-    Returns
-    -------
-    Replicas
     """
     k, n = sizes.size, memory.size
     return Replicas(
@@ -204,7 +200,7 @@ def carry(pool: Replicas, r, s, amount):  # type: ignore[no-untyped-def]
     pool.load_on[pool.server[s]] += amount
 
 
-@kernel
+@kernel(inner=True)
 def route(pool: Replicas, search: Search, start, amount, bound, outward):  # type: ignore[no-untyped-def]
     """Let load flow out of a server into those below a bound, or into it from those above; returns how much.
 
@@ -232,7 +228,7 @@ def route(pool: Replicas, search: Search, start, amount, bound, outward):  # typ
     return moved
 
 
-@kernel
+@kernel(inner=True)
 def explore(pool: Replicas, search: Search, start, bound, outward):  # type: ignore[no-untyped-def]
     """Return the nearest server that can take (outward) or give load, -1 if there is none.
 
@@ -277,7 +273,7 @@ def settle(pool: Replicas, search: Search, i, lower, upper):  # type: ignore[no-
     return max(pool.load_on[i] - upper, lower - pool.load_on[i], 0.0)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def balance(pool: Replicas, search: Search, lower, upper, sparing=False):  # type: ignore[no-untyped-def]
     """Bring all servers' loads between the bounds as far as replicas allow; returns what is left outside.
 

@@ -51,9 +51,6 @@ class BalancingRun(CourseRun):
 
     Parameters
     ----------
-    course : Balancing
-    chosen : SolverSettings
-    options : RunOptions
     path : Path, optional
         Run folder; None writes nothing.
     """

@@ -25,12 +25,9 @@ class Scenario:
 
     Attributes
     ----------
-    shards, servers, rounds : int
     mode : "stateless" or "stateful"
-    seed : int
     memory : float, optional
         Of each server, in shards; twice the shards a server if not given.
-    tolerance : float
     table : LoadTable, optional
         Loads of one's own: its shards, its rounds.
     """
@@ -57,17 +54,10 @@ class Scenario:
 
         Parameters
         ----------
-        table : LoadTable
-        servers : int
         rounds : int, optional
             At most those of the table.
         memory : float, optional
             Of each server, in shards; twice the shards a server if not given.
-        tolerance : float
-
-        Returns
-        -------
-        Scenario
         """
         there = table.loads.shape[0]
         most = there if rounds is None else min(rounds, there)

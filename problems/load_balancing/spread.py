@@ -52,12 +52,7 @@ _EASE = 0.05
 
 
 class PlacementError(CopterError):
-    """No place was found for a shard; `shard` is its index.
-
-    Attributes
-    ----------
-    shard : int
-    """
+    """No place was found for a shard; `shard` is its index."""
 
     def __init__(self, shard: int) -> None:
         self.shard = shard
@@ -209,7 +204,6 @@ class SpreadShim:
 
         Parameters
         ----------
-        fleet : Fleet
         last : Placement
             Of the last round, without what is gone since.
         shard, server, load : (m,) ndarray

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.problems.load_balancing.replicas import (
     DUST,
     Replicas,
@@ -154,7 +154,7 @@ def new_replicas(pool: Replicas) -> NDArray[np.int64]:
     return r[np.argsort(merit, kind="stable")]
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def prune(pool: Replicas, search: Search, lower, upper, candidates):  # type: ignore[no-untyped-def]
     """Drop those of some replicas that the balance does not need."""
     for r in candidates:
@@ -162,7 +162,7 @@ def prune(pool: Replicas, search: Search, lower, upper, candidates):  # type: ig
             _try_without(pool, search, r, lower, upper)
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _try_without(pool: Replicas, search: Search, r, lower, upper):  # type: ignore[no-untyped-def]
     """Drop replica r if what it carries can flow along the others; else leave all as it is."""
     i = pool.server[r]
@@ -185,7 +185,7 @@ def _try_without(pool: Replicas, search: Search, r, lower, upper):  # type: igno
     return False
 
 
-@kernel
+@kernel(inner=True)
 def _lightest_other(pool: Replicas, r):  # type: ignore[no-untyped-def]
     """Another replica of the same shard, that on the least loaded server."""
     to, s = -1, pool.first_of_shard[pool.shard[r]]
@@ -196,7 +196,7 @@ def _lightest_other(pool: Replicas, r):  # type: ignore[no-untyped-def]
     return to
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def extend(pool: Replicas, search: Search, lower, upper, dispensable):  # type: ignore[no-untyped-def]
     """Add replicas while a server is outside the band, for the worst server first.
 
@@ -230,7 +230,7 @@ def extend(pool: Replicas, search: Search, lower, upper, dispensable):  # type: 
             leave(pool, r)
 
 
-@kernel
+@kernel(inner=True)
 def _help(pool: Replicas, search, outward, lower, upper, dispensable, idle, weight):  # type: ignore[no-untyped-def]
     """Add the replica that can take most load over the border of the closure just explored, or return -1."""
     n, k, stamp = pool.load_on.size, pool.copies.size, search.stamp[0]
@@ -278,7 +278,7 @@ def _help(pool: Replicas, search, outward, lower, upper, dispensable, idle, weig
     return add(pool, best_j, best_i, 0.0, False)
 
 
-@kernel
+@kernel(inner=True)
 def _evict(pool: Replicas, i, dispensable):  # type: ignore[no-untyped-def]
     """Drop a replica on server i that is dispensable; whether there was one."""
     best, r = -1, pool.first_on_server[i]

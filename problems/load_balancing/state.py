@@ -74,10 +74,6 @@ class ShardState:
     def shares(self, shard: Hashable) -> dict[Hashable, float]:
         """Share of a shard's load by server, as of the last round.
 
-        Parameters
-        ----------
-        shard : hashable
-
         Returns
         -------
         dict of hashable to float
@@ -89,12 +85,7 @@ class ShardState:
         return {servers[column]: share for column, share in pairs}
 
     def fleet(self) -> Fleet:
-        """Shards and servers as the shim and the baselines see them.
-
-        Returns
-        -------
-        Fleet
-        """
+        """Shards and servers as the shim and the baselines see them."""
         return Fleet(self._loads, self._sizes, self._memory[self._live()], self._tolerance)
 
     def placement(self) -> Placement:
@@ -118,7 +109,6 @@ class ShardState:
 
         Parameters
         ----------
-        server : hashable
         memory : float
             In the unit of the shards' sizes.
 
@@ -141,10 +131,6 @@ class ShardState:
     def remove_server(self, server: Hashable) -> None:
         """Remove a server with its replicas; shards that had only those are placed anew.
 
-        Parameters
-        ----------
-        server : hashable
-
         Raises
         ------
         LoadBalancingError
@@ -160,7 +146,6 @@ class ShardState:
 
         Parameters
         ----------
-        server : hashable
         memory : float
             In the unit of the shards' sizes.
 
@@ -179,7 +164,6 @@ class ShardState:
 
         Parameters
         ----------
-        shard : hashable
         load : float
             In any unit, the same for all shards.
         size : float
@@ -251,10 +235,6 @@ class ShardState:
     def remove_shard(self, shard: Hashable) -> None:
         """Remove a shard and its replicas.
 
-        Parameters
-        ----------
-        shard : hashable
-
         Raises
         ------
         LoadBalancingError
@@ -274,7 +254,6 @@ class ShardState:
 
         Parameters
         ----------
-        shard : hashable
         load : float
             In the unit of the others.
 
@@ -316,7 +295,6 @@ class ShardState:
 
         Parameters
         ----------
-        shard : hashable
         size : float
             In the unit of the servers' memory.
 
@@ -364,10 +342,6 @@ class ShardState:
             Of the linear program, if one was solved.
         seconds : (float, float, float)
             Of edit, solve and shim.
-
-        Returns
-        -------
-        BalancingRound
 
         Raises
         ------

@@ -32,9 +32,7 @@ def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[NDAr
 
     Parameters
     ----------
-    shards, rounds : int
     mode : "stateless" or "stateful"
-    seed : int
 
     Yields
     ------
@@ -79,14 +77,6 @@ def read_loads(path: Path) -> LoadTable:
     Rounds are whole numbers; they are played in ascending order.  A shard keeps its load in rounds that do
     not name it, and has none before the first that does.
 
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    LoadTable
-
     Raises
     ------
     InputError
@@ -117,7 +107,6 @@ def write_loads(path: Path, table: LoadTable) -> None:
 
     Parameters
     ----------
-    path : Path
     table : LoadTable
         Its rounds are numbered from 0.
     """

@@ -63,11 +63,6 @@ class Artifact:
     def jobs(self, number: int, folder: str = "workloads") -> list[JobSubmission]:
         """Jobs of a workload.
 
-        Parameters
-        ----------
-        number : int
-        folder : str
-
         Returns
         -------
         list of JobSubmission
@@ -87,10 +82,6 @@ class Artifact:
         result : str
             Such as "results-jobload/pollux-1.0".
         numbers : sequence of int
-
-        Returns
-        -------
-        float
         """
         with open(self._root / result / "summary.json", encoding="utf-8") as file:
             averages = json.load(file)["avgs"]
@@ -103,7 +94,6 @@ class Artifact:
 
         Parameters
         ----------
-        policy : str
         jobs : list of JobSubmission
         slowdown : float
             Of distributed jobs that share a node.
@@ -132,8 +122,6 @@ class Artifact:
 
         Parameters
         ----------
-        policy : str
-        folder : str
         **settings
             Of :meth:`run`.
 

@@ -28,7 +28,6 @@ class AutoscalingPollux(Pollux):
 
     Parameters
     ----------
-    min_nodes, max_nodes : int
     low, high : float
         Range of utility in which the size stays; by default that of the published scheduler.
     patience : int
@@ -87,17 +86,7 @@ class AutoscalingPollux(Pollux):
         return min(least, most, key=lambda nodes: abs(self.utility_of(now, nodes) - target))
 
     def utility_of(self, now: ClusterState, nodes: int) -> float:
-        """Utility of the best allocation found for the jobs of now on so many nodes.
-
-        Parameters
-        ----------
-        now : ClusterState
-        nodes : int
-
-        Returns
-        -------
-        float
-        """
+        """Utility of the best allocation found for the jobs of now on so many nodes."""
         cluster = now.cluster.copy()
         cluster.set_nodes(cluster.names[0], nodes)
         jobs, there = list(now.jobs.values()), nodes_of(cluster, now.down)

@@ -52,11 +52,6 @@ def train_in_the_cloud(profile: Profile, *, by_goodput: bool, max_nodes: int = M
         On the type "t4".
     by_goodput : bool
         Otherwise the batch size is the largest one throughout.
-    max_nodes : int
-
-    Returns
-    -------
-    CloudRun
     """
     fixed = not by_goodput and isinstance(profile, MeasuredProfile)
     job = JobSubmission(

@@ -64,30 +64,11 @@ class Fitness:
     threshold: float = 4 * 3600.0
 
     def weight(self, gpu_seconds: float) -> float:
-        """Weight of a job by its GPU-time (16).
-
-        Parameters
-        ----------
-        gpu_seconds : float
-
-        Returns
-        -------
-        float
-        """
+        """Weight of a job by its GPU-time (16)."""
         return min(1.0, self.threshold / gpu_seconds) ** self.decay if gpu_seconds > 0 else 1.0
 
     def restarted(self, speedup: NDArray[np.float64], job: JobState) -> NDArray[np.float64]:
-        """Speedup of a job that is to start or restart.
-
-        Parameters
-        ----------
-        speedup : array
-        job : JobState
-
-        Returns
-        -------
-        array
-        """
+        """Speedup of a job that is to start or restart."""
         if math.isnan(job.started):
             return speedup  # a first start restarts nothing
         if self.restart_penalty is not None:
@@ -96,16 +77,7 @@ class Fitness:
         return speedup * (max(job.age - job.restarts * delay, 0.0) / max(job.age + delay, 1e-9))
 
     def value(self, speedup: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What a job of weight 1 adds to the sum that is maximized.
-
-        Parameters
-        ----------
-        speedup : array
-
-        Returns
-        -------
-        array
-        """
+        """What a job of weight 1 adds to the sum that is maximized."""
         if self.power == 1.0:
             return speedup
         above = np.maximum(speedup, 0.0) + FLOOR
@@ -119,10 +91,6 @@ class Fitness:
         speedups : sequence of float
             Of each job, less penalties.
         weights : sequence of float, optional
-
-        Returns
-        -------
-        float
         """
         shares = np.ones(len(speedups)) if weights is None else np.asarray(weights, np.float64)
         mean = float(shares @ self.value(np.asarray(speedups, np.float64)) / shares.sum())

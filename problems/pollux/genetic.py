@@ -30,7 +30,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from copter.arrays import Floats, Ints
-from copter.kernels import allocating_kernel, inlined_kernel, kernel
+from copter.kernels import kernel
 
 Matrix: TypeAlias = NDArray[np.int8]
 Matrices: TypeAlias = NDArray[np.int8]
@@ -96,10 +96,6 @@ class AllocationProblem:
         Parameters
         ----------
         matrix : (J, N) int8 array
-
-        Returns
-        -------
-        float
         """
         return float(_value(matrix, self.held, self.stay, self.move, self.unit))
 
@@ -116,12 +112,10 @@ def evolve(
 
     Parameters
     ----------
-    problem : AllocationProblem
     start : (S, J, N) int8 array
         Matrices to begin with, S >= 1; they are repaired, and mutants of them fill the population up.
     rng : numpy.random.Generator
         Decides all that is random.
-    generations, population : int
 
     Returns
     -------
@@ -146,7 +140,7 @@ def evolve(
     )
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _evolve(
     start: Matrices,
     held: Matrix,
@@ -186,14 +180,14 @@ def _evolve(
     return pool[order], values[order]
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def _tournament(parents: Ints, values: Floats, rng: Generator) -> int:
     one = parents[int(rng.random() * parents.size)]
     other = parents[int(rng.random() * parents.size)]
     return one if values[one] >= values[other] else other
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _survivors(values: Floats, size: int) -> tuple[Ints, Ints]:
     """Best matrices, of equal values only one as long as there are others; and all the rest."""
     order = np.argsort(-values, kind="mergesort")
@@ -213,7 +207,7 @@ def _survivors(values: Floats, size: int) -> tuple[Ints, Ints]:
     return keep, drop[missing:dropped].copy()
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, rng: Generator) -> None:
     jobs, nodes = matrix.shape
     for job in range(jobs):
@@ -241,7 +235,7 @@ def _mutate(matrix: Matrix, held: Matrix, capacity: Ints, rng: Generator) -> Non
             matrix[one, node] += 1 + int(rng.random() * free)
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _repair(
     matrix: Matrix,
     held: Matrix,
@@ -275,7 +269,7 @@ def _repair(
             _complete(matrix, job, capacity, least[job], spans, used, avoid)
 
 
-@kernel
+@kernel(inner=True)
 def _limit(row: Matrix, most: int, rng: Generator) -> None:
     """Take GPUs away from a row, from a random node on, until there are no more than allowed."""
     total = 0
@@ -289,7 +283,7 @@ def _limit(row: Matrix, most: int, rng: Generator) -> None:
         node = (node + 1) % row.size
 
 
-@kernel
+@kernel(inner=True)
 def _separate(
     matrix: Matrix, node: int, spans: Ints, used: Ints, pinned: Flags, there: Ints, rng: Generator
 ) -> None:
@@ -313,7 +307,7 @@ def _separate(
             matrix[job, node] = 0
 
 
-@kernel
+@kernel(inner=True)
 def _fit(
     matrix: Matrix,
     node: int,
@@ -343,7 +337,7 @@ def _fit(
             there[at] = there[count]
 
 
-@kernel
+@kernel(inner=True)
 def _complete(
     matrix: Matrix, job: int, capacity: Ints, least: int, spans: Ints, used: Ints, avoid: bool
 ) -> None:
@@ -371,7 +365,7 @@ def _complete(
         spans[job] = 0
 
 
-@kernel
+@kernel(inner=True)
 def _has_distributed(matrix: Matrix, node: int, spans: Ints) -> bool:
     for job in range(spans.size):
         if spans[job] > 1 and matrix[job, node] > 0:
@@ -379,7 +373,7 @@ def _has_distributed(matrix: Matrix, node: int, spans: Ints) -> bool:
     return False
 
 
-@kernel
+@kernel(inner=True)
 def _clashes(matrix: Matrix, job: int, spans: Ints) -> bool:
     """Whether a distributed job shares a node with another one."""
     if spans[job] < 2:
@@ -392,7 +386,7 @@ def _clashes(matrix: Matrix, job: int, spans: Ints) -> bool:
     return False
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def _value(matrix: Matrix, held: Matrix, stay: Floats, move: Floats, unit: int) -> float:
     total = 0.0
     for job in range(matrix.shape[0]):

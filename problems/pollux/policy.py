@@ -44,8 +44,6 @@ class Pollux:
         Of the genetic algorithm.
     max_gpus : int
         Largest number of GPUs of a job.
-    round_seconds : float
-    seed : int
 
     Attributes
     ----------
@@ -111,13 +109,8 @@ class Pollux:
         Parameters
         ----------
         jobs : list of JobState
-        cluster : Cluster
         nodes : list of (str, int)
             Types and numbers of the nodes.
-
-        Returns
-        -------
-        AllocationProblem
         """
         tables = self._tables_of(cluster)
         held = np.zeros((len(jobs), len(nodes)), np.int8)
@@ -255,7 +248,6 @@ def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[Node]
 
     Parameters
     ----------
-    cluster : Cluster
     down : mapping of str to frozenset of int
         Nodes of each type that failed.
 

@@ -23,7 +23,6 @@ class GoodputTables:
 
     Parameters
     ----------
-    cluster : Cluster
     max_gpus : int
         Largest number of GPUs of a job.
 
@@ -57,11 +56,6 @@ class GoodputTables:
     def goodput(self, job: JobState, type: str) -> NDArray[np.float64]:
         """Goodput of a job on a type of GPUs now, as far as is known; 0 where it cannot run.
 
-        Parameters
-        ----------
-        job : JobState
-        type : str
-
         Returns
         -------
         (max_gpus + 1, max_nodes + 1) array
@@ -71,11 +65,6 @@ class GoodputTables:
 
     def usable(self, job: JobState, type: str) -> NDArray[np.float64]:
         """Its goodput if it may leave GPUs idle, by GPUs and nodes of :attr:`unit` GPUs.
-
-        Parameters
-        ----------
-        job : JobState
-        type : str
 
         Returns
         -------
@@ -107,16 +96,7 @@ class GoodputTables:
         return table[gpus[:, None], np.minimum(real, table.shape[1] - 1)]
 
     def home(self, job: JobState) -> str:
-        """Type of GPUs by which a job is modelled: the one that it is on, or the first that can run it.
-
-        Parameters
-        ----------
-        job : JobState
-
-        Returns
-        -------
-        str
-        """
+        """Type of GPUs by which a job is modelled: the one that it is on, or the first that can run it."""
         if job.allocation is not None and job.allocation.type in self.types:
             return job.allocation.type
         return next((type for type in self.types if self.goodput(job, type).any()), self.types[0])

@@ -20,12 +20,7 @@ from copter.solvers.base import Solver
 
 
 class MaxMinFairness:
-    """Shares of max-min fairness.
-
-    Parameters
-    ----------
-    solver : Solver or str
-    """
+    """Shares of max-min fairness."""
 
     name = "gavel"
 

@@ -26,12 +26,7 @@ PROGRESS = 1e-3
 
 
 class FinishTimeFairness:
-    """Shares with the smallest worst finish-time fairness.
-
-    Parameters
-    ----------
-    solver : Solver or str
-    """
+    """Shares with the smallest worst finish-time fairness."""
 
     name = "gavel-ftf"
 
@@ -78,14 +73,9 @@ def worst_rho(now: RigidRound, shares: NDArray[np.float64], finish: NDArray[np.f
 
     Parameters
     ----------
-    now : RigidRound
     shares : (n, T) array
     finish : (n,) array
         Seconds that each job would take on its own share.
-
-    Returns
-    -------
-    float
     """
     speed = (shares * now.speed).sum(axis=1)
     left = np.divide(now.left, speed, out=np.full(speed.size, np.inf), where=speed > 0)

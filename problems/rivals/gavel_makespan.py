@@ -21,12 +21,7 @@ _LEAST_SECONDS = 1e-6
 
 
 class Makespan:
-    """Shares with the smallest makespan.
-
-    Parameters
-    ----------
-    solver : Solver or str
-    """
+    """Shares with the smallest makespan."""
 
     name = "gavel-makespan"
 

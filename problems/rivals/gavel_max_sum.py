@@ -22,12 +22,7 @@ STARVED = 1e-6
 
 
 class MaxSumThroughput:
-    """Shares of max-sum throughput; who needs many GPUs for a step may starve.
-
-    Parameters
-    ----------
-    solver : Solver or str
-    """
+    """Shares of max-sum throughput; who needs many GPUs for a step may starve."""
 
     name = "gavel-max-sum"
 

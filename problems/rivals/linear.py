@@ -43,11 +43,6 @@ class ShareProgram:
     ----------
     solver : Solver or str
         A solver, or the name of one.
-
-    Attributes
-    ----------
-    solver : Solver
-    program : ContinualProgram
     """
 
     def __init__(self, solver: Solver | str = "copter") -> None:
@@ -118,7 +113,6 @@ class GreatestSum(ShareProgram):
 
         Parameters
         ----------
-        now : RigidRound
         weights : (n, T) array
             Gain of a job's time on each type, in any unit.
 
@@ -138,7 +132,6 @@ class GreatestLeast(ShareProgram):
 
         Parameters
         ----------
-        now : RigidRound
         rates : (n, T) array
             What a job makes of its time on each type, in a unit in which the least is near 1; a job that
             makes more than :data:`MOST` counts as one that makes so much.

@@ -59,12 +59,6 @@ class Shares(Protocol):
 class Mechanism:
     """Policy that runs the shares of a source.
 
-    Parameters
-    ----------
-    source : Shares
-    reset_seconds : float
-    round_seconds : float
-
     Attributes
     ----------
     name : str
@@ -93,10 +87,6 @@ class Mechanism:
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Jobs of a round, and what they get.
-
-        Parameters
-        ----------
-        now : ClusterState
 
         Returns
         -------

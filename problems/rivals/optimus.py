@@ -37,7 +37,6 @@ class Optimus:
     ----------
     max_gpus : int
         Largest number of GPUs of a job.
-    round_seconds : float
     """
 
     name = "optimus"

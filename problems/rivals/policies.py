@@ -34,13 +34,8 @@ def make(
     ----------
     source : callable
         Class of the shares.
-    round_seconds, reset_seconds : float
     **settings
         Of the shares.
-
-    Returns
-    -------
-    Mechanism
     """
     return Mechanism(source(**settings), round_seconds=round_seconds, reset_seconds=reset_seconds)
 

@@ -28,7 +28,6 @@ class RigidRound:
     ----------
     time, seconds : float
         Start of the round, and its length.
-    cluster : Cluster
     jobs : tuple of JobState
     gpus : (n,) int array
         GPUs of each job.
@@ -99,10 +98,6 @@ class RigidRound:
         ----------
         job, type : int
             Positions.
-
-        Returns
-        -------
-        Configuration
         """
         return self.cluster.packed(self.cluster.names[type], int(self.gpus[job]))
 
@@ -157,14 +152,6 @@ class RigidRound:
 
 def look(now: ClusterState) -> RigidRound:
     """The round as a policy of rigid jobs sees it; jobs that no type can run now are left out.
-
-    Parameters
-    ----------
-    now : ClusterState
-
-    Returns
-    -------
-    RigidRound
 
     Raises
     ------

@@ -17,12 +17,7 @@ from copter.problems.rivals.rigid import ROUND_SECONDS, look
 
 
 class ShortestFirst:
-    """The policy.
-
-    Parameters
-    ----------
-    round_seconds : float
-    """
+    """The policy."""
 
     name = "srpt"
     kind: Kind = "rigid"

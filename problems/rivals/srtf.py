@@ -43,10 +43,6 @@ class Srtf(SharePolicy):
     def key(self, pool: Pool) -> NDArray[np.float64]:
         """What jobs are ordered by, ascending: seconds to completion with the GPUs asked for.
 
-        Parameters
-        ----------
-        pool : Pool
-
         Returns
         -------
         (n,) array

@@ -80,16 +80,7 @@ class Themis:
 
 
 def checked_filter(filter: float) -> float:
-    """A share of the jobs, in (0, 1]; an error says so otherwise.
-
-    Parameters
-    ----------
-    filter : float
-
-    Returns
-    -------
-    float
-    """
+    """A share of the jobs, in (0, 1]; an error says so otherwise."""
     if not 0 < filter <= 1:
         raise ValueError(f"filter = {filter}: must be in (0, 1]")
     return filter

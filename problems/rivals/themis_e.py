@@ -45,7 +45,6 @@ class ThemisElastic(SharePolicy):
 
     Parameters
     ----------
-    lease_seconds : float
     filter : float
         Share of the jobs that may not bid, from 0 to below 1.
     seed : int

@@ -28,7 +28,6 @@ class Tiresias:
     ----------
     limits : sequence of float
         Ascending.
-    round_seconds : float
     """
 
     name = "tiresias"

@@ -32,12 +32,7 @@ class Agnostic(Estimator):
     """An estimator that never learns of a change of speed: what a job did first, it will always do."""
 
     def observe(self, now: ClusterState) -> None:
-        """Let policies see the first speed of jobs that arrive.
-
-        Parameters
-        ----------
-        now : ClusterState
-        """
+        """Let policies see the first speed of jobs that arrive."""
         for job in now.arrived:
             profile = job.profile
             if isinstance(profile, RegimeProfile) and profile.n_levels > 1:
@@ -48,12 +43,7 @@ class Proactive(Estimator):
     """An estimator that knows the regimes to come: the run time left is right, whatever the speed of now."""
 
     def observe(self, now: ClusterState) -> None:
-        """Let policies see the mean speed of each job over the epochs that are left.
-
-        Parameters
-        ----------
-        now : ClusterState
-        """
+        """Let policies see the mean speed of each job over the epochs that are left."""
         for job in now.jobs.values():
             profile = job.profile
             if not isinstance(profile, RegimeProfile) or profile.n_levels == 1:
@@ -72,10 +62,6 @@ def make_knowledge(name: str) -> Estimator | None:
     ----------
     name : str
         One of :data:`~copter.problems.shockwave.names.KNOWLEDGE`.
-
-    Returns
-    -------
-    Estimator or None
 
     Raises
     ------

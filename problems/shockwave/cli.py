@@ -232,23 +232,13 @@ class ShockwaveRunOptions(PlanOptions, RunOptions):
         )
 
     def estimator(self, name: str) -> Estimator | None:
-        """Return what a policy knows of changes of batch size; Shockwave has its predictor.
-
-        Parameters
-        ----------
-        name : str
-        """
+        """Return what a policy knows of changes of batch size; Shockwave has its predictor."""
         from copter.problems.shockwave.awareness import make_knowledge
 
         return None if name == "shockwave" else make_knowledge(self.knowledge)
 
     def policy(self, name: str) -> Policy:
-        """Return a fresh policy.
-
-        Parameters
-        ----------
-        name : str
-        """
+        """Return a fresh policy."""
         from copter.problems.cluster.registry import make_policy
 
         if name != "shockwave":
@@ -257,12 +247,7 @@ class ShockwaveRunOptions(PlanOptions, RunOptions):
 
 
 def run_shockwave(options: ShockwaveRunOptions) -> None:
-    """Run the command.
-
-    Parameters
-    ----------
-    options : ShockwaveRunOptions
-    """
+    """Run the command."""
     trace = options.trace()
     from copter.cli.run import conclude
     from copter.problems.shockwave.report import ShockwaveRun
@@ -321,12 +306,7 @@ class ShockwaveBenchOptions(PlanOptions, BenchOptions):
 
 
 def bench_shockwave(options: ShockwaveBenchOptions) -> None:
-    """Run the benchmark.
-
-    Parameters
-    ----------
-    options : ShockwaveBenchOptions
-    """
+    """Run the benchmark."""
     from copter.cli.bench_report import bench
     from copter.problems.shockwave.course import PlanCourse
 

@@ -61,9 +61,6 @@ class PlanCourse(Course):
 
     Attributes
     ----------
-    jobs, gpus : int
-    rounds : int
-    seed : int
     settings : Settings
         Of the windows and, for the relaxations, of the shim.
     """

@@ -65,12 +65,10 @@ def prove(
 
     Parameters
     ----------
-    problem : PlanProblem
     plan : Plan
         To begin with.
     prices : (mu, work, jobs)
         Of the relaxation.
-    arrange : Arrange
     seconds : float, optional
         Time limit.
 

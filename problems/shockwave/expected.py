@@ -118,10 +118,6 @@ def solve_expected(
     budgets : sequence of float, optional
         B_i > 0; 1 each by default.
 
-    Returns
-    -------
-    ExpectedWelfare
-
     Raises
     ------
     SolverError

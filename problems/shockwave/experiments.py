@@ -37,10 +37,6 @@ def published_folder(effort: Effort) -> Path:
     effort : Effort
         Names the folder of the data.
 
-    Returns
-    -------
-    Path
-
     Raises
     ------
     InputError
@@ -86,17 +82,9 @@ def run(
 
     Parameters
     ----------
-    effort : Effort
     jobs : sequence of Job
-    gpus : int
-    name : str
-    estimator : Estimator, optional
     **settings
         Of the policy.
-
-    Returns
-    -------
-    ReplayResult
     """
     effort.say(f"{name} {settings or ''}: {len(jobs)} jobs on {gpus} GPUs")
     return replay(jobs, gpus, make_policy(name, **settings), estimator=estimator)
@@ -109,7 +97,6 @@ def metrics(
 
     Parameters
     ----------
-    effort : Effort
     cases : sequence of (jobs, GPUs, name, settings)
         See :func:`run`.
 
@@ -131,7 +118,6 @@ def fairness_figures(row: str, found: Sequence[Metrics], paper: tuple[float, flo
 
     Parameters
     ----------
-    row : str
     found : sequence of Metrics
     paper : (float, float)
         Worst, and share in per cent; NaN where the paper prints none.

@@ -80,10 +80,6 @@ def forecast(
     error : (N,) array, optional
         Relative error to inject into the predicted run time left of each job, at least -1; at least a second
         is left of what was.
-
-    Returns
-    -------
-    Forecast
     """
     if predictor not in PREDICTORS:
         raise ValueError(f"predictor {predictor!r}: must be one of {', '.join(PREDICTORS)}")
@@ -129,7 +125,6 @@ def budgets(seen: Forecast, power: float, *, ending: float = 0.0, round_seconds:
 
     Parameters
     ----------
-    seen : Forecast
     power : float
         k.
     ending : float

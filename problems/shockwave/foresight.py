@@ -33,10 +33,6 @@ def _ratios(jobs: Sequence[Job], found: dict[str, ReplayResult]) -> dict[str, fl
 def figure_2(effort: Effort) -> list[Figure]:
     """Measure Figure 2: one job under Themis, agnostic and reactive, and under Shockwave.
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure
@@ -65,10 +61,6 @@ def _named(jobs: Sequence[Job], name: str) -> Job:
 def figure_4(effort: Effort) -> list[Figure]:
     """Measure Figure 4: the makespan of OSSP by what it knows, on three jobs and on the authors' trace.
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure
@@ -93,10 +85,6 @@ def figure_4(effort: Effort) -> list[Figure]:
 
 def figure_5(effort: Effort) -> list[Figure]:
     """Measure Figure 5: errors of the three rules of prediction, on the jobs of all traces.
-
-    Parameters
-    ----------
-    effort : Effort
 
     Returns
     -------

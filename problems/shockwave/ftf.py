@@ -54,15 +54,10 @@ def outlook(state: JobState, predictor: str = "restatement", pattern: Pattern | 
 
     Parameters
     ----------
-    state : JobState
     predictor : str
         One of :data:`PREDICTORS`; the oracle knows the regimes to come.
     pattern : Pattern, optional
         Regimes that its user specifies; those of :func:`.predictor.pattern_of` by default.
-
-    Returns
-    -------
-    Outlook
 
     Raises
     ------
@@ -91,13 +86,8 @@ def finish_time_fairness(state: JobState, seen: Outlook) -> float:
 
     Parameters
     ----------
-    state : JobState
     seen : Outlook
         What is predicted of it.
-
-    Returns
-    -------
-    float
     """
     shared = seen.total_seconds * state.contention
     if shared <= 0:

@@ -89,7 +89,6 @@ def generate(
 
     Parameters
     ----------
-    jobs : int
     seed : int
         The same seed gives the same jobs.
     arrival_seconds : float
@@ -145,19 +144,12 @@ def job_of(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    name : str
     arrival : float
         Seconds.
-    gpus : int
     seconds : float
         Run time at the first batch size; adaptation shortens it.
     mode_mix : dict, optional
         Weights of the modes.
-
-    Returns
-    -------
-    Job
     """
     names = [model for model, one in MODELS.items() if gpus == 1 or one.speedup > 1.0]
     model = names[int(rng.integers(len(names)))]

@@ -19,18 +19,7 @@ _NEW_SHARE = 0.2
 
 
 def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS) -> RoundState:
-    """State with so many active jobs on so many GPUs; one in five has not run yet.
-
-    Parameters
-    ----------
-    jobs, gpus : int
-    seed : int
-    round_seconds : float
-
-    Returns
-    -------
-    RoundState
-    """
+    """State with so many active jobs on so many GPUs; one in five has not run yet."""
     rng = np.random.default_rng(seed)
     contention = max(jobs / gpus, 1.0)
     states = []
@@ -49,16 +38,6 @@ def busy_rounds(
 
     What runs does not depend on any plan, so that all solvers see the same rounds: whoever has waited
     longest, as much as fits.  A job that completes makes room for a new one.  Restarts cost no time here.
-
-    Parameters
-    ----------
-    jobs, gpus : int
-    seed : int
-    round_seconds : float
-
-    Yields
-    ------
-    RoundState
     """
     now = snapshot(jobs, gpus, seed=seed, round_seconds=round_seconds)
     index, fresh = 0, jobs

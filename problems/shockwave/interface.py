@@ -19,7 +19,6 @@ class JobState:
 
     Attributes
     ----------
-    job : Job
     run_seconds : float
         Run time so far that made progress; restarts are not in it.
     waited_seconds : float
@@ -69,7 +68,6 @@ class RoundState:
         Seconds.
     seconds : float
         Length of a round.
-    gpus : int
     jobs : tuple of JobState
         In order of arrival.
     """

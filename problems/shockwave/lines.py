@@ -24,10 +24,6 @@ _PLANNING = Settings(rounds=ROUNDS, shim_seconds=1.0)
 def lines(inputs: Inputs) -> Sequence[Line]:
     """List them.
 
-    Parameters
-    ----------
-    inputs : Inputs
-
     Returns
     -------
     sequence of Line

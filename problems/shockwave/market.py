@@ -73,7 +73,6 @@ class Market:
 
     Attributes
     ----------
-    kind : Utility
     values : (N, J, T) array
         u_ijt >= 0 of linear utilities.  Of Leontief utilities a_ijt >= 0: what a unit of utility takes; inf
         in a round where the buyer has no use for anything.
@@ -107,10 +106,6 @@ class Market:
             1 each by default.
         supply : (J, T) array_like, optional
             1 each by default.
-
-        Returns
-        -------
-        Market
 
         Raises
         ------
@@ -209,7 +204,6 @@ class Equilibrium:
         Payments; the budget, but 0 for a buyer that no resource is of use to.
     gap : float
         Certified, over the sum of the budgets.
-    iterations : int
     """
 
     allocation: Floats
@@ -236,13 +230,8 @@ def solve_market(market: Market, *, tolerance: float = TOLERANCE) -> Equilibrium
 
     Parameters
     ----------
-    market : Market
     tolerance : float
         Gap over the sum of the budgets.
-
-    Returns
-    -------
-    Equilibrium
 
     Raises
     ------
@@ -299,7 +288,6 @@ def certified_gap(market: Market, allocation: Floats, prices: Floats) -> float:
 
     Parameters
     ----------
-    market : Market
     allocation : (N, J, T) array
     prices : (J, T) array
         Not negative.

@@ -34,9 +34,6 @@ class JobResult:
 
     Attributes
     ----------
-    name : str
-    gpus : int
-    arrival, finished : float
     exclusive_seconds : float
         Run time alone on its GPUs.
     starts : int
@@ -72,12 +69,10 @@ class Metrics:
         Seconds from the first arrival to the last completion.
     average_jct : float
         Mean seconds from arrival to completion.
-    worst_ftf : float
     unfair_fraction : float
         Share of the jobs above 1.
     unfair_fraction_tolerant : float
         Share of the jobs above 1.05.
-    utilisation : float
     """
 
     makespan: float
@@ -98,10 +93,6 @@ class Metrics:
             Of the cluster.
         start : float
             Time of the first arrival, seconds.
-
-        Returns
-        -------
-        Metrics
         """
         if not jobs:
             return cls(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -133,7 +124,6 @@ class PublishedResult:
 
     Attributes
     ----------
-    policy : str
     jobs : tuple of JobResult
         With completion times and fairness as published; ``starts`` is not, and 0.
     metrics : Metrics
@@ -150,13 +140,8 @@ def read_published(path: str | Path, trace: Sequence[Job]) -> PublishedResult:
 
     Parameters
     ----------
-    path : path
     trace : sequence of Job
         In order of arrival.
-
-    Returns
-    -------
-    PublishedResult
 
     Raises
     ------

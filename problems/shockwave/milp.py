@@ -41,8 +41,6 @@ class ExactPlan:
         None if it found no plan in time.
     bound : float
         To be maximised, as a plan's objective: no plan has a larger one; infinite if it has none.
-    found : MilpAnswer
-    effort : Effort
     """
 
     runs: NDArray[np.bool_] | None
@@ -62,12 +60,10 @@ def solve_milp(
 
     Parameters
     ----------
-    problem : PlanProblem
     mip_gap : float
         Relative gap at which it stops; that of the authors' runs by default.
     deadline : float, optional
         Seconds, of making the model and solving it.
-    threads : int, optional
     """
     watch = Stopwatch()
     program, factor = formulate(problem)

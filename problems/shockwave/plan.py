@@ -50,7 +50,6 @@ class Plan:
         (bound - objective) / size, the magnitudes that the objective adds up; 0 for two zeros.
     exchanges : int
         Improvements of step 4.
-    seconds : float
     """
 
     runs: NDArray[np.bool_]
@@ -93,7 +92,6 @@ class PlanShim:
 
         Parameters
         ----------
-        problem : PlanProblem
         rounds : (N,) array
             Fractional rounds of each job.
         bound : float
@@ -138,7 +136,6 @@ class PlanShim:
 
         Parameters
         ----------
-        problem : PlanProblem
         counts : (N,) int array
         rounds : (N, T) bool array, optional
             A way to pack them, if no other is found.

@@ -37,7 +37,6 @@ class Shockwave:
     ----------
     solver : str
         Of the relaxation, see :func:`.scheduler.make_relaxation`.
-    round_seconds : float
     **settings
         Fields of :class:`.scheduler.Settings`.
 
@@ -62,10 +61,6 @@ class Shockwave:
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Jobs of a round, and what they get.
-
-        Parameters
-        ----------
-        now : ClusterState
 
         Returns
         -------

@@ -26,7 +26,6 @@ def pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[Job]:
 
     Parameters
     ----------
-    artifact : Artifact
     number : int
         Of the workload.
     seed : int
@@ -51,10 +50,6 @@ def pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[Job]:
 
 def figure_17(effort: Effort) -> list[Figure]:
     """Measure Figure 17: makespan on Pollux' workloads, 32 GPUs.
-
-    Parameters
-    ----------
-    effort : Effort
 
     Returns
     -------
@@ -83,7 +78,6 @@ def observed_jobs(artifact: Artifact, number: int) -> list[Job]:
 
     Parameters
     ----------
-    artifact : Artifact
     number : int
         Of the workload.
 
@@ -103,10 +97,6 @@ def observed_jobs(artifact: Artifact, number: int) -> list[Job]:
 
 def figure_11(effort: Effort) -> list[Figure]:
     """Measure Figure 11: Pollux against Shockwave on Pollux' workloads, 64 GPUs.
-
-    Parameters
-    ----------
-    effort : Effort
 
     Returns
     -------

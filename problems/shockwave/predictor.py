@@ -74,10 +74,6 @@ def gns(epochs: float, batch_size: int, limit: int, epoch_seconds: Callable[[int
         Of the first regime, and the largest there may be.
     epoch_seconds : callable
         Seconds of an epoch at a batch size.
-
-    Returns
-    -------
-    Pattern
     """
     sizes = [batch_size]
     while sizes[-1] * 2 <= limit:
@@ -100,10 +96,6 @@ def accordion(
         K; at least one is made.
     epoch_seconds : callable
         Seconds of an epoch at a batch size.
-
-    Returns
-    -------
-    Pattern
     """
     sizes = tuple((small, large)[k % 2] for k in range(max(regimes, 1)))
     return Pattern(epochs, sizes, tuple(epoch_seconds(size) for size in sizes))
@@ -115,14 +107,6 @@ def pattern_of(job: Job) -> Pattern:
     As in the authors' code the user knows the batch sizes of the job and how often they change, and the
     profile has the seconds of an epoch at each.  The authors' GNS traces end with one epoch at the first
     batch size, which GNS never does: such a regime is no part of the pattern.
-
-    Parameters
-    ----------
-    job : Job
-
-    Returns
-    -------
-    Pattern
     """
     seconds = {regime.batch_size: regime.epoch_seconds for regime in job.regimes}
     sizes = [regime.batch_size for regime in job.regimes]
@@ -198,7 +182,6 @@ def remaining_epochs(pattern: Pattern, expected: Floats, seen: Sequence[float] |
 
     Parameters
     ----------
-    pattern : Pattern
     expected : (K,) array
         Epochs of each regime in all, as a rule expects them.
     seen : sequence of float

@@ -28,17 +28,7 @@ GPU, GPUS_PER_NODE = "rtx5000", 4
 
 
 class RegimeProfile(Profile):
-    """A job with regimes, on its own number of GPUs.
-
-    Parameters
-    ----------
-    job : Job
-    restart_seconds : float
-
-    Attributes
-    ----------
-    job : Job
-    """
+    """A job with regimes, on its own number of GPUs."""
 
     def __init__(self, job: Job, restart_seconds: float = RESTART_SECONDS) -> None:
         super().__init__(job.name, restart_seconds, job.epochs_by_regime[1:])
@@ -59,30 +49,12 @@ class RegimeProfile(Profile):
 
 
 def submission_of(job: Job) -> JobSubmission:
-    """Submission of a job that has a profile of its own, by its name.
-
-    Parameters
-    ----------
-    job : Job
-
-    Returns
-    -------
-    JobSubmission
-    """
+    """Submission of a job that has a profile of its own, by its name."""
     return JobSubmission(job.name, job.arrival, str(job.mode), job.name, "rigid", job.gpus)
 
 
 def cluster_of(gpus: int) -> Cluster:
-    """So many GPUs of one type, four a node where that divides them.
-
-    Parameters
-    ----------
-    gpus : int
-
-    Returns
-    -------
-    Cluster
-    """
+    """So many GPUs of one type, four a node where that divides them."""
     if gpus < 1:
         raise ValueError(f"gpus = {gpus}: must be at least 1")
     size = gcd(gpus, GPUS_PER_NODE)
@@ -95,11 +67,6 @@ def scenario_of(jobs: Iterable[Job], gpus: int) -> Scenario:
     Parameters
     ----------
     jobs : iterable of Job
-    gpus : int
-
-    Returns
-    -------
-    Scenario
     """
     listed = list(jobs)
     profiles: dict[str, Profile] = {job.name: RegimeProfile(job) for job in listed}

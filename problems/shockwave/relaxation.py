@@ -59,7 +59,6 @@ class Relaxation:
         alpha_0.
     job_prices : (N,) array
         alpha_j.
-    seconds : float
     model_seconds : float
         Of these, in which a model was made for another solver, or copter's program was edited.
     iterations : int
@@ -86,14 +85,6 @@ RelaxationSolver = Callable[[Window], Relaxation]
 
 def solve_relaxation(window: Window) -> Relaxation:
     """Solve with cvxpy and Clarabel.
-
-    Parameters
-    ----------
-    window : Window
-
-    Returns
-    -------
-    Relaxation
 
     Raises
     ------
@@ -172,17 +163,12 @@ def answer(window: Window, rounds: Floats, mu: float, work: float, jobs: Floats,
 
     Parameters
     ----------
-    window : Window
     rounds : (N,) array
         y_j, feasible.
     mu, work, jobs : float, float and (N,) array
         Prices as :class:`Relaxation` has them; they are scaled to what the bound needs.
     begin : float
         When the solve began, by :func:`time.perf_counter`.
-
-    Returns
-    -------
-    Relaxation
     """
     mu, work, jobs = _feasible_prices(window, mu, work, jobs)
     bound = dual_bound(window, mu, work, jobs)
@@ -196,13 +182,8 @@ def dual_bound(window: Window, mu: float, work: float, jobs: Floats) -> float:
 
     Parameters
     ----------
-    window : Window
     mu, work, jobs : float, float and (N,) array
         Prices as :class:`Relaxation` has them: none negative, and work + sum(jobs) = lambda / Z_0.
-
-    Returns
-    -------
-    float
     """
     beta = jobs + work * window.gpus / window.capacity
     cost = mu * window.gpus - beta * window.round_seconds

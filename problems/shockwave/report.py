@@ -66,8 +66,6 @@ class ShockwaveRun(Run):
     Parameters
     ----------
     trace : sequence of Job
-    gpus : int
-    options : RunOptions
     path : Path, optional
         Run folder; None writes nothing.
     """
@@ -99,10 +97,8 @@ class ShockwaveRun(Run):
 
         Parameters
         ----------
-        policy : Policy
         show : callable
             Takes each round as it is played.
-        estimator : Estimator, optional
         """
         begin = perf_counter()
         result = replay(self.trace, self.gpus, policy, estimator=estimator, watch=show)

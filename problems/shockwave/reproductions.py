@@ -46,10 +46,6 @@ PUBLISHED = {
 def table_3(effort: Effort) -> list[Figure]:
     """Measure Table 3: how far the simulation is from the runs on the physical cluster that the authors ship.
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure
@@ -84,10 +80,6 @@ def table_3(effort: Effort) -> list[Figure]:
 def figure_7(effort: Effort) -> list[Figure]:
     """Measure Figure 7: 120 jobs on 32 GPUs, ratios over Shockwave.
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure
@@ -109,10 +101,6 @@ def figure_7(effort: Effort) -> list[Figure]:
 
 def figure_8(effort: Effort) -> list[Figure]:
     """Measure Figure 8: 50 jobs at once, and when those of each size end.
-
-    Parameters
-    ----------
-    effort : Effort
 
     Returns
     -------
@@ -141,10 +129,6 @@ def figure_8(effort: Effort) -> list[Figure]:
 
 def figure_9(effort: Effort) -> list[Figure]:
     """Measure Figure 9: 64 to 256 GPUs.
-
-    Parameters
-    ----------
-    effort : Effort
 
     Returns
     -------
@@ -183,10 +167,6 @@ def figure_9(effort: Effort) -> list[Figure]:
 
 def original(effort: Effort) -> list[Figure]:
     """Shockwave with the authors' T and k, step by step from program (11) as printed, against their result.
-
-    Parameters
-    ----------
-    effort : Effort
 
     Returns
     -------

@@ -53,8 +53,6 @@ class Settings:
         k.
     lam : float
         lambda.
-    predictor : str
-    solve_every : int
     scatter : float
         Penalty on scattered rounds of a job, in units of its urgency: see :mod:`.plan`.
     noise : float
@@ -131,16 +129,7 @@ def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = No
 
 
 def plan_problem(window: Window) -> PlanProblem:
-    """Tables of a window for the shim: what 0 to T whole rounds are worth to each job.
-
-    Parameters
-    ----------
-    window : Window
-
-    Returns
-    -------
-    PlanProblem
-    """
+    """Tables of a window for the shim: what 0 to T whole rounds are worth to each job."""
     counts = np.arange(window.rounds + 1, dtype=float)
     utility = np.stack([window.utility(np.full(len(window), n)) for n in counts], axis=1)
     value = window.scale * window.weights[:, None] * np.log(utility)
@@ -161,10 +150,8 @@ def make_plan(
 
     Parameters
     ----------
-    window : Window
     now : RoundState
         What the window is of.
-    relaxation : Relaxation
     shim_seconds : float
         Seconds after which no more improvement is looked for.
     last : (N,) int array, optional
@@ -173,10 +160,6 @@ def make_plan(
         Penalty on scattered rounds.
     exact : bool
         Whether to look for the best plan and a proof (:mod:`.exact`), for as long again.
-
-    Returns
-    -------
-    Plan
     """
     shim, problem = PlanShim(shim_seconds, scatter), plan_problem(window)
     prices = relaxation.capacity_price, relaxation.work_price, relaxation.job_prices
@@ -202,7 +185,6 @@ class Planner:
 
     Parameters
     ----------
-    settings : Settings, optional
     solver : callable
         Window to Relaxation; water-filling by default.
 
@@ -228,10 +210,6 @@ class Planner:
 
     def order(self, now: RoundState) -> list[str]:
         """Jobs in the order in which they take the GPUs of a round: those of the plan, then the others.
-
-        Parameters
-        ----------
-        now : RoundState
 
         Returns
         -------

@@ -36,8 +36,6 @@ class ReplayResult:
 
     Attributes
     ----------
-    policy : str
-    gpus : int
     jobs : tuple of JobResult
         Of the jobs that were let in.
     rejected : tuple of str
@@ -45,7 +43,6 @@ class ReplayResult:
     rounds : tuple of RoundRecord
     segments : tuple of Segment
         Who held GPUs when.
-    metrics : Metrics
     """
 
     policy: str
@@ -80,18 +77,12 @@ def replay(
     Parameters
     ----------
     jobs : sequence of Job
-    gpus : int
     policy : Policy
         A fresh one, for rigid jobs.
-    round_seconds, restart_seconds : float
     estimator : Estimator, optional
         What the policy knows of the jobs; by default the speed of now, and Shockwave what users specify.
     watch : callable, optional
         Called after every round.
-
-    Returns
-    -------
-    ReplayResult
 
     Raises
     ------
@@ -142,10 +133,6 @@ def _result(job: JobRecord, seconds: float, contention: float) -> JobResult:
 
 def schedule_matrix(result: ReplayResult) -> tuple[list[str], NDArray[np.bool_]]:
     """Jobs in order of arrival, and which of them ran in which round: what a plot of the schedule needs.
-
-    Parameters
-    ----------
-    result : ReplayResult
 
     Returns
     -------

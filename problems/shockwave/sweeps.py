@@ -33,10 +33,8 @@ def mixed_jobs(seed: int, dynamic: float, jobs: int = JOBS) -> list[Job]:
 
     Parameters
     ----------
-    seed : int
     dynamic : float
         In [0, 1].
-    jobs : int
 
     Returns
     -------
@@ -66,10 +64,6 @@ def _found(effort: Effort, traces: Sequence[Sequence[Job]], gpus: int) -> dict[s
 def figure_10(effort: Effort) -> list[Figure]:
     """Measure Figure 10: mixes of static and dynamic jobs.
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure
@@ -96,10 +90,6 @@ def figure_10(effort: Effort) -> list[Figure]:
 def figure_13(effort: Effort) -> list[Figure]:
     """Measure Figure 13: errors in the predicted run time, all jobs dynamic.
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure
@@ -122,10 +112,6 @@ def figure_13(effort: Effort) -> list[Figure]:
 
 def figure_16(effort: Effort) -> list[Figure]:
     """Measure Figure 16: contention of 3, 2 and 1.5 jobs a GPU on 14 GPUs.
-
-    Parameters
-    ----------
-    effort : Effort
 
     Returns
     -------
@@ -157,10 +143,6 @@ def figure_16(effort: Effort) -> list[Figure]:
 def window_sweep(effort: Effort) -> list[Figure]:
     """Length of the plan, with and without the rule for jobs that end (section 6.1, appendix G).
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure
@@ -180,10 +162,6 @@ def window_sweep(effort: Effort) -> list[Figure]:
 
 def scatter_sweep(effort: Effort) -> list[Figure]:
     """The penalty on scattered rounds (section 7).
-
-    Parameters
-    ----------
-    effort : Effort
 
     Returns
     -------

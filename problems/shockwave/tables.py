@@ -106,15 +106,10 @@ def best_price(problem: PlanProblem, mu: float, work: float, jobs: Floats) -> tu
 
     Parameters
     ----------
-    problem : PlanProblem
     mu : float
         Price to begin with.
     work, jobs : float, (N,) ndarray
         Prices of the rows of H, which stay.
-
-    Returns
-    -------
-    float, float
     """
     best = min((problem.bound(price, work, jobs), price) for price in (mu, 0.0))[::-1]
     if not len(problem.gpus):
@@ -143,7 +138,6 @@ def normal_prices(
 
     Parameters
     ----------
-    problem : PlanProblem
     prices : (mu, work, jobs), optional
 
     Returns
@@ -166,7 +160,6 @@ def gains(problem: PlanProblem, work: float, jobs: Floats) -> Floats:
 
     Parameters
     ----------
-    problem : PlanProblem
     work, jobs : float, (N,) ndarray
 
     Returns

@@ -108,10 +108,6 @@ def best() -> tuple[float, float, float]:
 def table_1(effort: Effort) -> list[Figure]:
     """Measure Table 1.
 
-    Parameters
-    ----------
-    effort : Effort
-
     Returns
     -------
     list of Figure

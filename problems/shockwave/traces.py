@@ -41,8 +41,6 @@ class Regime:
 
     Attributes
     ----------
-    batch_size : int
-    epochs : int
     epoch_seconds : float
         Seconds of an epoch on the job's GPUs.
     """
@@ -66,15 +64,12 @@ class Job:
 
     Attributes
     ----------
-    name : str
     arrival : float
         Seconds.
     gpus : int
         GPUs that it holds while it runs; it runs with all of them or not at all.
-    mode : Mode
     regimes : tuple of Regime
         What really happens, in order; a scheduler knows only the part that is over.
-    model : str
     samples : int
         Samples an epoch.
     """
@@ -125,7 +120,6 @@ def write_jobs(path: str | Path, jobs: Iterable[Job]) -> None:
 
     Parameters
     ----------
-    path : path
     jobs : iterable of Job
     """
     entries = [
@@ -148,10 +142,6 @@ def read_jobs(path: str | Path) -> list[Job]:
     """Read a trace, in order of arrival.
 
     A job without a ``name`` is called by its place in the file: ``job-0``, ``job-1`` and so on.
-
-    Parameters
-    ----------
-    path : path
 
     Returns
     -------

@@ -96,16 +96,7 @@ class _Filling:
 
 
 def solve_waterfilling(window: Window) -> Relaxation:
-    """Solve the relaxation exactly, with prices that certify it.
-
-    Parameters
-    ----------
-    window : Window
-
-    Returns
-    -------
-    Relaxation
-    """
+    """Solve the relaxation exactly, with prices that certify it."""
     begin = time.perf_counter()
     filling = _Filling(window)
     if float(window.gpus @ filling.most) <= filling.budget:

@@ -179,10 +179,6 @@ class Window:
         ----------
         utility : (N,) array
             Positive.
-
-        Returns
-        -------
-        float
         """
         return self.scale * float(np.dot(self.weights, np.log(utility)))
 
@@ -209,10 +205,6 @@ class Window:
         Parameters
         ----------
         rounds : (N,) array
-
-        Returns
-        -------
-        float
         """
         return self.welfare(self.utility(rounds)) - self.makespan_weight * self.makespan(rounds)
 
@@ -222,10 +214,6 @@ class Window:
         Parameters
         ----------
         rounds : (N,) array
-
-        Returns
-        -------
-        float
         """
         return self.welfare(self.relaxed_utility(rounds)) - self.makespan_weight * self.makespan(rounds)
 
@@ -235,10 +223,6 @@ class Window:
         Parameters
         ----------
         rounds : (N,) array
-
-        Returns
-        -------
-        float
         """
         logs = abs(np.log(self.relaxed_utility(rounds)))
         return self.scale * float(np.dot(self.weights, logs)) + self.makespan_weight * self.makespan(rounds)
@@ -257,7 +241,6 @@ def build_window(
 
     Parameters
     ----------
-    now : RoundState
     rounds : int
         T.
     power : float
@@ -268,10 +251,6 @@ def build_window(
         One of :data:`.ftf.PREDICTORS`.
     ending : float
         As :func:`.forecast.budgets` takes it; 0 is program (11) as printed.
-
-    Returns
-    -------
-    Window
     """
     seen = forecast(now.jobs, predictor)
     return window_of_forecast(now, seen, rounds=rounds, power=power, lam=lam, ending=ending)
@@ -290,15 +269,10 @@ def window_of_forecast(
 
     Parameters
     ----------
-    now : RoundState
     seen : Forecast
         Of its jobs.
     rounds, power, lam, ending
         As :func:`build_window` takes them.
-
-    Returns
-    -------
-    Window
     """
     return _window(
         [state.name for state in now.jobs],
@@ -343,10 +317,6 @@ def window_of(
         D.
     lam : float
         lambda.
-
-    Returns
-    -------
-    Window
     """
     columns = max((len(o.epochs) for o in outlooks), default=0)
     left, seconds = np.zeros((len(outlooks), columns)), np.ones((len(outlooks), columns))

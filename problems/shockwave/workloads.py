@@ -29,7 +29,6 @@ def shockwave(
 
     Parameters
     ----------
-    cluster : Cluster
     seed : int
         Of generated jobs; the authors publish one workload for each size of the cluster.
     data : Path or None
@@ -40,10 +39,6 @@ def shockwave(
         Mean seconds between two arrivals; by default the authors' for the nearest size.
     sizes : bool
         Sizes by GPU-hours as the text of the paper has them, :data:`.generator.SIZE_MIX`.
-
-    Returns
-    -------
-    Scenario
     """
     nearest = min(JOBS, key=lambda gpus: abs(gpus - cluster.gpus))
     count = JOBS[nearest] if jobs is None else jobs

@@ -19,7 +19,7 @@ from copter.problems.sia.names import Costs
 if TYPE_CHECKING:
     from copter.problems.cluster.scenario import Scenario
     from copter.problems.sia.records import RoundRecord
-    from copter.program.kept import CostType
+    from copter.program.records import CostType
     from copter.solvers.base import Solver
 
 DEFAULT_GPUS = 512
@@ -152,12 +152,7 @@ class SiaRunOptions(Proving, RunOptions):
 
 
 def run_sia(options: SiaRunOptions) -> None:
-    """Run the command.
-
-    Parameters
-    ----------
-    options : SiaRunOptions
-    """
+    """Run the command."""
     scenario = options.scenario()
     from copter.cli.run import conclude, follow, preparing
     from copter.problems.sia.policy import SiaPolicy
@@ -230,12 +225,7 @@ class SiaBenchOptions(Proving, SpreadBenchOptions):
 
 
 def bench_sia(options: SiaBenchOptions) -> None:
-    """Run the benchmark.
-
-    Parameters
-    ----------
-    options : SiaBenchOptions
-    """
+    """Run the benchmark."""
     from copter.bench.proven import ProvenRounds
     from copter.cli.bench_report import bench
     from copter.problems.sia.course import ClosedSia, Size, record_sia, worth_recording

@@ -144,12 +144,6 @@ class RowCache:
         ----------
         number : int
             Of the source.
-        level : int
-        source : Source
-
-        Returns
-        -------
-        CostRow
         """
         row = self._rows.get((number, level))
         if row is None:

@@ -104,17 +104,7 @@ class Setting:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def scenario(self, effort: Effort, seed: int) -> Scenario:
-        """Its sample with a seed; a quarter of the jobs for a quick look.
-
-        Parameters
-        ----------
-        effort : Effort
-        seed : int
-
-        Returns
-        -------
-        Scenario
-        """
+        """Its sample with a seed; a quarter of the jobs for a quick look."""
         settings = dict(self.settings)
         if effort.quick:
             whole = by_name(self.trace, cluster_by_name(self.cluster), seed, effort.data, **settings)
@@ -131,8 +121,6 @@ def play(scenario: Scenario, rival: Rival, seed: int = 0) -> Sample:
 
     Parameters
     ----------
-    scenario : Scenario
-    rival : Rival
     seed : int
         Of the noise of what is measured.
 
@@ -156,7 +144,6 @@ def samples(effort: Effort, cases: Mapping[Key, tuple[Setting, str, str]]) -> di
 
     Parameters
     ----------
-    effort : Effort
     cases : mapping of key to (Setting, str, str)
         Workload, name of the policy in :data:`RIVALS`, and what is said before the name.
 
@@ -206,16 +193,5 @@ def row(
 
 
 def ratio(name: str, column: str, ours: float, base: float, paper: float = math.nan) -> Figure:
-    """How far a figure is below another one, in percent of that.
-
-    Parameters
-    ----------
-    name, column : str
-    ours, base : float
-    paper : float
-
-    Returns
-    -------
-    Figure
-    """
+    """How far a figure is below another one, in percent of that."""
     return Figure(name, column, "%", 100.0 * (1.0 - ours / base), paper)

@@ -27,7 +27,7 @@ from copter.bench.recording import INTEGRAL_CHURN, Recorded, Recorder, Recording
 from copter.problems.sia.generator import builtin_cluster
 from copter.problems.sia.names import Costs
 from copter.problems.sia.steady import SteadyReplay, record_rounds
-from copter.program.kept import CostType
+from copter.program.records import CostType
 from copter.solvers.registry import make_solver
 
 if TYPE_CHECKING:
@@ -56,16 +56,7 @@ MOST_RECORDED = 100_000_000
 
 
 def worth_recording(gpus: int, jobs: int) -> bool:
-    """Whether rounds of this size are few enough columns to be recorded.
-
-    Parameters
-    ----------
-    gpus, jobs : int
-
-    Returns
-    -------
-    bool
-    """
+    """Whether rounds of this size are few enough columns to be recorded."""
     return jobs * len(builtin_cluster(gpus).configurations) <= MOST_RECORDED
 
 
@@ -75,8 +66,6 @@ class ClosedSia(Course):
 
     Attributes
     ----------
-    size : Size
-    seed : int
     cost_dtype : "float64" or "float32"
         Of the programs.
     """
@@ -140,7 +129,6 @@ def record_sia(
         Where to write both.
     gpus, jobs, rounds : int
         Size of the cluster, jobs at any time, rounds; the first one starts from nothing.
-    seed : int
     warm_up : Size, optional
         Default: :data:`WARM_UP`.  With a smaller one, the first timed rounds may compile.
     costs : "own" or "shared"

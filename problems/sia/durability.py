@@ -29,7 +29,6 @@ def measure(folder: Path, gpus: int, jobs: int, rounds: int) -> None:
     ----------
     folder : Path
         Where journal and file are written; no journal is in it yet.
-    gpus, jobs, rounds : int
     """
     solver = ProximalPoint()
     with Journal(folder / "journal", solver) as journal:

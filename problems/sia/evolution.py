@@ -32,12 +32,7 @@ NAMES = ("changed", "added", "removed", "integral", "path_x", "path_n")
 
 
 class Evolution:
-    """Follows the answers to a policy's program.
-
-    Parameters
-    ----------
-    policy : SiaPolicy
-    """
+    """Follows the answers to a policy's program."""
 
     def __init__(self, policy: SiaPolicy) -> None:
         self.policy = policy

@@ -37,11 +37,8 @@ class Played:
 
     Parameters
     ----------
-    effort : Effort
     label : str
         Said before each run.
-    setting : Setting
-    estimator : str
     **settings
         Of :class:`.scheduler.Sia`.
     """

@@ -61,10 +61,6 @@ def profile_folder(path: str | Path) -> Path:
 def read_profiles(folder: str | Path) -> dict[str, Profile]:
     """Profiles of all applications in a folder, or in the folder ``derived_npz`` of it, by application.
 
-    Parameters
-    ----------
-    folder : path
-
     Returns
     -------
     dict of str to Profile
@@ -91,13 +87,8 @@ def read_cluster(folder: str | Path, scale: float = 1.0) -> Cluster:
 
     Parameters
     ----------
-    folder : path
     scale : float
         Factor on the nodes of each type, rounded.
-
-    Returns
-    -------
-    Cluster
 
     Raises
     ------

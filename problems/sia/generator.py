@@ -115,14 +115,6 @@ SINGLE_PHASE: dict[str, tuple[float, tuple[float, ...], float, float]] = {
 def builtin_cluster(gpus: int) -> Cluster:
     """The authors' seven GPU types, scaled to about ``gpus`` GPUs.
 
-    Parameters
-    ----------
-    gpus : int
-
-    Returns
-    -------
-    Cluster
-
     Raises
     ------
     ValueError
@@ -135,10 +127,6 @@ def builtin_cluster(gpus: int) -> Cluster:
 
 def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
     """Analytic profiles of the applications in :data:`JOB_MIX`, with ``work_scale`` times their work.
-
-    Parameters
-    ----------
-    work_scale : float
 
     Returns
     -------
@@ -162,10 +150,8 @@ def arrival_times(count: int, hours: float, rng: np.random.Generator) -> NDArray
 
     Parameters
     ----------
-    count : int
     hours : float
         In which they arrive, from 0.
-    rng : numpy.random.Generator
 
     Returns
     -------
@@ -196,17 +182,11 @@ def generate(
     ----------
     gpus : int
         About as many; nodes of each type are rounded.
-    jobs_per_day : float
     hours : float
         Length of the workload.
-    seed : int
     strong_scaling, rigid, non_preemptible : float
         Shares of the training jobs that are so.  Rigid jobs ask for 1, 2, 4 or 8 GPUs, with
         probabilities 0.5, 0.25, 0.15, 0.1.
-
-    Returns
-    -------
-    Scenario
 
     Raises
     ------
@@ -237,7 +217,6 @@ def draw_jobs(
     ----------
     times : (n,) array
         Seconds.
-    rng : numpy.random.Generator
     strong_scaling, rigid, non_preemptible : float
         Shares of the training jobs that are so; see :func:`generate`.
 
@@ -277,15 +256,10 @@ def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None =
 
     Parameters
     ----------
-    workload : path
     profiles : path
         Folder of :mod:`copter.problems.sia.files`.
     gpus : int, optional
         Size of the cluster, in steps of the authors' 256 GPUs; by default their ratio of jobs to GPUs.
-
-    Returns
-    -------
-    Scenario
     """
     known = read_profiles(profiles)
     jobs = read_workload(workload, known)

@@ -32,14 +32,11 @@ class Job:
 
     Attributes
     ----------
-    id : hashable
-    profile : Profile
     submitted : float
         Seconds, on the clock of :meth:`SiaPolicy.round`.
     kind : {"adaptive", "strong-scaling", "rigid"}
     gpus : int, optional
         GPU count of a rigid job.
-    preemptible, reserved : bool
     min_gpus, max_gpus : int, optional
         Limits of the user on the GPUs of a job that is not rigid (thesis section 3.3.1).
     """

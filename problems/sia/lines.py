@@ -32,10 +32,6 @@ _PROVEN = ((1_024, 200, 32_000), (2_560, 400, 149_000), (5_120, 500, 368_000), (
 def lines(inputs: Inputs) -> Sequence[Line]:
     """List them.
 
-    Parameters
-    ----------
-    inputs : Inputs
-
     Returns
     -------
     sequence of Line

@@ -18,7 +18,6 @@ class LpStar(Sia):
 
     Parameters
     ----------
-    solver : str or Solver
     **settings
         Of :class:`~copter.problems.sia.scheduler.Sia`.
     """

@@ -24,7 +24,6 @@ class Parcel(NamedTuple):
         Those that were not sent before, by number.
     numbers : set of int
         Of all that the state has; others are forgotten.
-    state : bytes
     """
 
     profiles: dict[int, Profile]
@@ -41,16 +40,7 @@ class Mail:
         self._next = 0
 
     def pack(self, now: ClusterState) -> Parcel:
-        """Pack a state, with the profiles that the other end does not have.
-
-        Parameters
-        ----------
-        now : ClusterState
-
-        Returns
-        -------
-        Parcel
-        """
+        """Pack a state, with the profiles that the other end does not have."""
         jobs = chain(now.jobs.values(), now.arrived, now.left)
         there = {id(profile): profile for job in jobs for profile in (job.profile, job.seen)}
         new = {}
@@ -66,16 +56,7 @@ class Mail:
         return Parcel(new, numbers, target.getvalue())
 
     def unpack(self, parcel: Parcel) -> ClusterState:
-        """Unpack a state.
-
-        Parameters
-        ----------
-        parcel : Parcel
-
-        Returns
-        -------
-        ClusterState
-        """
+        """Unpack a state."""
         self._profiles |= parcel.profiles
         now: ClusterState = _Unpacker(io.BytesIO(parcel.state), self._profiles).load()
         self._forget(parcel.numbers)

@@ -27,10 +27,8 @@ def modes(
 
     Parameters
     ----------
-    table : JobTable
     slots : (n,) ndarray
         Of the jobs.
-    cluster : Cluster
     now : float
         Seconds.
 
@@ -79,9 +77,7 @@ def limits(
 
     Parameters
     ----------
-    table : JobTable
     slots : (n,) ndarray
-    cluster : Cluster
     scale_up_limit : float, optional
         By this factor a job grows at most; None for :data:`NO_LIMIT`.
 
@@ -104,10 +100,8 @@ def stay(table: JobTable, slots: Iterable[int], cluster: Cluster) -> list[int]:
 
     Parameters
     ----------
-    table : JobTable
     slots : iterable of int
         Of the jobs, in the order in which they came.
-    cluster : Cluster
 
     Returns
     -------

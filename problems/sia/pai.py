@@ -29,15 +29,10 @@ def pai(
         Of the types of :data:`.presets.PAI_GPU_TYPES`.
     seed : int
         With files, the workload with the number 1 + seed, modulo how many there are.
-    data : Path or None
     jobs : int, optional
         By default the authors' jobs a day and GPU.
     hours : float
         Length of the workload; jobs of the files that come later are left out.
-
-    Returns
-    -------
-    Scenario
     """
     count = round(JOBS_PER_GPU_DAY * cluster.gpus * hours / 24.0) if jobs is None else jobs
     nearest = min(FAMILIES, key=lambda size: abs(size - count * 24.0 / hours))

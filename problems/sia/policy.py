@@ -176,7 +176,6 @@ class SiaPolicy:
 
         Parameters
         ----------
-        job : hashable
         level, restarting_until : int and float (seconds), optional
         """
         slot = self._slot(job)
@@ -200,7 +199,6 @@ class SiaPolicy:
 
         Parameters
         ----------
-        job : hashable
         profile : Profile
             At the job's fixed batch size, if it is not adaptive.
         """
@@ -230,8 +228,6 @@ class SiaPolicy:
 
         Parameters
         ----------
-        job : hashable
-        configuration : Configuration, optional
         restarts : int
             Changes of configuration so far.
         restarting_until : float
@@ -260,7 +256,6 @@ class SiaPolicy:
 
         Parameters
         ----------
-        solver : Solver
         now : float
             Seconds, on the clock of :attr:`Job.submitted`; must not go back.
         deadline : float, optional

@@ -40,15 +40,10 @@ class PopPart:
 
     Parameters
     ----------
-    solver : str
     own : mapping
         Settings of the solver; if there are none, it gets Sia's.
     **settings
         Of :class:`~copter.problems.sia.scheduler.Sia`.
-
-    Attributes
-    ----------
-    policy : Sia
     """
 
     def __init__(self, solver: str, own: Mapping[str, Any], **settings: Any) -> None:
@@ -57,10 +52,6 @@ class PopPart:
 
     def schedule(self, own: ClusterState) -> tuple[Mapping[str, Configuration], float]:
         """Schedule the part's jobs.
-
-        Parameters
-        ----------
-        own : ClusterState
 
         Returns
         -------
@@ -72,12 +63,7 @@ class PopPart:
         return answer, perf_counter() - begin
 
     def receive(self, parcel: Parcel) -> tuple[Mapping[str, Configuration], float]:
-        """Schedule the part's jobs in another process; see :meth:`schedule`.
-
-        Parameters
-        ----------
-        parcel : Parcel
-        """
+        """Schedule the part's jobs in another process; see :meth:`schedule`."""
         return self.schedule(self._mail.unpack(parcel))
 
 
@@ -86,14 +72,12 @@ class Pop:
 
     Parameters
     ----------
-    parts : int
     seed : int
         Of the split.
     solver : str
         Of each part: branch and bound as in the thesis, or a solver of the relaxation.
     mip_gap : float
         Relative gap at which branch and bound stops.
-    round_seconds : float
     ray : str, optional
         Where the parts are solved: an address of Ray, "local" or "auto"; here if not given.
     **settings

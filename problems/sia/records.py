@@ -22,20 +22,15 @@ class RoundRecord:
         Jobs without and with GPUs.
     utilisation : float
         Share of all GPUs that were given to jobs.
-    utilisation_by_type : dict
     t_edit, t_solve, t_shim, t_total : float
         Seconds of the policy, see :class:`copter.problems.sia.interface.SiaRound`; the last is their sum.
     t_store, t_certify : float
         Seconds in which events became edits, and of certifying a baseline's answer.
-    status : str
     gap, primal_residual, integral_gap : float
         Certified gap of the fractional answer, and of the allocation that came out.
-    objective, bound, integral_objective : float
-    n_variables, n_rows, nnz, iterations : int
     churn, integral_churn : float
         Share of the fractional answer's nonzeros that moved, and of the jobs that were there in the round
         before whose configuration changed.
-    warm_started : bool
     proven, columns_left, t_integer : float
         What the proof of the integral allocation came to (:func:`copter.proof.integer.integer_figures`).
     missed : bool

@@ -36,11 +36,8 @@ class Replay:
 
     Parameters
     ----------
-    scenario : Scenario
-    solver : Solver
     policy : SiaPolicy, optional
         By default one with its defaults; a given one must be fresh, on the scenario's cluster.
-    round_seconds : float
     hours : float, optional
         Only jobs submitted in the first so many hours take part.  The replay goes on until all are
         complete.
@@ -94,12 +91,7 @@ class Replay:
         return Simulator(scenario, sia, events=changes, max_hours=max_hours)
 
     def run(self) -> Iterator[RoundRecord]:
-        """Simulate, giving the record of each round as it ends; hours without jobs are skipped.
-
-        Yields
-        ------
-        RoundRecord
-        """
+        """Simulate, giving the record of each round as it ends; hours without jobs are skipped."""
         for played in self.simulator.run():
             record = self._record(played)
             self.records.append(record)

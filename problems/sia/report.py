@@ -85,8 +85,6 @@ class SiaRun(Run):
 
     Parameters
     ----------
-    replay : Replay
-    options : RunOptions
     path : Path, optional
         Run folder; None writes nothing.
     """

@@ -26,8 +26,6 @@ class Requests:
 
     Parameters
     ----------
-    program : ContinualProgram
-    table : JobTable
     shared : bool
         Whether jobs of one application and level share a cost vector.
     """
@@ -108,7 +106,6 @@ class Requests:
         slots : iterable of int
             Of those that arrived.
         picks : mapping of int to Pick
-        configurations : Configurations
         """
         groups: dict[tuple[bool, bytes], list[int]] = {}
         for slot in slots:
@@ -146,7 +143,6 @@ class Requests:
             Name of the job in each slot.
         picks : mapping of int to Pick
             Of the slots to look at.
-        configurations : Configurations
         """
         table, slots = self.table, np.fromiter(picks, np.int64, len(picks))
         held, column, price = table.current[slots].tolist(), [], []
@@ -202,7 +198,6 @@ class Requests:
             Name of the job in each slot.
         slots : (n,) int array
             Of the jobs to price anew.
-        objective : Objective
         now : float
             Seconds.
         """

@@ -46,7 +46,6 @@ class Sia:
         Relative, of the fractional answer; for a solver given by name.
     deadline : float, optional
         Seconds that the solver may take in a round.
-    round_seconds : float
     timeshare_seconds : float, optional
         For so long every new job is served first; None for the same cost of leaving any job without GPUs.
     policy : SiaPolicy, optional
@@ -92,10 +91,6 @@ class Sia:
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Configuration of every job that is to have GPUs.
 
-        Parameters
-        ----------
-        now : ClusterState
-
         Returns
         -------
         mapping of str to Configuration
@@ -127,17 +122,7 @@ class Sia:
         return allocation
 
     def admits(self, job: JobState, cluster: Cluster) -> bool:
-        """Whether a configuration of Sia's set has the GPUs of a rigid job (thesis section 3.3.3).
-
-        Parameters
-        ----------
-        job : JobState
-        cluster : Cluster
-
-        Returns
-        -------
-        bool
-        """
+        """Whether a configuration of Sia's set has the GPUs of a rigid job (thesis section 3.3.3)."""
         columns, _ = job.profile.row(cluster.configurations, 0)
         return job.gpus is None or bool((cluster.configurations.gpus[columns] == job.gpus).any())
 

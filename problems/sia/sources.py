@@ -14,7 +14,6 @@ class Source:
 
     Attributes
     ----------
-    profile : Profile
     least : int
         Fewest GPUs that a job of it may have.
     most : int or None
@@ -47,16 +46,10 @@ class Sources:
 
         Parameters
         ----------
-        profile : Profile
         kind : {"adaptive", "strong-scaling", "rigid"}
             Jobs that are not adaptive run by the profile at its fixed batch size.
-        least : int
         most : int, optional
             Limits, see :class:`Source`.
-
-        Returns
-        -------
-        int
         """
         if kind != "adaptive":
             if profile not in self._fixed_batch:

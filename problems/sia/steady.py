@@ -94,11 +94,8 @@ class SteadyReplay(Replay):
     ----------
     gpus, jobs : int
         Size of the generator's cluster, and number of jobs in every round.
-    rounds : int
-    solver : Solver
     churn : float
         Share of the jobs that leave and arrive in a round.
-    seed : int
     scale_up_limit : float, optional
         By default none: every job chooses from all configurations, as in the thesis' program.
     program : ContinualProgram, optional
@@ -141,12 +138,7 @@ class SteadyReplay(Replay):
         return _SteadySimulator(scenario, sia, self.population, self._leave, self._rng)
 
     def run(self) -> Iterator[RoundRecord]:
-        """Simulate the rounds asked for, giving the record of each as it ends.
-
-        Yields
-        ------
-        RoundRecord
-        """
+        """Simulate the rounds asked for, giving the record of each as it ends."""
         yield from islice(super().run(), self.rounds)
 
 

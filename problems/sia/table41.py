@@ -74,17 +74,7 @@ class Outcome:
 
 
 def play(scenario: Scenario, policy: Policy) -> Outcome:
-    """Simulate until all jobs are complete.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    policy : Policy
-
-    Returns
-    -------
-    Outcome
-    """
+    """Simulate until all jobs are complete."""
     simulator = Simulator(scenario, policy)
     solves = []
     for record in simulator.run():
@@ -109,10 +99,6 @@ def day(data: Path, gpus: int, number: int = 1, *, hours: float = math.inf) -> S
     hours : float
         Only jobs submitted in the first so many hours.
 
-    Returns
-    -------
-    Scenario
-
     Raises
     ------
     InputError
@@ -134,14 +120,8 @@ def grown(scenario: Scenario, factor: float, seed: int) -> Scenario:
 
     Parameters
     ----------
-    scenario : Scenario
     factor : float
         At least 1.
-    seed : int
-
-    Returns
-    -------
-    Scenario
     """
     rng = np.random.default_rng(seed)
     jobs = scenario.jobs

@@ -48,10 +48,6 @@ class TimeShare:
     def penalties(self, now: ClusterState) -> NDArray[np.float64]:
         """Costs of leaving jobs without GPUs.
 
-        Parameters
-        ----------
-        now : ClusterState
-
         Returns
         -------
         (n,) array

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import SolverError
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.names import Objective
 from copter.problems.traffic.paths import PathSet
@@ -66,16 +66,7 @@ class Allocated:
 
 
 def shortest_path(traffic: TrafficState) -> Allocated:
-    """Place every demand whole on its shortest path with room; for min-MLU on its first path that is up.
-
-    Parameters
-    ----------
-    traffic : TrafficState
-
-    Returns
-    -------
-    Allocated
-    """
+    """Place every demand whole on its shortest path with room; for min-MLU on its first path that is up."""
     begin = perf_counter()
     paths, capacity = traffic.paths, traffic.effective_capacity
     if traffic.objective == "max-flow":
@@ -94,14 +85,8 @@ def lp_top(
 
     Parameters
     ----------
-    traffic : TrafficState
-    quantile : float
     solver, **settings
         Of the LP; see :func:`copter.solvers.make_solver`.
-
-    Returns
-    -------
-    Allocated
     """
     begin = perf_counter()
     volume, paths = traffic.volume, traffic.paths
@@ -141,20 +126,14 @@ def pop(
 
     Parameters
     ----------
-    traffic : TrafficState
     parts : int
         k; a demand (or what client splitting made of it) goes to any of them.
     split : float
         Client splitting until there are (1 + split) times as many demands; 0 for none.
-    seed : int
     spread : Spread, optional
         Where parts are solved; here, one after the other, if not given.
     solver, **settings
         Of each LP; see :func:`copter.solvers.make_solver`.
-
-    Returns
-    -------
-    Allocated
 
     Raises
     ------
@@ -266,7 +245,7 @@ def _solve(part: _Part, name: str, settings: dict[str, Any]) -> tuple[NDArray[np
     return engineering.path_flows(rounded), spent + rounded.seconds
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _place_whole(order, pair, pointer, link, volume, capacity):  # type: ignore[no-untyped-def]
     flow, placed, left = np.zeros(order.size), volume <= 0.0, capacity.copy()
     for path in order:
@@ -286,7 +265,7 @@ def _place_whole(order, pair, pointer, link, volume, capacity):  # type: ignore[
     return flow
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _place_first(first, pointer, link, volume, down):  # type: ignore[no-untyped-def]
     """Put each demand on its first path without a link that is down."""
     flow = np.zeros(pointer.size - 1)

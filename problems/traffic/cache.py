@@ -60,7 +60,6 @@ def load_paths(
 
     Parameters
     ----------
-    file : Path
     source, target : (pairs,) ndarray of int32
         Pairs that it must be for, in this order.
     n_links : int

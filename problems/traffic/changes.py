@@ -24,7 +24,6 @@ def drift(
         is uniform in 1 +- `amplitude`; or whether the volumes change places among the demands.
     source, volume : (D,) array_like
         Of the demands in the round before the first one given.
-    seed : int
     amplitude : float
         Between 0 and 1.
 
@@ -72,11 +71,9 @@ def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[LinkE
 
     Parameters
     ----------
-    topology : Topology
     count : int
         Links that are down in a round, of those that have a capacity.  The two directions between two nodes
         are one line, count once and fail together.
-    seed : int
 
     Returns
     -------

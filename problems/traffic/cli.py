@@ -156,12 +156,7 @@ Chosen = TypeVar("Chosen", TrafficRunOptions, TrafficBenchOptions)
 
 
 def run_traffic(options: TrafficRunOptions) -> None:
-    """Run the command.
-
-    Parameters
-    ----------
-    options : TrafficRunOptions
-    """
+    """Run the command."""
     options, instance = _prepare(options, quiet=options.as_json)
     from copter.cli.run import conclude, follow, preparing
     from copter.problems.traffic.report import TrafficRun
@@ -181,12 +176,7 @@ def run_traffic(options: TrafficRunOptions) -> None:
 
 
 def bench_traffic(options: TrafficBenchOptions) -> None:
-    """Run the benchmark.
-
-    Parameters
-    ----------
-    options : TrafficBenchOptions
-    """
+    """Run the benchmark."""
     options, instance = _prepare(options)
     from copter.cli.bench_report import bench
 

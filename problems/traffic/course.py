@@ -47,8 +47,6 @@ class Instance:
 
     Attributes
     ----------
-    topology : Topology
-    paths : PathSet
     volumes : (T, pairs) ndarray
         One row, or one for each matrix of a sequence.
     """
@@ -111,7 +109,6 @@ def make_instance(
 
     Parameters
     ----------
-    topology : Topology
     matrices : (N, N) or (T, N, N) array_like
     demands : int, optional
         Pairs to draw at random from those with a demand; they share the volume of all, so that links stay as
@@ -175,10 +172,8 @@ def events_of(instance: Instance, change: str, seed: int, *, amplitude: float = 
 
     Parameters
     ----------
-    instance : Instance
     change : str
         One of :data:`CHANGES`.
-    seed : int
     amplitude : float
         Of a drift.
     """
@@ -210,12 +205,10 @@ def schedule(
 
     Parameters
     ----------
-    instance : Instance
     changes : sequence of str
         Of :data:`CHANGES`.
     rounds : int
         Of each kind, the first round of all counted with each.
-    seed : int
 
     Yields
     ------
@@ -393,16 +386,11 @@ def prepare(
     ----------
     folder : Path
         It exists.
-    instance : Instance
     objective : "max-flow" or "min-mlu"
     rounds, changes, seed
         See :func:`schedule`.
     split : float
         See :func:`.methods.run_method`.
-
-    Returns
-    -------
-    TrafficCourse
     """
     data, warm_up = folder / "instance.npz", folder / "warm-up.npz"
     instance.save(data)

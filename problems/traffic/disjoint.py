@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.problems.traffic.topology import Topology
 
 
@@ -51,7 +51,7 @@ class Residual(NamedTuple):
         return cls(start, head, link, reverse)
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _augment(net, source, target, flow, before, after, queues, seen, stamp):  # type: ignore[no-untyped-def]
     """Send one more unit along a shortest augmenting path; False if there is none.
 
@@ -109,7 +109,7 @@ def _augment(net, source, target, flow, before, after, queues, seen, stamp):  # 
     return True
 
 
-@kernel
+@kernel(inner=True)
 def _send(net, arc, flow):  # type: ignore[no-untyped-def]
     back = net.reverse[arc]
     if flow[back] == 1:
@@ -118,7 +118,7 @@ def _send(net, arc, flow):  # type: ignore[no-untyped-def]
         flow[arc] = 1
 
 
-@kernel
+@kernel(inner=True)
 def _walk(net, first, target, flow, nodes, arcs, place, mark):  # type: ignore[no-untyped-def]
     """Follow the flow from its first arc to the target, cutting cycles out; number of arcs, left in `arcs`.
 
@@ -148,14 +148,12 @@ def _walk(net, first, target, flow, nodes, arcs, place, mark):  # type: ignore[n
             arc -= 1
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def disjoint_from(net, source, targets, k):  # type: ignore[no-untyped-def]
     """Paths from one node to others: number of each, hops of each path, links of all paths.
 
     Parameters
     ----------
-    net : Residual
-    source : int
     targets : (T,) ndarray
     k : int
         Paths a target, at most.
@@ -216,7 +214,7 @@ def disjoint_from(net, source, targets, k):  # type: ignore[no-untyped-def]
     return counts, hops[:paths].copy(), links[:used].copy()
 
 
-@kernel
+@kernel(inner=True)
 def _degree(net, node, out):  # type: ignore[no-untyped-def]
     count = 0
     for arc in range(net.start[node], net.start[node + 1]):

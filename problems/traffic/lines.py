@@ -34,10 +34,6 @@ _ROUNDS = 5
 def lines(inputs: Inputs) -> Sequence[Line]:
     """List them.
 
-    Parameters
-    ----------
-    inputs : Inputs
-
     Returns
     -------
     sequence of Line

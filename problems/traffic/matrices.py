@@ -51,7 +51,6 @@ def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale:
     ----------
     source : str or path
         One of :data:`MODELS`, or a file that :func:`read_matrices` reads; of several matrices, the first.
-    topology : Topology
     seed, scale
         For the models; a file is taken as it is.
 
@@ -82,12 +81,6 @@ def make_matrix(source: str | Path, topology: Topology, *, seed: int = 0, scale:
 
 def gravity(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
     """Demands by the capacity at their ends, with noise; they add up to about 1500 times the scale.
-
-    Parameters
-    ----------
-    topology : Topology
-    seed : int
-    scale : float
 
     Returns
     -------
@@ -129,9 +122,6 @@ def poisson(
 
     Parameters
     ----------
-    topology : Topology
-    seed : int
-    scale : float
     rate : float
         Mean of a draw before it decays.
     decay : float
@@ -159,8 +149,6 @@ def bimodal(topology: Topology, seed: int, scale: float = SCALE) -> Matrix:
 
     Parameters
     ----------
-    topology : Topology
-    seed : int
     scale : float
         Factor on both ranges.
 
@@ -202,7 +190,6 @@ def check_matrix(matrix: ArrayLike, topology: Topology, where: str = "matrix") -
     Parameters
     ----------
     matrix : (N, N) array_like
-    topology : Topology
     where : str
         What errors call the matrix.
 
@@ -240,7 +227,6 @@ def read_matrices(path: str | Path, topology: Topology) -> Matrix:
     ----------
     path : path
         ``.npy`` or ``.npz`` with one array, N x N or T x N x N; ``.csv`` with N lines of N numbers.
-    topology : Topology
 
     Returns
     -------

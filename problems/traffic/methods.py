@@ -28,13 +28,8 @@ def run_method(
     ----------
     settings : SolverSettings
         The method's name, and the deadline, threads and tolerance of its LPs.
-    traffic : TrafficState
     seed, split, spread : int, float, and Spread
         Of POP; see :func:`copter.problems.traffic.baselines.pop`.
-
-    Returns
-    -------
-    Allocated
     """
     own: dict[str, Any] = {
         "deadline": settings.time_limit,

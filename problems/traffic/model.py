@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
-from copter.kernels import allocating_kernel
+from copter.kernels import kernel
 from copter.problems.traffic.names import Objective
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState
@@ -65,7 +65,6 @@ class TrafficEngineering(TrafficState):
 
     Parameters
     ----------
-    topology : Topology
     paths : PathSet
         The pairs that may have demands, and their paths.
     objective : "max-flow" or "min-mlu"
@@ -74,8 +73,6 @@ class TrafficEngineering(TrafficState):
 
     Attributes
     ----------
-    program : ContinualProgram
-    shim : FlowShim or UtilisationShim
     volume, capacity, up : ndarrays
         See :class:`copter.problems.traffic.state.TrafficState`, which has the events.
     """
@@ -230,13 +227,8 @@ class TrafficEngineering(TrafficState):
 
         Parameters
         ----------
-        solver : Solver
         deadline : float, optional
             Seconds, of the start and the solve.
-
-        Returns
-        -------
-        TrafficRound
         """
         watch = Stopwatch()
         self.offer(solver)
@@ -266,16 +258,7 @@ class TrafficEngineering(TrafficState):
                 solver.start_from(self.program, flows.nonzeros, start[1])
 
     def repair(self, solution: Solution) -> Flows:
-        """Feasible flows near a solution of the program as it is now.
-
-        Parameters
-        ----------
-        solution : Solution
-
-        Returns
-        -------
-        Flows
-        """
+        """Feasible flows near a solution of the program as it is now."""
         flows = self.shim.round(self.program, solution)
         if self.objective == "min-mlu" and np.isfinite(flows.objective):
             self._theta = flows.objective
@@ -301,10 +284,6 @@ class TrafficEngineering(TrafficState):
 
     def link_loads(self, flows: Flows) -> NDArray[np.float64]:
         """Flow on each link.
-
-        Parameters
-        ----------
-        flows : Flows
 
         Returns
         -------
@@ -334,7 +313,7 @@ def _theta_unit(capacity: NDArray[np.float64]) -> float:
     return float(some.mean()) / 32.0 if some.size else 1.0
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _has_path(first, pointer, link, down):  # type: ignore[no-untyped-def]
     """Whether each pair has a path without a link that is down."""
     served = np.zeros(first.size - 1, np.bool_)

@@ -107,10 +107,6 @@ class PathSet:
         ----------
         pairs : array_like of int or of bool
             Numbers of pairs, or one flag a pair.
-
-        Returns
-        -------
-        PathSet
         """
         chosen = np.arange(self.n_pairs)[np.asarray(pairs)]
         first, paths = _gather(self.first, chosen)
@@ -122,7 +118,6 @@ class PathSet:
 
         Parameters
         ----------
-        topology : Topology
         path : int
             Its number.
 
@@ -141,7 +136,6 @@ class PathSet:
 
         Parameters
         ----------
-        topology : Topology
         paths : mapping
             Pair of source and target to its paths, each a list of nodes.  Nodes are names (str) or numbers
             (int).  Paths of a pair keep their order.

@@ -67,11 +67,8 @@ class TrafficRun(CourseRun):
 
     Parameters
     ----------
-    course : TrafficCourse
     instance : Instance
         What its rounds are about.
-    chosen : SolverSettings
-    options : RunOptions
     path : Path, optional
         Run folder; None writes nothing.
     """
@@ -178,11 +175,9 @@ def draw_network(
 
     Parameters
     ----------
-    topology : Topology
     utilisation : (links,) ndarray
     down : (links,) ndarray of bool
         Links without capacity, drawn dashed.
-    title : str
     """
     place = _places(topology)
     order = np.argsort(utilisation, kind="stable")  # the busiest are drawn last, on top

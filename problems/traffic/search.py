@@ -37,7 +37,6 @@ def edge_disjoint_paths(
 
     Parameters
     ----------
-    topology : Topology
     pairs : tuple of two array_like, optional
         Sources and targets, by their numbers.  By default all pairs, row by row.
     k : int
@@ -50,10 +49,6 @@ def edge_disjoint_paths(
         Where; by default the environment's ``COPTER_CACHE``, or the user's cache folder.
     progress : callable, optional
         Called with the number of pairs done and of all pairs, from time to time.
-
-    Returns
-    -------
-    PathSet
 
     Raises
     ------
@@ -96,10 +91,6 @@ def k_shortest_paths(
         Paths a pair; all that there are, if there are fewer.
     weight : {"hops", "inverse-capacity"}
         Length of a link.  By inverse capacity, a link without capacity is not used.
-
-    Returns
-    -------
-    PathSet
 
     Raises
     ------

@@ -44,7 +44,6 @@ class TrafficState:
 
     Parameters
     ----------
-    topology : Topology
     paths : PathSet
         The pairs that may have demands, and their paths.
     objective : "max-flow" or "min-mlu"
@@ -85,10 +84,6 @@ class TrafficState:
         ----------
         pair : int
             Its number in the path set.
-
-        Returns
-        -------
-        str
         """
         nodes = self.topology.nodes
         return f"{nodes[self.paths.source[pair]]} -> {nodes[self.paths.target[pair]]}"
@@ -242,10 +237,6 @@ class TrafficState:
         Parameters
         ----------
         path_flows : (paths,) ndarray
-
-        Returns
-        -------
-        Check
         """
         loads, capacity = self.loads_of(path_flows), self.effective_capacity
         over = (loads - capacity) / np.where(capacity > 0, capacity, 1.0)

@@ -40,7 +40,6 @@ class Topology:
 
     Attributes
     ----------
-    name : str
     nodes : list of str
         Names of the N nodes.
     tail, head : (E,) ndarray of int32
@@ -104,16 +103,7 @@ class Topology:
         return {pair: link for link, pair in enumerate(ends)}
 
     def link_name(self, link: int) -> str:
-        """A link in words: the names of its two ends.
-
-        Parameters
-        ----------
-        link : int
-
-        Returns
-        -------
-        str
-        """
+        """A link in words: the names of its two ends."""
         return f"{self.nodes[self.tail[link]]} -> {self.nodes[self.head[link]]}"
 
     def with_capacity(self, capacity: ArrayLike) -> Topology:
@@ -123,20 +113,11 @@ class Topology:
         ----------
         capacity : float or (E,) array_like
             Finite and not negative.
-
-        Returns
-        -------
-        Topology
         """
         return replace(self, capacity=np.broadcast_to(np.asarray(capacity, float), self.tail.shape).copy())
 
     def to_networkx(self) -> nx.DiGraph:
-        """The network as a graph of node numbers, with ``capacity`` on its links.
-
-        Returns
-        -------
-        networkx.DiGraph
-        """
+        """The network as a graph of node numbers, with ``capacity`` on its links."""
         graph = nx.DiGraph(name=self.name)
         graph.add_nodes_from(range(self.n_nodes))
         rows = zip(self.tail.tolist(), self.head.tolist(), self.capacity.tolist(), strict=True)
@@ -201,10 +182,6 @@ def load_topology(source: str | Path | nx.Graph, *, capacity: float | None = Non
         ``topozoo/Abilene``, ``sndlib/germany50`` or ``gabriel/25/0``.
     capacity : float, optional
         Capacity of every link.  By default what the source says of the link, or 1000 where it says nothing.
-
-    Returns
-    -------
-    Topology
 
     Raises
     ------

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.problems.traffic.topology import Topology
 
 
@@ -52,7 +52,7 @@ class Weighted(NamedTuple):
         return cls(start, link, topology.tail, topology.head, weight, dijkstra(backwards))
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _complete(net, spur, target, done, bound, blocked, banned, state, by):  # type: ignore[no-untyped-def]
     """Shortest way from a spur node to the target that avoids blocked nodes and banned links.
 
@@ -91,16 +91,13 @@ def _complete(net, spur, target, done, bound, blocked, banned, state, by):  # ty
     return length
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def shortest_from(net, source, targets, k):  # type: ignore[no-untyped-def]
     """The k shortest paths from one node to others: number of each, hops of each path, links of all paths.
 
     Parameters
     ----------
-    net : Weighted
-    source : int
     targets : (T,) ndarray
-    k : int
 
     Returns
     -------
@@ -163,7 +160,7 @@ def shortest_from(net, source, targets, k):  # type: ignore[no-untyped-def]
     return counts, hops[:paths].copy(), links[:used].copy()
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _spurs(  # type: ignore[no-untyped-def]
     net, target, k, found, live, blocked, banned, state, by, ways, sizes, lengths, leaves
 ):
@@ -206,7 +203,7 @@ def _spurs(  # type: ignore[no-untyped-def]
     return live
 
 
-@kernel
+@kernel(inner=True)
 def _same(one, other, size):  # type: ignore[no-untyped-def]
     for j in range(size):
         if one[j] != other[j]:
@@ -230,7 +227,7 @@ def _write(net, spur, target, at, by, way, sizes, row):  # type: ignore[no-untyp
         v = net.tail[by[v]]
 
 
-@kernel
+@kernel(inner=True)
 def _move(row, to, ways, sizes, lengths, leaves):  # type: ignore[no-untyped-def]
     ways[to, : sizes[row]] = ways[row, : sizes[row]]
     sizes[to] = sizes[row]
@@ -238,7 +235,7 @@ def _move(row, to, ways, sizes, lengths, leaves):  # type: ignore[no-untyped-def
     leaves[to] = leaves[row]
 
 
-@kernel
+@kernel(inner=True)
 def _drop_worst(k, live, ways, sizes, lengths, leaves):  # type: ignore[no-untyped-def]
     """Forget the longest candidate, the last found of equals; number of candidates that stay."""
     worst = k

@@ -68,16 +68,7 @@ class Layout:
 
     @classmethod
     def of(cls, program: ContinualProgram) -> Layout:
-        """Layout of a compiled program.
-
-        Parameters
-        ----------
-        program : ContinualProgram
-
-        Returns
-        -------
-        Layout
-        """
+        """Layout of a compiled program."""
         slots, row_slots = program.request_slots, program.resource_slots
         return cls(slots, program.store.requests.n_columns[slots], row_slots, np.arange(row_slots.size))
 
@@ -88,11 +79,8 @@ class Outcome:
 
     Attributes
     ----------
-    status, reason : Status, str
     x : (n,) values of the columns, None if there are none
     dual : row duals in the baseline's sign, None if there are none
-    iterations : int
-    warm : how the run began
     details : figures of the baseline for the record
     """
 
@@ -110,7 +98,6 @@ class Baseline(ClockedSolver):
 
     Parameters
     ----------
-    name : str
     **settings
         ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.base.ClockedSolver`; the deadline
         is for all of a round: edit, run, and certificate.
@@ -137,7 +124,6 @@ class Baseline(ClockedSolver):
 
         Parameters
         ----------
-        solution : Solution
         wall : float
             Seconds that the whole call took.
 

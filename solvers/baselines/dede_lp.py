@@ -102,30 +102,14 @@ class DeDe(Baseline):
 
         Parameters
         ----------
-        program : ContinualProgram
         deadline : float, optional
             Seconds.
-        raise_error : bool
-
-        Returns
-        -------
-        Solution
         """
         self._y = self._reference.solve(program).y
         return super().solve(program, deadline=deadline, raise_error=raise_error)
 
     def seconds(self, solution: Solution, wall: float) -> tuple[float, float]:
-        """Those that the worker says: what it takes to send files is on no clock.
-
-        Parameters
-        ----------
-        solution : Solution
-        wall : float
-
-        Returns
-        -------
-        float, float
-        """
+        """Those that the worker says: what it takes to send files is on no clock."""
         return self._edit_seconds, solution.timings.solve
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:

@@ -68,13 +68,8 @@ def simplex_options(tolerance: float, strategy: str) -> dict[str, Any]:
 
     Parameters
     ----------
-    tolerance : float
     strategy : str
         A key of ``STRATEGIES``.
-
-    Returns
-    -------
-    dict
     """
     feasibility = float(np.clip(tolerance, 1e-10, 1e-7))
     return {
@@ -94,7 +89,6 @@ def fitting_strategy(n: int, row_lower: NDArray[np.float64], row_upper: NDArray[
 
     Parameters
     ----------
-    n : int
     row_lower, row_upper : (m,) arrays
 
     Returns

@@ -194,11 +194,6 @@ class HotModel:
     the slot of a resource, or ``-1 - slot`` of the request whose sum row it is, ``row_birth`` the stamp of
     either.
 
-    Parameters
-    ----------
-    highs : Engine
-    program : ContinualProgram
-
     Attributes
     ----------
     seconds : float

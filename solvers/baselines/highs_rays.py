@@ -39,16 +39,10 @@ def find_ray(
 
     Parameters
     ----------
-    program : ContinualProgram
     claim : Status
         Infeasible or unbounded.
-    clock : Clock
     whole : bool
         Whether the claim is about whole numbers where requests want an integral allocation.
-
-    Returns
-    -------
-    Status, Ray or None
 
     Raises
     ------

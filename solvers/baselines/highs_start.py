@@ -45,14 +45,8 @@ def first_basis(
 
     Parameters
     ----------
-    program : ContinualProgram
     deadline : float, optional
         Seconds.
-    threads : int, optional
-
-    Returns
-    -------
-    HighsBasis or None
     """
     found = _vertex(program, deadline, threads) if program.n_variables else None
     if found is None:

@@ -125,7 +125,6 @@ class Pdlp(Baseline):
 
     Parameters
     ----------
-    warm_start : bool
     **common
         ``tolerance``, ``deadline``, ``threads`` of :class:`copter.solvers.baselines.baseline.Baseline`.
     """
@@ -220,8 +219,6 @@ class Memory:
 
     Parameters
     ----------
-    program : ContinualProgram
-    layout : Layout
     sum_row : (k,) row of each request's total, -1 for none
     x, dual : flat, in the order of ``layout``
     """
@@ -257,10 +254,6 @@ class Memory:
         sum_row : (k,) row of each request's total, -1 for none
         n_rows : int
             All rows, sum rows among them.
-
-        Returns
-        -------
-        PrimalAndDualSolution
         """
         store = self.program.store
         known = _unchanged(store.requests.birth, self._birth, layout.slots)

@@ -21,10 +21,6 @@ def lp_of(data: Mapping[str, Any]) -> GeneralLP:
     data : mapping
         ``A x + s = b`` with s first in the zero cone, then in the nonnegative one; bounds of x, and which
         columns are Boolean or integral.
-
-    Returns
-    -------
-    GeneralLP
     """
     b = np.array(data[s.B], np.float64)
     A = csc_array(data[s.A], shape=(b.size, data[s.C].size), dtype=np.float64)

@@ -29,10 +29,6 @@ class CvxpyModel:
     problem : cvxpy.Problem
         Linear, its integral variables marked as such; every ``Parameter`` needs a value.
 
-    Attributes
-    ----------
-    problem : cvxpy.Problem
-
     Raises
     ------
     cvxpy.error.SolverError
@@ -115,10 +111,6 @@ class CvxpyModel:
         ----------
         solution : Solution
             Of the program as it is now.
-
-        Returns
-        -------
-        float
         """
         least = self._live.bound(solution) + self._offset
         return -least if isinstance(self.problem.objective, Maximize) else least
@@ -132,10 +124,6 @@ class CvxpyModel:
 
 def from_cvxpy(problem: Problem) -> CvxpyModel:
     """A linear cvxpy problem as a program that is kept alive.
-
-    Parameters
-    ----------
-    problem : cvxpy.Problem
 
     Returns
     -------

@@ -59,12 +59,8 @@ class Result:
     ----------
     status : str
         cvxpy's.
-    value : float, optional
     x, y : ndarrays, optional
         Point and duals, or the ray that proves infeasibility in place of the duals.
-    iterations : int
-    seconds : float
-    stats : mapping
     """
 
     status: str
@@ -95,28 +91,14 @@ class CopterSolver(ConicSolver):
         return NAME  # what cvxpy compiled goes with this very object, also in a copy
 
     def name(self) -> str:
-        """Name in cvxpy's messages.
-
-        Returns
-        -------
-        str
-        """
+        """Name in cvxpy's messages."""
         return NAME
 
     def import_solver(self) -> None:
         """Nothing: what stands here could be imported."""
 
     def cite(self, data: Any) -> str:
-        """Nothing to cite yet.
-
-        Parameters
-        ----------
-        data : mapping
-
-        Returns
-        -------
-        str
-        """
+        """Nothing to cite yet."""
         return ""
 
     def apply(self, problem: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -125,10 +107,6 @@ class CopterSolver(ConicSolver):
         Parameters
         ----------
         problem : cvxpy's ParamConeProg
-
-        Returns
-        -------
-        dict, dict
         """
         data, back = super().apply(problem)
         program = data[s.PARAM_PROB]
@@ -153,15 +131,10 @@ class CopterSolver(ConicSolver):
             From :meth:`apply`.
         warm_start : bool
             Whether to go on from the problem's last answer.
-        verbose : bool
         solver_opts : mapping
             The options.
         solver_cache : dict, optional
             What cvxpy keeps with the problem.
-
-        Returns
-        -------
-        Result
 
         Raises
         ------
@@ -188,7 +161,6 @@ class CopterSolver(ConicSolver):
 
         Parameters
         ----------
-        solution : Result
         inverse_data : cvxpy's InverseData
 
         Returns
@@ -218,10 +190,6 @@ def checked_options(options: Mapping[str, Any], whole: bool) -> dict[str, Any]:
     options : mapping of name to value
     whole : bool
         Whether there are integral columns.
-
-    Returns
-    -------
-    dict
 
     Raises
     ------
@@ -260,8 +228,6 @@ def result_of(lp: GeneralLP, answer: Answer, warm_reason: str) -> Result:
 
     Parameters
     ----------
-    lp : GeneralLP
-    answer : Answer
     warm_reason : str
         What the warm start used, or why there was none.
 

@@ -59,7 +59,6 @@ class Settled(NamedTuple):
         No point costs less.
     complete : bool
         Whether no node is left open: the bound is then within what was allowed of the cost.
-    nodes : int
     """
 
     x: NDArray[np.float64] | None
@@ -82,18 +81,12 @@ def settle(
 
     Parameters
     ----------
-    model : Model
     known : (n,) ndarray, optional
         A point that keeps everything.
     gap, relative : float
         Between cost and bound, at which it may end, and the same as a share of the cost.
     clock : Clock, optional
         Looked at between nodes.
-    most_nodes : int
-
-    Returns
-    -------
-    Settled
     """
     return _Search(model, known, (gap, relative), clock, most_nodes).run()
 
@@ -103,7 +96,6 @@ def completed(model: Model, x: NDArray[np.float64]) -> NDArray[np.float64] | Non
 
     Parameters
     ----------
-    model : Model
     x : (n,) ndarray
         Whole where it must be.
     """

@@ -50,8 +50,6 @@ def wild(model: Model, ratio: float, *, costs: bool = True) -> bool:
 
     Parameters
     ----------
-    model : Model
-    ratio : float
     costs : bool
         Whether costs count.
     """

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, inlined_kernel
+from copter.kernels import kernel
 
 if TYPE_CHECKING:
     from copter.solvers.exact.rest import Rest
@@ -68,7 +68,6 @@ def choose(rest: Rest, most: float) -> tuple[NDArray[np.float64] | None, float] 
 
     Parameters
     ----------
-    rest : Rest
     most : float
         Objective of the best allocation known; infinite if there is none.
 
@@ -228,7 +227,7 @@ def _search(problem: _Problem, most: float) -> tuple[bool, float, NDArray[np.int
     return True, float(best), chosen
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _most_more(more, first):  # type: ignore[no-untyped-def]
     """What all requests together could use more than their cheapest choices do."""
     most = np.zeros(more.shape[1], np.int64)
@@ -241,7 +240,7 @@ def _most_more(more, first):  # type: ignore[no-untyped-def]
     return most
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def _ahead(bound, to_come, half, g, i, d):  # type: ignore[no-untyped-def]
     """f_i(g, half + d): infinite if row i has too little, 0 beyond the band."""
     if d + to_come[g, i] < 0:
@@ -249,7 +248,7 @@ def _ahead(bound, to_come, half, g, i, d):  # type: ignore[no-untyped-def]
     return bound[g, i, half + d] if -half <= d <= half else 0.0
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _bounds_of_rows(first, loss, more, to_come, price, half):  # type: ignore[no-untyped-def]
     """f_i(g, half + d), d what is left of row i when the cheapest choices of g..G have what they use."""
     rows, requests = price.size, first.size - 1
@@ -268,7 +267,7 @@ def _bounds_of_rows(first, loss, more, to_come, price, half):  # type: ignore[no
     return bound
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _cheapest(key, lost):  # type: ignore[no-untyped-def]
     """Of each key the place of the least loss, ascending by key."""
     kept, u = np.empty(key.size, np.int64), 0
@@ -282,7 +281,7 @@ def _cheapest(key, lost):  # type: ignore[no-untyped-def]
     return kept[:u]
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _states(first, loss, more, left, to_come, price, bound, half, most, limit):  # type: ignore[no-untyped-def]
     """Request after request: (known, least, parents, choices, their starts, last state).
 

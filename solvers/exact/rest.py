@@ -80,20 +80,12 @@ class Rest:
         Parameters
         ----------
         x : (n,) ndarray
-
-        Returns
-        -------
-        SparseX
         """
         value = x[: self.slot.size]
         return SparseX(self.slot, self.column, value).where(value > 0.0)
 
     def point(self, x: SparseX) -> NDArray[np.float64] | None:
         """Point that an allocation of the program is, None if it uses a column that is not left.
-
-        Parameters
-        ----------
-        x : SparseX
 
         Returns
         -------
@@ -169,17 +161,11 @@ def rest_of(
 
     Parameters
     ----------
-    store : ConstraintStore
     y : (row slots,) ndarray
-    left : Survivors
     mask : (k,) bool ndarray
         Which of them.
     near : (k,) ndarray, optional
         A little that a unit of each costs more.
-
-    Returns
-    -------
-    Rest
     """
     slot, column = left.slot[mask], left.column[mask]
     excess, lower, upper = left.excess[mask], left.lower[mask], left.upper[mask]
@@ -233,7 +219,6 @@ class Neighbourhood(NamedTuple):
 
     Attributes
     ----------
-    model : Model
     slot, column : (k,) ndarrays
     """
 
@@ -261,14 +246,8 @@ def model_of(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -
 
     Parameters
     ----------
-    store : ConstraintStore
-    left : Survivors
     mask : (k,) bool ndarray
         Which of them.
-
-    Returns
-    -------
-    Neighbourhood
     """
     slot, column, table = left.slot[mask], left.column[mask], store.requests
     row, value, counts = _entries(store, slot, column)

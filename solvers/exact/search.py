@@ -73,11 +73,8 @@ class Found:
 
     Attributes
     ----------
-    x : SparseX or None
     certificate : Certificate or None
         Of x at the relaxation's prices.
-    status : Status
-    proof : IntegerProof
     """
 
     x: SparseX | None
@@ -91,15 +88,12 @@ class Search:
 
     Parameters
     ----------
-    program : ContinualProgram
     relaxed : Solution
         Of the relaxation.
-    clock : Clock
     integer_gap : float
         Relative gap that is wanted.
     most_columns : int
         That branch and bound is given.
-    threads : int, optional
     last : SparseX, optional
         The last round's integral allocation, as far as it is left.
     isolated : bool
@@ -141,12 +135,7 @@ class Search:
         return gap_between(self.cost, self.bound, self.size)
 
     def run(self) -> Found:
-        """Search until the gap is closed, nothing more can be done, or the clock is over.
-
-        Returns
-        -------
-        Found
-        """
+        """Search until the gap is closed, nothing more can be done, or the clock is over."""
         status, reason = Status.ITERATION_LIMIT, ""
         try:
             self._offer(self._rounded())

@@ -47,7 +47,6 @@ class ExactSolver(ProximalPoint):
 
     Parameters
     ----------
-    name : str
     integer_gap : float
         Relative gap to the best integral allocation at which one counts as proven optimal.  With one above
         1e-9 branch and bound ends there too, and which of nearly equal allocations is kept is left to it.

@@ -44,8 +44,6 @@ def branch_and_bound(
 
     Parameters
     ----------
-    rest : Rest
-    clock : Clock
     start : (n,) ndarray, optional
         A feasible point.
     gap : float

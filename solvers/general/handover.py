@@ -63,7 +63,6 @@ def optimize(
 
     Parameters
     ----------
-    lp : GeneralLP
     start : Vertex, optional
         Its basis if it has one, or else what its point and prices say of one.
     by_simplex : bool
@@ -72,13 +71,8 @@ def optimize(
         Limit.
     tolerance : float
         Of feasibility; HiGHS' own 1e-7 at most.
-    threads : int, optional
     options : mapping, optional
         Of HiGHS, before its own defaults and these here; ``solver`` only where it is not by simplex.
-
-    Returns
-    -------
-    Run
 
     Raises
     ------
@@ -146,14 +140,9 @@ def likely_basis(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) 
 
     Parameters
     ----------
-    lp : GeneralLP
     x : (n,) ndarray
     y : (m,) ndarray
         Prices in copter's sign.
-
-    Returns
-    -------
-    HighsBasis
     """
     size = abs(lp.A)
     nonzero = x[x != 0]

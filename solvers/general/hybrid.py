@@ -70,7 +70,6 @@ class Answer:
 
     Attributes
     ----------
-    status, reason : Status, str
     x : (n,) ndarray, optional
         None where no point is known.
     y : (m,) ndarray, optional
@@ -140,7 +139,6 @@ def solve_lp(
 
     Parameters
     ----------
-    lp : GeneralLP
     solver : str or Solver
         ``"auto"`` for all parts; a name of :data:`~copter.solvers.registry.SOLVERS`, or a solver, for that
         one alone, which has its own tolerance and deadline if it is no name.
@@ -152,16 +150,11 @@ def solve_lp(
         Whether to presolve first, also for a solver alone.
     polish : bool
         Whether the answer is to be a vertex.
-    threads : int, optional
     highs_options : mapping, optional
         Options of HiGHS, by its names.  With its option ``solver`` ("simplex" or "ipm") HiGHS solves alone.
     start : Vertex, optional
         Point and prices, and the basis if there is one, of a program of the same shape: HiGHS goes on from
         them without presolve.  If that ends without an answer everything begins anew.
-
-    Returns
-    -------
-    Answer
 
     Raises
     ------

@@ -125,12 +125,10 @@ class IntegerAnswer:
 
     Attributes
     ----------
-    status, reason : Status, str
     x : (n,) ndarray, optional
         None where no point is known; then the rest is None too.
     objective, bound, gap : float, optional
         c'x, what it cannot fall below, and their relative difference.
-    nodes : int, optional
     """
 
     status: Status
@@ -142,12 +140,7 @@ class IntegerAnswer:
     nodes: int | None = None
 
     def figures(self) -> dict[str, float | None]:
-        """What scipy has of the search, by scipy's names.
-
-        Returns
-        -------
-        dict
-        """
+        """What scipy has of the search, by scipy's names."""
         return {"mip_node_count": self.nodes, "mip_dual_bound": self.bound, "mip_gap": self.gap}
 
 
@@ -164,10 +157,6 @@ def branch_and_bound(
         0 continuous, 1 integer, 2 semi-continuous, 3 semi-integer.
     settings : mapping, optional
         Options of HiGHS; ``presolve`` may be True or False.
-
-    Returns
-    -------
-    IntegerAnswer
 
     Raises
     ------

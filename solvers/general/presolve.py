@@ -29,7 +29,6 @@ class Vertex:
     x : (n,) ndarray
     y : (m,) ndarray
         Prices in copter's sign: positive where an upper bound is paid for.
-    basis : HighsBasis, optional
     """
 
     x: NDArray[np.float64]
@@ -42,8 +41,6 @@ def pass_lp(highs: Engine, lp: GeneralLP, kinds: NDArray[np.int32] | None = None
 
     Parameters
     ----------
-    highs : Engine
-    lp : GeneralLP
     kinds : (n,) int32 ndarray, optional
 
     Raises
@@ -94,10 +91,6 @@ class Presolved:
         ----------
         found : Vertex
             Of :attr:`lp`.
-
-        Returns
-        -------
-        Vertex
         """
         if not self._reduced:
             return found

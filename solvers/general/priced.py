@@ -40,7 +40,6 @@ class Priced:
         c'x, what no point is below, and their difference relative to c'x, as HiGHS has it.
     nodes : int
         Of branch and bound on what the prices left.
-    reason : str
     """
 
     x: NDArray[np.float64]
@@ -62,10 +61,6 @@ def solve_priced(lp: GeneralLP, gap: float, seconds: float | None = None) -> Pri
         Relative to the objective.
     seconds : float, optional
         Time limit; a minute by default.
-
-    Returns
-    -------
-    Priced or None
     """
     if lp.c.size < LEAST_COLUMNS or not lp.integral.all():
         return None

@@ -92,14 +92,9 @@ def prove(lp: GeneralLP, x: NDArray[np.float64], y: NDArray[np.float64]) -> Proo
 
     Parameters
     ----------
-    lp : GeneralLP
     x : (n,) ndarray
     y : (m,) ndarray
         Positive where an upper bound is paid for.
-
-    Returns
-    -------
-    Proof
     """
     found = outward_bound(lp, y if lp.c.any() else np.zeros(y.size))  # without costs, nothing has a price
     y = found.y
@@ -121,14 +116,9 @@ def violation(lp: GeneralLP, x: NDArray[np.float64], floor: float = 0.0) -> floa
 
     Parameters
     ----------
-    lp : GeneralLP
     x : (n,) ndarray
     floor : float
         A column that is nearly 0 is judged as if it were this share of a typical one.
-
-    Returns
-    -------
-    float
     """
     unit = floor * _typical(x)
     over, size = _rows_over(lp, x)
@@ -165,7 +155,6 @@ def quietest(
 
     Parameters
     ----------
-    lp : GeneralLP
     x : (n,) ndarray
     y : (m,) ndarray
     enough : float
@@ -195,7 +184,6 @@ def infeasible_ray(lp: GeneralLP, y: NDArray[np.float64]) -> LPRay | None:
 
     Parameters
     ----------
-    lp : GeneralLP
     y : (m,) ndarray
         Positive where an upper bound is paid for.
 
@@ -218,7 +206,6 @@ def unbounded_ray(lp: GeneralLP, direction: NDArray[np.float64]) -> LPRay | None
 
     Parameters
     ----------
-    lp : GeneralLP
     direction : (n,) ndarray
 
     Returns

@@ -41,7 +41,6 @@ def scipy_status(status: Status, reason: str) -> tuple[int, str]:
 
     Parameters
     ----------
-    status : Status
     reason : str
         Ends the message.
 
@@ -61,7 +60,6 @@ def vector(name: str, given: ArrayLike | None) -> NDArray[np.float64]:
     ----------
     name : str
         The argument's.
-    given : array_like or None
 
     Returns
     -------
@@ -145,7 +143,6 @@ def rows(
         The arguments' names.
     matrix : (m, n) array_like, sparse array or None
     right : (m,) array_like or None
-    n : int
 
     Returns
     -------
@@ -180,7 +177,6 @@ def box(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     Parameters
     ----------
     bounds : pair, sequence of pairs, empty sequence or None
-    n : int
 
     Returns
     -------
@@ -223,7 +219,6 @@ def kinds_of_columns(integrality: ArrayLike | None, n: int) -> NDArray[np.int32]
     ----------
     integrality : array_like or None
         One for all columns, or one for each; None is 0.
-    n : int
 
     Returns
     -------
@@ -257,7 +252,6 @@ def bounds_of_columns(bounds: Any, n: int) -> tuple[NDArray[np.float64], NDArray
     Parameters
     ----------
     bounds : scipy.optimize.Bounds, or the arguments of one, or None
-    n : int
 
     Returns
     -------

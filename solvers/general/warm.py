@@ -72,7 +72,6 @@ class WarmLP:
 
         Parameters
         ----------
-        lp : GeneralLP
         warm : bool
             Whether to begin from the last answer.
         tolerance, deadline, threads, polish, presolve
@@ -80,7 +79,6 @@ class WarmLP:
 
         Returns
         -------
-        Answer
         str
             What the warm start used, or why there was none.
 

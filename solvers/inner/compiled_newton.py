@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from copter.arrays import Floats
-from copter.kernels import allocating_kernel
+from copter.kernels import kernel
 from copter.solvers.inner.convex_kernels import (
     rank_one_diagonal,
     rank_one_hessian,
@@ -58,10 +58,8 @@ class CompiledNewton:
 
     Parameters
     ----------
-    working : WorkingSet
     stop : callable
         Asked between calls of some steps whether to give up, for deadlines.
-    tuning : NewtonTuning, optional
     threads : int, optional
         For the search of the least violation.
     """
@@ -97,7 +95,6 @@ class CompiledNewton:
         ----------
         working, stop, tuning, threads
             As without terms.
-        terms : WorkingTerms
         slopes : (k,) ndarray
             Guess of phi'(a'x).
         """
@@ -123,10 +120,6 @@ class CompiledNewton:
             Share of its size that a row may be off by.
         limit : int
             Steps at most.
-
-        Returns
-        -------
-        InnerResult
         """
         cost = self.working.cost
         tilted = cost if self.terms is None else cost.copy()
@@ -159,7 +152,7 @@ class CompiledNewton:
         return newton.least_violation(centre, limit)
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _tilt(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-untyped-def]
     """Costs at the slopes that terms have at prices y, into ``tilted``: (what terms cost, slopes, a'x)."""
     phi, block, first, image, upper, relation, total, scale = terms
@@ -175,7 +168,7 @@ def _tilt(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-untyped-
     return more, s, t
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _evaluate(w, tilted, terms, pull, y, centre, sigma, spread):  # type: ignore[no-untyped-def]
     """psi at prices y: (value, gradient, x, free, tight, slopes, a'x); ``spread``: |centre|^2 / (2 sigma)."""
     more, s, t = (0.0, pull, pull) if pull.size == 0 else _tilt(w, tilted, terms, pull, y, centre, sigma)
@@ -194,7 +187,7 @@ def _evaluate(w, tilted, terms, pull, y, centre, sigma, spread):  # type: ignore
     return height, gradient, x, free, tight, s, t
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _cholesky_solve(a, right):  # type: ignore[no-untyped-def]
     """Solve a d = right with the positive definite a, whose lower triangle is overwritten; d in ``right``."""
     n = right.size
@@ -217,7 +210,7 @@ def _cholesky_solve(a, right):  # type: ignore[no-untyped-def]
             right[k] -= a[i, k] * right[i]
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _rank_one(w, terms, free, tight, t, sigma):  # type: ignore[no-untyped-def]
     """(v, rho) of every term"""
     phi, block, first, image = terms[0], terms[1], terms[2], terms[3]
@@ -229,7 +222,7 @@ def _rank_one(w, terms, free, tight, t, sigma):  # type: ignore[no-untyped-def]
     return v, rho
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _crossing(w, y, gradient, diagonal):  # type: ignore[no-untyped-def]
     """Prices that would cross their kink."""
     cross = np.zeros(y.size, np.bool_)
@@ -239,7 +232,7 @@ def _crossing(w, y, gradient, diagonal):  # type: ignore[no-untyped-def]
     return cross
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, active, every, once):  # type: ignore[no-untyped-def]
     """Newton step by a factorisation."""
     step, index = np.zeros(y.size), np.full(y.size, -1)
@@ -277,14 +270,14 @@ def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping,
     return step
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _times(w, terms, free, tight, v, rho, sigma, d, every, once):  # type: ignore[no-untyped-def]
     """Minus the Hessian of psi times d."""
     linear = sigma * hessian_times(w, free, tight, d, every, once)
     return linear - rank_one_times(w, terms[1], terms[2], v, rho, d)
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
     """Newton step by conjugate gradients."""
     linear = sigma * hessian_diagonal(w, free, tight, every, once)
@@ -315,7 +308,7 @@ def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping
     return step
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
     """Newton step; prices that would cross their kink go right to it, the others know of that."""
     v, rho = (t, t) if t.size == 0 else _rank_one(w, terms, free, tight, t, sigma)
@@ -327,7 +320,7 @@ def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, e
     return _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once)
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _moved(w, y, step, length):  # type: ignore[no-untyped-def]
     """Prices along the (kinked) ray, none of them on a bound that is infinite."""
     new = y + length * step
@@ -340,7 +333,7 @@ def _moved(w, y, step, length):  # type: ignore[no-untyped-def]
     return new
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _solve(  # type: ignore[no-untyped-def]
     w, tilted, terms, pull, y, centre, sigma, sizes, closeness, limit, damping, far, line, systems
 ):

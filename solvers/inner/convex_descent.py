@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from copter.arrays import Floats
-from copter.kernels import allocating_kernel
+from copter.kernels import kernel
 from copter.solvers.inner.convex_kernels import step_to
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.descent import CoordinateDescent, visit
@@ -30,12 +30,8 @@ class ConvexDescent(CoordinateDescent):
 
     Parameters
     ----------
-    working : WorkingSet
-    terms : WorkingTerms
-    stop : callable
     slopes : (k,) ndarray
         Guess of phi'(a'x).
-    tuning : DescentTuning, optional
     """
 
     def __init__(
@@ -87,7 +83,7 @@ class ConvexDescent(CoordinateDescent):
         return False
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _block_norms(w):  # type: ignore[no-untyped-def]
     """Bounds on |A_q'A_q|: the largest sum of its columns, of sizes."""
     norms, sums = np.zeros(w.slot.size), np.zeros(w.row_scale.size)
@@ -106,7 +102,7 @@ def _block_norms(w):  # type: ignore[no-untyped-def]
     return norms
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _epochs(w, terms, pull, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignore[no-untyped-def]
     """Epochs until every request is stationary to ``tolerance``; returns whether they are."""
     phi, term, first, image, upper, scale, norms = terms

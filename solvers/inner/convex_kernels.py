@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.solvers.inner.newton_kernels import multiplier
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.terms.phi import proximal, slope
@@ -27,7 +27,7 @@ SLOPE_CLOSE = 1e-13
 EXPANSION = 8.0
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def term_centres(w, block, first, y, centre, sigma):  # type: ignore[no-untyped-def]
     """centre - sigma (c + A'y) on the columns of terms."""
     v = np.empty(first[-1])
@@ -41,7 +41,7 @@ def term_centres(w, block, first, y, centre, sigma):  # type: ignore[no-untyped-
     return v
 
 
-@kernel
+@kernel(inner=True)
 def _projection(v, push, image, upper, relation, total, begin, end, x):  # type: ignore[no-untyped-def]
     """Of Proj(v + push a): a'x, and the squared norm of P a for its free columns."""
     top, mass = -np.inf, 0.0
@@ -70,7 +70,7 @@ def _projection(v, push, image, upper, relation, total, begin, end, x):  # type:
     return at, curved
 
 
-@kernel
+@kernel(inner=True)
 def _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, guess, x):  # type: ignore[no-untyped-def]
     """Root s of s = -phi'(a'x(s)), x(s) = Proj(v + sigma s a), of term q from a guess; a'x there."""
     if end == begin + 1 and relation != EXACTLY and image[begin] > 0.0:  # no sum row to share
@@ -109,7 +109,7 @@ def _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, sc
     return guess, at
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def solve_slopes(phi, v, sigma, image, upper, relation, total, first, scale, s, t):  # type: ignore[no-untyped-def]
     """Roots s of s = -phi'(a'x(s)) of all terms, from the guesses in ``s``; a'x there in ``t``."""
     x = np.empty(v.size)
@@ -120,7 +120,7 @@ def solve_slopes(phi, v, sigma, image, upper, relation, total, first, scale, s, 
         )
 
 
-@kernel
+@kernel(inner=True)
 def step_to(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, guess, x):  # type: ignore[no-untyped-def]
     """Minimiser of |x - v|^2 / (2 sigma) + phi(a'x) over X_q in ``x``; returns its slope s."""
     s, _ = _solve_slope(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, guess, x)
@@ -137,7 +137,7 @@ def step_to(phi, q, v, sigma, image, upper, relation, total, begin, end, scale, 
     return s
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def tangent_parts(first, image, block, free, tight, start):  # type: ignore[no-untyped-def]
     """v = P a of every term, P the projection onto its free columns (of sum 0 if ``tight``), and v'v."""
     v, square = np.zeros(image.size), np.zeros(block.size)
@@ -158,7 +158,7 @@ def tangent_parts(first, image, block, free, tight, start):  # type: ignore[no-u
     return v, square
 
 
-@kernel
+@kernel(inner=True)
 def _row_sums(w, begin, v, first, last, index, total, touched, seen):  # type: ignore[no-untyped-def]
     """A_q v_q on the rows that ``index`` numbers, in ``total``; how many rows, named in ``touched``."""
     count = 0
@@ -177,7 +177,7 @@ def _row_sums(w, begin, v, first, last, index, total, touched, seen):  # type: i
     return count
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def rank_one_hessian(w, block, first, v, rho, index, hessian):  # type: ignore[no-untyped-def]
     """Subtract sum_q rho_q (A_q v_q)(A_q v_q)' from a matrix of the rows that ``index`` numbers."""
     size = hessian.shape[0]
@@ -195,7 +195,7 @@ def rank_one_hessian(w, block, first, v, rho, index, hessian):  # type: ignore[n
             total[touched[a]], seen[touched[a]] = 0.0, False
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def rank_one_diagonal(w, block, first, v, rho):  # type: ignore[no-untyped-def]
     """Diagonal of sum_q rho_q (A_q v_q)(A_q v_q)'."""
     size = w.lower_row.size
@@ -212,7 +212,7 @@ def rank_one_diagonal(w, block, first, v, rho):  # type: ignore[no-untyped-def]
     return diagonal
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def rank_one_times(w, block, first, v, rho, d):  # type: ignore[no-untyped-def]
     """sum_q rho_q (A_q v_q)(A_q v_q)' d"""
     result = np.zeros(d.size)

@@ -21,11 +21,6 @@ _IDLE = 1e-3
 class WorkingTerms:
     """The terms of the requests of a working set, which holds all columns of these requests.
 
-    Parameters
-    ----------
-    working : WorkingSet
-    batch : TermBatch
-
     Attributes
     ----------
     block : (k,) block of each term

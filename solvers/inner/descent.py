@@ -23,7 +23,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.solvers.inner.elastic import costless, least_violation
 from copter.solvers.inner.tuning import DescentTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
@@ -38,10 +38,8 @@ class CoordinateDescent:
 
     Parameters
     ----------
-    working : WorkingSet
     stop : callable
         Asked before every multiplier step whether to give up, for deadlines.
-    tuning : DescentTuning, optional
     """
 
     def __init__(
@@ -77,10 +75,6 @@ class CoordinateDescent:
             Share of its size that a row may be off by.
         limit : int
             Multiplier steps at most.
-
-        Returns
-        -------
-        InnerResult
         """
         w, tuning = self.working, self.tuning
         tolerance = closeness * self._reach
@@ -155,7 +149,7 @@ def _complementarity(
     return worst
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def usage_of_rows(w, x):  # type: ignore[no-untyped-def]
     """A x of a working set."""
     activity = np.zeros(w.lower_row.size)
@@ -188,7 +182,7 @@ def make_feasible(w, x):  # type: ignore[no-untyped-def]
                 wrong += step
 
 
-@kernel
+@kernel(inner=True)
 def _gradient(w, j, x, shifted, centre, sigma, eta):  # type: ignore[no-untyped-def]
     slope = 0.0
     for k in range(w.pointer[j], w.pointer[j + 1]):
@@ -197,7 +191,7 @@ def _gradient(w, j, x, shifted, centre, sigma, eta):  # type: ignore[no-untyped-
     return w.cost[j] + (x[j] - centre[j]) / sigma + eta * slope
 
 
-@kernel
+@kernel(inner=True)
 def _move(w, j, step, x, shifted):  # type: ignore[no-untyped-def]
     x[j] += step
     for k in range(w.pointer[j], w.pointer[j + 1]):
@@ -230,7 +224,7 @@ def _curvature(w, to, source, step, shifted, ray, eta):  # type: ignore[no-untyp
     return eta * curvature
 
 
-@kernel
+@kernel(inner=True)
 def _step(w, to, source, slope, room, shifted, ray, sigma, eta):  # type: ignore[no-untyped-def]
     """Length of a step that surely descends: Newton's, counting every row that it would violate."""
     prox = (1.0 if to >= 0 else 0.0) / sigma + (1.0 if source >= 0 else 0.0) / sigma
@@ -238,7 +232,7 @@ def _step(w, to, source, slope, room, shifted, ray, sigma, eta):  # type: ignore
     return min(room, slope / (prox + _curvature(w, to, source, far, shifted, ray, eta)))
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignore[no-untyped-def]
     """Epochs until every request is stationary to ``tolerance``; returns whether they are."""
     active = np.ones(w.slot.size, np.bool_)
@@ -257,7 +251,7 @@ def descend(w, x, shifted, centre, sigma, eta, tolerance, limit):  # type: ignor
     return False
 
 
-@kernel
+@kernel(inner=True)
 def visit(w, b, x, shifted, centre, ray, sigma, eta, tolerance):  # type: ignore[no-untyped-def]
     """Steps on block b; the largest violation of optimality, as the step of length sigma it allows."""
     begin, end = w.first[b], w.first[b + 1]

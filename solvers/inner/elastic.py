@@ -44,15 +44,12 @@ def least_violation(
 
     Parameters
     ----------
-    step : ElasticStep
     centre : (columns,) ndarray
         Allocation to begin with.
-    rows : int
     limit : int
         On iterations.
     stop : callable
         Asked after every step whether to give up.
-    tuning : ElasticTuning
     """
     y, sigma, iterations, done = np.zeros(rows), 1.0, 0, False
     for _ in range(tuning.steps):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.scaling import levels, natural_units, without_forced
 from copter.solvers.inner.tuning import SetTuning
@@ -48,7 +48,7 @@ def union(
     return both
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def]
     """See :func:`union`: a merge."""
     n, m = slot.size, more_slot.size
@@ -76,12 +76,7 @@ def lightest(store: ConstraintStore) -> Columns:
 
 
 def announce_lightest(store: ConstraintStore) -> None:
-    """Say that :func:`lightest` will be asked before the next edit.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    """
+    """Say that :func:`lightest` will be asked before the next edit."""
     store.ahead(_lightest_part)
 
 
@@ -106,12 +101,9 @@ def typical_slack(
 
     Parameters
     ----------
-    store : ConstraintStore
     y : (row slots,) ndarray
-    wanted : int
     cost_factor : float
         On the costs, 0 for the prices of a violation.
-    tuning : SetTuning, optional
     """
     sample = (tuning or SetTuning()).slack_sample
     slots = np.flatnonzero(store.requests.n_columns[: store.requests.size] > max(KEEP_ALL, wanted))
@@ -164,7 +156,6 @@ def gather(
 
     Parameters
     ----------
-    store : ConstraintStore
     slot, column : (k,) ndarrays
         Ascending by slot and column, no duplicates.
     held : Held, optional
@@ -172,7 +163,6 @@ def gather(
         what the set can reach.
     stands_for : (request slots,) ndarray, optional
         How many requests each stands for, if that is not 1.
-    tuning : SetTuning, optional
     """
     tuning = tuning or SetTuning()
     taken = _take(store, slot, column, held, stands_for)
@@ -208,7 +198,7 @@ def gather(
     )
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _in_units(  # type: ignore[no-untyped-def]
     pointer,
     row,
@@ -233,7 +223,7 @@ def _in_units(  # type: ignore[no-untyped-def]
     return cost_scale, total / unit, rest / cost_scale, upper / column_scale, rows[0], rows[1]
 
 
-@kernel
+@kernel(inner=True)
 def _cost_unit(first, relation, pointer, cost, share):  # type: ignore[no-untyped-def]
     """What a typical cost is, of those that rows or a sum row have a part in: the others decide alone.
 
@@ -324,7 +314,7 @@ def _take(
     )
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _take_forced(first, relation, total, pointer, row, value, forced):  # type: ignore[no-untyped-def]
     """Take off the entries of a row what all columns of a block use of it in any case, where that is most.
 
@@ -377,7 +367,7 @@ def _row_bounds(
     return lower, upper
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _reach(taken, rows):  # type: ignore[no-untyped-def]
     """The least and the most that columns could use of each row, each as much as it alone can be."""
     least, largest = np.zeros(rows), np.zeros(rows)
@@ -391,7 +381,7 @@ def _reach(taken, rows):  # type: ignore[no-untyped-def]
     return least, largest
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _blocks(slot):  # type: ignore[no-untyped-def]
     """Slots without repetition, where the columns of each begin, and the block of each column."""
     slots, first = np.empty(slot.size, np.int64), np.empty(slot.size + 1, np.int64)
@@ -405,14 +395,14 @@ def _blocks(slot):  # type: ignore[no-untyped-def]
     return slots[:blocks], first[: blocks + 1], block
 
 
-@kernel
+@kernel(inner=True)
 def _scale_entries(pointer, row, value, row_scale, column_scale):  # type: ignore[no-untyped-def]
     for j in range(column_scale.size):
         for k in range(pointer[j], pointer[j + 1]):
             value[k] *= row_scale[row[k]] * column_scale[j]
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _lightest(view):  # type: ignore[no-untyped-def]
     """See :func:`lightest`; the usage of many requests is looked at once."""
     n_columns = view.n_columns

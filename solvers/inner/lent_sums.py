@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.solvers.inner.newton_kernels import hessian_diagonal, hessian_times, project_blocks
 from copter.solvers.inner.sums import Flags, Projection, Sample, Sums, added, cut_sample, distance
 from copter.solvers.inner.working_set import WorkingSet, row_weight
@@ -36,7 +36,6 @@ def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[Piece]:
 
     Parameters
     ----------
-    working : WorkingSet
     bounds : (chunks + 1,) ndarray
         Of :class:`Sums`.
     """
@@ -88,7 +87,6 @@ class LentSums(Sums):
 
     Parameters
     ----------
-    working : WorkingSet
     lent : Lent
         Of :func:`pieces_of` this set, with the bounds of :class:`Sums`.
     threads : int, optional
@@ -185,8 +183,6 @@ class LentSums(Sums):
 
         Parameters
         ----------
-        at : Projection
-        sample : Sample
         d : (rows,) ndarray
         """
         return added(self._ask(_times, at, d))
@@ -265,7 +261,7 @@ def _times(piece: Piece, number: int, d: NDArray[np.float64]) -> NDArray[np.floa
     return product
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _take_flags(first, blocks, free):  # type: ignore[no-untyped-def]
     """Flags of the columns of some blocks, one after the other."""
     size = 0

@@ -79,11 +79,8 @@ class SemismoothNewton:
 
     Parameters
     ----------
-    working : WorkingSet
     stop : callable
         Asked before every step whether to give up, for deadlines.
-    threads : int, optional
-    tuning : NewtonTuning, optional
     sums : Sums, optional
         Over the set; by default by threads of this process.
     """
@@ -121,10 +118,6 @@ class SemismoothNewton:
             z.
         sigma : float
             Length of the step, > 0.
-
-        Returns
-        -------
-        Point
         """
         self.sums.begin(centre, sigma)
         return self._evaluate(y)
@@ -166,10 +159,6 @@ class SemismoothNewton:
             Steps at most.
         enough : float
             Ends, without having converged, where rows are off by no more than this share of how far x moved.
-
-        Returns
-        -------
-        InnerResult
         """
         here = self.evaluate(y, centre, sigma)
         left, far = self._left(here, closeness), runaway_price(self.working)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from copter.kernels import allocating_kernel, inlined_kernel, kernel
+from copter.kernels import kernel
 from copter.store.store import AT_MOST, EXACTLY
 
 
-@kernel
+@kernel(inner=True)
 def multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
     """tau with sum(clip(v - tau, 0, upper)) == total, by safeguarded Newton from a guess."""
     low, high = -np.inf, np.inf
@@ -54,7 +54,7 @@ def multiplier(v, upper, total, tau):  # type: ignore[no-untyped-def]
     return tau
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def project_blocks(w, cost, y, centre, sigma, first, last, x, free, tight):  # type: ignore[no-untyped-def]
     """x = Proj(centre - sigma p), p = cost + A'y, for blocks [first, last); (part of psi, of A x, of x'x).
 
@@ -116,7 +116,7 @@ def project_blocks(w, cost, y, centre, sigma, first, last, x, free, tight):  # t
     return value / sigma, activity, square
 
 
-@inlined_kernel
+@kernel(inlined=True)
 def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
     """Free columns of a block; 0 if they have no curvature, as a lone one under a tight sum row."""
     count = 0
@@ -126,7 +126,7 @@ def _free_columns(w, free, tight, b):  # type: ignore[no-untyped-def]
     return 0 if tight[b] and count == 1 else count
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def dense_hessian(w, free, tight, index, size, sample, stands_for):  # type: ignore[no-untyped-def]
     """sum_q A_q P_q A_q' on the active rows, from a sample of the blocks."""
     hessian = np.zeros((size, size))
@@ -176,7 +176,7 @@ def dense_hessian(w, free, tight, index, size, sample, stands_for):  # type: ign
     return hessian
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def hessian_diagonal(w, free, tight, sample, stands_for):  # type: ignore[no-untyped-def]
     """Diagonal of sum_q A_q diag(F) A_q', above that of the Hessian, from a sample of the blocks."""
     diagonal = np.zeros(w.lower_row.size)
@@ -191,7 +191,7 @@ def hessian_diagonal(w, free, tight, sample, stands_for):  # type: ignore[no-unt
     return diagonal
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def hessian_times(w, free, tight, d, sample, stands_for):  # type: ignore[no-untyped-def]
     """sum_q A_q P_q A_q' d, from a sample of the blocks."""
     result = np.zeros(d.size)

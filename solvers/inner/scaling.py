@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel
+from copter.kernels import kernel
 from copter.parallel import dot
 from copter.proof.magnitudes import components, geometric_means, medians
 from copter.store.store import EXACTLY, NO_TOTAL
@@ -22,7 +22,7 @@ _SAME_COST = 1e-14
 """Costs of a request that differ by no more than this share of them are equal but for rounding."""
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def natural_units(pointer, row, value, first, relation, total, decided, m, passes, least):  # type: ignore[no-untyped-def]
     """Units of blocks and columns, and factors of m rows and of columns that even out their entries.
 
@@ -47,7 +47,7 @@ def natural_units(pointer, row, value, first, relation, total, decided, m, passe
     return share, unit, row_scale, column_scale
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _weights(pointer, row, value, first, total, decided, summed, m, passes):  # type: ignore[no-untyped-def]
     """How much of its rows each column uses compared with others, by geometric means: in no unit.
 
@@ -59,7 +59,7 @@ def _weights(pointer, row, value, first, total, decided, summed, m, passes):  # 
     return np.exp(own)[group]
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _groups(pointer, value, first, total, decided, summed):  # type: ignore[no-untyped-def]
     """Columns that have a weight together: (group of each, starts, which count, logarithms of entries)."""
     group, size = np.empty(first[-1], np.int64), np.empty(value.size)
@@ -77,7 +77,7 @@ def _groups(pointer, value, first, total, decided, summed):  # type: ignore[no-u
     return group, starts[: groups + 1], counted[:groups], size
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _units(weight, first, total, decided, summed, least):  # type: ignore[no-untyped-def]
     """(share, unit of blocks, unit of columns) by the weights of the columns; a share is at least ``least``.
 
@@ -133,16 +133,11 @@ def levels(
         Block of each column, ascending.
     single, tied : (columns,) truth values
         Whether a column has no sum row; whether its sum row tells.
-    pointer, row : compressed columns, m rows
     row_scale : (m,) ndarray
     lower_row, upper_row : (m,) arrays
         Bounds, not scaled yet.
     upper : (columns,) ndarray
         Bounds, scaled.
-
-    Returns
-    -------
-    Levels
     """
     m = row_scale.size
     group = np.cumsum(single | (np.diff(block, prepend=-1) > 0)) - 1  # a sum row ties its columns
@@ -159,7 +154,7 @@ def levels(
     return Levels(level[of_row], np.where(single, level[of_column], 1.0), known)
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def without_forced(first, relation, cost, upper):  # type: ignore[no-untyped-def]
     """Costs without what a request with sum(x) == total pays in any case."""
     rest = cost.copy()
@@ -178,7 +173,7 @@ def without_forced(first, relation, cost, upper):  # type: ignore[no-untyped-def
     return rest
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _even_out(pointer, row, value, single, row_scale, column_scale, passes):  # type: ignore[no-untyped-def]
     """Ruiz' passes: rows, and columns that no sum row ties, by the roots of their largest entries.
 
@@ -207,7 +202,7 @@ def _even_out(pointer, row, value, single, row_scale, column_scale, passes):  # 
                 size[k] *= factor * largest[row[k]]
 
 
-@allocating_kernel
+@kernel(allocates=True, inner=True)
 def _unit_norms(pointer, row, value, row_scale, column_scale):  # type: ignore[no-untyped-def]
     """Bring scaled rows to unit norm."""
     square = np.zeros(row_scale.size)

@@ -68,7 +68,6 @@ class Sums:
 
     Parameters
     ----------
-    working : WorkingSet
     threads : int, optional
         At most; by default one a processor.
 
@@ -95,7 +94,6 @@ class Sums:
         ----------
         centre : (columns,) ndarray
             z; it is not to be changed later.
-        sigma : float
         """
         if centre is not self.centre:
             self.centre, self.centre_square = centre, dot(centre, centre)
@@ -161,8 +159,6 @@ class Sums:
 
         Parameters
         ----------
-        at : Projection
-        sample : Sample
         d : (rows,) ndarray
 
         Returns
@@ -181,9 +177,6 @@ class Curvature:
 
     Parameters
     ----------
-    sums : Sums
-    at : Projection
-    sample : Sample
     dense : bool
         Whether it is wanted as a matrix.
     """
@@ -233,7 +226,6 @@ def cut_sample(sample: Sample, bounds: NDArray[np.int64], own: bool = False) -> 
 
     Parameters
     ----------
-    sample : Sample
     bounds : (chunks + 1,) ndarray
     own : bool
         Whether blocks are to be numbered from the first one of their chunk.

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel, kernel
+from copter.kernels import kernel
 from copter.proof.certificate import TRIFLE
 from copter.store.allocation import SparseX
 from copter.store.store import EXACTLY, NO_TOTAL
@@ -39,10 +39,6 @@ class RowTest:
 
     The size of a row is its bound; where that is 0 the least that a column can use of it, or, where nothing
     bounds these, what flows through it (:mod:`copter.proof.measure`).
-
-    Parameters
-    ----------
-    working : WorkingSet
     """
 
     def __init__(self, working: WorkingSet) -> None:
@@ -59,7 +55,6 @@ class RowTest:
         ----------
         off : (rows,) ndarray
         x : (columns,) ndarray
-        closeness : float
 
         Returns
         -------
@@ -84,7 +79,6 @@ class RowTest:
             x'x.
         weight : callable
             Returns |A| |x|, (rows,); asked where it may be what matters.
-        closeness : float
 
         Returns
         -------
@@ -101,8 +95,6 @@ class InnerResult(NamedTuple):
     Attributes
     ----------
     x, y : allocation and (scaled) prices
-    converged : whether it met its tolerance
-    iterations : steps it took
     left : what is left of the residual that it began with, as a share of it
     residual : norm of what rows are off by
     paid, off : y'r and |y|'|r| of what rows are off by, r; in the second, rows without a price count at a
@@ -186,10 +178,6 @@ class WorkingSet(NamedTuple):
         x : (columns,) ndarray
         y : (rows,) ndarray
             Scaled prices.
-
-        Returns
-        -------
-        float, float, float
         """
         spent, objective = _spent(self.cost, x)
         bound, dual = self.bound(x, y, _NO_BLOCKS, spent)
@@ -211,10 +199,6 @@ class WorkingSet(NamedTuple):
         without : (blocks,) truth values, or none of them
         size : float
             In the set's unit of cost.
-
-        Returns
-        -------
-        float, float
         """
         bound, dual = _bound(self, x, y, without, TRIFLE * size)
         return float(bound), float(dual)
@@ -225,7 +209,7 @@ def runaway_price(w: WorkingSet) -> float:
     return _RUNAWAY * (1.0 + float(abs(w.cost).max(initial=0.0)))
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _lookup(blocks, first, column, x_slot, x_column, x_value):  # type: ignore[no-untyped-def]
     """Merge of two lists that ascend by (slot, column)."""
     values = np.zeros(column.size)
@@ -261,7 +245,7 @@ def _bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
     return bound, dual
 
 
-@kernel
+@kernel(inner=True)
 def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
     """sum_q min p_q'x over X_q; a capped sum row by the multiplier that x suggests, a lower bound too.
 
@@ -306,7 +290,7 @@ def _request_bound(w, x, y, without, little):  # type: ignore[no-untyped-def]
     return bound, dual
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def row_weight(w, x, first, last):  # type: ignore[no-untyped-def]
     """|A| |x| of columns [first, last) of a working set."""
     weight = np.zeros(w.lower_row.size)
@@ -316,7 +300,7 @@ def row_weight(w, x, first, last):  # type: ignore[no-untyped-def]
     return weight
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _row_sizes(w):  # type: ignore[no-untyped-def]
     """Sizes of rows by their bounds and the least use of a column, and where only their flow tells."""
     step = np.full(w.lower_row.size, np.inf)
@@ -341,7 +325,7 @@ def _row_sizes(w):  # type: ignore[no-untyped-def]
     return size, heavy
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def worst_row(w, off, x, sizes, closeness):  # type: ignore[no-untyped-def]
     """See :meth:`RowTest.worst`; what flows through rows is looked at where it may be what matters."""
     square = np.sum(x * x)

@@ -41,16 +41,9 @@ class Answer:
 
         Parameters
         ----------
-        store : ConstraintStore
-        x : SparseX
         y : (row slots,) ndarray
         pricing : Pricing
             The pass.
-        threads : int, optional
-
-        Returns
-        -------
-        Answer
         """
         return cls(x, y, pricing, *measured_certificate(store, x, y, pricing, threads=threads))
 

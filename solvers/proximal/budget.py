@@ -15,9 +15,6 @@ class Budget:
     ----------
     tolerance : float
         Relative residuals and gap that are wanted.
-    clock : Clock
-    iteration_limit : int
-    threads : int, optional
     most_piece : float
         Of a deadline: what is kept for one more piece of work at most.
     reserve : float

@@ -52,17 +52,11 @@ class Choices(NamedTuple):
 
         Parameters
         ----------
-        store : ConstraintStore
         y : (row slots,) ndarray
         pricing : Pricing
             The pass at these prices.
         seen : (row slots,) ndarray of bool
             Rows that may matter: who uses none of them has no other choice that matters.
-        threads : int, optional
-
-        Returns
-        -------
-        Choices
         """
         size = store.requests.size
         view, place = store.excerpt(pricing.slot, pricing.column)
@@ -83,23 +77,14 @@ class Choices(NamedTuple):
 
         Parameters
         ----------
-        store : ConstraintStore
         slots : (k,) ndarray
             Ascending.
-
-        Returns
-        -------
-        SparseX
         """
         some = slots[self.column[slots] >= 0]
         return SparseX(some, self.column[some], store.requests.total[some])
 
     def nearest(self, count: int) -> NDArray[np.bool_]:
         """Which requests have the ``count`` least margins, those that are no larger, and all that are 0.
-
-        Parameters
-        ----------
-        count : int
 
         Returns
         -------

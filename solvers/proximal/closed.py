@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel
+from copter.kernels import kernel
 from copter.store.store import EXACTLY
 from copter.store.view import coefficients_of, cost_of, entries_of, paid_for, view_of
 
@@ -37,11 +37,6 @@ _IDLE = 0.5
 
 def revalued(store: ConstraintStore, now: Answer) -> NDArray[np.float64]:
     """Prices of an answer, those of rows that were closed or opened found anew; the same array if none was.
-
-    Parameters
-    ----------
-    store : ConstraintStore
-    now : Answer
 
     Returns
     -------
@@ -76,7 +71,7 @@ def _savings_part(
     return [_savings(view, slots, y, row, closed) for row in rows.tolist()]
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _users(view, asked):  # type: ignore[no-untyped-def]
     """Requests with a column in one of the rows that are asked for."""
     uses = np.zeros(view.n_columns.size, np.bool_)
@@ -88,7 +83,7 @@ def _users(view, asked):  # type: ignore[no-untyped-def]
     return np.flatnonzero(uses)
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _savings(view, slots, y, row, closed):  # type: ignore[no-untyped-def]
     """Savings of requests in a row, of those that have any; other closed rows are open to none."""
     saved, worth, wanted = np.empty(slots.size), np.empty(slots.size), np.empty(slots.size)

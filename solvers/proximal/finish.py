@@ -24,9 +24,7 @@ from copter.solvers.proximal.steps import StepsResult
 from copter.store.store import EXACTLY, NO_TOTAL
 
 if TYPE_CHECKING:
-    from copter.clock import Clock
     from copter.program.program import ContinualProgram
-    from copter.solution import Ray
     from copter.solvers.inner.working_set import WorkingSet
     from copter.solvers.proximal.budget import Budget
     from copter.solvers.proximal.tuning import HandOverTuning
@@ -43,27 +41,11 @@ _WAYS: tuple[dict[str, str | int], ...] = (
 """Options of one attempt after another: dual simplex, then primal without presolve, then interior point."""
 
 
-def feasible_or_ray(program: ContinualProgram, clock: Clock) -> tuple[bool, Ray | None]:
-    """Whether a program has a feasible point, and the ray that proves it has none; neither where HiGHS fails.
-
-    Parameters
-    ----------
-    program : ContinualProgram
-    clock : Clock
-    """
-    from copter.solvers.baselines.highs_rays import rows_can_be_met
-
-    return rows_can_be_met(program, clock)
-
-
 class HandOver:
     """The attempts of one solve to have HiGHS finish its working sets.
 
     Parameters
     ----------
-    program : ContinualProgram
-    budget : Budget
-    tuning : HandOverTuning
     allowed : bool
         Whether there are to be any.
 
@@ -94,7 +76,6 @@ class HandOver:
 
         Parameters
         ----------
-        working : WorkingSet
         idle : int
             Passes in a row that brought no progress.
         size : float
@@ -184,10 +165,8 @@ class _Model(NamedTuple):
 
     Attributes
     ----------
-    lp : GeneralLP
     unit : (columns,) what a value of 1 is in the set
     sharp : (program's rows,) factors on these rows
-    factor : on costs
     """
 
     lp: GeneralLP

@@ -47,10 +47,6 @@ class InnerSolver(Protocol):
             Share of its size that a row may be off by.
         limit : int
             Steps at most.
-
-        Returns
-        -------
-        InnerResult
         """
 
     def least_violation(self, centre: NDArray[np.float64], limit: int) -> InnerResult:
@@ -62,7 +58,6 @@ class Inner(NamedTuple):
 
     Attributes
     ----------
-    solver : InnerSolver
     working : WorkingSet
         In the units of the solver.
     measured : WorkingSet or WorkingTerms
@@ -89,10 +84,7 @@ def linear_inner(
     ----------
     store : ConstraintStore
         Where work is lent to, if its columns are elsewhere.
-    working : WorkingSet
     method : "cd" or "newton"
-    budget : Budget
-    tuning : ProximalTuning
     """
     solver: InnerSolver
     if method == "cd":
@@ -128,11 +120,8 @@ def curved_inner(
     ----------
     working : WorkingSet
         All columns of the requests that have terms are in it.
-    batch : TermBatch
     method : "cd" or "newton"
     centre : (columns,) ndarray
-    budget : Budget
-    tuning : ProximalTuning
     """
     slopes, unit, cost = WorkingTerms(working, batch).reference(centre)
     working = working.with_cost_unit(cost)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.kernels import allocating_kernel
+from copter.kernels import kernel
 from copter.solvers.inner.gather import Held, gather, union
 from copter.solvers.proximal.answer import Answer
 from copter.solvers.proximal.choices import Choices
@@ -59,9 +59,6 @@ class PartialSteps:
 
     Parameters
     ----------
-    program : ContinualProgram
-    budget : Budget
-    tuning : ProximalTuning
     flow : (row slots,) ndarray, optional
         A x, about, of an answer that the first step will come near to; by default that of the answer before.
     """
@@ -212,7 +209,7 @@ def _needed_part(part: Part) -> NDArray[np.bool_]:
     return needed
 
 
-@allocating_kernel
+@kernel(allocates=True)
 def _needed_of(view, rows):  # type: ignore[no-untyped-def]
     needed = np.zeros(rows, np.bool_)
     for q in range(view.n_columns.size):

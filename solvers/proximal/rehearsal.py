@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from copter.program.kept import CostType
 from copter.program.program import ContinualProgram
+from copter.program.records import CostType
 
 _REQUESTS, _WIDE = 12, 200
 

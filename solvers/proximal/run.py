@@ -22,7 +22,7 @@ from copter.solvers.memory import churn_base
 from copter.solvers.proximal.answer import Answer
 from copter.solvers.proximal.budget import Budget
 from copter.solvers.proximal.closed import revalued
-from copter.solvers.proximal.finish import HandOver, feasible_or_ray
+from copter.solvers.proximal.finish import HandOver
 from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.sample import Sampled, sampled_prices
 from copter.solvers.proximal.screening import ColumnSet, Screening
@@ -45,7 +45,6 @@ class Beginning(NamedTuple):
 
     Attributes
     ----------
-    centre, y : allocation and prices to begin with
     slack : of screening; NaN if not known
     how : whether any of that is of use, and why, or why not
     """
@@ -66,9 +65,6 @@ def begin(solver: ProximalPoint, program: ContinualProgram, starts: Starts, stat
 
     Parameters
     ----------
-    solver : ProximalPoint
-    program : ContinualProgram
-    starts : dict
     state : Kept, optional
         What the solver kept of its last round.
     """
@@ -113,10 +109,6 @@ class Run:
 
     Parameters
     ----------
-    solver : ProximalPoint
-    program : ContinualProgram
-    clock : Clock
-    starts : dict
     state : Kept, optional
         What the solver kept of its last round.
 
@@ -396,7 +388,9 @@ class Run:
         """Unbounded by a ray if there is a feasible point, infeasible if a ray proves that, or unproved."""
         if now.certificate.relative.primal <= self.budget.tolerance:
             return self._solution(Status.UNBOUNDED, f"a ray proves it (value {ray.value:.3g})", now, ray)
-        feasible, why = feasible_or_ray(self.program, self.clock)
+        from copter.solvers.baselines.highs_rays import rows_can_be_met  # only claims pay for HiGHS
+
+        feasible, why = rows_can_be_met(self.program, self.clock)
         if feasible:
             return self._solution(Status.UNBOUNDED, f"a ray proves it (value {ray.value:.3g})", now, ray)
         if why is not None:

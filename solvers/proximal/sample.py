@@ -52,12 +52,9 @@ def sampled_prices(
 
     Parameters
     ----------
-    program : ContinualProgram
     x, y : SparseX and (row slots,) ndarray
         Allocation and prices to begin with.
     method : "cd" or "newton"
-    budget : Budget
-    tuning : ProximalTuning
     """
     sample = _sample(program, tuning)
     if sample is None:

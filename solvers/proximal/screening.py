@@ -23,12 +23,6 @@ Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 class Screening:
     """Passes over a store; their slack keeps what they collect at about as many columns as are wanted.
 
-    Parameters
-    ----------
-    store : ConstraintStore
-    threads : int, optional
-    tuning : ProximalTuning
-
     Attributes
     ----------
     slack : float
@@ -101,7 +95,6 @@ class ColumnSet:
 
     Parameters
     ----------
-    screening : Screening
     pricing : Pricing
         A pass at the prices that the steps begin with.
     x : SparseX
@@ -119,7 +112,6 @@ class ColumnSet:
 
         Parameters
         ----------
-        pricing : Pricing
         x : SparseX
             The allocation whose columns are kept in any case.
         violation : (row slots,) ndarray, optional

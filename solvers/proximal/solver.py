@@ -84,7 +84,6 @@ class ProximalPoint(ClockedSolver):
 
     Parameters
     ----------
-    name : str
     inner : "auto", "cd" or "newton"
         Inner solver: coordinate descent, semismooth Newton, or Newton with descent where it stalls.
     iteration_limit : int
@@ -176,10 +175,6 @@ class ProximalPoint(ClockedSolver):
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Allocation and prices, by slot, that the next solve of ``program`` begins from; None if cold.
 
-        Parameters
-        ----------
-        program : ContinualProgram
-
         Returns
         -------
         (SparseX, (row slots,) ndarray) or None
@@ -195,8 +190,6 @@ class ProximalPoint(ClockedSolver):
 
         Parameters
         ----------
-        program : ContinualProgram
-        x : SparseX
         y : (row slots,) ndarray
         """
         state = self._state

@@ -40,7 +40,6 @@ class StepsResult:
     Attributes
     ----------
     x, y : allocation and prices of row slots
-    sigma : step length to go on with
     ray : proof that the program is infeasible or unbounded, if one was found
     violation : prices of the least violation of the rows, if the columns of the set cannot meet them
     """
@@ -93,15 +92,10 @@ def run_steps(
 
     Parameters
     ----------
-    program : ContinualProgram
-    working : WorkingSet
     method : "cd" or "newton"
     budget : Budget
         Its iterations are counted on.
-    x : SparseX
     y : (row slots,) ndarray
-    aim : Aim
-    tuning : ProximalTuning
     project : bool
         Whether the rows are to be met closely in the end; where only prices are asked for they need not.
     """
@@ -144,7 +138,6 @@ class _Step(NamedTuple):
 
     Attributes
     ----------
-    result : InnerResult
     gap, dual : relative gap and dual residual of the set there
     rows : the part of the gap that rows have which are off
     move : (columns,) how x moved away from the centre
@@ -160,13 +153,7 @@ class _Step(NamedTuple):
 
 
 class _Closeness:
-    """How closely the inner solver meets rows: more so where that holds up the gap.
-
-    Parameters
-    ----------
-    loosest : float
-    tuning : StepsTuning
-    """
+    """How closely the inner solver meets rows: more so where that holds up the gap."""
 
     def __init__(self, loosest: float, tuning: StepsTuning) -> None:
         self.value = self._loosest = loosest

@@ -10,8 +10,8 @@ from copter.cli.plots import cumulative, over_time
 from copter.cli.runfolder import RunFolder, RunFolderError
 
 
-def make(path):
-    return RunFolder.create(path, "A run", ["copter", "run", "sia", "--out", "a b"], {"seed": 7})
+def make(path, **how):
+    return RunFolder.create(path, "A run", ["copter", "run", "sia", "--out", "a b"], {"seed": 7}, **how)
 
 
 def test_config_has_the_command_line_and_the_seed(tmp_path):
@@ -54,15 +54,19 @@ def test_an_interrupted_run_says_so(tmp_path):
     assert "INCOMPLETE: the run ended early (KeyboardInterrupt)" in (tmp_path / "README.txt").read_text()
 
 
-def test_an_earlier_run_is_overwritten_and_other_content_is_not(tmp_path):
+def test_an_earlier_run_is_replaced_by_force_and_other_content_never_is(tmp_path):
     with make(tmp_path / "run"):
         pass
-    with make(tmp_path / "run"):
+    config = (tmp_path / "run" / "config.json").read_bytes()
+    with pytest.raises(RunFolderError, match="holds an earlier run.*--force"):
+        make(tmp_path / "run")
+    assert (tmp_path / "run" / "config.json").read_bytes() == config
+    with make(tmp_path / "run", force=True):
         pass
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
     with pytest.raises(RunFolderError, match="holds other things"):
-        make(tmp_path / "mine")
+        make(tmp_path / "mine", force=True)
     (tmp_path / "file").touch()
     with pytest.raises(RunFolderError, match="is a file"):
         make(tmp_path / "file")

@@ -23,10 +23,8 @@ def by_hour(
 
     Parameters
     ----------
-    count : int
     rate : sequence of float
         Of each part, in any unit.
-    rng : numpy.random.Generator
     hours : float, optional
         Length of all parts together; by default each is an hour.
 
@@ -53,10 +51,8 @@ def in_scripts(
 
     Parameters
     ----------
-    count : int
     rate : sequence of float
         Rate of runs, as in :func:`by_hour`.
-    rng : numpy.random.Generator
     mean_run : float
         Mean number of jobs in a run, at least 1.
     hours : float, optional

@@ -64,8 +64,6 @@ class Curve:
 
     Attributes
     ----------
-    model : str
-    batch_size : int
     gpus : (k,) int array
         Counts that run it, ascending.
     throughput : (k,) array
@@ -124,10 +122,6 @@ def read_trace(path: str | Path, number: int) -> list[TracedJob]:
 def read_throughputs(folder: str | Path) -> list[Curve]:
     """Curves of all models in a folder.
 
-    Parameters
-    ----------
-    folder : path
-
     Returns
     -------
     list of Curve
@@ -162,15 +156,8 @@ def elasticflow(
     ----------
     cluster : Cluster
         Where there are files, needs a GPU type "a100" or "t4".
-    seed : int
-    data : Path or None
-    jobs : int
     number : int, optional
         Cluster of the trace, from 1 to 10; by default 1 + seed (mod 10).
-
-    Returns
-    -------
-    Scenario
 
     Raises
     ------

@@ -78,8 +78,6 @@ class Family:
 
     Attributes
     ----------
-    jobs : int
-    hours : float
     rate : tuple of float
         Rates of submissions in equal parts of the hours.
     mix : mapping of str to float
@@ -116,8 +114,6 @@ def draw(
 
     Parameters
     ----------
-    family : Family
-    rng : numpy.random.Generator
     jobs : int, optional
         Their number, for another rate.
     hours : float, optional
@@ -140,15 +136,8 @@ def submission(application: str, number: int, time: float, tenant: str = "") -> 
 
     Parameters
     ----------
-    application : str
-    number : int
     time : float
         Seconds.
-    tenant : str
-
-    Returns
-    -------
-    JobSubmission
     """
     return JobSubmission(f"{application}-{number}", float(time), "training", application, tenant=tenant)
 
@@ -194,16 +183,9 @@ def make_scenario(
 
     Parameters
     ----------
-    cluster : Cluster
     jobs : list of JobSubmission
-    rng : numpy.random.Generator
-    shape : Shape
     calibrated : bool
         Jobs run at the speed of the thesis' testbed; else at that of the measurements.
-
-    Returns
-    -------
-    Scenario
     """
     known = builtin_goodput_profiles(calibrated=calibrated)
     profiles: dict[str, Profile] = {name: known[name] for name in sorted({job.application for job in jobs})}
@@ -221,13 +203,8 @@ def from_file(path: str | Path, cluster: Cluster, seed: int) -> Scenario:
     ----------
     path : path
         As :func:`.workload.read_workload` reads it.
-    cluster : Cluster
     seed : int
         Of the sizes of jobs that name none, see :mod:`.tuned`.
-
-    Returns
-    -------
-    Scenario
 
     Raises
     ------
@@ -247,13 +224,6 @@ def generate(name: str, cluster: Cluster, seed: int, shape: Shape) -> Scenario:
     ----------
     name : str
         In :data:`FAMILIES`.
-    cluster : Cluster
-    seed : int
-    shape : Shape
-
-    Returns
-    -------
-    Scenario
     """
     rng = np.random.default_rng(seed)
     drawn = draw(FAMILIES[name], rng, shape.jobs, shape.hours)

@@ -38,8 +38,6 @@ class GavelJob:
     ----------
     type : str
         Model and batch size, such as "ResNet-50 (batch size 64)".
-    steps : int
-    gpus : int
     time : float
         Seconds of its submission.
     """
@@ -52,10 +50,6 @@ class GavelJob:
 
 def read_gavel_trace(path: str | Path) -> list[GavelJob]:
     """Jobs of a trace, by time.
-
-    Parameters
-    ----------
-    path : path
 
     Returns
     -------
@@ -80,10 +74,6 @@ def read_gavel_trace(path: str | Path) -> list[GavelJob]:
 
 def read_gavel_throughputs(path: str | Path) -> dict[str, dict[tuple[str, int], float]]:
     """Steps a second of a job alone, by GPU type, by job type and GPUs.
-
-    Parameters
-    ----------
-    path : path
 
     Returns
     -------
@@ -124,10 +114,6 @@ def gavel(
         The first ones only.
     trace : str
         Name of a file in ``traces/physical_cluster``, without its ending.
-
-    Returns
-    -------
-    Scenario
 
     Raises
     ------

@@ -47,10 +47,6 @@ _BOUNDS = {"S": 1.0, "M": 10.0, "L": 100.0, "XL": float("inf")}
 def size_of(gpu_hours: float) -> str:
     """Size of a job by its total GPU time.
 
-    Parameters
-    ----------
-    gpu_hours : float
-
     Returns
     -------
     {"S", "M", "L", "XL"}
@@ -60,10 +56,6 @@ def size_of(gpu_hours: float) -> str:
 
 def size_of_model(model: str) -> str:
     """Size of the jobs that a model stands for.
-
-    Parameters
-    ----------
-    model : str
 
     Returns
     -------
@@ -80,10 +72,5 @@ def draw_model(size: str, models: Mapping[str, tuple[str, ...]], rng: np.random.
     size : {"S", "M", "L", "XL"}
     models : mapping of str to tuple of str
         Models by size.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    str
     """
     return models[size][int(rng.integers(len(models[size])))]

@@ -51,7 +51,6 @@ class TracedJob:
         Seconds of its submission since midnight of the trace's first day.
     seconds : float
         Run time on its GPUs.
-    gpus : int
     tenant : str
         Its virtual cluster.
     """
@@ -69,10 +68,6 @@ class TracedJob:
 
 def read_philly(path: str | Path) -> list[TracedJob]:
     """Jobs of the trace, by time of submission.
-
-    Parameters
-    ----------
-    path : path
 
     Returns
     -------
@@ -107,10 +102,6 @@ def read_philly(path: str | Path) -> list[TracedJob]:
 def philly_jobs(path: Path) -> tuple[TracedJob, ...]:
     """Jobs of the trace, see :func:`read_philly`; read once for all samples of a process.
 
-    Parameters
-    ----------
-    path : Path
-
     Returns
     -------
     tuple of TracedJob
@@ -133,7 +124,6 @@ def sample(
     trace : sequence of TracedJob
     jobs : int
         How many; all that there are, if these are fewer.
-    rng : numpy.random.Generator
     models : mapping of str to tuple of str
         Models by size, :data:`.models.SIA_MODELS` or :data:`.models.POLLUX_MODELS`.
     hours : float
@@ -165,15 +155,8 @@ def philly(cluster: Cluster, seed: int, data: Path | None, **settings: Any) -> S
 
     Parameters
     ----------
-    cluster : Cluster
-    seed : int
-    data : Path or None
     **settings
         Of :class:`.families.Shape`.
-
-    Returns
-    -------
-    Scenario
     """
     path, shape = find(data, FILE, "philly.csv"), Shape(**settings)
     if path is None:

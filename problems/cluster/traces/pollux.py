@@ -35,7 +35,6 @@ def read_pollux_workload(
 
     Parameters
     ----------
-    path : path
     applications : collection of str, optional
         Known applications; another one in the file is an error.
 
@@ -82,17 +81,10 @@ def pollux(
 
     Parameters
     ----------
-    cluster : Cluster
-    seed : int
-    data : Path or None
     folder : str
         Such as "workloads-2.0".
     **settings
         Of :class:`.families.Shape`; of an artifact's workload only ``jobs``, the first so many.
-
-    Returns
-    -------
-    Scenario
 
     Raises
     ------

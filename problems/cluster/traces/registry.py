@@ -48,17 +48,12 @@ def by_name(
     ----------
     name : str
         One of :func:`trace_names`.
-    cluster : Cluster
     seed : int
         The same seed gives the same jobs.
     data : path, optional
         Folder of real traces; a trace that has a file in it is sampled from that, others are generated.
     **settings
         As the trace takes them, such as ``jobs``, their number.
-
-    Returns
-    -------
-    Scenario
 
     Raises
     ------

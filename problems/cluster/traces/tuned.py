@@ -39,7 +39,6 @@ class TunedJobs:
 
     Parameters
     ----------
-    cluster : Cluster
     most_gpus : int, optional
         Largest GPU count; by default :data:`MOST_GPUS`.
     whole : bool
@@ -54,10 +53,6 @@ class TunedJobs:
 
     def choices(self, profile: Profile) -> list[tuple[int, int | None]]:
         """Valid pairs of GPU count and batch size; the nearest pair alone if none is valid.
-
-        Parameters
-        ----------
-        profile : Profile
 
         Returns
         -------
@@ -78,7 +73,6 @@ class TunedJobs:
         jobs : sequence of JobSubmission
         profiles : mapping of str to Profile
             By application.
-        rng : numpy.random.Generator
 
         Returns
         -------
@@ -156,7 +150,6 @@ def requested(
         Of the models of :mod:`.models`.
     profiles : mapping of str to Profile
         By application.
-    rng : numpy.random.Generator
 
     Returns
     -------
@@ -182,7 +175,6 @@ def constrained(
     ----------
     jobs : sequence of JobSubmission
         Tuned: strong-scaling jobs keep their batch size, rigid ones their GPU count too.
-    rng : numpy.random.Generator
     strong_scaling, rigid : float
         Shares of the jobs.
 
