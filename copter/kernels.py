@@ -59,6 +59,7 @@ def kernel(
     """
     if function is None:
         return partial(kernel, allocates=allocates, inner=inner, inlined=inlined, loose=loose)
+    jit: Any = njit  # whose types know nothing of some options
     options: dict[str, Any] = {"_nrt": allocates, "no_cpython_wrapper": inner}
     if inlined:
         options["inline"] = "always"
@@ -68,7 +69,7 @@ def kernel(
     users, settings.CACHE_DIR = settings.CACHE_DIR, folder or ""
     try:
         # numba reads the folder here, once and for all, not when it compiles.
-        return njit(cache=folder is not None, **_ALWAYS, **options)(function)
+        return jit(cache=folder is not None, **_ALWAYS, **options)(function)
     finally:
         settings.CACHE_DIR = users
 

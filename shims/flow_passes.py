@@ -239,10 +239,18 @@ def _cut_column(view, q, j, flow, room, load, upper):  # type: ignore[no-untyped
     return done
 
 
+@kernel(inner=True)
+def _rows_over(load, upper):  # type: ignore[no-untyped-def]
+    over = 0
+    for row in range(load.size):
+        over += load[row] > upper[row]
+    return over
+
+
 @kernel
 def _cut_in_order(view, slot, column, flow, room, load, upper):  # type: ignore[no-untyped-def]
     """Cut columns until no row is over, or has no column with flow."""
-    over = np.sum(load > upper)
+    over = _rows_over(load, upper)
     for k in range(slot.size):
         if over == 0:
             break
@@ -252,7 +260,7 @@ def _cut_in_order(view, slot, column, flow, room, load, upper):  # type: ignore[
 @kernel
 def _cut_as_met(view, requests, flow, room, load, upper):  # type: ignore[no-untyped-def]
     """The same in the order of memory."""
-    over = np.sum(load > upper)
+    over = _rows_over(load, upper)
     for q in requests:
         if over == 0:
             break

@@ -307,7 +307,7 @@ def _separate(
             matrix[job, node] = 0
 
 
-@kernel(inner=True)
+@kernel(allocates=True, inner=True)
 def _fit(
     matrix: Matrix,
     node: int,
@@ -337,7 +337,7 @@ def _fit(
             there[at] = there[count]
 
 
-@kernel(inner=True)
+@kernel(allocates=True, inner=True)
 def _complete(
     matrix: Matrix, job: int, capacity: Ints, least: int, spans: Ints, used: Ints, avoid: bool
 ) -> None:

@@ -227,7 +227,7 @@ def _write(net, spur, target, at, by, way, sizes, row):  # type: ignore[no-untyp
         v = net.tail[by[v]]
 
 
-@kernel(inner=True)
+@kernel(allocates=True, inner=True)
 def _move(row, to, ways, sizes, lengths, leaves):  # type: ignore[no-untyped-def]
     ways[to, : sizes[row]] = ways[row, : sizes[row]]
     sizes[to] = sizes[row]
@@ -235,7 +235,7 @@ def _move(row, to, ways, sizes, lengths, leaves):  # type: ignore[no-untyped-def
     leaves[to] = leaves[row]
 
 
-@kernel(inner=True)
+@kernel(allocates=True, inner=True)
 def _drop_worst(k, live, ways, sizes, lengths, leaves):  # type: ignore[no-untyped-def]
     """Forget the longest candidate, the last found of equals; number of candidates that stay."""
     worst = k
