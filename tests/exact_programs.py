@@ -1,16 +1,20 @@
 """Tiny integral programs with awkward numbers, and their optima by brute force in rational numbers.
 
 A number that is not whole stands for the decimal that it is printed as: 0.1 is a tenth.
+
+    python tests/exact_programs.py 10000          # through copter-exact
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 
-from copter import ContinualProgram
+from copter import ContinualProgram, Status, make_solver
 
 
 def exact(number=0):
@@ -159,3 +163,40 @@ def _least(loose, bounds, used):
     if high is not None and low > high:
         return None
     return cost * (low if cost >= 0 else high) if loose else exact(0)
+
+
+def judge(tiny, solution):
+    """What is wrong with an answer to a program; "" for nothing, "no answer" for one that claims nothing."""
+    best = tiny.best()
+    if solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+        return "no answer"
+    if (best is None) != (solution.status is Status.INFEASIBLE):
+        return f"{solution.status} where the least cost is {best}"
+    if best is None:
+        return ""
+    slack = Fraction(1, 10**9) * max(1, abs(best))
+    if abs(Fraction(solution.objective) - best) > slack:
+        return f"objective {solution.objective} where {best} is the least"
+    if Fraction(solution.integer.bound) > best + slack / 1000:
+        return f"bound {solution.integer.bound} above {best}"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("programs", type=int)
+    parser.add_argument("--first", type=int, default=0)
+    given = parser.parse_args()
+    counts = Counter()
+    for k in range(given.first, given.first + given.programs):
+        family = FAMILIES[k % len(FAMILIES)]
+        tiny = Tiny(k, family)
+        wrong = judge(tiny, make_solver("copter-exact").solve(tiny.program()))
+        if wrong:
+            counts["no answer" if wrong == "no answer" else "wrong"] += 1
+            print(family, k, wrong, flush=True)
+    print(f"{given.programs} programs: {counts['wrong']} wrong, {counts['no answer']} without an answer")
+
+
+if __name__ == "__main__":
+    main()

@@ -411,6 +411,7 @@ def main() -> None:
     parser.add_argument("programs", type=int)
     parser.add_argument("--family", choices=FAMILIES)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=2, help="the first cold, the others each after edits")
     parser.add_argument("--show", type=int, default=20)
     arguments = parser.parse_args()
     names = [arguments.family] if arguments.family else list(FAMILIES)
@@ -418,7 +419,7 @@ def main() -> None:
     answers = slow = shown = 0
     for k in range(arguments.first, arguments.first + arguments.programs):
         family = names[k % len(names)]
-        for wrong, seconds, highs in trial(family, k):
+        for wrong, seconds, highs in trial(family, k, arguments.rounds):
             answers += 1
             late = seconds > 20 * highs + 0.05
             slow += late

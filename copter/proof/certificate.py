@@ -91,8 +91,8 @@ class Certificate:
     unavoidable : float
         f, what every allocation costs.
     rounding : float
-        Rounding error of what objective and bound are summed up from, and of the objective itself: a gap of
-        no more is none.
+        Rounding error of what objective and bound are summed up from, and of costs that are forced on
+        requests with a choice: a gap of no more is none.
     near_gap, near_bound : float
         Gap and bound if reduced costs that no bound can absorb counted as 0, and so did rounding errors.
     """
@@ -175,7 +175,7 @@ def measured_certificate(
     rounding = _EPS * (found.spent + priced + _shares(store, pricing))
     rounding = max(rounding, 2.0 * (off if store.terms else _SHARPER * off))  # no bound is any sharper
     size, size_is = _size_of_gap(store, decided, gap, rounding)
-    rounding = max(rounding, _EPS * abs(objective))
+    rounding = max(rounding, _EPS * _forced(store, pricing))
     dual = max(pricing.dual, pricing.curved_dual)
     if dual > 0.0:
         dual = _dual(store, signed, pricing, TRIFLE * size)
@@ -270,6 +270,13 @@ def _shares(store: ConstraintStore, pricing: Pricing) -> float:
         summed, table.total[: table.size], 0.0
     )
     return float(each.sum())
+
+
+def _forced(store: ConstraintStore, pricing: Pricing) -> float:
+    """What is forced on requests that have a choice: their columns' costs are no sharper."""
+    table = store.requests
+    chooses = (table.relation[: table.size] != NO_TOTAL) & (table.n_columns[: table.size] > 1)
+    return float(pricing.forced[chooses] @ table.total[: table.size][chooses])
 
 
 def _share(part: float, size: float) -> float:

@@ -103,6 +103,7 @@ class NewtonTuning:
         that share this process' processors an evaluation took 1.2 to 1.9 times as long as here
     poor_steps : after so many steps in a row that do not halve the gradient the sample doubles
         (0%, +1%)
+    line, systems, elastic : see there
     elastic_iterations : of a step towards the least violation (-5%, +14%)
     """
 
@@ -137,6 +138,7 @@ class DescentTuning:
     enough : a violation that has fallen to this share needs no larger penalty (not measured: chosen)
     far : a row bound of more than this, in units of a typical request, says nothing of how large x is
         (chosen)
+    elastic : see there
     """
 
     epochs: int = 100

@@ -193,9 +193,9 @@ class HandOverTuning:
     most : how often in a solve, with more columns each time (chosen)
     columns : sets of more may take it hours (chosen)
     small, small_iterations, columns_an_iteration : sets of at most so many columns (``small``) are handed
-        over after so many iterations in all, and one more for every so many columns, progress or not: it is done
-        with them in the time of as many more.  Of 3,000 random programs of twenty families 1 in 20 takes more
-        than 60; a cold round of Sia on 256 GPUs takes 130 in 9 ms, where HiGHS takes 20
+        over after so many iterations in all, and one more for every so many columns, progress or not: it is
+        done with them in the time of as many more.  Of 3,000 random programs of twenty families 1 in 20 takes
+        more than 60; a cold round of Sia on 256 GPUs takes 130 in 9 ms, where HiGHS takes 20
     tolerance : the least that HiGHS takes: rows are judged in their own scale, which may be much less than 1
     least_row : bounds of rows that are less, in the set's units, count as this much (chosen)
     pivots : of the simplex at most, for each row and column of the set (chosen)

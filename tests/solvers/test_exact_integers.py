@@ -1,6 +1,4 @@
-"""Words about whole numbers hold in exact arithmetic: against brute force in rationals, at sizes that
-tolerances
-cannot judge."""
+"""Words about whole numbers hold in exact arithmetic: against brute force in rationals, at any size."""
 
 import math
 import os
@@ -9,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact_programs import FAMILIES, Tiny
+from exact_programs import FAMILIES, Tiny, judge
 
 from copter import ContinualProgram, milp
 from copter.clock import Clock, Interrupted
@@ -47,14 +45,7 @@ DEADLY = {
 def test_copter_exact_and_brute_force_agree(family):
     for seed in range(25):
         tiny = Tiny(seed, family)
-        best, solution = tiny.best(), make_solver("copter-exact").solve(tiny.program())
-        if best is None:
-            assert solution.status is Status.INFEASIBLE, seed
-            continue
-        assert solution.status is Status.OPTIMAL, (seed, solution.reason)
-        slack = Fraction(1, 10**9) * max(1, abs(best))
-        assert abs(Fraction(solution.objective) - best) <= slack, seed
-        assert Fraction(solution.integer.bound) <= best + slack / 1000, seed
+        assert judge(tiny, make_solver("copter-exact").solve(tiny.program())) == "", seed
 
 
 @pytest.mark.parametrize("family", FAMILIES)
