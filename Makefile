@@ -38,7 +38,7 @@ kernels-%: $(VENV)/.installed
 	$(BIN)/python tests/compile_kernels.py $*
 
 pytest: $(VENV)/.installed
-	$(BIN)/pytest -n auto --durations=400
+	$(BIN)/pytest -n auto --durations=20
 
 # The core in an environment without any extra, from the wheel.
 light:

@@ -31,8 +31,13 @@ SOUND, ROW_WITH_LOWER, NEGATIVE, NO_TOTAL_OF_ONE = range(4)
 def unsound(store: ConstraintStore) -> tuple[int, int]:
     """What makes a program no multiple-choice packing problem, and which row or request slot shows it.
 
+    Parameters
+    ----------
+    store : ConstraintStore
+
     Returns
     -------
+    what : :data:`SOUND`, :data:`ROW_WITH_LOWER`, :data:`NEGATIVE` or :data:`NO_TOTAL_OF_ONE`
     slot : int
         -1 if it is sound.
     """

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from copter.program import resources
+from copter.program import program as program_module
 from copter.store.places import InProcess
 from copter.store.spread import SpreadStore
 
@@ -18,12 +18,12 @@ Made = TypeVar("Made")
 @contextmanager
 def spread_stores(parts: int) -> Iterator[None]:
     """Within it the store of every new program is in so many parts, in this process."""
-    usual = resources.ConstraintStore
-    resources.ConstraintStore = lambda dtype=np.float64: SpreadStore(InProcess(parts, dtype), dtype)
+    usual = program_module.ConstraintStore
+    program_module.ConstraintStore = lambda dtype=np.float64: SpreadStore(InProcess(parts, dtype), dtype)
     try:
         yield
     finally:
-        resources.ConstraintStore = usual
+        program_module.ConstraintStore = usual
 
 
 def made(parts: int, make: Callable[..., Made], *arguments, **options) -> Made:

@@ -55,7 +55,9 @@ class Change:
     costs : an array for each request, or vectors
     usage : slot of the new columns' usage, one for all or one each; then ``costs`` are those of new columns
     scales : (k,) array
+    overrides : new overrides
     rows : kinds (None: as they are) and totals of the sum rows
+    upper : one number or flat
     integral : one truth value or (k,)
     starts : (place of the request, (columns, values))
     terms : (place of the request, (term, image) or None for no term)

@@ -951,12 +951,14 @@ class ContinualProgram:
         return _empty, (type(twin),), vars(twin)
 
     def _twin(self, memo: dict[int, Any], without: str = "") -> Any:
-        """A copy, but for one attribute."""
+        """A copy, but for one attribute; nobody writes down its edits."""
         with self.guard.using("copy"):
             kind, content = self._content()
             twin = memo[id(self)] = _empty(kind)
             for name, value in content.items():
-                if name != without:
+                if name == "log":
+                    twin.log = None
+                elif name != without:
                     setattr(twin, name, copy.deepcopy(value, memo))
         return twin
 

@@ -50,6 +50,7 @@ class Measures(NamedTuple):
     ----------
     objective : c'x, convex terms not counted
     decided : what of it is not forced, convex terms not counted
+    spent : the same summed without signs
     curved : p'x of requests with convex terms, whose losses are not in ``loss``
     loss : (request slots,) losses of the requests
     lost : sum of them

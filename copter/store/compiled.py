@@ -49,6 +49,7 @@ class CompiledProgram:
     integrality : (n,) bool, whether the request of a column wants an integral allocation
     request_ids : k ids; request ``q`` owns the columns ``column_start[q]:column_start[q + 1]``
     column_start : (k + 1,)
+    resource_ids : m ids, the first m rows
     sum_row : (k,) row of each request's total, -1 if it has none
     """
 

@@ -40,6 +40,7 @@ class Phi(NamedTuple):
 
     Attributes
     ----------
+    begin : where the table is in memory
     width : bytes of a row
     factor : on all terms, for another unit of cost
     """

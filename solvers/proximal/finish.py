@@ -165,8 +165,10 @@ class _Model(NamedTuple):
 
     Attributes
     ----------
+    lp : GeneralLP
     unit : (columns,) what a value of 1 is in the set
     sharp : (program's rows,) factors on these rows
+    factor : on costs
     """
 
     lp: GeneralLP

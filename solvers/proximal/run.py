@@ -45,6 +45,7 @@ class Beginning(NamedTuple):
 
     Attributes
     ----------
+    centre, y : allocation and prices to begin with
     slack : of screening; NaN if not known
     how : whether any of that is of use, and why, or why not
     """

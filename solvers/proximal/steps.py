@@ -40,6 +40,7 @@ class StepsResult:
     Attributes
     ----------
     x, y : allocation and prices of row slots
+    sigma : step length to go on with
     ray : proof that the program is infeasible or unbounded, if one was found
     violation : prices of the least violation of the rows, if the columns of the set cannot meet them
     """

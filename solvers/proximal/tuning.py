@@ -224,6 +224,7 @@ class ProximalTuning:
     switch_rounds : passes without progress after which ``inner="auto"`` goes on by descent (chosen)
     idle_rounds : passes without progress after which the solve ends (chosen)
     most_piece : share of a deadline that is kept for one more piece of work at most (chosen)
+    screening, sample, steps, partial, hand_over, working_set, newton, descent : see there
     """
 
     goal_share: float = 0.3
