@@ -20,7 +20,6 @@ KERNELS = ("kernel",)
 
 #: Each is for type checkers only: a base class that makes its subclass, an object and what drives it.
 CIRCLES = {
-    "copter.solvers.proximal.run copter.solvers.proximal.solver",
     "copter.store.store copter.store.where",
 }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +14,11 @@ from numpy.typing import NDArray
 from copter.clock import Clock, Interrupted
 from copter.errors import CopterError
 from copter.kernels import compile_seconds
-from copter.proof.certificate import GapSize
+from copter.proof.certificate import Certificate, GapSize
 from copter.proof.pricing import Pricing
 from copter.proof.rays import farkas_ray
 from copter.proof.units import announce_stakes
-from copter.solution import UNKNOWN, ColdStart, Ray, Solution, Start, Status, Timings, make_solution
+from copter.solution import UNKNOWN, Ray, Solution, Status, Timings, make_solution
 from copter.solvers.inner.gather import announce_lightest, gather
 from copter.solvers.memory import churn_base
 from copter.solvers.proximal.answer import Answer
@@ -26,83 +28,31 @@ from copter.solvers.proximal.finish import HandOver
 from copter.solvers.proximal.partial import PartialSteps
 from copter.solvers.proximal.sample import Sampled, sampled_prices
 from copter.solvers.proximal.screening import ColumnSet, Screening
+from copter.solvers.proximal.start import Starts, State, begin
 from copter.solvers.proximal.steps import Aim, StepsResult, run_steps
-from copter.store.allocation import NOTHING, SparseX, merged
+from copter.store.allocation import NOTHING, SparseX
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solvers.inner.working_set import WorkingSet
     from copter.solvers.proximal.inner import Method
-    from copter.solvers.proximal.solver import Kept, ProximalPoint
+    from copter.solvers.proximal.tuning import ProximalTuning
 
 log = logging.getLogger("copter")
-Starts: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
-"""Request slot -> columns and values that were given with an edit."""
 
 
-class Beginning(NamedTuple):
-    """What still holds of the last round.
+@dataclass(frozen=True)
+class Options:
+    """How a program is solved; see :class:`copter.solvers.proximal.solver.ProximalPoint`."""
 
-    Attributes
-    ----------
-    centre, y : allocation and prices to begin with
-    slack : of screening; NaN if not known
-    how : whether any of that is of use, and why, or why not
-    """
-
-    centre: SparseX
-    y: NDArray[np.float64]
-    slack: float
-    how: Start
-
-    @property
-    def warm(self) -> bool:
-        """Whether any of that is of use."""
-        return self.how.warm
-
-
-def begin(solver: ProximalPoint, program: ContinualProgram, starts: Starts, state: Kept | None) -> Beginning:
-    """Where a solve begins: last round's allocation and prices, and the starts that came with edits.
-
-    Parameters
-    ----------
-    state : Kept, optional
-        What the solver kept of its last round.
-    """
-    centre, y, slack = NOTHING, np.zeros(program.store.rows.size), np.nan
-    if not solver.warm_start:
-        return Beginning(centre, y, slack, ColdStart.SWITCHED_OFF.start())
-    last = solver.start(program)
-    if last is not None:
-        centre, y = last
-    centre = _with_starts(centre, starts, program.store.requests.n_columns)
-    if state is None:
-        why = ColdStart.FIRST_ROUND
-    elif last is None:
-        why = ColdStart.OTHER_PROGRAM
-    else:
-        slack = state.slack
-        was_zero = not (state.y.y.any() or state.last.x.slot.size)
-        if was_zero or y.any() or centre.slot.size:
-            return Beginning(centre, y, slack, Start(True, "last round's x and prices"))
-        why = ColdStart.NOTHING_LEFT
-    how = Start(True, "starts that were given") if starts else why.start()
-    return Beginning(centre, y, slack, how)
-
-
-def _with_starts(x: SparseX, starts: Starts, n_columns: NDArray[np.int64]) -> SparseX:
-    """x with the starts that were given in place of its values for those requests."""
-    fresh = [slot for slot in sorted(starts) if n_columns[slot]]
-    if not fresh:
-        return x
-    given = [starts[slot] for slot in fresh]
-    sizes = [columns.size for columns, _ in given]
-    slot = np.repeat(fresh, sizes)
-    column, value = (np.concatenate([start[k] for start in given]) for k in (0, 1))
-    replaced = np.zeros(n_columns.size, np.bool_)
-    replaced[fresh] = True
-    order = np.lexsort((column, slot))
-    return merged(x.where(~replaced[x.slot]), SparseX(slot[order], column[order], value[order]))
+    tolerance: float
+    inner: Literal["auto", "cd", "newton"]
+    iteration_limit: int
+    warm_start: bool
+    hand_over: bool
+    callback: Callable[[int, Certificate], None] | None
+    threads: int | None
+    tuning: ProximalTuning
 
 
 class Run:
@@ -123,22 +73,24 @@ class Run:
 
     def __init__(
         self,
-        solver: ProximalPoint,
+        options: Options,
         program: ContinualProgram,
         clock: Clock,
         starts: Starts,
-        state: Kept | None,
+        state: State | None,
     ) -> None:
-        self.solver, self.program, self.store, self.clock = solver, program, program.store, clock
-        self.tuning = tuning = solver.tuning
-        self.budget = Budget(solver.goal, clock, solver.iteration_limit, solver.threads, tuning.most_piece)
+        self.options, self.program, self.store, self.clock = options, program, program.store, clock
+        self.tuning = tuning = options.tuning
+        self.budget = Budget(
+            options.tolerance, clock, options.iteration_limit, options.threads, tuning.most_piece
+        )
         self.best: Answer | None = None
         self._compiled, self._state = compile_seconds(), None if starts else state
         self._mend = program.mend  # None once it failed
-        self.screening = Screening(self.store, solver.threads, tuning)
-        self.hand_over = HandOver(program, self.budget, tuning.hand_over, solver.hand_over)
+        self.screening = Screening(self.store, options.threads, tuning)
+        self.hand_over = HandOver(program, self.budget, tuning.hand_over, options.hand_over)
         self._churn_base = churn_base(None if state is None else state.answer, program)
-        self.beginning = begin(solver, program, starts, state)
+        self.beginning = begin(program, starts, state, warm=options.warm_start)
         self.screening.slack = self.beginning.slack
 
     @property
@@ -161,8 +113,8 @@ class Run:
         clock, last = state.proof
         if clock != self.store.clock or not last.certificate.within(self.budget.tolerance):
             return None
-        if self.solver.callback is not None:
-            self.solver.callback(0, last.certificate)
+        if self.options.callback is not None:
+            self.options.callback(0, last.certificate)
         return self._solution(Status.OPTIMAL, "nothing changed since the last answer, which is optimal", last)
 
     def _rounds(self) -> Solution:
@@ -192,7 +144,7 @@ class Run:
     def _done_at_once(self, now: Answer) -> Solution | None:
         """What a first pass may show already."""
         if now.pricing.request_bound == np.inf:
-            ray = farkas_ray(self.program, np.zeros_like(now.y), self.solver.threads)
+            ray = farkas_ray(self.program, np.zeros_like(now.y), self.options.threads)
             reason = "the bounds and the sum row of a request leave no allocation of finite cost"
             return self._solution(Status.INFEASIBLE, reason, now, ray)
         met = now.certificate.relative.primal <= self.tuning.steps.feasible * self.budget.tolerance
@@ -204,7 +156,7 @@ class Run:
         """The solution if an answer is optimal, at prices next to its own if need be; else None."""
         tolerance = self.budget.tolerance
         if now.certificate.nearly(tolerance):
-            now = now.proved(self.store, self.solver.threads)
+            now = now.proved(self.store, self.options.threads)
             self._keep(now)
         if not now.certificate.within(tolerance):
             return None
@@ -218,7 +170,7 @@ class Run:
         if len(self.program.resource_slots) < tuning.rows_from:
             return False
         many = pricing.slot.size > tuning.columns_from or len(self.program) > tuning.requests_from
-        return many and self.solver.inner != "cd" and not self.store.terms
+        return many and self.options.inner != "cd" and not self.store.terms
 
     def _partial_rounds(
         self, now: Answer, flow: NDArray[np.float64] | None
@@ -281,7 +233,7 @@ class Run:
             log.warning("the program's mend is left out of this solve: %s", error)
             self._mend = None
             return now
-        there = Answer.of(self.store, x, now.y, now.pricing, self.solver.threads)
+        there = Answer.of(self.store, x, now.y, now.pricing, self.options.threads)
         self._keep(there)
         relative = there.certificate.relative
         log.debug("   mended: gap %.1e, primal %.1e", relative.gap, relative.primal)
@@ -289,7 +241,7 @@ class Run:
 
     def _at_prices_of(self, last: Answer, x: SparseX) -> Answer:
         """Certify an allocation with the prices, and the pass, of an earlier answer."""
-        now = Answer.of(self.store, x, last.y, last.pricing, self.solver.threads)
+        now = Answer.of(self.store, x, last.y, last.pricing, self.options.threads)
         self._keep(now)
         proof = now.certificate
         log.debug(
@@ -326,7 +278,7 @@ class Run:
     def _steps(self, working: WorkingSet, now: Answer, first: float, sigma: float, idle: int) -> StepsResult:
         """Proximal-point steps from an answer, no closer than the columns that are left out allow."""
         tuning, size = self.tuning, now.certificate.size
-        descend = self.solver.inner == "auto" and idle >= tuning.switch_rounds
+        descend = self.options.inner == "auto" and idle >= tuning.switch_rounds
         goal = tuning.goal_share * self.budget.tolerance
         whole = working.column.size == self.store.n_variables
         if not (whole or self.store.terms):  # columns that are left out ask for other prices anyway
@@ -339,7 +291,7 @@ class Run:
 
     def _method(self) -> Method:
         """The inner solver to begin with."""
-        return "cd" if self.solver.inner == "cd" else "newton"
+        return "cd" if self.options.inner == "cd" else "newton"
 
     def _sampled(self, x: SparseX, y: NDArray[np.float64]) -> Sampled:
         return sampled_prices(self.program, x, y, self._method(), self.budget, self.tuning)
@@ -348,7 +300,7 @@ class Run:
         """Price all columns at y and certify (x, y), which steps on so many columns have found."""
         begin = self.clock()
         self.store.expect(x.slot, x.column)
-        now = Answer.of(self.store, x, y, self.screening.price(y), self.solver.threads)
+        now = Answer.of(self.store, x, y, self.screening.price(y), self.options.threads)
         proof = now.certificate
         self.budget.reserve = self.clock() - begin
         self._keep(now)
@@ -363,8 +315,8 @@ class Run:
             proof.relative.gap,
             self.clock(),
         )
-        if self.solver.callback is not None:
-            self.solver.callback(self.budget.iterations, proof)
+        if self.options.callback is not None:
+            self.options.callback(self.budget.iterations, proof)
         return now
 
     def _keep(self, now: Answer) -> None:

@@ -26,19 +26,18 @@ arXiv 1903.09546.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.certificate import right_signs
 from copter.solvers.base import ClockedSolver, SolverState
 from copter.solvers.blas import one_blas_thread
 from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, LastY
 from copter.solvers.proximal.rehearsal import small_programs
-from copter.solvers.proximal.run import Run
+from copter.solvers.proximal.run import Options, Run
+from copter.solvers.proximal.start import State
 from copter.solvers.proximal.tuning import ProximalTuning
 from copter.solvers.settings import Setting, count, function, one_of, switch
 
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.proof.certificate import Certificate
     from copter.solution import Solution
-    from copter.solvers.proximal.answer import Answer
     from copter.store.allocation import SparseX
 
 Inner: TypeAlias = Literal["auto", "cd", "newton"]
@@ -55,21 +53,6 @@ INNER: tuple[Inner, ...] = ("newton", "cd")
 USUAL = ProximalTuning()
 _REHEARSAL = 2.0
 """Seconds of each of two solves by coordinate descent: the first may spend all on its first kernel."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What is kept between rounds.
-
-    ``answer`` is what churn is counted against, ``last`` where to begin; they differ if a start was given.
-    ``proof`` is the answer with the store's clock when it was certified.
-    """
-
-    answer: LastX | None
-    last: LastX
-    y: LastY
-    slack: float
-    proof: tuple[int, Answer] | None = None
 
 
 def _tuning(value: Any) -> ProximalTuning:
@@ -143,7 +126,7 @@ class ProximalPoint(ClockedSolver):
         self.hand_over = hand_over
         self.callback = callback
         self.tuning = tuning
-        self._state: Kept | None = None
+        self._state: State | None = None
 
     @property
     def goal(self) -> float:
@@ -180,10 +163,7 @@ class ProximalPoint(ClockedSolver):
         (SparseX, (row slots,) ndarray) or None
         """
         state = self._state
-        if not self.warm_start or state is None or state.last.program is not program:
-            return None
-        # no price without the bound that it is of
-        return state.last.surviving(), right_signs(program.store, state.y.surviving())
+        return None if not self.warm_start or state is None else state.start(program)
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
         """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last.
@@ -196,7 +176,7 @@ class ProximalPoint(ClockedSolver):
         answer, slack, before = None, np.nan, None
         if state is not None and state.last.program is program:
             answer, slack, before = state.answer, state.slack, state.last
-        self._state = Kept(answer, LastX.of(program, x, before), LastY.of(program, y), slack)
+        self._state = State(answer, LastX.of(program, x, before), LastY.of(program, y), slack)
 
     def _saved(self, program: ContinualProgram) -> SolverState | None:
         """Last round's allocation, prices and screening slack; None if it was of another program."""
@@ -215,21 +195,31 @@ class ProximalPoint(ClockedSolver):
         answer = last if state["answered"] else None
         if "answer.slot" in state:
             answer = LastX.from_arrays(program, state, "answer")
-        self._state = Kept(answer, last, LastY.from_arrays(program, state), slack)
+        self._state = State(answer, last, LastY.from_arrays(program, state), slack)
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
         starts = program.take_starts()
         done = False
         try:
-            run = Run(self, program, clock, starts, self._state)
+            options = Options(
+                self.goal,
+                self.inner,
+                self.iteration_limit,
+                self.warm_start,
+                self.hand_over,
+                self.callback,
+                self.threads,
+                self.tuning,
+            )
+            run = Run(options, program, clock, starts, self._state)
             with one_blas_thread(program.store.rows.size):
                 solution = run.solve()
             if run.best is not None:
                 before = None if self._state is None else self._state.last
                 last = LastX.of(program, run.best.x, before)
                 proof = program.store.clock, run.best
-                self._state = Kept(last, last, LastY.of(program, run.best.y), run.slack, proof)
+                self._state = State(last, last, LastY.of(program, run.best.y), run.slack, proof)
                 done = True
         finally:
             if not done:  # what the starts were given for is still to come
