@@ -78,13 +78,13 @@ def improve(
     least, strict = marginal[requests], relation[requests] == EXACTLY
     everyone = np.arange(n)
     below = np.flatnonzero(items.price[has] > least + dust)
-    _move(first, items, has, strict, left, below, False, dust)
-    _move(first, items, has, strict, left, everyone, True, dust)
+    _move(first, items, has, strict, left, below, np.bool_(False), dust)
+    _move(first, items, has, strict, left, everyone, np.bool_(True), dust)
     worst = _worst(items.price[has] - least, _WORTH_MAKING_ROOM * size)
     for k in worst:
         _make_room(first, items, has, left, upper, k, dust)
     if worst.size:
-        _move(first, items, has, strict, left, everyone, True, dust)
+        _move(first, items, has, strict, left, everyone, np.bool_(True), dust)
     objective, beneath, unserved = 0.0, 0.0, 0
     for k in range(n):
         q, cost = requests[k], items.cost[has[k]]

@@ -123,7 +123,7 @@ def _forced_price(cost, factor, upper, n, total):  # type: ignore[no-untyped-def
     sized = np.empty(n)
     for j in range(n):
         sized[j] = abs(factor * cost[j])
-    value, _ = knapsack(sized, upper, n, EXACTLY, total)
+    value, _ = knapsack(sized, upper, n, np.int8(EXACTLY), total)
     return value / total if value < np.inf else 0.0
 
 

@@ -270,41 +270,64 @@ def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping,
     return step
 
 
+@kernel(inner=True)
+def _product(a, b):  # type: ignore[no-untyped-def]
+    """a'b, summed from the first on."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
 @kernel(allocates=True, inner=True)
 def _times(w, terms, free, tight, v, rho, sigma, d, every, once):  # type: ignore[no-untyped-def]
     """Minus the Hessian of psi times d."""
-    linear = sigma * hessian_times(w, free, tight, d, every, once)
-    return linear - rank_one_times(w, terms[1], terms[2], v, rho, d)
+    times = hessian_times(w, free, tight, d, every, once)
+    own = rank_one_times(w, terms[1], terms[2], v, rho, d)
+    for i in range(times.size):
+        times[i] = sigma * times[i] - own[i]
+    return times
 
 
 @kernel(allocates=True, inner=True)
 def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
     """Newton step by conjugate gradients."""
-    linear = sigma * hessian_diagonal(w, free, tight, every, once)
+    diagonal = hessian_diagonal(w, free, tight, every, once)
     own = rank_one_diagonal(w, terms[1], terms[2], v, rho)
-    diagonal = np.maximum(linear - own, 1e-12 * linear) + damping
+    for i in range(y.size):
+        linear = sigma * diagonal[i]
+        diagonal[i] = max(linear - own[i], 1e-12 * linear) + damping
     cross = _crossing(w, y, gradient, diagonal)
-    rest = ((gradient != 0.0) | (y != 0.0)) & ~cross
-    step = np.where(cross, -y, 0.0)
-    pulled = _times(w, terms, free, tight, v, rho, sigma, step, every, once)
-    residual = np.where(rest, gradient - pulled, 0.0)
-    square = np.sum(residual * residual)
+    step, rest = np.zeros(y.size), np.zeros(y.size, np.bool_)
+    for i in range(y.size):
+        if cross[i]:
+            step[i] = -y[i]
+        else:
+            rest[i] = gradient[i] != 0.0 or y[i] != 0.0
+    residual, search = _times(w, terms, free, tight, v, rho, sigma, step, every, once), np.empty(y.size)
+    for i in range(y.size):
+        residual[i] = gradient[i] - residual[i] if rest[i] else 0.0
+        search[i] = residual[i] / diagonal[i]
+    square = _product(residual, residual)
     goal = min(systems.cg_closeness, np.sqrt(square)) * np.sqrt(square)
-    search = residual / diagonal
-    product = np.sum(residual * search)
+    product = _product(residual, search)
     for _ in range(systems.cg_steps):
-        curved = _times(w, terms, free, tight, v, rho, sigma, search, every, once) + damping * search
-        curved = np.where(rest, curved, 0.0)
-        along = np.sum(search * curved)
+        curved = _times(w, terms, free, tight, v, rho, sigma, search, every, once)
+        for i in range(y.size):
+            curved[i] = curved[i] + damping * search[i] if rest[i] else 0.0
+        along = _product(search, curved)
         if not along > 0.0:
             break
-        step += product / along * search
-        residual -= product / along * curved
-        if np.sqrt(np.sum(residual * residual)) <= goal:
+        length, last, product = product / along, product, 0.0
+        for i in range(y.size):
+            step[i] += length * search[i]
+            residual[i] -= length * curved[i]
+        if np.sqrt(_product(residual, residual)) <= goal:
             break
-        scaled = residual / diagonal
-        last, product = product, np.sum(residual * scaled)
-        search = scaled + product / last * search
+        for i in range(y.size):
+            product += residual[i] * (residual[i] / diagonal[i])
+        for i in range(y.size):
+            search[i] = residual[i] / diagonal[i] + product / last * search[i]
     return step
 
 
@@ -312,7 +335,12 @@ def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping
 def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
     """Newton step; prices that would cross their kink go right to it, the others know of that."""
     v, rho = (t, t) if t.size == 0 else _rank_one(w, terms, free, tight, t, sigma)
-    active = np.flatnonzero((gradient != 0.0) | (y != 0.0))
+    active, count = np.empty(y.size, np.int64), 0
+    for i in range(y.size):
+        if gradient[i] != 0.0 or y[i] != 0.0:
+            active[count] = i
+            count += 1
+    active = active[:count]
     if active.size <= systems.dense_rows:
         return _dense_direction(
             w, terms, y, gradient, free, tight, v, rho, sigma, damping, active, every, once
@@ -323,8 +351,9 @@ def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, e
 @kernel(allocates=True, inner=True)
 def _moved(w, y, step, length):  # type: ignore[no-untyped-def]
     """Prices along the (kinked) ray, none of them on a bound that is infinite."""
-    new = y + length * step
+    new = np.empty(y.size)
     for i in range(y.size):
+        new[i] = y[i] + length * step[i]
         crossed = w.lower_row[i] < w.upper_row[i] and y[i] * new[i] < 0.0
         if crossed or (new[i] > 0.0 and w.upper_row[i] == np.inf):
             new[i] = 0.0
@@ -342,10 +371,10 @@ def _solve(  # type: ignore[no-untyped-def]
     Returns (x, y, -slopes, damping, steps, how far rows were off at first and are now, norm of the gradient).
     """
     every, once = np.arange(w.slot.size), np.ones(w.slot.size)
-    spread = 0.5 * np.sum(centre * centre) / sigma
+    spread = 0.5 * _product(centre, centre) / sigma
     height, gradient, x, free, tight, s, t = _evaluate(w, tilted, terms, pull, y, centre, sigma, spread)
     first = left = worst_row(w, gradient, x, sizes, closeness)
-    steepness = np.sum(gradient * gradient)
+    steepness = _product(gradient, gradient)
     for iteration in range(limit):
         largest = 0.0
         for i in range(y.size):
@@ -357,7 +386,7 @@ def _solve(  # type: ignore[no-untyped-def]
             step = _direction(
                 w, terms, y, gradient, free, tight, t, sigma, damping * sigma, systems, every, once
             )
-            slope = np.sum(gradient * step)
+            slope = _product(gradient, step)
             noise = 1e-14 * (1.0 + abs(height) + spread)
             length, low, high = 1.0, 0.0, np.inf
             best = y, height, gradient, x, free, tight, s, t
@@ -367,14 +396,17 @@ def _solve(  # type: ignore[no-untyped-def]
                     w, tilted, terms, s, new, centre, sigma, spread
                 )
                 risen = n_height - height
-                enough = risen >= line.armijo * np.sum(gradient * (new - y)) - noise
+                along = 0.0
+                for i in range(y.size):
+                    along += gradient[i] * (new[i] - y[i])
+                enough = risen >= line.armijo * along - noise
                 # at the noise floor of the values only the gradient tells
-                flatter = np.sum(n_gradient * n_gradient) <= 0.5 * steepness
+                flatter = _product(n_gradient, n_gradient) <= 0.5 * steepness
                 if enough or (risen >= -100.0 * noise and flatter):
                     if not found or n_height > best[1]:
                         best = new, n_height, n_gradient, n_x, n_free, n_tight, n_s, n_t
                         found = True
-                    if np.sum(n_gradient * step) <= line.curvature * slope:
+                    if _product(n_gradient, step) <= line.curvature * slope:
                         break
                     low = length
                 else:
@@ -391,5 +423,5 @@ def _solve(  # type: ignore[no-untyped-def]
         if not found:
             return x, y, s, damping, iteration, first, left, np.sqrt(steepness)
         left = worst_row(w, gradient, x, sizes, closeness)
-        steepness = np.sum(gradient * gradient)
+        steepness = _product(gradient, gradient)
     return x, y, s, damping, limit, first, left, np.sqrt(steepness)
