@@ -243,7 +243,7 @@ def proved(
         bound, y = proved_bound(store, y, pricing.marginal)
         pricing = price(store, y, slack=0.0, threads=threads)
         proof, found = measured_certificate(store, x, y, pricing, threads=threads)
-        return y, pricing, _with_bound(proof, bound), found
+        return y, pricing, with_bound(proof, bound), found
     best = y, pricing, *measured_certificate(store, x, y, pricing, threads=threads)
     for there in signed_prices(store, y):
         pricing = price(store, there, slack=0.0, threads=threads)
@@ -253,11 +253,12 @@ def proved(
     return best
 
 
-def _with_bound(proof: Certificate, bound: float) -> Certificate:
-    """A certificate with a better bound."""
+def with_bound(proof: Certificate, bound: float) -> Certificate:
+    """A certificate with a bound that was proved elsewhere, if it is better."""
     if not bound > proof.bound:
         return proof
     gap = proof.near_gap * proof.size + max(0.0, proof.near_bound - bound)
+    gap = min(gap, max(0.0, proof.objective - bound) + proof.rounding)
     relative = replace(proof.relative, gap=_relative(gap, proof.size, proof.rounding))
     return replace(proof, bound=bound, relative=relative, absolute=replace(proof.absolute, gap=gap))
 

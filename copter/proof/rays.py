@@ -53,10 +53,10 @@ def farkas_ray(program: ContinualProgram, y: NDArray[np.float64], threads: int |
     store = program.store
     y = right_signs(store, np.where(store.rows.alive[: y.size] & np.isfinite(y), y, 0.0))
     largest = float(abs(y).max(initial=0.0))
-    if largest > 0:
-        y = y / largest
-    for little in _LITTLE_PRICES:
-        kept = np.where(abs(y) > little, y, 0.0)
+    scaled = [y]
+    if largest > 0:  # to norm 1, or near it without a rounding error: prices may be whole numbers
+        scaled = [y / largest, y / 2.0 ** np.ceil(np.log2(largest))]
+    for kept in (np.where(abs(y) > little, y, 0.0) for y in scaled for little in _LITTLE_PRICES):
         value = _lack(store, kept, threads)
         if value == -np.inf:
             for there in signed_prices(store, kept, 0.0):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.proof.certificate import Certificate, measured_certificate, proved
+from copter.proof.certificate import Certificate, measured_certificate, proved, with_bound
 
 if TYPE_CHECKING:
     from copter.proof.measure import Measures
@@ -50,6 +50,10 @@ class Answer:
     def proved(self, store: ConstraintStore, threads: int | None) -> Answer:
         """The answer at prices next to its own (:func:`copter.proof.certificate.proved`)."""
         return Answer(self.x, *proved(store, self.x, self.y, threads))
+
+    def bounded(self, bound: float) -> Answer:
+        """The answer with a bound that was proved elsewhere, if it is better."""
+        return replace(self, certificate=with_bound(self.certificate, bound))
 
     @property
     def residuals(self) -> tuple[float, float, float]:

@@ -53,13 +53,15 @@ class HandOver:
     ----------
     successes : int
         How often HiGHS had an answer.
+    gave_up : bool
+        Whether it had none for a small set.
     """
 
     def __init__(
         self, program: ContinualProgram, budget: Budget, tuning: HandOverTuning, allowed: bool
     ) -> None:
         self.program, self.budget, self.tuning = program, budget, tuning
-        self.successes = 0
+        self.successes, self.gave_up = 0, False
         self._attempts = self._columns = 0
         self._asked = False
         self._allowed = allowed and not program.store.terms
@@ -97,6 +99,7 @@ class HandOver:
             if result is not None or self.budget.late():
                 break
         self.successes += result is not None
+        self.gave_up = small and result is None
         self._allowed = result is not None and self.successes < self.tuning.most
         self.budget.until = None
         return result

@@ -16,7 +16,7 @@ from copter.errors import CopterError
 from copter.kernels import compile_seconds
 from copter.proof.certificate import Certificate, GapSize
 from copter.proof.pricing import Pricing
-from copter.proof.rays import farkas_ray
+from copter.proof.rays import farkas_ray, primal_ray
 from copter.proof.units import announce_stakes
 from copter.solution import UNKNOWN, Ray, Solution, Status, Timings, make_solution
 from copter.solvers.inner.gather import announce_lightest, gather
@@ -26,11 +26,12 @@ from copter.solvers.proximal.budget import Budget
 from copter.solvers.proximal.closed import revalued
 from copter.solvers.proximal.finish import HandOver
 from copter.solvers.proximal.partial import PartialSteps
+from copter.solvers.proximal.rational import ENTRIES, solve_in_rationals
 from copter.solvers.proximal.sample import Sampled, sampled_prices
 from copter.solvers.proximal.screening import ColumnSet, Screening
 from copter.solvers.proximal.start import Starts, State, begin
 from copter.solvers.proximal.steps import Aim, StepsResult, run_steps
-from copter.store.allocation import NOTHING, SparseX
+from copter.store.allocation import NOTHING, SparseX, dense_to_sparse
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -89,6 +90,7 @@ class Run:
         self._mend = program.mend  # None once it failed
         self.screening = Screening(self.store, options.threads, tuning)
         self.hand_over = HandOver(program, self.budget, tuning.hand_over, options.hand_over)
+        self._exact = False  # whether rational numbers were tried
         self._churn_base = churn_base(None if state is None else state.answer, program)
         self.beginning = begin(program, starts, state, warm=options.warm_start)
         self.screening.slack = self.beginning.slack
@@ -160,8 +162,11 @@ class Run:
             self._keep(now)
         if not now.certificate.within(tolerance):
             return None
-        if now.certificate.relative.primal > self.tuning.steps.feasible * tolerance and self.hand_over.can():
+        primal = now.certificate.relative.primal
+        if primal > self.tuning.steps.feasible * tolerance and self.hand_over.can():
             return None  # no point next to it meets the rows: what they are off by may be what decides
+        if self.hand_over.gave_up and primal > self.tuning.hand_over.met:
+            return None
         return self._solution(Status.OPTIMAL, reason, now)
 
     def _by_parts(self, pricing: Pricing) -> bool:
@@ -265,6 +270,8 @@ class Run:
             before = now.worth if self.best is None else self.best.worth
             now = self._look(steps.x, steps.y, working.column.size)
             done = self._done(now, steps.ray, ", by HiGHS" if by_highs else "")
+            if done is None and (by_highs or self.hand_over.gave_up):
+                done = self._in_rationals()
             if done is not None:
                 return done
             # steps were short for want of the columns that would lessen a violation
@@ -352,7 +359,36 @@ class Run:
         reason = "a ray proves that there is no optimum, but no feasible point was found"
         return self._solution(Status.UNPROVED, reason, self.best)
 
+    def _in_rationals(self) -> Solution | None:
+        """What a simplex in rational numbers says of a tiny program."""
+        store = self.store
+        if self._exact or not self.options.hand_over or store.terms or store.n_variables > ENTRIES:
+            return None
+        self._exact = True
+        found = solve_in_rationals(self.program, self.clock)
+        if found is None:
+            return None
+        why, slots = "a simplex in rational numbers proves it", self.program.request_slots
+        x, ray = (
+            dense_to_sparse(slots, store.requests.n_columns[slots], each) for each in (found.x, found.ray)
+        )
+        y = np.zeros(store.rows.size)
+        y[self.program.resource_slots] = found.y
+        if found.status == "infeasible":
+            proof = farkas_ray(self.program, y, self.options.threads)
+            return None if proof is None else self._solution(Status.INFEASIBLE, why, self.best, proof)
+        now = Answer.of(store, x, y, self.screening.price(y), self.options.threads).bounded(found.bound)
+        if found.status == "optimal":
+            return self._optimal(now, why)
+        proof = primal_ray(self.program, ray)
+        if proof is None or now.certificate.relative.primal > self.budget.tolerance:
+            return None
+        return self._solution(Status.UNBOUNDED, why, now, proof)
+
     def _stuck(self) -> Solution:
+        exactly = self._in_rationals()
+        if exactly is not None:
+            return exactly
         worth = np.inf if self.best is None else self.best.worth
         reason = f"no optimum was proved: no progress beyond a residual of {worth:.1e}"
         return self._solution(Status.UNPROVED, reason, self.best)

@@ -198,6 +198,8 @@ class HandOverTuning:
         more than 60; a cold round of Sia on 256 GPUs takes 130 in 9 ms, where HiGHS takes 20
     tolerance : the least that HiGHS takes: rows are judged in their own scale, which may be much less than 1
     least_row : bounds of rows that are less, in the set's units, count as this much (chosen)
+    met : rows of a small set that HiGHS too finds no answer for are met to this, or no optimum is proved:
+        what they are off by may decide (chosen)
     pivots : of the simplex at most, for each row and column of the set (chosen)
     """
 
@@ -209,6 +211,7 @@ class HandOverTuning:
     columns_an_iteration: int = 10
     tolerance: float = 1e-10
     least_row: float = 1e-12
+    met: float = 1e-9
     pivots: int = 50
 
 

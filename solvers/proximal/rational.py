@@ -1,0 +1,220 @@
+"""The last word on tiny programs: a simplex in rational numbers, which knows no tolerance and no rounding.
+
+Where optima hang together with the last digits (nearly parallel rows, columns that nothing but rows hold and
+whose prices are no binary numbers), floating point proves nothing, however small the program is.  Of some ten
+columns and rows a dense tableau of fractions is a matter of milliseconds: two phases, Bland's rule, bounds
+of columns as rows.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.store.compiled import compile_program
+
+if TYPE_CHECKING:
+    from copter.clock import Clock
+    from copter.program.program import ContinualProgram
+
+ENTRIES = 2_000
+"""Rows times columns of the tableau up to which it is tried."""
+_NONE, _ONE = Fraction(0), Fraction(1)
+
+
+class Rational(NamedTuple):
+    """What is true of a program.
+
+    Attributes
+    ----------
+    status : "optimal", "infeasible" or "unbounded"
+    x : (n,) ndarray
+        An optimum, or a feasible point, or no point, rounded to floats.
+    ray : (n,) ndarray
+        A direction in which an unbounded program goes on for ever.
+    y : (m,) ndarray
+        Prices of the resources, or those that prove a program infeasible, in whole numbers if they fit.
+    bound : float
+        The optimum, rounded down.
+    """
+
+    status: Literal["optimal", "infeasible", "unbounded"]
+    x: NDArray[np.float64]
+    ray: NDArray[np.float64]
+    y: NDArray[np.float64]
+    bound: float
+
+
+def solve_in_rationals(program: ContinualProgram, clock: Clock) -> Rational | None:
+    """Solve a program without convex terms in rational numbers; None if it is too large for that."""
+    lp = compile_program(program)
+    n, m = lp.c.size, len(lp.resource_ids)
+    rows = _rows(lp.A.toarray(), lp.row_lower, lp.row_upper, lp.upper)
+    if len(rows) * (n + 2 * len(rows)) > ENTRIES:
+        return None
+    simplex = _Simplex([Fraction(float(c)) for c in lp.c], rows)
+    status = simplex.solve(clock)
+    x = np.array([float(value) for value in simplex.point()])
+    ray, y, bound = np.zeros(n), np.zeros(m), -math.inf
+    if status == "unbounded":
+        ray = np.array([float(value) for value in simplex.direction()])
+    else:
+        y = _floats(simplex.prices(m), whole=status == "infeasible")
+    if status == "optimal":
+        bound = _down(simplex.value())
+    return Rational(status, x, ray, y, bound)
+
+
+class _Row(NamedTuple):
+    """a'x <= b, or ==; of which row of the program, and with which sign."""
+
+    a: list[Fraction]
+    equal: bool
+    b: Fraction
+    of: int
+    sign: int
+
+
+def _rows(
+    A: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    caps: NDArray[np.float64],
+) -> list[_Row]:
+    rows = []
+    for i, entries in enumerate(A):
+        a = [Fraction(float(value)) for value in entries]
+        if lower[i] == upper[i]:
+            rows.append(_Row(a, True, Fraction(float(upper[i])), i, 1))
+            continue
+        if np.isfinite(upper[i]):
+            rows.append(_Row(a, False, Fraction(float(upper[i])), i, 1))
+        if np.isfinite(lower[i]):
+            rows.append(_Row([-value for value in a], False, -Fraction(float(lower[i])), i, -1))
+    for j, cap in enumerate(caps):
+        if np.isfinite(cap):
+            unit = [_NONE] * len(caps)
+            unit[j] = _ONE
+            rows.append(_Row(unit, False, Fraction(float(cap)), -1, 1))
+    return rows
+
+
+class _Simplex:
+    """A tableau: columns of the program, a slack for each row that is no equation, an artificial for each."""
+
+    def __init__(self, c: list[Fraction], rows: list[_Row]) -> None:
+        self.c, self.rows, self.n = c, rows, len(c)
+        slack = [k for k, row in enumerate(rows) if not row.equal]
+        self.slack = {k: self.n + place for place, k in enumerate(slack)}
+        self.real = self.n + len(slack)
+        self.table: list[list[Fraction]] = []
+        self.basis: list[int] = []
+        for k, row in enumerate(rows):
+            flip = -1 if row.b < 0 else 1
+            line = [flip * value for value in row.a] + [_NONE] * (len(slack) + len(rows)) + [flip * row.b]
+            if k in self.slack:
+                line[self.slack[k]] = Fraction(flip)
+            line[self.real + k] = _ONE
+            self.table.append(line)
+            self.basis.append(self.slack[k] if k in self.slack and flip == 1 else self.real + k)
+        self.entering = -1
+
+    def solve(self, clock: Clock) -> Literal["optimal", "infeasible", "unbounded"]:
+        """Both phases."""
+        width = self.real + len(self.rows)
+        self.cost = [_NONE] * self.real + [_ONE] * len(self.rows)
+        self._run(clock, width)
+        if self.value() > 0:
+            return "infeasible"
+        for k, at in enumerate(self.basis):  # artificial columns that are 0 leave, if they can
+            if at >= self.real:
+                j = next((j for j in range(self.real) if self.table[k][j]), None)
+                if j is not None:
+                    self._pivot(k, j)
+        self.cost = self.c + [_NONE] * (width - self.n)
+        return "optimal" if self._run(clock, self.real) else "unbounded"
+
+    def _reduced(self, j: int) -> Fraction:
+        basic = (self.cost[b] * line[j] for b, line in zip(self.basis, self.table, strict=True) if line[j])
+        return self.cost[j] - sum(basic, _NONE)
+
+    def _run(self, clock: Clock, columns: int) -> bool:
+        """Go on until no column of the first ones lowers the cost; whether it ended."""
+        while True:
+            clock.check()
+            inside = set(self.basis)
+            free = (j for j in range(columns) if j not in inside and self._reduced(j) < 0)
+            self.entering = next(free, -1)
+            if self.entering < 0:
+                return True
+            j, leaving, least = self.entering, -1, _NONE
+            for k, line in enumerate(self.table):
+                # an artificial that stayed is 0, and must stay so
+                if self.basis[k] >= self.real and columns == self.real and line[j]:
+                    ratio = _NONE
+                elif line[j] > 0:
+                    ratio = line[-1] / line[j]
+                else:
+                    continue
+                tie = leaving >= 0 and ratio == least and self.basis[k] < self.basis[leaving]
+                if leaving < 0 or ratio < least or tie:
+                    leaving, least = k, ratio
+            if leaving < 0:
+                return False
+            self._pivot(leaving, j)
+
+    def _pivot(self, k: int, j: int) -> None:
+        unit = self.table[k][j]
+        self.table[k] = [value / unit for value in self.table[k]]
+        for other, line in enumerate(self.table):
+            if other != k and line[j]:
+                factor = line[j]
+                self.table[other] = [
+                    a - factor * b if b else a for a, b in zip(line, self.table[k], strict=True)
+                ]
+        self.basis[k] = j
+
+    def value(self) -> Fraction:
+        """Cost of the point."""
+        basic = zip(self.basis, self.table, strict=True)
+        return sum((self.cost[b] * line[-1] for b, line in basic), _NONE)
+
+    def point(self) -> list[Fraction]:
+        """Values of the program's columns."""
+        values = dict(zip(self.basis, (line[-1] for line in self.table), strict=True))
+        return [values.get(j, _NONE) for j in range(self.n)]
+
+    def direction(self) -> list[Fraction]:
+        """In which the last column that entered goes on for ever."""
+        values = dict(zip(self.basis, (-line[self.entering] for line in self.table), strict=True))
+        return [_ONE if j == self.entering else values.get(j, _NONE) for j in range(self.n)]
+
+    def prices(self, m: int) -> list[Fraction]:
+        """Of the first m rows of the program: positive where an upper bound is paid for."""
+        prices = [_NONE] * m
+        for k, row in enumerate(self.rows):
+            if 0 <= row.of < m:
+                column = self.real + k
+                flip = -1 if row.b < 0 else 1
+                dual = flip * (self.cost[column] - self._reduced(column))
+                prices[row.of] -= row.sign * dual
+        return prices
+
+
+def _floats(values: list[Fraction], *, whole: bool) -> NDArray[np.float64]:
+    """Values as floats; ``whole``: all of them times what makes whole numbers of them."""
+    if whole:
+        times = math.lcm(*(value.denominator for value in values)) if values else 1
+        scaled = [value * times for value in values]
+        if all(abs(value) < 2**53 for value in scaled):
+            values = scaled
+    return np.array([float(value) for value in values])
+
+
+def _down(value: Fraction) -> float:
+    near = float(value)
+    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
