@@ -182,6 +182,13 @@ class Allocation(Mapping[Hashable, NDArray[np.float64]]):
         return {id: column if column >= 0 else None for id, column in zip(self._slots, columns, strict=True)}
 
 
+class Prices(dict[Hashable, float]):
+    """Price by resource id."""
+
+    def __missing__(self, resource: Hashable) -> float:
+        raise KeyError(f"{resource!r} was no resource when this answer was given")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
     """Answer of a solver.
@@ -391,7 +398,7 @@ def make_solution(
         status=status,
         reason=reason,
         x=None if x is None else Allocation.of(program, x),
-        price=dict(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True)),
+        price=Prices(zip(program.resource_ids, y[program.resource_slots].tolist(), strict=True)),
         objective=proof.objective,
         bound=proof.bound,
         size=proof.size,

@@ -165,6 +165,10 @@ class Run:
         primal = now.certificate.relative.primal
         if primal > self.tuning.steps.feasible * tolerance and self.hand_over.can():
             return None  # no point next to it meets the rows: what they are off by may be what decides
+        if primal > 0.0:  # more than rounding: of a tiny program it can be known whether rows can be met
+            exactly = self._in_rationals()
+            if exactly is not None:
+                return exactly
         if self.hand_over.gave_up and primal > self.tuning.hand_over.met:
             return None
         return self._solution(Status.OPTIMAL, reason, now)
@@ -362,7 +366,8 @@ class Run:
     def _in_rationals(self) -> Solution | None:
         """What a simplex in rational numbers says of a tiny program."""
         store = self.store
-        if self._exact or not self.options.hand_over or store.terms or store.n_variables > ENTRIES:
+        size = store.n_variables * len(self.program.resource_slots)
+        if self._exact or not self.options.hand_over or store.terms or size > ENTRIES:
             return None
         self._exact = True
         found = solve_in_rationals(self.program, self.clock)

@@ -212,3 +212,10 @@ def test_an_allocation_names_a_request_that_it_does_not_have():
     assert repr(x) == "<Allocation of 1 requests: 0 nonzeros>"
     with pytest.raises(KeyError, match="'zz' was no request when this answer was given"):
         x["zz"]
+
+
+def test_prices_name_a_resource_that_they_do_not_have():
+    price = ProximalPoint().solve(small()).price
+    assert price == dict(price)
+    with pytest.raises(KeyError, match="'zz' was no resource when this answer was given"):
+        price["zz"]
