@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ENTRIES = 2_000
 """Rows times columns of the tableau up to which it is tried."""
+_ROUNDED = Fraction(1, 2**48)
+"""Of its size: rows that lack no more contradict each other by the rounding of their numbers."""
 _NONE, _ONE = Fraction(0), Fraction(1)
 
 
@@ -50,7 +52,13 @@ class Rational(NamedTuple):
 
 
 def solve_in_rationals(program: ContinualProgram, clock: Clock) -> Rational | None:
-    """Solve a program without convex terms in rational numbers; None if it is too large for that."""
+    """Solve a program without convex terms in rational numbers.
+
+    Returns
+    -------
+    Rational or None
+        None if it is too large for that, or its rows contradict each other by no more than rounding errors.
+    """
     lp = compile_program(program)
     n, m = lp.c.size, len(lp.resource_ids)
     rows = _rows(lp.A.toarray(), lp.row_lower, lp.row_upper, lp.upper)
@@ -58,6 +66,8 @@ def solve_in_rationals(program: ContinualProgram, clock: Clock) -> Rational | No
         return None
     simplex = _Simplex([Fraction(float(c)) for c in lp.c], rows)
     status = simplex.solve(clock)
+    if status == "infeasible" and simplex.value() <= _ROUNDED:
+        return None
     x = np.array([float(value) for value in simplex.point()])
     ray, y, bound = np.zeros(n), np.zeros(m), -math.inf
     if status == "unbounded":
@@ -70,13 +80,22 @@ def solve_in_rationals(program: ContinualProgram, clock: Clock) -> Rational | No
 
 
 class _Row(NamedTuple):
-    """a'x <= b, or ==; of which row of the program, and with which sign."""
+    """a'x <= b, or ==, in a unit in which its numbers are near 1; ``price``: what a price of it is worth."""
 
     a: list[Fraction]
     equal: bool
     b: Fraction
     of: int
-    sign: int
+    price: Fraction
+
+    @classmethod
+    def make(
+        cls, a: list[Fraction], b: Fraction, of: int = -1, sign: int = 1, *, equal: bool = False
+    ) -> _Row:
+        """One of a row of the program, or of its negative."""
+        size = max([abs(b), *map(abs, a)])
+        factor = Fraction(2) ** -math.frexp(float(size))[1] if size else _ONE
+        return cls([sign * factor * value for value in a], equal, sign * factor * b, of, sign * factor)
 
 
 def _rows(
@@ -89,17 +108,17 @@ def _rows(
     for i, entries in enumerate(A):
         a = [Fraction(float(value)) for value in entries]
         if lower[i] == upper[i]:
-            rows.append(_Row(a, True, Fraction(float(upper[i])), i, 1))
+            rows.append(_Row.make(a, Fraction(float(upper[i])), i, equal=True))
             continue
         if np.isfinite(upper[i]):
-            rows.append(_Row(a, False, Fraction(float(upper[i])), i, 1))
+            rows.append(_Row.make(a, Fraction(float(upper[i])), i))
         if np.isfinite(lower[i]):
-            rows.append(_Row([-value for value in a], False, -Fraction(float(lower[i])), i, -1))
+            rows.append(_Row.make(a, Fraction(float(lower[i])), i, -1))
     for j, cap in enumerate(caps):
         if np.isfinite(cap):
             unit = [_NONE] * len(caps)
             unit[j] = _ONE
-            rows.append(_Row(unit, False, Fraction(float(cap)), -1, 1))
+            rows.append(_Row.make(unit, Fraction(float(cap))))
     return rows
 
 
@@ -201,7 +220,7 @@ class _Simplex:
                 column = self.real + k
                 flip = -1 if row.b < 0 else 1
                 dual = flip * (self.cost[column] - self._reduced(column))
-                prices[row.of] -= row.sign * dual
+                prices[row.of] -= row.price * dual
         return prices
 
 
