@@ -98,7 +98,7 @@ $(VENV)/.cli: pyproject.toml $(VENV)/.python
 	touch $@
 
 $(VENV)/.installed: pyproject.toml $(VENV)/.python
-	$(BIN)/python $(INSTALL) --editable '.[dev]'
+	$(BIN)/python $(INSTALL) --no-compile --editable '.[dev]'
 	touch $@ $(VENV)/.cli
 
 $(VENV)/.docs: $(VENV)/.installed
