@@ -59,10 +59,6 @@ HEAD = 1 + len(FUNCTIONS)
 """Where the parameters begin in a row of the table."""
 
 
-NO_TERMS = Phi(0, 0, 1.0)
-"""Of a program without terms."""
-
-
 def _has_function(typing, row, method):  # type: ignore[no-untyped-def]
     """Whether the class of a term has a function, for the address of the term's row."""
 

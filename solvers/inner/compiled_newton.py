@@ -2,7 +2,7 @@
 
 The method is that of :mod:`copter.solvers.inner.newton`.  With some thousand columns and a few dozen rows a
 Newton step is so little work that Python's part of it would be most of the time; so steps are compiled, as
-many at once as take a fraction of a second together.  Programs without terms are those of no terms here.
+many at once as take a fraction of a second together.  Programs without terms have kernels without them.
 
 The inner minimiser of a request with a term is found by the slope of its term
 (:mod:`copter.solvers.inner.convex_kernels`).  A change of the prices then moves x by -sigma M A'dy, with the
@@ -16,6 +16,7 @@ so that the Newton matrix is that of the linear program less sum_q rho_q (A_q v_
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -39,11 +40,7 @@ from copter.solvers.inner.newton_kernels import (
 )
 from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price, worst_row
-from copter.terms.phi import NO_TERMS, curvature, value
-
-_EMPTY, _NONE = np.empty(0), np.empty(0, np.int64)
-_NOTHING = (NO_TERMS, _NONE, np.zeros(1, np.int64), _EMPTY, _EMPTY, np.empty(0, np.int8), _EMPTY, _EMPTY)
-"""No terms, as kernels take them."""
+from copter.terms.phi import curvature, value
 
 
 def is_small(working: WorkingSet, tuning: NewtonTuning) -> bool:
@@ -75,7 +72,8 @@ class CompiledNewton:
         self.tuning = tuning or NewtonTuning()
         self._damping = self.tuning.line.first_damping
         self.terms: WorkingTerms | None = None  # its table is read by address
-        self._terms, self._pull = _NOTHING, np.empty(0)
+        self._terms: tuple[Any, ...] | None = None
+        self._pull = np.empty(0)
         self._rows, self._far = RowTest(working), runaway_price(working)
         self._steps = max(1, self.tuning.columns_a_call // max(1, working.column.size))
 
@@ -171,7 +169,10 @@ def _tilt(w, tilted, terms, pull, y, centre, sigma):  # type: ignore[no-untyped-
 @kernel(allocates=True, inner=True)
 def _evaluate(w, tilted, terms, pull, y, centre, sigma, spread):  # type: ignore[no-untyped-def]
     """psi at prices y: (value, gradient, x, free, tight, slopes, a'x); ``spread``: |centre|^2 / (2 sigma)."""
-    more, s, t = (0.0, pull, pull) if pull.size == 0 else _tilt(w, tilted, terms, pull, y, centre, sigma)
+    if terms is None:  # a branch that is not compiled for the other kind of set
+        more, s, t = 0.0, pull, pull
+    else:
+        more, s, t = _tilt(w, tilted, terms, pull, y, centre, sigma)
     x = np.empty(w.column.size)
     free, tight = np.empty(w.column.size, np.bool_), np.empty(w.slot.size, np.bool_)
     height, gradient, _ = project_blocks(w, tilted, y, centre, sigma, 0, w.slot.size, x, free, tight)
@@ -242,7 +243,7 @@ def _dense_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping,
     for a in range(active.size):
         for c in range(active.size):
             hessian[a, c] *= sigma
-    if rho.size:
+    if terms is not None:
         rank_one_hessian(w, terms[1], terms[2], v, rho, index, hessian)
     largest, diagonal = 0.0, np.full(y.size, np.inf)
     for a in range(active.size):
@@ -283,9 +284,12 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 def _times(w, terms, free, tight, v, rho, sigma, d, every, once):  # type: ignore[no-untyped-def]
     """Minus the Hessian of psi times d."""
     times = hessian_times(w, free, tight, d, every, once)
-    own = rank_one_times(w, terms[1], terms[2], v, rho, d)
     for i in range(times.size):
-        times[i] = sigma * times[i] - own[i]
+        times[i] *= sigma
+    if terms is not None:
+        own = rank_one_times(w, terms[1], terms[2], v, rho, d)
+        for i in range(times.size):
+            times[i] -= own[i]
     return times
 
 
@@ -293,7 +297,9 @@ def _times(w, terms, free, tight, v, rho, sigma, d, every, once):  # type: ignor
 def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
     """Newton step by conjugate gradients."""
     diagonal = hessian_diagonal(w, free, tight, every, once)
-    own = rank_one_diagonal(w, terms[1], terms[2], v, rho)
+    own = np.zeros(y.size)
+    if terms is not None:
+        own = rank_one_diagonal(w, terms[1], terms[2], v, rho)
     for i in range(y.size):
         linear = sigma * diagonal[i]
         diagonal[i] = max(linear - own[i], 1e-12 * linear) + damping
@@ -334,7 +340,10 @@ def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping
 @kernel(allocates=True, inner=True)
 def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
     """Newton step; prices that would cross their kink go right to it, the others know of that."""
-    v, rho = (t, t) if t.size == 0 else _rank_one(w, terms, free, tight, t, sigma)
+    if terms is None:
+        v, rho = t, t
+    else:
+        v, rho = _rank_one(w, terms, free, tight, t, sigma)
     active, count = np.empty(y.size, np.int64), 0
     for i in range(y.size):
         if gradient[i] != 0.0 or y[i] != 0.0:
