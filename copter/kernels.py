@@ -41,6 +41,8 @@ def kernel(
     """Compile a function when it is first called; later processes load it from the cache.
 
     Division by zero gives an infinity or NaN and not an exception: less code, and kernels have none to raise.
+    A number that is handed to another kernel begins as ``np.int64(0)`` where it is a literal at first: of a
+    literal numba would compile the other kernel twice.
 
     Parameters
     ----------

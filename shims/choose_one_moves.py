@@ -195,7 +195,7 @@ def _move(first, items, has, strict, left, places, fill, dust):  # type: ignore[
     least = DUST if fill else dust
     merit, heap = np.empty(places.size), np.empty(places.size, np.int64)
     for _ in range(_PASSES):
-        count = 0
+        count = np.int64(0)
         for k in places:
             found, _ = _best_move(first, items, has, strict, left, k, fill, dust)
             if found > least:
@@ -216,7 +216,7 @@ def _move(first, items, has, strict, left, places, fill, dust):  # type: ignore[
             else:
                 count -= 1
                 merit[0], heap[0] = merit[count], heap[count]
-            _sink(merit, heap, 0, count)
+            _sink(merit, heap, np.int64(0), count)
         if not moved:
             break
 
@@ -251,7 +251,7 @@ def _make_room(first, items, has, left, upper, k, dust):  # type: ignore[no-unty
     moved, before = np.empty(_EJECTIONS + 1, np.int64), np.empty(_EJECTIONS + 1, np.int64)
     now, tried = items.price[has[k]], -np.inf
     for _ in range(_TARGETS):
-        target, low = -1, now  # the next offer in the order of prices
+        target, low = np.int64(-1), now  # the next offer in the order of prices
         for i in range(first[k], first[k + 1]):
             if tried < items.price[i] < low:
                 target, low = i, items.price[i]

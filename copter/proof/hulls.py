@@ -162,7 +162,7 @@ def _price_groups(  # type: ignore[no-untyped-def]
     kept = np.empty(256, np.int32)
     low, high = np.empty(_EXTREMES, np.int64), np.empty(_EXTREMES, np.int64)
     stack = np.empty((128, 4), np.int64)
-    found = 0
+    found = np.int64(0)
     for g in range(first.size - 1):
         q = member[first[g]]
         n, start, at = view.n_columns[q], view.cost_start[q], offset[view.usage[q]]

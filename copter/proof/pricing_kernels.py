@@ -173,7 +173,7 @@ def price_chunk(  # type: ignore[no-untyped-def]
     strip = np.empty((longest + _STRIP - 1) // _STRIP)
     slots = np.empty(256 if collect else 0, np.int64)
     columns = np.empty(256 if collect else 0, np.int64)
-    found, doubtful, no_rebates = 0, False, no_rebates_in(y)
+    found, doubtful, no_rebates = np.int64(0), False, no_rebates_in(y)
     error, error_low = 0.0, 0.0
     bound, bound_low, violation, violation_low, dual = 0.0, 0.0, 0.0, 0.0, 0.0
     for q in range(first, last):
@@ -192,7 +192,9 @@ def price_chunk(  # type: ignore[no-untyped-def]
             low, least, most = _strip_minima(1.0, own[:n], shared[at : at + n], strip)
             _fill_shared(1.0, own[:n], shared[at : at + n], p)
         elif patched:
-            low, least, most, wide, long = _fill_private(view, y, no_rebates, 1.0, own, 0, usage, n, p, strip)
+            low, least, most, wide, long = _fill_private(
+                view, y, no_rebates, 1.0, own, np.int64(0), usage, n, p, strip
+            )
         elif at >= 0:
             cost, paid = view.cost[start : start + n], shared[at : at + n]
             low, least, most = _strip_minima(factor, cost, paid, strip)
@@ -268,7 +270,7 @@ def price_chunk(  # type: ignore[no-untyped-def]
 @kernel(allocates=True)
 def price_all(view, y, references, usage_columns, cost_factor, collect, slack):  # type: ignore[no-untyped-def]
     """All requests as one chunk: (what a chunk returns, marginal, forced)."""
-    size, longest = view.n_columns.size, 0
+    size, longest = view.n_columns.size, np.int64(0)
     for q in range(size):
         longest = max(longest, view.n_columns[q])
     paid = usage_prices(view, y, references, usage_columns)

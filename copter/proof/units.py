@@ -210,7 +210,7 @@ def _stake_of(view, limit, enough, slots):  # type: ignore[no-untyped-def]
         if least <= enough:
             break
         summed = view.relation[q] != NO_TOTAL
-        best, next_best, most, first = np.inf, np.inf, 0.0, -1
+        best, next_best, most, first = np.inf, np.inf, 0.0, np.int64(-1)
         if view.relation[q] == AT_MOST:
             best = 0.0
         for j in range(view.n_columns[q]):
