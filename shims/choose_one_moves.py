@@ -254,7 +254,7 @@ def _make_room(first, items, has, left, upper, k, dust):  # type: ignore[no-unty
         target, low = np.int64(-1), now  # the next offer in the order of prices
         for i in range(first[k], first[k + 1]):
             if tried < items.price[i] < low:
-                target, low = i, items.price[i]
+                target, low = np.int64(i), items.price[i]
         if target < 0:
             return
         tried, moved[0], before[0] = low, k, has[k]

@@ -221,7 +221,7 @@ def _stake_of(view, limit, enough, slots):  # type: ignore[no-untyped-def]
                 continue
             noise = 1e-12 * max(abs(c), abs(best) if best < np.inf else 0.0)
             if c < best - noise:
-                best, next_best, first = c, best, j
+                best, next_best, first = c, best, np.int64(j)
             elif c > best + noise and c < next_best:
                 next_best = c
         if first >= 0:
