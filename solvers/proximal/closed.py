@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.clock import check
 from copter.kernels import kernel
 from copter.store.store import EXACTLY
-from copter.store.view import coefficients_of, cost_of, entries_of, paid_for, view_of
+from copter.store.view import StoreView, coefficients_of, cost_of, entries_of, paid_for, view_of
 
 if TYPE_CHECKING:
     from copter.solvers.proximal.answer import Answer
@@ -71,6 +72,20 @@ def _savings_part(
     return [_savings(view, slots, y, row, closed) for row in rows.tolist()]
 
 
+def _savings(
+    view: StoreView,
+    slots: NDArray[np.int64],
+    y: NDArray[np.float64],
+    row: int,
+    closed: NDArray[np.bool_],
+) -> Savings:
+    """Savings of requests in a row, of those that have any; other closed rows are open to none."""
+    check()  # a deadline may be over
+    saved, worth, wanted = np.empty((3, slots.size))
+    count = _fill_savings(view, slots, y, row, closed, saved, worth, wanted)
+    return saved[:count], worth[:count], wanted[:count]
+
+
 @kernel(allocates=True)
 def _users(view, asked):  # type: ignore[no-untyped-def]
     """Requests with a column in one of the rows that are asked for."""
@@ -83,10 +98,9 @@ def _users(view, asked):  # type: ignore[no-untyped-def]
     return np.flatnonzero(uses)
 
 
-@kernel(allocates=True)
-def _savings(view, slots, y, row, closed):  # type: ignore[no-untyped-def]
-    """Savings of requests in a row, of those that have any; other closed rows are open to none."""
-    saved, worth, wanted = np.empty(slots.size), np.empty(slots.size), np.empty(slots.size)
+@kernel
+def _fill_savings(view, slots, y, row, closed, saved, worth, wanted):  # type: ignore[no-untyped-def]
+    """Savings of requests in a row, of those that have any, and their number."""
     count = 0
     for q in slots:
         usage = view.usage[q]
@@ -115,4 +129,4 @@ def _savings(view, slots, y, row, closed):  # type: ignore[no-untyped-def]
             saved[count], worth[count] = (without - with_row) / unit, value / unit
             wanted[count] = view.total[q] * unit
             count += 1
-    return saved[:count], worth[:count], wanted[:count]
+    return count
