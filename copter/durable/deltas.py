@@ -12,6 +12,7 @@ from typing import Any
 
 from copter.durable.codec import CodecError, encode, id_value
 from copter.errors import EditError
+from copter.program.guard import EditLog
 from copter.program.handles import Handles
 from copter.program.program import KEEP, VERBS, ContinualProgram
 
@@ -32,7 +33,12 @@ class WrittenProgram(ContinualProgram):
 
     def __init__(self) -> None:
         super().__init__()
-        self.log = _Deltas(self)
+        self._replays = False
+
+    @property
+    def log(self) -> EditLog | None:
+        """Who writes down the next edit; edits that are made again are written already."""
+        return None if self._replays else _Delta(self)
 
     def _content(self) -> tuple[type[ContinualProgram], dict[str, Any]]:
         return ContinualProgram, {name: vars(self)[name] for name in vars(ContinualProgram())}
@@ -45,21 +51,25 @@ class WrittenProgram(ContinualProgram):
         """Raise a CopterError if edits cannot be written (any more)."""
 
 
-class _Deltas:
-    """Makes bytes of the edits of a program."""
+class _Delta:
+    """Makes bytes of an edit.
+
+    It lives as long as the edit: a program that held it would not end, and give up its files, when dropped.
+    """
 
     def __init__(self, program: WrittenProgram) -> None:
         self.program = program
 
-    def before(self, verb: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any], bytes]:
-        """What is to be written; an EditError if it cannot be."""
+    def before(self, verb: str, arguments: dict[str, Any]) -> None:
+        """Take note of what is to be written; an EditError if it cannot be."""
         self.program._check_writable()
-        return verb, arguments, pack_delta(verb, arguments)
+        self.verb, self.arguments, self.packed = verb, arguments, pack_delta(verb, arguments)
 
-    def after(self, note: tuple[str, dict[str, Any], bytes], result: Any) -> None:
+    def after(self, result: Any) -> None:
         """Hand it over, with the handle that the verb made."""
-        verb, arguments, delta = note
-        self.program._write(delta if result is None else pack_delta(verb, arguments | {RETURNED: result}))
+        made = result is not None
+        packed = pack_delta(self.verb, self.arguments | {RETURNED: result}) if made else self.packed
+        self.program._write(packed)
 
 
 def pack_delta(verb: str, arguments: Mapping[str, Any]) -> bytes:

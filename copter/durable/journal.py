@@ -35,10 +35,8 @@ from copter.solution import Solution, check_optimal
 if TYPE_CHECKING:
     from os import PathLike
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from copter.durable.state import Remembers
+    from copter.program.changes import Starts
     from copter.program.program import ContinualProgram
     from copter.store.spread import SpreadStore
     from copter.terms.convex import ConvexTerm
@@ -227,7 +225,7 @@ class Journal(WrittenProgram):
     def _check_writable(self) -> None:
         self._usable()
 
-    def take_starts(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    def take_starts(self) -> Starts:
         """Starts given since the last call; see :meth:`copter.ContinualProgram.take_starts`.
 
         Returns
@@ -240,7 +238,7 @@ class Journal(WrittenProgram):
             self._write(_TAKEN)
         return starts
 
-    def return_starts(self, starts: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]) -> None:
+    def return_starts(self, starts: Starts) -> None:
         """Give starts back; see :meth:`copter.ContinualProgram.return_starts`.
 
         Parameters
@@ -348,7 +346,7 @@ class Journal(WrittenProgram):
         """Make the edits of a round again; what the solver remembered at its end."""
         assert self._rounds is not None
         path = self._rounds.path
-        log, self.log = self.log, None  # these edits are in the file already
+        self._replays = True
         try:
             kind, state, edits = decode(record.content)
             for edit in edits:
@@ -358,7 +356,7 @@ class Journal(WrittenProgram):
         except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError) as wrong:
             raise FileError(path, f"round {record.round} cannot be made again") from wrong
         finally:
-            self.log = log
+            self._replays = False
         return kind, state
 
     def _file(self, what: str, number: int) -> Path:

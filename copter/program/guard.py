@@ -74,13 +74,13 @@ class Guard:
 
 
 class EditLog(Protocol):
-    """Who writes down the edits of a program."""
+    """Who writes down an edit of a program."""
 
-    def before(self, verb: str, arguments: dict[str, Any]) -> Any:
-        """Take note of an edit that is about to be made; an error here leaves the program as it is."""
+    def before(self, verb: str, arguments: dict[str, Any]) -> None:
+        """Take note of the edit that is about to be made; an error here leaves the program as it is."""
 
-    def after(self, note: Any, result: Any) -> None:
-        """Write the edit down, now that it was made."""
+    def after(self, result: Any) -> None:
+        """Write it down, now that it was made."""
 
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -97,9 +97,9 @@ def edit(verb: Verb) -> Verb:
             return verb(self, *args, **kwargs)
         arguments = dict(signature.bind(self, *args, **kwargs).arguments)
         del arguments["self"]
-        note = log.before(verb.__name__, arguments)
+        log.before(verb.__name__, arguments)
         result = verb(self, *args, **kwargs)
-        log.after(note, result)
+        log.after(result)
         return result
 
     guarded: Any = exclusive(logged)

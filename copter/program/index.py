@@ -125,6 +125,13 @@ class Index:
             self._answer = found
         return found
 
+    def chosen(self, ids: Sequence[Hashable] | None, label: str) -> tuple[list[Hashable], NDArray[np.int64]]:
+        """Some ids and their slots, or, of None, all of them; as :meth:`slots`."""
+        if ids is None:
+            return self.ids, self.all_slots
+        names = list(ids)
+        return names, self.slots(names, label)
+
     def check_new(self, ids: Collection[Hashable], label: str) -> None:
         """No id is there already, and none is given twice.
 

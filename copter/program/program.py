@@ -117,7 +117,6 @@ class ContinualProgram:
     """
 
     mend: Callable[[Any, SparseX, NDArray[np.float64]], SparseX] | None = None
-    log: EditLog | None = None
 
     def __init__(self, *, cost_dtype: CostType = "float64") -> None:
         if cost_dtype not in COST_TYPES:
@@ -128,7 +127,12 @@ class ContinualProgram:
         self._vectors = Handles(CostVector, "cost vector", "costs")
         self._starts: Starts = {}
         self.guard = Guard()
-        self.mend = self.log = None
+        self.mend = None
+
+    @property
+    def log(self) -> EditLog | None:
+        """Who writes down the next edit, if anybody does."""
+        return None
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -188,8 +192,7 @@ class ContinualProgram:
         EditError
             An id is unknown or given twice.
         """
-        names = self.resource_ids if ids is None else list(ids)
-        slots = self.resource_slots if ids is None else self._resources.slots(names, "read_resources")
+        names, slots = self._resources.chosen(ids, "read_resources")
         return ResourceData(names, self.store.rows.upper[slots], self.store.rows.lower[slots])
 
     @edit
@@ -914,8 +917,7 @@ class ContinualProgram:
         EditError
             An id is unknown or given twice.
         """
-        names = self.request_ids if ids is None else list(ids)
-        slots = self.request_slots if ids is None else self._requests.slots(listed(names), "read_requests")
+        names, slots = self._requests.chosen(ids, "read_requests")
         return request_data(self.store, names, slots, self.resource_slots, self._starts)
 
     def take_starts(self) -> Starts:
@@ -951,14 +953,12 @@ class ContinualProgram:
         return _empty, (type(twin),), vars(twin)
 
     def _twin(self, memo: dict[int, Any], without: str = "") -> Any:
-        """A copy, but for one attribute; nobody writes down its edits."""
+        """A copy, but for one attribute."""
         with self.guard.using("copy"):
             kind, content = self._content()
             twin = memo[id(self)] = _empty(kind)
             for name, value in content.items():
-                if name == "log":
-                    twin.log = None
-                elif name != without:
+                if name != without:
                     setattr(twin, name, copy.deepcopy(value, memo))
         return twin
 

@@ -213,6 +213,17 @@ def test_only_one_has_it_open(tmp_path):
     Journal(tmp_path).close()
 
 
+def test_a_journal_that_was_dropped_is_free_at_once(tmp_path):
+    gc.disable()  # whoever waits for the collection of cycles waits for minutes
+    try:
+        journal = open_journal(tmp_path)
+        journal.add_resource("a")
+        del journal
+        open_journal(tmp_path).close()
+    finally:
+        gc.enable()
+
+
 def test_a_journal_that_was_dropped_is_closed(tmp_path):
     def drop():
         journal = open_journal(tmp_path)

@@ -307,7 +307,7 @@ def test_every_attribute_is_in_the_file_or_found_again():
     program, solver = rich(), ProximalPoint()
     solver.solve(program)
     saved = {"store", "_resources", "_requests", "_templates", "_vectors", "_starts"}
-    assert set(vars(program)) == saved | {"guard", "mend", "log"}  # the user's, no data
+    assert set(vars(program)) == saved | {"guard", "mend"}  # of whoever uses the program, not of what it is
     tables = {"rows", "usages", "vectors", "requests", "terms"}
     tables |= {"costs", "uppers", "pointers", "entries", "coefficients", "overrides"}
     assert set(vars(program.store)) == tables | {
