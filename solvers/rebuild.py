@@ -20,7 +20,6 @@ from copter.program.program import ContinualProgram
 from copter.solution import UNKNOWN, ColdStart, Solution, Status, Timings, make_solution
 from copter.solvers.features import Feature
 from copter.solvers.memory import LastX, LastY, churn_base
-from copter.solvers.proximal.run import Starts
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.store.allocation import SparseX
 from copter.store.compiled import pieces
@@ -30,6 +29,7 @@ from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
+    from copter.program.changes import Starts
     from copter.proof.pricing import Pricing
 
 

@@ -59,11 +59,16 @@ def solve_in_rationals(program: ContinualProgram, clock: Clock) -> Rational | No
     Rational or None
         None if it is too large for that, or its rows contradict each other by no more than rounding errors.
     """
-    lp = compile_program(program)
-    n, m = lp.c.size, len(lp.resource_ids)
-    rows = _rows(lp.A.toarray(), lp.row_lower, lp.row_upper, lp.upper)
-    if len(rows) * (n + 2 * len(rows)) > ENTRIES:
+    n, m = program.n_variables, len(program.resource_slots)
+    if n * max(m, program.n_rows - m) > ENTRIES:  # a look at what is large would take longer than a round
         return None
+    lp = compile_program(program)
+    below = np.isfinite(lp.row_lower) & (lp.row_lower != lp.row_upper)
+    limits = (np.isfinite(lp.row_upper), below, np.isfinite(lp.upper))
+    sides = sum(int(np.count_nonzero(each)) for each in limits)
+    if sides * (n + 2 * sides) > ENTRIES:
+        return None
+    rows = _rows(lp.A.toarray(), lp.row_lower, lp.row_upper, lp.upper)
     simplex = _Simplex([Fraction(float(c)) for c in lp.c], rows)
     status = simplex.solve(clock)
     if status == "infeasible" and simplex.value() <= _ROUNDED:

@@ -26,14 +26,15 @@ from copter.solvers.proximal.budget import Budget
 from copter.solvers.proximal.closed import revalued
 from copter.solvers.proximal.finish import HandOver
 from copter.solvers.proximal.partial import PartialSteps
-from copter.solvers.proximal.rational import ENTRIES, solve_in_rationals
+from copter.solvers.proximal.rational import solve_in_rationals
 from copter.solvers.proximal.sample import Sampled, sampled_prices
 from copter.solvers.proximal.screening import ColumnSet, Screening
-from copter.solvers.proximal.start import Starts, State, begin
+from copter.solvers.proximal.start import State, begin
 from copter.solvers.proximal.steps import Aim, StepsResult, run_steps
 from copter.store.allocation import NOTHING, SparseX, dense_to_sparse
 
 if TYPE_CHECKING:
+    from copter.program.changes import Starts
     from copter.program.program import ContinualProgram
     from copter.solvers.inner.working_set import WorkingSet
     from copter.solvers.proximal.inner import Method
@@ -61,7 +62,7 @@ class Run:
 
     Parameters
     ----------
-    state : Kept, optional
+    state : State, optional
         What the solver kept of its last round.
 
     Attributes
@@ -366,8 +367,7 @@ class Run:
     def _in_rationals(self) -> Solution | None:
         """What a simplex in rational numbers says of a tiny program."""
         store = self.store
-        size = store.n_variables * len(self.program.resource_slots)
-        if self._exact or not self.options.hand_over or store.terms or size > ENTRIES:
+        if self._exact or not self.options.hand_over or store.terms:
             return None
         self._exact = True
         found = solve_in_rationals(self.program, self.clock)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,9 @@ from copter.solvers.memory import LastX, LastY
 from copter.store.allocation import NOTHING, SparseX, merged
 
 if TYPE_CHECKING:
+    from copter.program.changes import Starts
     from copter.program.program import ContinualProgram
     from copter.solvers.proximal.answer import Answer
-
-Starts: TypeAlias = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
-"""Request slot -> columns and values that were given with an edit."""
 
 
 @dataclass(frozen=True)
