@@ -132,22 +132,14 @@ class Score:
 
 def kill_actors(kills: int, seed: int, actors: int = 2, snapshots: bool = True) -> Score:
     """Play rounds while actors are killed, until there were so many kills and a round after the last."""
-    rng, score, truth = random.Random(seed), Score(), Truth()
+    rng, score = random.Random(seed), Score()
     ending = threading.Event()
     before, copter.ray.actors._SNAPSHOT_FROM = copter.ray.actors._SNAPSHOT_FROM, 0 if snapshots else 1 << 40
     try:
         with RayProgram(actors, parts=PARTS, num_cpus=0) as program:
-            solver = new_solver()
             killer = threading.Thread(target=_kill, args=(program, kills, rng, score, ending))
-            killer.start()
-            try:
-                last = False
-                while not last:
-                    last = not killer.is_alive()
-                    _play(program, solver, score, truth)
-            finally:
-                ending.set()
-                killer.join()
+            for _ in _rounds_amid(killer, ending, program, score):
+                pass
     finally:
         copter.ray.actors._SNAPSHOT_FROM = before
     return score
@@ -191,6 +183,22 @@ def _parent(pid: int) -> int:
         return 0
 
 
+def _rounds_amid(
+    killer: threading.Thread, ending: threading.Event, program: RayProgram, score: Score
+) -> Iterator[None]:
+    """Play rounds while a thread kills, and one after its end."""
+    solver, truth, last = new_solver(), Truth(), False
+    killer.start()
+    try:
+        while not last:
+            last = not killer.is_alive()
+            _play(program, solver, score, truth)
+            yield
+    finally:
+        ending.set()
+        killer.join()
+
+
 def _play(program: RayProgram, solver: ProximalPoint, score: Score, truth: Truth) -> None:
     number = score.rounds
     make_round(program, number)
@@ -217,7 +225,7 @@ def kill_nodes(kills: int, seed: int, nodes: int = 2) -> Score:
     import ray
     from ray.cluster_utils import Cluster
 
-    rng, score, truth = random.Random(seed), Score(), Truth()
+    rng, score = random.Random(seed), Score()
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     there = [cluster.add_node(num_cpus=2) for _ in range(nodes)]
     before = os.environ.get("RAY_ADDRESS")
@@ -235,18 +243,9 @@ def kill_nodes(kills: int, seed: int, nodes: int = 2) -> Score:
     ending, killer = threading.Event(), threading.Thread(target=kill)
     try:
         with RayProgram(nodes, "auto", parts=PARTS, num_cpus=1.0) as program:
-            solver = new_solver()
-            killer.start()
-            try:
-                last = False
-                while not last:
-                    last = not killer.is_alive()
-                    _play(program, solver, score, truth)
-                    if len(there) < nodes:  # only the main thread can start one
-                        there.append(cluster.add_node(num_cpus=2))
-            finally:
-                ending.set()
-                killer.join()
+            for _ in _rounds_amid(killer, ending, program, score):
+                if len(there) < nodes:  # only the main thread can start one
+                    there.append(cluster.add_node(num_cpus=2))
     finally:
         ray.shutdown()
         cluster.shutdown()
