@@ -80,7 +80,7 @@ def fingerprint(file: str, names: dict[str, Any]) -> str:
     """
     digest = blake2b(digest_size=10)
     digest.update(repr((numba.__version__, sys.implementation.cache_tag)).encode())
-    sources = {file, __file__.replace("kernel_cache", "kernels")}
+    sources = {file, *(__file__.replace("kernel_cache", name) for name in ("kernels", "array_record"))}
     _follow(file, names, sources, digest.update)
     for source in sorted(sources):
         digest.update(Path(source).read_bytes())
@@ -90,7 +90,8 @@ def fingerprint(file: str, names: dict[str, Any]) -> str:
 def _follow(file: str, names: dict[str, Any], sources: set[str], take: Callable[[bytes], None]) -> None:
     """Add the sources of the kernels that a module imports, and give every constant in it to ``take``.
 
-    A kernel cannot use plain functions and classes, except for named tuples, which are known by their fields.
+    A kernel cannot use plain functions and classes, except for named tuples and records of arrays, which are
+    known by their fields.
     """
     for name, value in sorted(names.items()):
         if name.startswith("__"):
@@ -111,7 +112,8 @@ def _follow(file: str, names: dict[str, Any], sources: set[str], take: Callable[
         elif _is_constant(value):
             take(f"{name} {value!r}".encode())
         elif isinstance(value, type):
-            take(f"{name} {value} {getattr(value, '_fields', ())}".encode())
+            named = getattr(value, "_fields", ()) or (*getattr(value, "__dataclass_fields__", ()),)
+            take(f"{name} {value} {named}".encode())
 
 
 def _is_constant(value: Any) -> bool:

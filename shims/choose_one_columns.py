@@ -1,8 +1,7 @@
 """Single columns of many requests, read once: what each costs, and its entries, side by side.
 
 A program does not change while it is rounded.  So what the passes of :mod:`copter.shims.choose_one` look at
-again and again is copied out of the store first; they then touch a few short arrays, and not the two dozen of
-a view, of which every hand-over costs more than the numbers that are read.
+again and again is copied out of the store first; they then touch a few short arrays.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
+from copter.store.view import StoreView, cap_of, coefficients_of, cost_of, entries_of
 
 Array = Any
 
@@ -44,8 +44,13 @@ class Columns(NamedTuple):
     value: NDArray[np.float64]
 
 
-@kernel(allocates=True)
-def read_columns(view: Any, y: Array, slots: Array, places: Array, columns: Array) -> Any:
+def read_columns(
+    view: StoreView,
+    y: NDArray[np.float64],
+    slots: NDArray[np.int64],
+    places: NDArray[np.int64],
+    columns: NDArray[np.int64],
+) -> Columns:
     """Read columns of requests.
 
     Parameters
@@ -55,55 +60,45 @@ def read_columns(view: Any, y: Array, slots: Array, places: Array, columns: Arra
     slots, places, columns : (k,) arrays
         Slot of the request, place in the view and in the request; a negative place for no column.
     """
-    usage, pointers, entries, values = view.usage, view.pointer_start, view.entry_start, view.value_start
-    pointer, row_of, coefficient = view.pointer, view.row, view.coefficient
-    pool, cost_start, scale, vector = view.cost, view.cost_start, view.scale, view.vector
-    own_start, own_length, own_column, own_cost = (
-        view.override_start,
-        view.override_length,
-        view.override_column,
-        view.override_value,
-    )
-    bound, bound_start, bounds = view.upper, view.upper_start, view.uppers
-    m = slots.size
-    price, cost = np.zeros(m), np.zeros(m)
-    begin, end = np.zeros(m, np.int64), np.zeros(m, np.int64)
-    row, value = np.empty(2 * m + 16, np.int64), np.empty(2 * m + 16)
+    price, cost = np.zeros(slots.size), np.zeros(slots.size)
+    begin, end = np.zeros(slots.size, np.int64), np.zeros(slots.size, np.int64)
+    size = _count_entries(view, slots, places)
+    row, value = np.empty(size, np.int64), np.empty(size)
+    _read(view, y, slots, places, price, cost, begin, end, row, value)
+    return Columns(columns, price, cost, begin, end, row, value)
+
+
+@kernel
+def _count_entries(view, slots, places):  # type: ignore[no-untyped-def]
     count = 0
-    for k in range(m):
+    for k in range(slots.size):
+        if places[k] >= 0:
+            first, last = entries_of(view, view.usage[slots[k]], places[k], places[k] + 1)
+            count += last - first
+    return count
+
+
+@kernel
+def _read(view, y, slots, places, price, cost, begin, end, row, value):  # type: ignore[no-untyped-def]
+    count = 0
+    for k in range(slots.size):
         q, j = slots[k], places[k]
         begin[k] = end[k] = count
         if j < 0:
             continue
-        cap = bound[q] if bound_start[q] < 0 else bounds[bound_start[q] + j]
-        c = scale[q] * pool[cost_start[q] + j]
-        if vector[q] >= 0:
-            for i in range(own_start[q], own_start[q] + own_length[q]):
-                if own_column[i] == j:
-                    c = own_cost[i]
-        if cap < 1.0:
+        if cap_of(view, q, j) < 1.0:
             cost[k] = price[k] = np.inf
             continue
-        u = usage[q]
-        first, last = pointer[pointers[u] + j], pointer[pointers[u] + j + 1]
-        if count + last - first > row.size:
-            row, value = _longer(row, value, 2 * row.size + last - first)
+        first, last = entries_of(view, view.usage[q], j, j + 1)
+        shift, stride = coefficients_of(view, view.usage[q])
         paid = 0.0
         for e in range(first, last):
-            row[count] = row_of[entries[u] + e]
-            # a usage that stores none of its coefficients has 1 for each
-            value[count] = coefficient[values[u] + e] if values[u] >= 0 else 1.0
+            row[count] = view.row[e]
+            value[count] = view.coefficient[shift + stride * e]
             paid += y[row[count]] * value[count]
             count += 1
-        cost[k], price[k], end[k] = c, c + paid, count
-    return Columns(columns, price, cost, begin, end, row, value)
-
-
-@kernel(allocates=True, inner=True)
-def _longer(row, value, size):  # type: ignore[no-untyped-def]
-    rows, values = np.empty(size, np.int64), np.empty(size)
-    rows[: row.size], values[: value.size] = row, value
-    return rows, values
+        cost[k] = cost_of(view, q, j)
+        price[k], end[k] = cost[k] + paid, count
 
 
 def left_of(upper: NDArray[np.float64], rounded: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -26,6 +26,7 @@ carried so that neither parts nor chunks nor threads change a bit of the result 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -164,7 +165,7 @@ def _price_part(
         (nothing, nothing, 0.0) if terms is None else term_bound(terms, view, y)
     )
     if terms is not None:  # the passes below leave them out
-        view = view._replace(n_columns=without(view.n_columns, terms.slot))
+        view = replace(view, n_columns=without(view.n_columns, terms.slot))
     collect, reach = slack is not None, slack or 0.0
     usages, size = store.usages, view.n_columns.size
     known = usages.references[: usages.size], usages.n_columns[: usages.size]
@@ -180,7 +181,7 @@ def _price_part(
             grouped, grouped_error, *more = price_groups(
                 groups, view, paid, cost_factor, slack, threads, found
             )
-            view = view._replace(n_columns=without(view.n_columns, groups.member))
+            view = replace(view, n_columns=without(view.n_columns, groups.member))
         chunks = _price_chunks(view, y, paid, cost_factor, slack, threads, found)
         marginal, forced = found
     slot, column = (

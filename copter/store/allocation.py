@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -110,7 +111,7 @@ def row_activity(
     """
     view, column = store.excerpt(x.slot, x.column)
     if absolute:
-        view = view._replace(coefficient=abs(view.coefficient))
+        view = replace(view, coefficient=abs(view.coefficient))
     value = abs(x.value) if absolute else x.value
     bounds = np.linspace(0, x.slot.size, 2 + x.slot.size // _CHUNK).astype(np.int64)
     n_rows = store.rows.size

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.array_record import ArrayRecord
 from copter.kernels import kernel
 from copter.store.edits import place_among
 from copter.store.layout import Layout
 
 
-class StoreView(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class StoreView(ArrayRecord):
     """The store's arrays as kernels read them; no copies."""
 
     cost: NDArray[np.float64] | NDArray[np.float32]
@@ -79,7 +81,7 @@ def with_own_costs(view: StoreView) -> StoreView:
     for q in np.flatnonzero(view.n_columns).tolist():
         fill_costs(view, q, 1.0, costs[starts[q] : ends[q]])
     scale = np.ones(view.scale.size)
-    return view._replace(cost=costs, cost_start=starts, scale=scale, vector=np.full(scale.size, -1))
+    return replace(view, cost=costs, cost_start=starts, scale=scale, vector=np.full(scale.size, -1))
 
 
 @kernel(inlined=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from copter.arrays import Floats
@@ -54,7 +56,7 @@ class WorkingTerms:
         """The working set with costs c + slope a: what it is with tangents in place of the terms."""
         cost = self.working.cost.copy()
         cost[self.columns] += np.where(self.image > 0, slope[self.owner] * self.image, 0.0)
-        return self.working._replace(cost=cost)
+        return replace(self.working, cost=cost)
 
     def gap(self, x: Floats, y: Floats) -> tuple[float, float, float]:
         """As :meth:`WorkingSet.gap`; the bound is exact for the terms, whose dual residual is left out."""

@@ -7,6 +7,7 @@ if it is not 0.  It is reached by proximal-point steps with zero costs that beco
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -29,7 +30,7 @@ class ElasticStep(Protocol):
 
 def costless(working: WorkingSet) -> WorkingSet:
     """The set without costs."""
-    return working._replace(cost=np.zeros_like(working.cost))
+    return replace(working, cost=np.zeros_like(working.cost))
 
 
 def least_violation(

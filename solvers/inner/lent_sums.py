@@ -8,7 +8,7 @@ process is made again from the centre, the prices and the sample, bit by bit the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
@@ -46,14 +46,18 @@ def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[Piece]:
         a, b = int(first[0]), int(first[-1])
         pointer = w.pointer[a : b + 1]
         c, d = int(pointer[0]), int(pointer[-1])
-        piece = w._replace(
-            slot=w.slot[begin:end], relation=w.relation[begin:end], total=w.total[begin:end], first=first - a
+        piece = replace(
+            w,
+            slot=w.slot[begin:end],
+            relation=w.relation[begin:end],
+            total=w.total[begin:end],
+            first=first - a,
         )
         # what no sum asks for stays behind; one array of a row each says how many rows there are
-        piece = piece._replace(block=none.astype(np.int64), column=none.astype(np.int64))
-        piece = piece._replace(upper_row=size, row_scale=size, column_scale=none)
-        piece = piece._replace(cost=w.cost[a:b], upper=w.upper[a:b], pointer=pointer - c)
-        pieces.append(Piece(piece._replace(row=w.row[c:d], value=w.value[c:d])))
+        piece = replace(piece, block=none.astype(np.int64), column=none.astype(np.int64))
+        piece = replace(piece, upper_row=size, row_scale=size, column_scale=none)
+        piece = replace(piece, cost=w.cost[a:b], upper=w.upper[a:b], pointer=pointer - c)
+        pieces.append(Piece(replace(piece, row=w.row[c:d], value=w.value[c:d])))
     return pieces
 
 

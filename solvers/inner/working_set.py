@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.array_record import ArrayRecord
 from copter.kernels import kernel
 from copter.proof.certificate import TRIFLE
 from copter.store.allocation import SparseX
@@ -113,7 +115,8 @@ class InnerResult(NamedTuple):
     off: float = 0.0
 
 
-class WorkingSet(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class WorkingSet(ArrayRecord):
     """Blocks b = requests with columns in the set; columns ascending by slot and column.
 
     Attributes
@@ -170,7 +173,7 @@ class WorkingSet(NamedTuple):
 
     def with_cost_unit(self, unit: float) -> WorkingSet:
         """The set with its costs in another unit."""
-        return self._replace(cost=self.cost / unit, cost_scale=self.cost_scale * unit)
+        return replace(self, cost=self.cost / unit, cost_scale=self.cost_scale * unit)
 
     def gap(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
         """Size of the objective, objective - bound and dual residual of the set as a program of its own.

@@ -1,6 +1,7 @@
 """Newton's sums where pieces of the working set are lent: bit by bit those of threads, whatever is lost."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def working_set(requests, columns, rows, seed):
     slots = program.request_slots
     working = gather(program.store, np.repeat(slots, columns), np.tile(np.arange(columns), requests))
     upper = np.where(rng.random(n) < 0.5, 0.4 * working.total[working.block], np.inf)
-    return working._replace(upper=upper)
+    return replace(working, upper=upper)
 
 
 class Forgetful:
