@@ -7,18 +7,14 @@ known by the slot of their request here, because the nonzeros of an allocation a
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
-from copter.shims.choose_one_columns import fits, take
+from copter.shims.choose_one_columns import Columns, fits, take
 from copter.store.store import EXACTLY, ConstraintStore
 from copter.store.view import coefficients_of, entries_of, view_of
 from copter.store.where import Part, together
-
-Array = Any
 
 MINIMUM_FRACTION = 1e-7
 WHOLE = 1.0 - 1e-9
@@ -55,10 +51,10 @@ def unsound(store: ConstraintStore) -> tuple[int, int]:
 def _usages_part(part: Part) -> tuple[int, NDArray[np.bool_], NDArray[np.bool_]]:
     """What :func:`unsound`, :func:`bound_requests` and :func:`rounded_rows` ask of usages."""
     view = view_of(part.store)
-    columns = view.n_columns, view.relation, view.usage, view.pointer_start, view.pointer
-    rounded = np.zeros(part.store.rows.size, np.bool_)
-    negative = int(_negative(view, part.store.rows.alive, rounded))
-    return negative, _cannot_abstain(*columns), rounded
+    bound, rounded = np.zeros(view.n_columns.size, np.bool_), np.zeros(part.store.rows.size, np.bool_)
+    seen = np.zeros(view.pointer_start.size, np.int8)
+    negative = int(_look_at_usages(view, part.store.rows.alive, seen, bound, rounded))
+    return negative, bound, rounded
 
 
 def rounded_rows(store: ConstraintStore) -> NDArray[np.bool_]:
@@ -72,23 +68,32 @@ def rounded_rows(store: ConstraintStore) -> NDArray[np.bool_]:
     return rounded
 
 
-@kernel(allocates=True)
-def _negative(view: Any, alive: Array, rounded: Array) -> int:
-    """The last row with a negative coefficient, or -1; marks rows with one that is not whole."""
-    seen, found = np.zeros(view.pointer_start.size, np.bool_), -1
+@kernel
+def _look_at_usages(view, alive, seen, bound, rounded):  # type: ignore[no-untyped-def]
+    """The last row with a negative coefficient, or -1; marks requests and rows as asked for.
+
+    Usages are looked at once: 0 is not yet, 1 has a column without entries, 2 has none.
+    """
+    found = -1
     for q in range(view.n_columns.size):
         n, usage = view.n_columns[q], view.usage[q]
-        if n == 0 or seen[usage]:
+        if n == 0:
             continue
-        seen[usage] = True
-        first, last = entries_of(view, usage, 0, n)
-        shift, stride = coefficients_of(view, usage)
-        for k in range(first, last):
-            value = view.coefficient[shift + stride * k]
-            if value < 0.0 and alive[view.row[k]]:
-                found = max(found, view.row[k])
-            if value != np.rint(value):
-                rounded[view.row[k]] = True
+        if seen[usage] == 0:
+            seen[usage] = 2
+            for at in range(view.pointer_start[usage], view.pointer_start[usage] + n):
+                if view.pointer[at] == view.pointer[at + 1]:
+                    seen[usage] = 1
+                    break
+            first, last = entries_of(view, usage, 0, n)
+            shift, stride = coefficients_of(view, usage)
+            for k in range(first, last):
+                value = view.coefficient[shift + stride * k]
+                if value < 0.0 and alive[view.row[k]]:
+                    found = max(found, view.row[k])
+                if value != np.rint(value):
+                    rounded[view.row[k]] = True
+        bound[q] = view.relation[q] == EXACTLY and seen[usage] == 2
     return found
 
 
@@ -102,9 +107,14 @@ def bound_requests(store: ConstraintStore) -> NDArray[np.bool_]:
     return together([bound for _, bound, _ in store.once(_usages_part)], store.requests.size)
 
 
-@kernel(allocates=True)
 def place_fractions(
-    columns: Any, slot: Array, value: Array, bound: Array, chosen: Array, price: Array, left: Array
+    columns: Columns,
+    slot: NDArray[np.int64],
+    value: NDArray[np.float64],
+    bound: NDArray[np.bool_],
+    chosen: NDArray[np.int64],
+    price: NDArray[np.float64],
+    left: NDArray[np.float64],
 ) -> None:
     """Columns of the fractional answer, heaviest first, while they fit.
 
@@ -123,24 +133,21 @@ def place_fractions(
     left : (2 * row slots,) array
         What is left; changed.
     """
-    fractions = np.empty(slot.size, np.int64)
-    for first in (True, False):
-        found = 0
-        for k in range(slot.size):
-            if bound[slot[k]] != first or value[k] <= MINIMUM_FRACTION:
-                continue
-            if value[k] < WHOLE:
-                fractions[found] = k
-                found += 1
-            else:
-                _place(columns, k, slot[k], chosen, price, left)
-        some = fractions[:found]
-        for at in np.argsort(-value[some], kind="mergesort"):
-            _place(columns, some[at], slot[some[at]], chosen, price, left)
+    whole, fraction = value >= WHOLE, (value > MINIMUM_FRACTION) & (value < WHOLE)
+    for these in (bound[slot], ~bound[slot]):
+        some = np.flatnonzero(these & fraction)
+        order = np.concatenate((np.flatnonzero(these & whole), some[np.argsort(-value[some], kind="stable")]))
+        _place(columns, order, slot, chosen, price, left)
 
 
-@kernel(allocates=True)
-def place_cheapest(columns: Any, slot: Array, bound: Array, chosen: Array, price: Array, left: Array) -> None:
+def place_cheapest(
+    columns: Columns,
+    slot: NDArray[np.int64],
+    bound: NDArray[np.bool_],
+    chosen: NDArray[np.int64],
+    price: NDArray[np.float64],
+    left: NDArray[np.float64],
+) -> None:
     """Of requests without a column the cheapest that fits; those without a way out come first.
 
     Parameters
@@ -152,44 +159,28 @@ def place_cheapest(columns: Any, slot: Array, bound: Array, chosen: Array, price
     bound, chosen, price, left
         As in :func:`place_fractions`.
     """
-    for first in (True, False):
-        begin = 0
-        while begin < slot.size:
-            end, q = begin, slot[begin]
-            while end < slot.size and slot[end] == q:
-                end += 1
-            if bound[q] == first:
-                for k in np.argsort(columns.price[begin:end], kind="mergesort"):
-                    _place(columns, begin + k, q, chosen, price, left)
-            begin = end
+    order = np.lexsort((columns.price, slot, ~bound[slot]))
+    _place(columns, order, slot, chosen, price, left)
 
 
-@kernel(allocates=True)
-def _cannot_abstain(n_columns, relation, usages, starts, pointer):  # type: ignore[no-untyped-def]
-    """See :func:`bound_requests`; usages are looked at once.
-
-    0 is not yet, 1 has a column without entries, 2 has none.
-    """
-    known = np.zeros(starts.size, np.int8)
-    bound = np.zeros(n_columns.size, np.bool_)
-    for q in range(n_columns.size):
-        if n_columns[q] == 0 or relation[q] != EXACTLY:
-            continue
-        usage = usages[q]
-        if known[usage] == 0:
-            known[usage] = 2
-            for at in range(starts[usage], starts[usage] + n_columns[q]):
-                if pointer[at] == pointer[at + 1]:
-                    known[usage] = 1
-                    break
-        bound[q] = known[usage] == 2
-    return bound
+def _place(
+    columns: Columns,
+    order: NDArray[np.int64],
+    slot: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+    price: NDArray[np.float64],
+    left: NDArray[np.float64],
+) -> None:
+    """Give requests columns, in an order, where they have none yet and the column is open and fits."""
+    _place_all(*columns, order, slot, chosen, price, left)
 
 
-@kernel(inner=True)
-def _place(columns, k, q, chosen, price, left):  # type: ignore[no-untyped-def]
-    """Give request q the k-th of some columns, if it has none and the column is open and fits."""
-    row, value, begin, end = columns.row, columns.value, columns.begin[k], columns.end[k]
-    if chosen[q] < 0 and columns.cost[k] < np.inf and fits(row, value, begin, end, left):
-        chosen[q], price[q] = columns.column[k], columns.price[k]
-        take(row, value, begin, end, -1.0, left)
+@kernel
+def _place_all(  # type: ignore[no-untyped-def]
+    column, prices, cost, begin, end, row, value, order, slot, chosen, price, left
+):
+    for k in order:
+        q = slot[k]
+        if chosen[q] < 0 and cost[k] < np.inf and fits(row, value, begin[k], end[k], left):
+            chosen[q], price[q] = column[k], prices[k]
+            take(row, value, begin[k], end[k], -1.0, left)

@@ -188,7 +188,7 @@ def _evaluate(w, tilted, terms, pull, y, centre, sigma, spread):  # type: ignore
     return height, gradient, x, free, tight, s, t
 
 
-@kernel(allocates=True, inner=True)
+@kernel(inlined=True)
 def _cholesky_solve(a, right):  # type: ignore[no-untyped-def]
     """Solve a d = right with the positive definite a, whose lower triangle is overwritten; d in ``right``."""
     n = right.size
@@ -223,7 +223,7 @@ def _rank_one(w, terms, free, tight, t, sigma):  # type: ignore[no-untyped-def]
     return v, rho
 
 
-@kernel(allocates=True, inner=True)
+@kernel(inlined=True)
 def _crossing(w, y, gradient, diagonal):  # type: ignore[no-untyped-def]
     """Prices that would cross their kink."""
     cross = np.zeros(y.size, np.bool_)
@@ -337,7 +337,7 @@ def _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping
     return step
 
 
-@kernel(allocates=True, inner=True)
+@kernel(inlined=True)
 def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, every, once):  # type: ignore[no-untyped-def]
     """Newton step; prices that would cross their kink go right to it, the others know of that."""
     if terms is None:
@@ -357,7 +357,7 @@ def _direction(w, terms, y, gradient, free, tight, t, sigma, damping, systems, e
     return _sparse_direction(w, terms, y, gradient, free, tight, v, rho, sigma, damping, systems, every, once)
 
 
-@kernel(allocates=True, inner=True)
+@kernel(inlined=True)
 def _moved(w, y, step, length):  # type: ignore[no-untyped-def]
     """Prices along the (kinked) ray, none of them on a bound that is infinite."""
     new = np.empty(y.size)
