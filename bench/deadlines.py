@@ -66,7 +66,7 @@ def random_program(rng: np.random.Generator, columns: int) -> tuple[ContinualPro
     costs = rng.uniform(0.5, 1.0, requests * width) * (1.0 if exactly else -1.0)
     if requests * width > _PRIVATE:
         use = {int(r): rng.uniform(0.2, 1.0, width) for r in rng.choice(rows, min(rows, 3), replace=False)}
-        usage = program.add_template(use, width)
+        usage = program.share_columns(use, width)
     else:
         n = requests * width
         at = rng.integers(0, rows, n).astype(np.int32)

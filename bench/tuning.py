@@ -93,12 +93,12 @@ def edit(program: ContinualProgram, rng: np.random.Generator) -> None:
     """Change a twentieth of the totals, scale a tenth of the costs, close half of a row."""
     ids = np.array(program.request_ids)
     moved = rng.choice(ids, ids.size // 20, replace=False).tolist()
-    if program.total(moved[0]) is not None:
+    if program.requests[moved[0]].total is not None:
         program.update_requests(moved, totals=rng.uniform(0.1, 2.0, len(moved)))
     scaled = rng.choice(ids, ids.size // 10, replace=False).tolist()
     program.update_requests(scaled, scales=rng.uniform(0.8, 1.2, len(scaled)))
     row = int(rng.integers(len(program.resource_slots)))
-    program.set_capacity(row, upper=0.5 * program.capacity(row)[1])
+    program.update_resources(row, upper=0.5 * program.resources[row][1])
 
 
 def run(tuning: ProximalTuning, inner: Inner) -> tuple[NDArray[np.float64], float, int]:

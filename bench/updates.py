@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from copter.program.program import ContinualProgram, Template
+from copter.program.program import ContinualProgram, SharedColumns
 
 WIDTH = 1000
 N_RESOURCES = 7
@@ -112,7 +112,7 @@ class Replacing:
             resource: (np.flatnonzero(rows == resource), values[rows == resource])
             for resource in range(N_RESOURCES)
         }
-        self.template: Template = program.add_template(usage, WIDTH)
+        self.template: SharedColumns = program.share_columns(usage, WIDTH)
         self.present = list(range(n_requests))
         self.next_id = n_requests
         costs = rng.random(n_requests * WIDTH)

@@ -22,9 +22,11 @@ from copter.models.general_program import GeneralProgram as GeneralProgram
 from copter.models.mathopt import from_mathopt as from_mathopt
 from copter.models.mathopt import to_mathopt as to_mathopt
 from copter.program.program import ContinualProgram as ContinualProgram
-from copter.program.program import CostVector as CostVector
-from copter.program.program import Template as Template
+from copter.program.program import SharedColumns as SharedColumns
+from copter.program.program import SharedCosts as SharedCosts
+from copter.program.records import Request as Request
 from copter.program.records import RequestData as RequestData
+from copter.program.records import Resource as Resource
 from copter.program.records import ResourceData as ResourceData
 from copter.proof.certificate import Certificate as Certificate
 from copter.proof.certificate import Residuals as Residuals

@@ -232,7 +232,7 @@ class UtilisationShim(_Repair):
         if self.theta not in program:
             raise CopterError(f"no request {self.theta!r}: this shim needs the one that is the utilisation")
         slot = program.slot_of[self.theta]
-        capacity = -column(store, slot, 0) / float(program.costs(self.theta)[0])
+        capacity = -column(store, slot, 0) / float(program.requests[self.theta].costs[0])
         requests = store.live_requests()
         requests = requests[requests != slot]
         bad = store.requests.relation[requests] != EXACTLY

@@ -148,7 +148,7 @@ class Copy:
         self._rows = original.resource_slots
         lower, upper = store.rows.lower[self._rows].tolist(), store.rows.upper[self._rows].tolist()
         for id, low, high in zip(original.resource_ids, lower, upper, strict=True):
-            self.program.add_resource(id, high, low)
+            self.program.add_resource(id, high, lower=low)
         position = row_positions(store, self._rows)
         # One call takes one kind of sum row and of integrality.
         kind = 2 * table.relation[slots] + table.integral[slots]
@@ -160,7 +160,7 @@ class Copy:
                 _add_requests(self.program, [ids[k] for k in some.tolist()], store, slots[some], position)
         for slot, id in zip(slots.tolist(), ids, strict=True):
             if slot in store.terms:
-                self.program.update_request(id, term=original.term(id))
+                self.program.update_request(id, term=original.requests[id].term)
         # The new program's slots are 0, 1, ... in the order of the calls.
         self._slots = slots[np.concatenate(groups)] if groups else slots
 

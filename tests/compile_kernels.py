@@ -22,7 +22,7 @@ def solvers() -> None:
         program.add_request(k, [-1.0 - 0.1 * k, 0.0, -1.5], usage, total=1.0, upper=[1.0, 1.0, 0.7])
     for inner in ("newton", "cd"):
         ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
-    program.set_capacity("a", upper=-0.5)
+    program.update_resources("a", upper=-0.5)
     for inner in ("newton", "cd"):
         ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
 

@@ -42,7 +42,7 @@ def requests(draw, n=None):
 
 def empty() -> ContinualProgram:
     program = ContinualProgram()
-    program.add_resource_rows(ROWS, upper=[8.0, INF], lower=[-INF, -20.0])
+    program.add_resources(ROWS, upper=[8.0, INF], lower=[-INF, -20.0])
     return program
 
 
@@ -71,20 +71,20 @@ def bulk(requests, form):
 
 def same(one: ContinualProgram, other: ContinualProgram) -> None:
     assert one.request_ids == other.request_ids and one.resource_ids == other.resource_ids
-    a, b = (vars(program.read_requests()) for program in (one, other))
+    a, b = (vars(program.requests[:]) for program in (one, other))
     for name in ("costs", "sizes", "scales", "integral"):
         np.testing.assert_array_equal(a[name], b[name])
     for name in ("totals", "relation", "starts"):
         assert a[name] == b[name]
     for id in one.request_ids:
-        assert one.override(id) == other.override(id)
-        assert one.costs(id).tolist() == other.costs(id).tolist()
-        assert one.upper(id).tolist() == other.upper(id).tolist()
-        terms = one.term(id), other.term(id)
+        assert one.requests[id].override == other.requests[id].override
+        assert one.requests[id].costs.tolist() == other.requests[id].costs.tolist()
+        assert one.requests[id].upper.tolist() == other.requests[id].upper.tolist()
+        terms = one.requests[id].term, other.requests[id].term
         assert [t and t.parameters for t in terms[:1]] == [t and t.parameters for t in terms[1:]]
         assert [t and t.image for t in terms[:1]] == [t and t.image for t in terms[1:]]
     np.testing.assert_array_equal(a["usage"].toarray(), b["usage"].toarray())
-    assert [one.capacity(row) for row in ROWS] == [other.capacity(row) for row in ROWS]
+    assert [one.resources[row] for row in ROWS] == [other.resources[row] for row in ROWS]
 
 
 def flat(mappings):

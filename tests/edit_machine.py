@@ -123,24 +123,24 @@ class Edits(RuleBasedStateMachine):
     def add_resource(self, kind, at, below, above):
         id = f"r{next(self.names)}"
         lower, upper = row_bounds(kind, at, below, above)
-        self.program.add_resource(id, upper, lower)
+        self.program.add_resource(id, upper, lower=lower)
         self.plain.resources[id] = (lower, upper)
 
     @precondition(lambda self: self.plain.resources)
     @rule(data=st.data(), kind=row_kinds, at=capacities, below=counts, above=counts)
-    def set_capacity(self, data, kind, at, below, above):
+    def update_resources(self, data, kind, at, below, above):
         id = data.draw(st.sampled_from(list(self.plain.resources)))
         lower, upper = row_bounds(kind, at, below, above)
-        self.program.set_capacity(id, upper=upper, lower=lower)
+        self.program.update_resources(id, upper=upper, lower=lower)
         self.plain.resources[id] = (lower, upper)
 
     @precondition(lambda self: self.plain.resources)
     @rule(data=st.data(), kind=row_kinds, below=counts, above=counts)
-    def set_capacities(self, data, kind, below, above):
+    def update_many_resources(self, data, kind, below, above):
         ids = self.some(data, self.plain.resources)
         new = [row_bounds(kind, at, below, above) for at in self.vector(data, len(ids), capacities)]
         lower, upper = zip(*new, strict=True)
-        self.program.set_capacities(ids, upper=upper, lower=lower)
+        self.program.update_resources(ids, upper=upper, lower=lower)
         self.plain.resources |= dict(zip(ids, new, strict=True))
 
     @precondition(lambda self: self.plain.resources)
@@ -149,56 +149,56 @@ class Edits(RuleBasedStateMachine):
         id = data.draw(st.sampled_from(list(self.plain.resources)))
         lower, upper = self.plain.resources[id]
         after = upper + count if up else upper - count
-        verb = self.program.add_resources if up else self.program.remove_resources
+        by = count if up else -count
         if after < lower or after < 0 <= upper:
-            self.refused(id, "count", lambda: verb(id, count))
+            self.refused(id, "by", lambda: self.program.update_resources(id, by=by))
         else:
-            verb(id, count)
+            self.program.update_resources(id, by=by)
             self.plain.resources[id] = (lower, after)
 
     @precondition(lambda self: self.plain.resources)
     @rule(data=st.data())
-    def drop_resource(self, data):
+    def remove_resources(self, data):
         id = data.draw(st.sampled_from(list(self.plain.resources)))
-        self.program.drop_resource(id)
-        self.plain.drop_resource(id)
+        self.program.remove_resources(id)
+        self.plain.remove_resources(id)
         for _, _, usage in self.templates:
             usage.pop(id, None)
 
-    # ---- templates -----------------------------------------------------------------------------
+    # ---- shared columns ------------------------------------------------------------------------
 
     @rule(data=st.data(), n=st.integers(1, 12))
-    def add_template(self, data, n):
+    def share_columns(self, data, n):
         given, plain = self.usage(data, n)
-        self.templates.append((self.program.add_template(given, n), n, plain))
+        self.templates.append((self.program.share_columns(given, n), n, plain))
 
     @precondition(lambda self: self.templates)
     @rule(data=st.data())
-    def drop_template(self, data):
+    def forget_columns(self, data):
         where = data.draw(st.integers(0, len(self.templates) - 1))
         handle, n, _ = self.templates.pop(where)
-        self.program.drop_template(handle)
+        self.program.forget(handle)
         self.refused(None, "usage", lambda: self.program.add_request("late", [0.0] * n, handle))
 
-    # ---- cost vectors --------------------------------------------------------------------------
+    # ---- shared costs---------------------------------------------------------------------------
 
     @rule(data=st.data(), n=sizes)
-    def add_cost_vector(self, data, n):
+    def share_costs(self, data, n):
         widths = [n, *(len(r.costs) for r in self.plain.requests.values()), *(t[1] for t in self.templates)]
         shared = Shared(self.vector(data, data.draw(st.sampled_from(widths)), costs))
-        shared.handle = self.program.add_cost_vector(shared)
+        shared.handle = self.program.share_costs(shared)
         self.vectors.append(shared)
 
     @precondition(lambda self: self.vectors)
     @rule(data=st.data())
-    def drop_cost_vector(self, data):
+    def forget_costs(self, data):
         vector = self.vectors.pop(data.draw(st.integers(0, len(self.vectors) - 1)))
-        self.program.drop_cost_vector(vector.handle)
+        self.program.forget(vector.handle)
         self.refused(None, "costs", lambda: self.program.add_request("late", vector.handle, {}))
 
     @precondition(lambda self: self.vectors and self.plain.requests)
     @rule(data=st.data(), override=st.booleans())
-    def share_costs(self, data, override):
+    def use_shared_costs(self, data, override):
         vector = data.draw(st.sampled_from(self.vectors))
         fitting = [id for id, r in self.plain.requests.items() if len(r.costs) == len(vector)]
         ids, change = self.some(data, fitting, least=0), {}
@@ -382,7 +382,7 @@ class Edits(RuleBasedStateMachine):
             ("new", "usage", lambda: p.add_request("new", [1.0], {row: 1.0, "nowhere": 1.0})),
             (id, "id", lambda: p.add_requests(["new", id], [1.0, 1.0], [1, 1], one)),
             ("nobody", "id", lambda: p.remove_requests([id, "nobody"])),
-            (row, "lower", lambda: p.set_capacity(row, upper=1.0, lower=2.0)),
+            (row, "lower", lambda: p.update_resources(row, upper=1.0, lower=2.0)),
         ][how]
         self.refused(subject, field, verb)
 
@@ -396,9 +396,9 @@ class Edits(RuleBasedStateMachine):
         assert (program.n_variables, program.nnz) == (model.c.size, model.A.nnz)
         assert program.n_rows == len(model.row_lower) + sum(map(bool, model.relation))
         for id, request in self.plain.requests.items():
-            assert program.costs(id).tolist() == request.effective()
-            assert program.total(id) == request.total
-        assert [program.capacity(id) for id in self.plain.resources] == list(self.plain.resources.values())
+            assert program.requests[id].costs.tolist() == request.effective()
+            assert program.requests[id].total == request.total
+        assert [program.resources[id] for id in self.plain.resources] == list(self.plain.resources.values())
         built = compile_program(program)
         m = model.row_lower.size
         sums, low, high = model.sum_rows()

@@ -383,7 +383,7 @@ def edited(rng: np.random.Generator, plain: PlainProgram, program: ContinualProg
         by = float(rng.choice([-1.0, 0.5, 2.0]))
         low, high = sorted((low + by if np.isfinite(low) else low, high + by if np.isfinite(high) else high))
         plain.resources[id] = (low, high)
-        program.set_capacity(id, upper=high, lower=low)
+        program.update_resources(id, upper=high, lower=low)
     requests = list(plain.requests)
     id = requests[int(rng.integers(len(requests)))]
     request = plain.requests[id]

@@ -17,16 +17,16 @@ def make_round(program: ContinualProgram, number: int) -> None:
     if number == 0:
         for name in ("a", "b", "c"):
             program.add_resource(name, 8.0)
-        program.add_template({"a": [1.0, 2.0, 4.0], "b": [0.0, 1.0, 1.0]}, 3)
+        program.share_columns({"a": [1.0, 2.0, 4.0], "b": [0.0, 1.0, 1.0]}, 3)
     ids = program.request_ids
     if len(ids) >= JOBS:
         program.remove_requests([ids[k] for k in rng.choice(len(ids), 3, replace=False)])
     fresh = [("job", number, k) for k in range(3)]
-    program.add_requests(fresh, -rng.random(9), [3, 3, 3], program.templates[0], totals=np.ones(3))
+    program.add_requests(fresh, -rng.random(9), [3, 3, 3], program.shared_columns[0], totals=np.ones(3))
     usage = {"c": rng.random(2), "a": ([1], [1.5])}
     program.add_request(f"own {number}", -rng.random(2), usage, total=1, upper=[1, 0.5], start={1: 0.25})
     program.update_requests(program.request_ids, scales=0.5 + rng.random(len(program)))
-    program.set_capacity("b", upper=4 + 4 * rng.random())
+    program.update_resources("b", upper=4 + 4 * rng.random())
 
 
 def essence(solution) -> tuple:

@@ -18,7 +18,7 @@ def large(seed: int = 0, small: int = SMALL, room: float = 1.0) -> ContinualProg
     kind = rng.integers(0, ROWS, 800)
     for i in range(ROWS):
         program.add_resource(i, room * (10.0 * SCREENED + 0.8 * small), lower=0.0 if i else 10.0)
-    template = program.add_template({i: np.where(kind == i, sizes, 0.0) for i in range(ROWS)}, 800)
+    template = program.share_columns({i: np.where(kind == i, sizes, 0.0) for i in range(ROWS)}, 800)
     gains = -(sizes**0.8) * rng.uniform(0.5, 1.5, (SCREENED, 800))
     ids = [("wide", k) for k in range(SCREENED)]
     program.add_requests(ids, gains.ravel(), [800] * SCREENED, template, totals=[1.0] * SCREENED)
@@ -36,7 +36,7 @@ def edit(program: ContinualProgram, seed: int) -> None:
     program.remove_requests([("wide", k) for k in range(10 * seed, 10 * seed + 10)])
     moved = range(0, len(program) - SCREENED, 3)
     program.update_requests(moved, scales=rng.uniform(0.9, 1.1, len(moved)))
-    program.remove_resources(2, 50)
+    program.update_resources(2, by=-50)
 
 
 def wide(requests=2_000, columns=50, rows=40):

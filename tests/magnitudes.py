@@ -188,7 +188,7 @@ def edited(plain: PlainProgram, program: ContinualProgram, rng: np.random.Genera
     for id, (lower, upper) in plain.resources.items():
         if rng.random() < 0.3 and np.isfinite(upper) and upper > 0:
             plain.resources[id] = (lower, 1.25 * upper)
-            program.set_capacity(id, 1.25 * upper)
+            program.update_resources(id, upper=1.25 * upper)
 
 
 def trial(

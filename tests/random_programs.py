@@ -34,7 +34,9 @@ def random_program(seed, requests=12):
     rng = np.random.default_rng(seed)
     program = ContinualProgram()
     for k in range(4):
-        program.add_resource(f"r{k}", 100.0 if k == 3 else float(rng.integers(15, 30)), [-np.inf, 0.0][k % 2])
+        program.add_resource(
+            f"r{k}", 100.0 if k == 3 else float(rng.integers(15, 30)), lower=[-np.inf, 0.0][k % 2]
+        )
     for q in range(requests):
         random_request(program, rng, q)
     return program
@@ -44,7 +46,7 @@ def random_edits(program, rng, fresh):
     """A round of edits of every kind, keeping the program feasible."""
     for id in program.request_ids:
         kind = rng.integers(8)
-        n = program.costs(id).size
+        n = program.requests[id].costs.size
         if kind == 0:
             program.remove_request(id)
         elif kind == 1:
@@ -59,13 +61,13 @@ def random_edits(program, rng, fresh):
             width = int(rng.integers(1, 5))
             usage = {r: rng.integers(1, 4, width).astype(float) for r in program.resource_ids[:2]}
             program.update_request(id, costs=rng.normal(size=width), usage=usage, upper=1.5)
-            if program.total(id) is not None:
+            if program.requests[id].total is not None:
                 program.update_request(id, relation="<=")
     for _ in range(int(rng.integers(0, 5))):
         random_request(program, rng, next(fresh))
-    program.set_capacity("r0", upper=float(rng.integers(15, 30)))
+    program.update_resources("r0", upper=float(rng.integers(15, 30)))
     if "r2" in program.resource_ids:
         if rng.random() < 0.3:
-            program.drop_resource("r2")
+            program.remove_resources("r2")
     else:
         program.add_resource("r2", upper=20.0)

@@ -49,8 +49,8 @@ def make_round(program: ContinualProgram, number: int) -> None:
             program.add_resource(name, 40.0)
         gpus = [1, 2, 4, 8, 12, 16, 24]
         choices = {name: (list(range(1 + 7 * k, 8 + 7 * k)), gpus) for k, name in enumerate(TYPES)}
-        program.add_template(choices, COLUMNS)
-    template, ids = program.templates[0], program.request_ids
+        program.share_columns(choices, COLUMNS)
+    template, ids = program.shared_columns[0], program.request_ids
     if len(ids) >= JOBS:
         program.remove_requests([ids[k] for k in rng.choice(len(ids), 9, replace=False)])
     count = JOBS // 2 if number == 0 else 10
@@ -62,7 +62,7 @@ def make_round(program: ContinualProgram, number: int) -> None:
     program.add_request(("own", number), -rng.random(3), own, total=1, upper=[1, 0.5, 1], start={1: 0.25})
     changed = program.request_ids[: len(program) // 3]
     program.update_requests(changed, scales=0.5 + rng.random(len(changed)))
-    program.set_capacity("rtx", upper=float(rng.integers(20, 60)))
+    program.update_resources("rtx", upper=float(rng.integers(20, 60)))
 
 
 def digest(*values: Any) -> str:
@@ -81,9 +81,9 @@ def of_answer(solution: Any) -> str:
 
 def of_content(program: ContinualProgram) -> str:
     """All that a program holds."""
-    requests = vars(program.read_requests())
+    requests = vars(program.requests[:])
     usage = requests.pop("usage")
-    rows = [value for _, value in sorted(vars(program.read_resources()).items())]
+    rows = [value for _, value in sorted(vars(program.resources[:]).items())]
     return digest(*(value for _, value in sorted(requests.items())), usage.toarray(), *rows)
 
 

@@ -109,7 +109,7 @@ def assignment(n: int = 12) -> ContinualProgram:
     program = ContinualProgram()
     for place in range(1, n + 1):
         program.add_resource(place, 1.0)
-    use = program.add_template({place: ([place - 1], [1.0]) for place in range(1, n + 1)}, n)
+    use = program.share_columns({place: ([place - 1], [1.0]) for place in range(1, n + 1)}, n)
     for i in range(1, n + 1):
         costs = [float(i * j) for j in range(1, n + 1)]
         program.add_request(("worker", i), costs, use, total=1.0, relation="==")
@@ -119,8 +119,8 @@ def assignment(n: int = 12) -> ContinualProgram:
 def equalities() -> ContinualProgram:
     """a + b = 3, b + c = 2 at costs 2, 5, 1: 8 + 2 b, so b = 0; a and c say prices -2 and -1."""
     program = ContinualProgram()
-    program.add_resource("first", 3.0, 3.0)
-    program.add_resource("second", 2.0, 2.0)
+    program.add_resource("first", 3.0, lower=3.0)
+    program.add_resource("second", 2.0, lower=2.0)
     for id, cost, rows in (("a", 2.0, ["first"]), ("b", 5.0, ["first", "second"]), ("c", 1.0, ["second"])):
         program.add_request(id, [cost], {row: [1.0] for row in rows})
     return program
@@ -129,7 +129,7 @@ def equalities() -> ContinualProgram:
 def covering() -> ContinualProgram:
     """At least 4 of a and b, at most 3 of the cheaper b: 3 * 2 + 1 * 3; a lower bound has a price < 0."""
     program = ContinualProgram()
-    program.add_resource("demand", INF, 4.0)
+    program.add_resource("demand", INF, lower=4.0)
     program.add_request("a", [3.0], {"demand": [1.0]})
     program.add_request("b", [2.0], {"demand": [1.0]}, upper=3.0)
     return program
@@ -138,7 +138,7 @@ def covering() -> ContinualProgram:
 def free_variable() -> ContinualProgram:
     """A free number as the difference of two columns, kept above -3 by a row, at a price of -1."""
     program = ContinualProgram()
-    program.add_resource("floor", INF, -3.0)
+    program.add_resource("floor", INF, lower=-3.0)
     program.add_request("x", [1.0, -1.0], {"floor": [1.0, -1.0]}, upper=1e3)
     return program
 

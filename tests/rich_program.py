@@ -16,7 +16,7 @@ def rich() -> ContinualProgram:
     program = ContinualProgram()
     for name, upper in (("a", 6.0), ("b", 5.0), (("rack", 1), 4.0), (7, 3.0)):
         program.add_resource(name, upper, lower=0.0)
-    shared = program.add_template({"a": [1.0, 2.0, 0.0], 7: 1.0}, 3)
+    shared = program.share_columns({"a": [1.0, 2.0, 0.0], 7: 1.0}, 3)
     program.add_requests(
         ["t1", "t2", "gone"], -np.arange(1.0, 10.0), [3, 3, 3], shared, totals=[1.0, 1.0, 2.0]
     )
@@ -28,7 +28,7 @@ def rich() -> ContinualProgram:
     program.update_requests(["log"], terms={"weight": [2.5]})
     program.remove_request("gone")
     program.add_resource("spare", 1.0)
-    program.drop_resource("spare")
+    program.remove_resources("spare")
     return program
 
 
@@ -40,7 +40,7 @@ def edit(program: ContinualProgram) -> None:
     program.update_request("own", override={0: -7.0}, scale=2.0)
     program.update_request("late", costs=[-2.0], usage={"a": 1.0})
     program.remove_request("t1")
-    program.set_capacity("a", upper=5.5)
+    program.update_resources("a", upper=5.5)
     program.add_resource("more", 2.0)
 
 

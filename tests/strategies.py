@@ -51,7 +51,7 @@ class PlainProgram:
     resources: dict = field(default_factory=dict)  # id -> (lower, upper)
     requests: dict = field(default_factory=dict)  # id -> PlainRequest
 
-    def drop_resource(self, id) -> None:
+    def remove_resources(self, id) -> None:
         del self.resources[id]
         for request in self.requests.values():
             request.usage.pop(id, None)
@@ -85,7 +85,7 @@ class PlainProgram:
         """A ContinualProgram that holds the same."""
         program = ContinualProgram()
         for id, (lower, upper) in self.resources.items():
-            program.add_resource(id, upper, lower)
+            program.add_resource(id, upper, lower=lower)
         for id, r in self.requests.items():
             usage = {i: (list(e), list(e.values())) for i, e in r.usage.items()}
             program.add_request(

@@ -23,7 +23,7 @@ def samples(metrics):
 def program():
     program = ContinualProgram()
     program.add_resource("cpu", 3.0)
-    usage = program.add_template({"cpu": 1.0}, 1)
+    usage = program.share_columns({"cpu": 1.0}, 1)
     program.add_requests(range(5), -np.arange(1.0, 6.0), [1] * 5, usage, upper=1.0)
     return program
 
@@ -32,7 +32,7 @@ def test_rounds_are_counted_by_domain_status_and_start(program):
     metrics, solver = Metrics(), make_solver("copter")
     first = solver.solve(program)
     metrics.observe(first, domain="sia")
-    program.set_capacity("cpu", upper=2.0)
+    program.update_resources("cpu", upper=2.0)
     second = solver.solve(program)
     metrics.observe(second, domain="sia")
     metrics.observe(first, domain="traffic", seconds=7.0)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from copter.bench.course import Course, Play, solve_round
 from copter.bench.settings import Record
-from copter.program.handles import CostVector
-from copter.program.program import ContinualProgram, Template
+from copter.program.handles import SharedCosts
+from copter.program.program import ContinualProgram, SharedColumns
 from copter.program.records import CostType
 
 if TYPE_CHECKING:
@@ -80,14 +80,14 @@ class _Rounds:
         for row in range(RESOURCES):
             self.program.add_resource(row, upper=capacity * rng.uniform(0.5, 1.5))
         self.kinds = [self._kind() for _ in range(KINDS)]
-        self.vectors: list[CostVector] = []
+        self.vectors: list[SharedCosts] = []
         if course.costs == "shared":
-            self.vectors = [self.program.add_cost_vector(-gains) for _, gains in self.kinds]
+            self.vectors = [self.program.share_costs(-gains) for _, gains in self.kinds]
         self.present = np.zeros(0, np.int64)
         self.next_id = 0
 
-    def _kind(self) -> tuple[Template, NDArray[np.float64]]:
-        """Template and gains of a kind: they grow with the units used, less and less."""
+    def _kind(self) -> tuple[SharedColumns, NDArray[np.float64]]:
+        """SharedColumns and gains of a kind: they grow with the units used, less and less."""
         width, rng = self.course.width, self.rng
         row, units = rng.integers(0, RESOURCES, width), rng.integers(1, 65, width).astype(float)
         usage: dict[Hashable, Any] = {
@@ -95,7 +95,7 @@ class _Rounds:
         }
         speed = rng.uniform(0.5, 2.0, RESOURCES)[row]
         gains = speed * units ** rng.uniform(0.5, 0.9) * rng.uniform(0.95, 1.05, width)
-        return self.program.add_template(usage, width), gains
+        return self.program.share_columns(usage, width), gains
 
     def records(self, solver: Solver, rounds: int) -> Iterator[Record]:
         """One record a round; what edits need is drawn on no clock."""

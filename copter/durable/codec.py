@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
-from copter.program.handles import CostVector, Handle, Template
+from copter.program.handles import Handle, SharedColumns, SharedCosts
 from copter.terms.convex import ConvexTerm, LogTerm
 
 DEEPEST = 24
@@ -133,7 +133,7 @@ def _put(value: Any, parts: list[bytes], depth: int) -> None:
     elif isinstance(value, (bytes, bytearray)):
         _put_sized(b"b", bytes(value), parts)
     elif isinstance(value, Handle):
-        parts.append(b"m" if isinstance(value, Template) else b"v")
+        parts.append(b"m" if isinstance(value, SharedColumns) else b"v")
         for field in (value.slot, value.n_columns, value.birth, value.key):
             parts.append(_WHOLE.pack(field))
     elif isinstance(value, ConvexTerm):
@@ -396,7 +396,7 @@ _READERS: dict[bytes, Any] = {
     b"a": lambda reader, depth: reader.array(),
     b"c": lambda reader, depth: reader.sparse(depth),
     b"r": lambda reader, depth: reader.range(depth),
-    b"m": lambda reader, depth: reader.handle(Template),
-    b"v": lambda reader, depth: reader.handle(CostVector),
+    b"m": lambda reader, depth: reader.handle(SharedColumns),
+    b"v": lambda reader, depth: reader.handle(SharedCosts),
     b"x": lambda reader, depth: reader.term(depth),
 }

@@ -200,7 +200,7 @@ class LiveLP:
         changed = (lower != old.row_lower[rows]) | (upper != old.row_upper[rows])
         if changed.any():
             ids = rows[changed].tolist()
-            self.program.set_capacities(ids, upper=upper[changed], lower=lower[changed])
+            self.program.update_resources(ids, upper=upper[changed], lower=lower[changed])
         return int(np.count_nonzero(changed))
 
     def _new_columns(self, box: Boxed) -> int:

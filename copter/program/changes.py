@@ -36,7 +36,7 @@ from copter.program.validation import (
     upper_bounds,
     whole_numbers,
 )
-from copter.store.costs import SharedCosts
+from copter.store.costs import CostsOfVectors
 from copter.store.edits import EXACTLY, NO_TOTAL
 from copter.store.store import ConstraintStore
 from copter.terms.convex import ConvexTerm
@@ -44,7 +44,7 @@ from copter.terms.convex import ConvexTerm
 Starts = dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
 """Columns and values by request slot, from which the next warm start begins."""
 Parts = list[NDArray[np.float64]]
-Costs = Parts | SharedCosts
+Costs = Parts | CostsOfVectors
 
 
 class Change:
@@ -110,7 +110,7 @@ class Change:
     def _set_columns(self, store: ConstraintStore, slots: NDArray[np.int64], starts: Starts) -> None:
         assert self.costs is not None
         if self.usage is None:
-            if isinstance(self.costs, SharedCosts):
+            if isinstance(self.costs, CostsOfVectors):
                 store.set_vectors(slots, self.costs.slots)
             else:
                 store.set_costs(slots.tolist(), self.costs)
@@ -194,7 +194,7 @@ def change_of_one(
     store: ConstraintStore,
     id: Hashable,
     slot: int,
-    costs: NDArray[np.float64] | SharedCosts | None,
+    costs: NDArray[np.float64] | CostsOfVectors | None,
     given: Mapping[str, Any],
 ) -> Change:
     """Changes of one request, checked: all but its usage.
@@ -217,7 +217,7 @@ def change_of_one(
         each = {name: [value] for name, value in term.items()}
         term, parameters = KEEP, parameters_of(id, [id], each, store.terms, np.array([slot]))
     change = additions_to_one(id, n, given["override"], given["start"], term)
-    change.costs = costs if costs is None or isinstance(costs, SharedCosts) else [costs]
+    change.costs = costs if costs is None or isinstance(costs, CostsOfVectors) else [costs]
     change.parameters = parameters
     if given["total"] is not KEEP or given["relation"] is not None:
         change.rows = _changed_row(store, id, slot, given["total"], given["relation"])
@@ -320,7 +320,7 @@ def costs_of_many(
         if sizes is not None:
             raise EditError(label, "sizes", sizes, "are those of new costs: give these too")
         return None
-    if isinstance(costs, SharedCosts):
+    if isinstance(costs, CostsOfVectors):
         wrong = np.flatnonzero(costs.sizes != store.requests.n_columns[slots])
         if not new and wrong.size:
             where = int(wrong[0])
@@ -347,7 +347,7 @@ def costs_of_many(
 
 def widths_of(costs: Costs) -> NDArray[np.int64]:
     """How many columns the costs of each request are for."""
-    if isinstance(costs, SharedCosts):
+    if isinstance(costs, CostsOfVectors):
         return costs.sizes
     return np.array([own.size for own in costs], np.int64)
 

@@ -30,7 +30,7 @@ from copter.program.validation import (
     whole_numbers,
     within,
 )
-from copter.store.costs import SharedCosts
+from copter.store.costs import CostsOfVectors
 from copter.store.edits import AT_MOST, EXACTLY, NO_TOTAL, first_outside
 from copter.terms.convex import ConvexTerm
 
@@ -78,7 +78,7 @@ class NewRequests(NamedTuple):
     """Checked columns and sum rows of new requests: sizes, flat costs, kinds of rows, totals."""
 
     sizes: NDArray[np.int64]
-    costs: NDArray[np.float64] | SharedCosts
+    costs: NDArray[np.float64] | CostsOfVectors
     kinds: NDArray[np.int8] | int
     totals: NDArray[np.float64] | None
 
@@ -176,7 +176,7 @@ def new_requests_of(
         Names the request, the field and the value.
     """
     costs, sizes = columns
-    if isinstance(costs, SharedCosts):
+    if isinstance(costs, CostsOfVectors):
         return NewRequests(costs.sizes, costs, *sum_rows_of(label, ids, totals, relation))
     if isinstance(relation, str):
         sound = checked_requests(len(ids), sizes, costs, totals)

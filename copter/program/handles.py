@@ -1,4 +1,4 @@
-"""Handles of what many requests of a program share, column templates and cost vectors, and who is known.
+"""Handles of what many requests of a program share, columns and costs, and which of them are known.
 
 A slot of the store is used again, so a handle has more: when it was made, and a key drawn at random.  It is
 good for the program that made it and for copies of that, saved ones too, and for no other program.
@@ -36,12 +36,12 @@ class Handle:
     key: int = field(default=0, repr=False)
 
 
-class Template(Handle):
-    """Handle of columns that many requests share; made by ``ContinualProgram.add_template``."""
+class SharedColumns(Handle):
+    """Handle of columns that many requests share; made by ``ContinualProgram.share_columns``."""
 
 
-class CostVector(Handle):
-    """Handle of costs that many requests share; made by ``ContinualProgram.add_cost_vector``."""
+class SharedCosts(Handle):
+    """Handle of costs that many requests share; made by ``ContinualProgram.share_costs``."""
 
 
 H = TypeVar("H", bound=Handle)
@@ -75,5 +75,5 @@ class Handles(dict[int, H], Generic[H]):
             The request or the verb, for messages.
         """
         if not isinstance(handle, self.kind) or self.get(handle.slot) != handle:
-            why = f"no such {self._called} in this program (any more)"
+            why = f"no {self._called} of this program (any more)"
             raise EditError(subject, self._given_as, handle, why)

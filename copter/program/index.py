@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import ArgumentTypeError, EditError
 
+Ids: TypeAlias = Hashable | Iterable[Hashable]
+"""One id, or several."""
 _REMEMBERED = (list, tuple, range)
 """Types of batches of ids that are remembered."""
 _MANY = 1024
@@ -92,6 +94,35 @@ class Index:
         except TypeError:
             raise _no_id(id) from None
 
+    def listed(self, ids: Ids) -> Sequence[Hashable]:
+        """Known ids as a sequence that is remembered; what is an id here, a tuple too, is one."""
+        if self._is_one(ids):
+            one: Any = ids
+            return (one,)
+        return listed(ids)
+
+    def _is_one(self, ids: Ids) -> bool:
+        if isinstance(ids, (str, bytes)):
+            return True
+        # the hash of many ids takes long, and nobody is called by so many
+        if not isinstance(ids, tuple | frozenset) or len(ids) >= _MANY:
+            return not isinstance(ids, Iterable)
+        try:
+            return ids in self._slots
+        except TypeError:
+            return False
+
+    def chosen(self, ids: Any, label: str) -> int | tuple[Sequence[Hashable], NDArray[np.int64]]:
+        """Slot of one id; or, of several or of ``[:]``, a list of them and their slots."""
+        if isinstance(ids, slice):
+            if ids != slice(None):
+                raise EditError(label, "ids", ids, "ids are no places: of slices there is only [:], for all")
+            return self.ids, self.all_slots
+        if self._is_one(ids):
+            return self.slot(ids)
+        names = list(listed(ids))
+        return names, self.slots(names, label)
+
     def slots(self, ids: Sequence[Hashable], label: str) -> NDArray[np.int64]:
         """Slots of different ids, not to be written to; ``label`` is the verb that wants them.
 
@@ -124,13 +155,6 @@ class Index:
             self._asked = ids.copy() if isinstance(ids, list) else ids
             self._answer = found
         return found
-
-    def chosen(self, ids: Sequence[Hashable] | None, label: str) -> tuple[list[Hashable], NDArray[np.int64]]:
-        """Some ids and their slots, or, of None, all of them; as :meth:`slots`."""
-        if ids is None:
-            return self.ids, self.all_slots
-        names = list(ids)
-        return names, self.slots(names, label)
 
     def check_new(self, ids: Collection[Hashable], label: str) -> None:
         """No id is there already, and none is given twice.
@@ -205,26 +229,21 @@ def _no_id(id: Any) -> ArgumentTypeError:
     return ArgumentTypeError(id, "id", id, why)
 
 
-def listed(ids: Sequence[Hashable]) -> Sequence[Hashable]:
-    """``ids`` as they are if an index can remember them, else as a list.
-
-    Parameters
-    ----------
-    ids : sequence of hashable
+def listed(ids: Ids) -> Sequence[Hashable]:
+    """New ids as a sequence; one is a sequence of one.  What has entries is several, but for text and bytes.
 
     Raises
     ------
     ArgumentTypeError
-        It is one id, or nothing with entries.
+        It is a mapping.
     """
     if isinstance(ids, _REMEMBERED):
         return ids
-    if isinstance(ids, (str, bytes)):
-        raise ArgumentTypeError("ids", "ids", ids, "is one id: put it into a list")
-    try:
-        return list(ids)
-    except TypeError:
-        raise ArgumentTypeError("ids", "ids", ids, "must be a sequence of ids") from None
+    if isinstance(ids, Mapping):
+        raise _no_id(ids)
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        return [ids]
+    return list(ids)
 
 
 def _distinct(slots: NDArray[np.int64]) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
-from copter.store.costs import SharedCosts
+from copter.store.costs import CostsOfVectors
 from copter.store.edits import first_beyond
 from copter.store.reading import overrides_of
 from copter.store.slabs import contiguous
@@ -35,7 +35,7 @@ def check_new(
     store: ConstraintStore,
     ids: Sequence[Hashable],
     sizes: NDArray[np.int64],
-    costs: NDArray[np.float64] | SharedCosts,
+    costs: NDArray[np.float64] | CostsOfVectors,
     scales: NDArray[np.float64] | float,
     change: Change | None,
 ) -> None:
@@ -57,7 +57,7 @@ def check_new(
     """
     if store.cost_dtype == np.float64:
         return
-    if not isinstance(costs, SharedCosts):
+    if not isinstance(costs, CostsOfVectors):
         _check_costs(ids, sizes, costs)
     if change is not None and change.overrides is not None:
         _check_overrides(ids, np.broadcast_to(scales, sizes.shape), change.overrides)
@@ -102,7 +102,7 @@ def check_change(
     """
     if store.cost_dtype == np.float64:
         return
-    own = () if change.costs is None or isinstance(change.costs, SharedCosts) else change.costs
+    own = () if change.costs is None or isinstance(change.costs, CostsOfVectors) else change.costs
     for id, costs in zip(ids, own, strict=False):
         _check_costs([id], np.array([costs.size]), costs)
     scales = store.requests.scale[slots] if change.scales is None else change.scales

@@ -12,8 +12,8 @@ A program is used by one thread at a time: a verb, a solve, a copy or a save tha
 edits or solves it, or from within a solve (its callback), raises :class:`copter.errors.ConcurrentUseError`
 and changes nothing.
 
-Source: differential interface of COpter, thesis section 4.3.2; costs that move together and shared column
-templates go beyond it.
+Source: differential interface of COpter, thesis section 4.3.2; costs that move together and shared
+columns go beyond it.
 """
 
 from __future__ import annotations
@@ -39,19 +39,16 @@ from copter.program.changes import (
 )
 from copter.program.forms import KEEP, flags_of, new_requests_of, uppers_of
 from copter.program.guard import EditLog, Guard, edit, exclusive
-from copter.program.handles import CostVector, Handles, Template
-from copter.program.index import Index, listed
+from copter.program.handles import Handles, SharedColumns, SharedCosts
+from copter.program.index import Ids, Index, listed
 from copter.program.precision import check_change, check_new, check_vector
 from copter.program.records import (
     COST_TYPES,
     CostType,
     EntriesLike,
     Relation,
-    RequestData,
-    ResourceData,
-    by_column,
-    relation_of,
-    request_data,
+    Requests,
+    Resources,
 )
 from copter.program.usage import Compressed, Usage, from_mapping, from_matrix, joined
 from copter.program.validation import (
@@ -59,6 +56,7 @@ from copter.program.validation import (
     cost_vector,
     flag,
     is_vector,
+    moved_bounds,
     number,
     row_bounds,
     row_bounds_of,
@@ -69,8 +67,7 @@ from copter.program.validation import (
     whole_number,
     whole_numbers,
 )
-from copter.store.costs import SharedCosts
-from copter.store.edits import NO_TOTAL
+from copter.store.costs import CostsOfVectors
 from copter.store.store import ConstraintStore
 from copter.terms.convex import ConvexTerm
 
@@ -81,7 +78,16 @@ if TYPE_CHECKING:
     from copter.models.general_lp import GeneralLP
     from copter.store.allocation import SparseX
 
-__all__ = ["KEEP", "VERBS", "ContinualProgram", "CostVector", "EntriesLike", "Relation", "Template", "Usage"]
+__all__ = [
+    "KEEP",
+    "VERBS",
+    "ContinualProgram",
+    "EntriesLike",
+    "Relation",
+    "SharedColumns",
+    "SharedCosts",
+    "Usage",
+]
 
 _NONE = np.empty(0)
 
@@ -123,8 +129,8 @@ class ContinualProgram:
             raise ValueError(f"cost_dtype = {cost_dtype!r}: must be one of {', '.join(COST_TYPES)}")
         self.store = ConstraintStore(np.dtype(cost_dtype))
         self._resources, self._requests = Index("resource"), Index("request")
-        self._templates = Handles(Template, "template", "usage")
-        self._vectors = Handles(CostVector, "cost vector", "costs")
+        self._templates = Handles(SharedColumns, "shared columns", "usage")
+        self._vectors = Handles(SharedCosts, "shared costs", "costs")
         self._starts: Starts = {}
         self.guard = Guard()
         self.mend = None
@@ -148,8 +154,8 @@ class ContinualProgram:
             "resource": len(self._resources),
             "sum row": self.n_rows - len(self._resources),
             "nonzero": self.nnz,
-            "template": len(self._templates),
-            "cost vector": int(np.count_nonzero(self.store.vectors.shared[: self.store.vectors.size])),
+            "shared column block": len(self._templates),
+            "shared cost vector": int(np.count_nonzero(self.store.vectors.shared[: self.store.vectors.size])),
             "convex term": len(self.store.terms),
             "integral request": integral,
         }
@@ -169,34 +175,13 @@ class ContinualProgram:
         """Store slots of all resources, in the order of :attr:`resource_ids`; read-only."""
         return self._resources.all_slots
 
-    def capacity(self, resource: Hashable) -> tuple[float, float]:
-        """Lower and upper bound of a resource.
-
-        Returns
-        -------
-        (lower, upper)
-        """
-        slot = self._resources.slot(resource)
-        return float(self.store.rows.lower[slot]), float(self.store.rows.upper[slot])
-
-    def read_resources(self, ids: Sequence[Hashable] | None = None) -> ResourceData:
-        """Bounds of many resources, in the form in which the rows can be added again.
-
-        Parameters
-        ----------
-        ids : sequence of k hashables, optional
-            By default all resources.
-
-        Raises
-        ------
-        EditError
-            An id is unknown or given twice.
-        """
-        names, slots = self._resources.chosen(ids, "read_resources")
-        return ResourceData(names, self.store.rows.upper[slots], self.store.rows.lower[slots])
+    @property
+    def resources(self) -> Resources:
+        """The resources as they are now: ``program.resources["gpu"].upper``, or many in one record."""
+        return Resources(self.store, self._resources)
 
     @edit
-    def add_resource(self, id: Hashable, upper: float = math.inf, lower: float = -math.inf) -> None:
+    def add_resource(self, id: Hashable, upper: float = math.inf, *, lower: float = -math.inf) -> None:
         """Add a coupling row ``lower <= usage <= upper``.
 
         Parameters
@@ -214,18 +199,19 @@ class ContinualProgram:
         self._resources.add([id], [self.store.add_row(lower, upper)])
 
     @edit
-    def add_resource_rows(
+    def add_resources(
         self,
-        ids: Sequence[Hashable],
-        upper: float | ArrayLike = math.inf,
+        ids: Ids,
+        *,
         lower: float | ArrayLike = -math.inf,
+        upper: float | ArrayLike = math.inf,
     ) -> None:
         """Add many coupling rows at once; all of them or, if anything is wrong, none.
 
         Parameters
         ----------
         ids : sequence of k hashables
-        upper, lower : float or (k,) array_like
+        lower, upper : float or (k,) array_like
             Bounds, one for all rows or one each.
 
         Raises
@@ -233,125 +219,89 @@ class ContinualProgram:
         EditError
             As :meth:`add_resource`; also for an id that is given twice.
         """
-        label = "add_resource_rows"
+        label = "add_resources"
         ids = listed(ids)
         self._resources.check_new(ids, label)
         low, high = (
-            _one_each(label, field, each, len(ids)) for field, each in (("lower", lower), ("upper", upper))
+            _one_each(label, field, each, ids) for field, each in (("lower", lower), ("upper", upper))
         )
         bounds = row_bounds_of(label, ids, (low, high), (_NONE, _NONE))
         if ids:
             self._resources.add(ids, self.store.add_rows(len(ids), *bounds).tolist())
 
     @edit
-    def set_capacity(self, id: Hashable, upper: float | None = None, lower: float | None = None) -> None:
-        """Set one or both bounds of a resource; None leaves a bound as it is.
-
-        Raises
-        ------
-        EditError
-            The resource is unknown, a bound is NaN, or lower > upper.
-        """
-        slot = self._resources.slot(id)
-        old_lower, old_upper = self.capacity(id)
-        bounds = row_bounds(id, old_lower if lower is None else lower, old_upper if upper is None else upper)
-        self.store.set_row(slot, *bounds)
-
-    @edit
-    def set_capacities(
-        self, ids: Sequence[Hashable], *, upper: ArrayLike | None = None, lower: ArrayLike | None = None
+    def update_resources(
+        self,
+        ids: Ids,
+        *,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        by: ArrayLike | None = None,
     ) -> None:
-        """Set bounds of many resources at once; all of them or, if anything is wrong, none.
+        """Change bounds of one or many resources; all of them or, if anything is wrong, none.
 
         Parameters
         ----------
-        ids : sequence of k hashables
+        ids : hashable, or sequence of k hashables
             As a list, tuple or range they are remembered: the same ids next round are quick.
-        upper, lower : float or (k,) array_like, optional
+        lower, upper : float or (k,) array_like, optional
             One for all or one each; None leaves a bound as it is.
+        by : float or (k,) array_like, optional
+            Instead of ``upper``: what is added to the upper bounds that there are, negative to take away.
 
         Raises
         ------
         EditError
-            A resource is unknown or given twice, a bound is NaN, or lower > upper: names the resource.
+            A resource is unknown or given twice, a bound is NaN, lower > upper, or units are taken away that
+            are not there (an upper bound would fall below 0): names the resource.
         """
-        label = "set_capacities"
-        ids = listed(ids)
+        label = "update_resources"
+        ids = self._resources.listed(ids)
         slots = self._resources.slots(ids, label)
-        rows = self.store.rows
-        old = rows.lower[slots], rows.upper[slots]
+        old = self.store.rows.lower[slots], self.store.rows.upper[slots]
+        if by is not None:
+            if upper is not None:
+                raise EditError(label, "by", by, "is instead of upper: give one of them")
+            upper = moved_bounds(label, ids, _one_each(label, "by", by, ids), old)
         low, high = (
-            None if each is None else _one_each(label, field, each, len(ids))
+            None if each is None else _one_each(label, field, each, ids)
             for field, each in (("lower", lower), ("upper", upper))
         )
         self.store.set_rows(slots, *row_bounds_of(label, ids, (low, high), old))
 
     @edit
-    def add_resources(self, id: Hashable, count: float) -> None:
-        """Raise the capacity (upper bound) of one resource by ``count`` units.
-
-        It makes no rows: :meth:`add_resource` and :meth:`add_resource_rows` do.
+    def remove_resources(self, ids: Ids) -> None:
+        """Remove one or many coupling rows; columns that used them stay, without them.
 
         Parameters
         ----------
-        count : float
-            >= 0, need not be whole.
+        ids : hashable, or sequence of hashables
 
         Raises
         ------
         EditError
-            The resource is unknown, or the count is negative or not finite.
+            An id is unknown or given twice: nothing is removed.
         """
-        self._change_capacity(id, count, +1.0)
-
-    @edit
-    def remove_resources(self, id: Hashable, count: float) -> None:
-        """Lower the capacity (upper bound) of one resource by ``count`` units.
-
-        The row stays: :meth:`drop_resource` removes it.
-
-        Parameters
-        ----------
-        count : float
-            >= 0, need not be whole.
-
-        Raises
-        ------
-        EditError
-            The resource is unknown, the count is negative or not finite, or the capacity would fall
-            below the lower bound or, for a capacity that was not negative, below zero.
-        """
-        self._change_capacity(id, count, -1.0)
-
-    @edit
-    def drop_resource(self, id: Hashable) -> None:
-        """Remove a coupling row; columns that used it stay, without it."""
-        self.store.drop_row(self._resources.slot(id))
-        self._resources.remove([id])
-
-    @edit
-    def drop_resource_rows(self, ids: Sequence[Hashable]) -> None:
-        """Remove many coupling rows; all of them or, if an id is unknown or given twice, none.
-
-        Parameters
-        ----------
-        ids : sequence of hashables
-        """
-        ids = listed(ids)
-        for slot in self._resources.slots(ids, "drop_resource_rows").tolist():
+        ids = self._resources.listed(ids)
+        for slot in self._resources.slots(ids, "remove_resources").tolist():
             self.store.drop_row(slot)
         self._resources.remove(ids)
 
     # ---- columns and costs that requests share ----------------------------------------------------------
 
     @property
-    def templates(self) -> list[Template]:
-        """Handles of all templates, in the order in which they were added."""
+    def shared_columns(self) -> list[SharedColumns]:
+        """Handles of all columns that requests can share, in the order in which they were made."""
         return list(self._templates.values())
 
+    @property
+    def shared_costs(self) -> list[SharedCosts]:
+        """Handles of all costs that requests can share, in the order in which they were made."""
+        return list(self._vectors.values())
+
     @edit
-    def add_template(self, usage: Mapping[Any, Any], n_columns: int) -> Template:
-        """Columns that many requests will share.
+    def share_columns(self, usage: Mapping[Any, Any], n_columns: int) -> SharedColumns:
+        """Columns that many requests will share: the handle is given as their ``usage``.
 
         Parameters
         ----------
@@ -365,29 +315,18 @@ class ContinualProgram:
         EditError
             Unknown resource, wrong length or number.
         """
-        n_columns = whole_number("template", "n_columns", n_columns)
-        columns = self._compressed("template", usage, n_columns)
+        label = "shared columns"
+        n_columns = whole_number(label, "n_columns", n_columns)
+        columns = self._compressed(label, usage, n_columns)
         slot = int(self.store.add_usages(np.array([n_columns]), *columns, shared=True)[0])
         return self._templates.make(slot, n_columns, self.store.tick())
 
     @edit
-    def drop_template(self, template: Template) -> None:
-        """Forget a template; requests that use it keep their columns."""
-        self._templates.check("template", template)
-        del self._templates[template.slot]
-        self.store.drop_usage(template.slot)
+    def share_costs(self, costs: ArrayLike) -> SharedCosts:
+        """Costs that many requests will share: the handle is given as their ``costs``.
 
-    @property
-    def cost_vectors(self) -> list[CostVector]:
-        """Handles of all cost vectors, in the order in which they were added."""
-        return list(self._vectors.values())
-
-    @edit
-    def add_cost_vector(self, costs: ArrayLike) -> CostVector:
-        """Costs that many requests will share, given as their ``costs``.
-
-        A request's scale and overrides stay its own.  A pass over the program looks at the columns of a
-        vector once for all requests that share it and a column template: one more costs next to nothing.
+        A request's scale and overrides stay its own.  A pass over the program looks at shared columns with
+        shared costs once for all requests that have both: one more costs next to nothing.
 
         Parameters
         ----------
@@ -399,17 +338,28 @@ class ContinualProgram:
         EditError
             No vector, a NaN or an infinite cost.
         """
-        checked = cost_vector("cost vector", "costs", costs)
+        checked = cost_vector("shared costs", "costs", costs)
         check_vector(self.store, checked)
         slot = self.store.add_vector(checked)
         return self._vectors.make(slot, checked.size, self.store.tick())
 
     @edit
-    def drop_cost_vector(self, vector: CostVector) -> None:
-        """Forget a cost vector; requests that share it keep their costs."""
-        self._vectors.check("cost vector", vector)
-        del self._vectors[vector.slot]
-        self.store.drop_vector(vector.slot)
+    def forget(self, handle: SharedColumns | SharedCosts) -> None:
+        """Forget a handle; requests that share its columns or costs keep them.
+
+        Raises
+        ------
+        EditError
+            It is no handle of this program (any more).
+        """
+        if isinstance(handle, SharedColumns):
+            self._templates.check("forget", handle)
+            del self._templates[handle.slot]
+            self.store.drop_usage(handle.slot)
+        else:
+            self._vectors.check("forget", handle)
+            del self._vectors[handle.slot]
+            self.store.drop_vector(handle.slot)
 
     @exclusive
     def reserve(self, columns: int) -> None:
@@ -450,6 +400,12 @@ class ContinualProgram:
         return self._requests.all_slots
 
     @property
+    def requests(self) -> Requests:
+        """The requests as they are now: ``program.requests["job"].costs``, or many in one record."""
+        handles = self._templates, self._vectors
+        return Requests(self.store, self._requests, self._resources, handles, self._starts)
+
+    @property
     def slot_of(self) -> Mapping[Hashable, int]:
         """Store slot of each request as it is now; later edits do not change this mapping."""
         return self._requests.frozen
@@ -458,7 +414,7 @@ class ContinualProgram:
     def add_request(
         self,
         id: Hashable,
-        costs: ArrayLike | CostVector,
+        costs: ArrayLike | SharedCosts,
         usage: Usage,
         *,
         total: float | None = None,
@@ -474,9 +430,9 @@ class ContinualProgram:
 
         Parameters
         ----------
-        costs : (n,) array_like or CostVector
-            Finite cost of each column, or costs that requests share (:meth:`add_cost_vector`).
-        usage : Template, mapping or sparse array
+        costs : (n,) array_like or SharedCosts
+            Finite cost of each column, or costs that requests share (:meth:`share_costs`).
+        usage : SharedColumns, mapping or sparse array
             Coefficients in the resource rows: ``{resource id: coefficients}`` with a scalar (all columns),
             an (n,) array, or a pair (column indices, values); or a matrix of shape (number of resources, n)
             whose rows are in the order of :attr:`resource_ids`.
@@ -500,7 +456,7 @@ class ContinualProgram:
         Raises
         ------
         EditError
-            Duplicate id, unknown resource or template, wrong length, NaN, an infinite cost, a negative
+            Duplicate id, unknown resource or handle, wrong length, NaN, an infinite cost, a negative
             total or upper bound: names the request, the field and the value.
         """
         self._requests.check_new([id], "add_request")
@@ -530,8 +486,8 @@ class ContinualProgram:
     @edit
     def add_requests(
         self,
-        ids: Sequence[Hashable],
-        costs: ArrayLike | Sequence[ArrayLike] | CostVector | Sequence[CostVector],
+        ids: Ids,
+        costs: ArrayLike | Sequence[ArrayLike] | SharedCosts | Sequence[SharedCosts],
         sizes: ArrayLike | None,
         usage: Usage | Sequence[Usage],
         *,
@@ -553,12 +509,12 @@ class ContinualProgram:
         ----------
         ids : sequence of k hashables
         costs : (sum(sizes),) array_like, or sequence of k array_likes
-            Costs of all columns, flat, request after request; or one array a request; or one CostVector
+            Costs of all columns, flat, request after request; or one array a request; or one SharedCosts
             for all, or one a request.
         sizes : (k,) array_like of int, optional
             Number of columns of each request; only flat costs need it.
-        usage : Template, sparse array, or sequence of k usages
-            One template for all; a matrix of shape (number of resources, sum(sizes)) whose rows are in
+        usage : SharedColumns, sparse array, or sequence of k usages
+            One handle for all; a matrix of shape (number of resources, sum(sizes)) whose rows are in
             the order of :attr:`resource_ids`; or one usage a request.
         totals : float or (k,) array_like, optional
             In a list, None stands for no sum row.
@@ -612,7 +568,7 @@ class ContinualProgram:
         self,
         id: Hashable,
         *,
-        costs: ArrayLike | CostVector | None = None,
+        costs: ArrayLike | SharedCosts | None = None,
         scale: float | None = None,
         override: Mapping[int, float] | None = None,
         usage: Usage | None = None,
@@ -633,7 +589,7 @@ class ContinualProgram:
         costs : (n,) array_like, optional
         override : mapping of column to cost, optional
             Replaces the whole previous override; ``{}`` clears it.
-        usage : Template, mapping or sparse array, optional
+        usage : SharedColumns, mapping or sparse array, optional
             New columns, as in :meth:`add_request`; needs their ``costs``.
         total : float, optional
             None takes the sum row away.
@@ -677,9 +633,9 @@ class ContinualProgram:
     @edit
     def update_requests(
         self,
-        ids: Sequence[Hashable],
+        ids: Ids,
         *,
-        costs: ArrayLike | Sequence[ArrayLike] | CostVector | Sequence[CostVector] | None = None,
+        costs: ArrayLike | Sequence[ArrayLike] | SharedCosts | Sequence[SharedCosts] | None = None,
         sizes: ArrayLike | None = None,
         scales: float | ArrayLike | None = None,
         overrides: EntriesLike | None = None,
@@ -708,7 +664,7 @@ class ContinualProgram:
         scales : float or (k,) array_like, optional
         overrides : (counts (k,), columns (sum,), costs (sum,)), or sequence of k mappings, optional
             Replaces the override of every request; of none whose mapping is None.
-        usage : Template, sparse array, or sequence of k usages, optional
+        usage : SharedColumns, sparse array, or sequence of k usages, optional
             New columns, as in :meth:`add_requests`; need their ``costs``.
         totals : float or (k,) array_like, optional
             None, also in a list, takes the sum row away.
@@ -727,7 +683,7 @@ class ContinualProgram:
             without a term.
         """
         label = "update_requests"
-        ids = listed(ids)
+        ids = self._requests.listed(ids)
         slots = self._requests.slots(ids, label)
         given = {
             "scales": scales,
@@ -764,14 +720,14 @@ class ContinualProgram:
         self.store.remove_requests(np.array([slot]))
 
     @edit
-    def remove_requests(self, ids: Sequence[Hashable]) -> None:
-        """Remove many requests; all of them or, if an id is unknown or given twice, none.
+    def remove_requests(self, ids: Ids) -> None:
+        """Remove one or many requests; all of them or, if an id is unknown or given twice, none.
 
         Parameters
         ----------
-        ids : sequence of hashables
+        ids : hashable, or sequence of hashables
         """
-        ids = listed(ids)
+        ids = self._requests.listed(ids)
         slots = self._requests.slots(ids, "remove_requests")
         self._requests.remove(ids)
         if self._starts:
@@ -802,124 +758,6 @@ class ContinualProgram:
         """What costs are kept as."""
         return "float64" if self.store.cost_dtype == np.float64 else "float32"
 
-    def costs(self, request: Hashable) -> NDArray[np.float64]:
-        """Effective costs of a request, shape (n,): scale and overrides applied.
-
-        Returns
-        -------
-        (n,) ndarray
-        """
-        return self.store.effective_costs(self._requests.slot(request))
-
-    def base_costs(self, request: Hashable) -> NDArray[np.float64]:
-        """Costs of a request as they were given, shape (n,): without scale and overrides.
-
-        Returns
-        -------
-        (n,) ndarray
-        """
-        return self.store.base_costs(self._requests.slot(request))
-
-    def scale(self, request: Hashable) -> float:
-        """Factor on all costs of a request that are not overridden."""
-        return float(self.store.requests.scale[self._requests.slot(request)])
-
-    def override(self, request: Hashable) -> dict[int, float]:
-        """Costs by column of a request that its scale does not touch.
-
-        Returns
-        -------
-        dict of column to cost
-        """
-        return by_column(self.store.get_override(self._requests.slot(request)))
-
-    def cost_vector(self, request: Hashable) -> CostVector | None:
-        """Vector that a request's costs are of, None if they are its own or the vector was dropped."""
-        return self._vectors.get(int(self.store.requests.vector[self._requests.slot(request)]))
-
-    def usage(self, request: Hashable) -> dict[Hashable, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """What a request's columns use: (columns, coefficients) by resource id; no resource with none.
-
-        :meth:`template` tells whether the columns are shared.
-
-        Returns
-        -------
-        dict of resource id to (columns, coefficients)
-        """
-        store, slot = self.store, self._requests.slot(request)
-        column, row, value = store.request_entries(slot)
-        id_of = dict(zip(self.resource_slots.tolist(), self.resource_ids, strict=True))
-        own = [(id_of[slot], row == slot) for slot in np.unique(row).tolist() if slot in id_of]
-        return {id: (column[used], value[used]) for id, used in own}
-
-    def template(self, request: Hashable) -> Template | None:
-        """Template whose columns a request uses, None if they are its own or the template was dropped."""
-        return self._templates.get(int(self.store.requests.usage[self._requests.slot(request)]))
-
-    def total(self, request: Hashable) -> float | None:
-        """Total of a request's sum row, None if it has none.
-
-        Returns
-        -------
-        float or None
-        """
-        slot = self._requests.slot(request)
-        table = self.store.requests
-        return None if table.relation[slot] == NO_TOTAL else float(table.total[slot])
-
-    def relation(self, request: Hashable) -> Relation | None:
-        """Relation of a request's sum row, "<=" or "==", None if it has none.
-
-        Returns
-        -------
-        "<=", "==" or None
-        """
-        kind = int(self.store.requests.relation[self._requests.slot(request)])
-        return None if kind == NO_TOTAL else relation_of(kind)
-
-    def upper(self, request: Hashable) -> NDArray[np.float64]:
-        """Upper bounds of a request's columns, shape (n,).
-
-        Returns
-        -------
-        (n,) ndarray
-        """
-        return self.store.upper_bounds(self._requests.slot(request))
-
-    def integral(self, request: Hashable) -> bool:
-        """Whether an integral allocation of a request is wanted."""
-        return bool(self.store.requests.integral[self._requests.slot(request)])
-
-    def start(self, request: Hashable) -> dict[int, float] | None:
-        """Values by column from which the next warm start begins, None if none were given since the last.
-
-        Returns
-        -------
-        dict of column to value, or None
-        """
-        start = self._starts.get(self._requests.slot(request))
-        return None if start is None else by_column(start)
-
-    def term(self, request: Hashable) -> ConvexTerm | None:
-        """Convex term of a request, None if it has none."""
-        return self.store.terms.get(self._requests.slot(request))
-
-    def read_requests(self, ids: Sequence[Hashable] | None = None) -> RequestData:
-        """Everything that many requests hold, in the form in which they can be added again.
-
-        Parameters
-        ----------
-        ids : sequence of k hashables, optional
-            By default all requests.
-
-        Raises
-        ------
-        EditError
-            An id is unknown or given twice.
-        """
-        names, slots = self._requests.chosen(ids, "read_requests")
-        return request_data(self.store, names, slots, self.resource_slots, self._starts)
-
     def take_starts(self) -> Starts:
         """Starts given since the last call, by request slot; for solvers that keep state.
 
@@ -927,7 +765,8 @@ class ContinualProgram:
         -------
         dict of request slot to (columns, values)
         """
-        starts, self._starts = self._starts, {}
+        starts = self._starts.copy()
+        self._starts.clear()
         return starts
 
     def return_starts(self, starts: Starts) -> None:
@@ -938,7 +777,7 @@ class ContinualProgram:
         starts : dict of request slot to (columns, values)
             What :meth:`take_starts` returned.
         """
-        self._starts = starts | self._starts
+        self._starts.update(starts | self._starts)
 
     # ---- copies and files -------------------------------------------------------------------------------
 
@@ -1051,32 +890,17 @@ class ContinualProgram:
 
     # ---- inside -----------------------------------------------------------------------------------------
 
-    def _change_capacity(self, id: Hashable, count: float, sign: float) -> None:
-        if is_vector(id) and not (isinstance(id, Hashable) and id in self._resources):
-            verb, rows = ("add", "add") if sign > 0 else ("remove", "drop")
-            why = f"one id is wanted: for many rows use {rows}_resource_rows(ids), for bounds set_capacities"
-            raise EditError(f"{verb}_resources", "id", id, why)
-        slot = self._resources.slot(id)
-        count = number(id, "count", count)
-        if not 0 <= count < math.inf:
-            raise EditError(id, "count", count, "must be finite and not negative")
-        lower, old = self.capacity(id)
-        upper = old + sign * count
-        if upper < lower or (upper < 0 <= old):
-            raise EditError(id, "count", count, f"would leave a capacity of {upper} (lower bound {lower})")
-        self.store.set_row(slot, lower, upper)
-
-    def _costs_of_one(self, id: Hashable, costs: Any) -> NDArray[np.float64] | SharedCosts:
+    def _costs_of_one(self, id: Hashable, costs: Any) -> NDArray[np.float64] | CostsOfVectors:
         """Costs of one request's columns: an array, or the vector that was given."""
-        if not isinstance(costs, CostVector):
+        if not isinstance(costs, SharedCosts):
             return cost_vector(id, "costs", costs)
         self._vectors.check(id, costs)
-        return SharedCosts(np.array([costs.slot]), np.array([costs.n_columns]))
+        return CostsOfVectors(np.array([costs.slot]), np.array([costs.n_columns]))
 
     def _costs_of_many(self, label: str, ids: Sequence[Hashable], costs: Any, sizes: Any) -> Any:
         """What was given as costs of many requests, vectors resolved: one for all, or one each."""
-        one = isinstance(costs, CostVector)
-        if not one and not (isinstance(costs, (list, tuple)) and any(type(c) is CostVector for c in costs)):
+        one = isinstance(costs, SharedCosts)
+        if not one and not (isinstance(costs, (list, tuple)) and any(type(c) is SharedCosts for c in costs)):
             return costs
         if one:
             self._vectors.check(label, costs)
@@ -1087,18 +911,18 @@ class ContinualProgram:
                 self._vectors.check(id, own)
         each = [costs] * len(ids) if one else costs
         slots = np.array([own.slot for own in each], np.int64)
-        shared = SharedCosts(slots, np.array([own.n_columns for own in each], np.int64))
+        shared = CostsOfVectors(slots, np.array([own.n_columns for own in each], np.int64))
         if sizes is not None:
             wrong = whole_numbers(label, "sizes", sizes, len(ids)) != shared.sizes
             if wrong.any():
                 where = int(wrong.argmax())
-                why = f"its cost vector has {int(shared.sizes[where])} columns"
+                why = f"its shared costs have {int(shared.sizes[where])} columns"
                 raise EditError(ids[where], "sizes", int(np.asarray(sizes)[where]), why)
         return shared
 
     def _usage_slot(self, id: Hashable, usage: Usage, n: int) -> NDArray[np.int64] | int:
         """Slot of the usage of one request's new columns."""
-        if isinstance(usage, Template):
+        if isinstance(usage, SharedColumns):
             return self._template_slot(id, [id], usage, np.array([n]))
         return self.store.add_usages(np.array([n]), *self._compressed(id, usage, n))
 
@@ -1106,7 +930,7 @@ class ContinualProgram:
         self, label: str, ids: Sequence[Hashable], usage: Any, widths: NDArray[np.int64]
     ) -> NDArray[np.int64] | int:
         """Slots of the usages of many requests' new columns: one for all, or one each."""
-        if isinstance(usage, Template):
+        if isinstance(usage, SharedColumns):
             return self._template_slot(label, ids, usage, widths)
         if isinstance(usage, (list, tuple)) and len(usage) == len(ids):
             return self._usages_each(ids, usage, widths)
@@ -1114,12 +938,12 @@ class ContinualProgram:
         return self.store.add_usages(widths, *columns, row_slots=self.resource_slots)
 
     def _template_slot(
-        self, subject: Hashable, ids: Sequence[Hashable], template: Template, widths: NDArray[np.int64]
+        self, subject: Hashable, ids: Sequence[Hashable], template: SharedColumns, widths: NDArray[np.int64]
     ) -> int:
         self._templates.check(subject, template)
         if not all_are(widths, template.n_columns):
             wrong = int((widths != template.n_columns).argmax())
-            why = f"the template has {template.n_columns} columns"
+            why = f"its shared columns are {template.n_columns}"
             raise EditError(ids[wrong], "costs", int(widths[wrong]), why)
         return template.slot
 
@@ -1129,7 +953,7 @@ class ContinualProgram:
         """Slots of usages that are given one a request, all checked before any is added."""
         slots, own, columns = np.empty(len(ids), np.int64), [], []
         for k, (id, usage, n) in enumerate(zip(ids, usages, widths.tolist(), strict=True)):
-            if isinstance(usage, Template):
+            if isinstance(usage, SharedColumns):
                 slots[k] = self._template_slot(id, [id], usage, widths[k : k + 1])
             else:
                 own.append(k)
@@ -1146,8 +970,10 @@ class ContinualProgram:
         return columns._replace(row=self.resource_slots[columns.row].astype(np.int32))
 
 
-def _one_each(label: str, field: str, given: Any, count: int) -> Any:
-    return given if is_vector(given) else np.full(count, number(label, field, given))
+def _one_each(label: str, field: str, given: Any, ids: Sequence[Hashable]) -> Any:
+    if is_vector(given):
+        return given
+    return np.full(len(ids), number(ids[0] if len(ids) == 1 else label, field, given))
 
 
 def _empty(kind: type[ContinualProgram]) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
     from copter.program.changes import Starts
+    from copter.program.handles import Handles, SharedColumns, SharedCosts
+    from copter.program.index import Index
     from copter.store.store import ConstraintStore
     from copter.terms.convex import ConvexTerm
 
@@ -27,17 +30,17 @@ EntriesLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike] | Sequence[Mappi
 
 @dataclass(frozen=True, eq=False)
 class ResourceData:
-    """Resources as :meth:`copter.ContinualProgram.add_resource_rows` takes them.
+    """Resources as :meth:`copter.ContinualProgram.add_resources` takes them: ``add_resources(**vars(data))``.
 
     Attributes
     ----------
     ids : list of k
-    upper, lower : (k,) ndarrays
+    lower, upper : (k,) ndarrays
     """
 
     ids: list[Hashable]
-    upper: NDArray[np.float64]
     lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +79,184 @@ class RequestData:
     integral: NDArray[np.bool_]
     starts: list[dict[int, float] | None]
     terms: list[ConvexTerm | None]
+
+
+class Resources:
+    """The resources of a program, by id; made by :attr:`copter.ContinualProgram.resources`.
+
+    ``resources[id]`` is a :class:`Resource`; ``resources[ids]``, of a list, tuple or another sequence of ids,
+    a :class:`ResourceData`, and so is ``resources[:]``, of all.  What is an id, a tuple too, is one.
+    """
+
+    def __init__(self, store: ConstraintStore, index: Index) -> None:
+        self._store, self._index = store, index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._index.ids)
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self._index
+
+    def __getitem__(self, ids: Any) -> Any:
+        rows = self._store.rows
+        chosen = self._index.chosen(ids, "resources")
+        if isinstance(chosen, int):
+            return Resource(float(rows.lower[chosen]), float(rows.upper[chosen]))
+        names, slots = chosen
+        return ResourceData(list(names), rows.lower[slots], rows.upper[slots])
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} resources: {_some(self)}>"
+
+
+class Resource(NamedTuple):
+    """A resource, as it is when it is read.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Bounds of its use.
+    """
+
+    lower: float
+    upper: float
+
+
+class Requests:
+    """The requests of a program, by id; made by :attr:`copter.ContinualProgram.requests`.
+
+    ``requests[id]`` is a :class:`Request`; ``requests[ids]``, of a list, tuple or another sequence of ids, a
+    :class:`RequestData`, and so is ``requests[:]``, of all.  What is an id, a tuple too, is one.
+    """
+
+    def __init__(
+        self,
+        store: ConstraintStore,
+        index: Index,
+        resources: Index,
+        handles: tuple[Handles[SharedColumns], Handles[SharedCosts]],
+        starts: Starts,
+    ) -> None:
+        self.store, self.index, self.resources = store, index, resources
+        self.columns, self.costs = handles
+        self.starts = starts
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self.index.ids)
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self.index
+
+    def __getitem__(self, ids: Any) -> Any:
+        chosen = self.index.chosen(ids, "requests")
+        if isinstance(chosen, int):
+            return Request(self, ids)
+        names, slots = chosen
+        return request_data(self.store, list(names), slots, self.resources.all_slots, self.starts)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} requests: {_some(self)}>"
+
+
+class Request:
+    """A request, as it is when an attribute is read; of one that was removed nothing can be read."""
+
+    def __init__(self, among: Requests, id: Hashable) -> None:
+        self._among, self.id = among, id
+
+    @property
+    def slot(self) -> int:
+        """Where it is in the store."""
+        return self._among.index.slot(self.id)
+
+    @property
+    def costs(self) -> NDArray[np.float64]:
+        """Effective costs, shape (n,): scale and override applied."""
+        return self._among.store.effective_costs(self.slot)
+
+    @property
+    def base_costs(self) -> NDArray[np.float64]:
+        """Costs as they were given, shape (n,): without scale and override."""
+        return self._among.store.base_costs(self.slot)
+
+    @property
+    def shared_costs(self) -> SharedCosts | None:
+        """Handle of the costs that it shares, None if they are its own or the handle was forgotten."""
+        return self._among.costs.get(int(self._among.store.requests.vector[self.slot]))
+
+    @property
+    def scale(self) -> float:
+        """Factor on all costs that are not overridden."""
+        return float(self._among.store.requests.scale[self.slot])
+
+    @property
+    def override(self) -> dict[int, float]:
+        """Costs by column that the scale does not touch."""
+        return by_column(self._among.store.get_override(self.slot))
+
+    @property
+    def usage(self) -> dict[Hashable, tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """What its columns use: (columns, coefficients) by resource id; no resource with none."""
+        resources = self._among.resources
+        column, row, value = self._among.store.request_entries(self.slot)
+        id_of = dict(zip(resources.all_slots.tolist(), resources.ids, strict=True))
+        own = [(id_of[slot], row == slot) for slot in np.unique(row).tolist() if slot in id_of]
+        return {id: (column[used], value[used]) for id, used in own}
+
+    @property
+    def shared_columns(self) -> SharedColumns | None:
+        """Handle of the columns that it shares, None if they are its own or the handle was forgotten."""
+        return self._among.columns.get(int(self._among.store.requests.usage[self.slot]))
+
+    @property
+    def total(self) -> float | None:
+        """Total of its sum row, None if it has none."""
+        table, slot = self._among.store.requests, self.slot
+        return None if table.relation[slot] == NO_TOTAL else float(table.total[slot])
+
+    @property
+    def relation(self) -> Relation | None:
+        """Relation of its sum row, "<=" or "==", None if it has none."""
+        kind = int(self._among.store.requests.relation[self.slot])
+        return None if kind == NO_TOTAL else relation_of(kind)
+
+    @property
+    def upper(self) -> NDArray[np.float64]:
+        """Upper bounds of its columns, shape (n,)."""
+        return self._among.store.upper_bounds(self.slot)
+
+    @property
+    def integral(self) -> bool:
+        """Whether an integral allocation is wanted."""
+        return bool(self._among.store.requests.integral[self.slot])
+
+    @property
+    def start(self) -> dict[int, float] | None:
+        """Values by column from which the next warm start begins, None if none were given since the last."""
+        start = self._among.starts.get(self.slot)
+        return None if start is None else by_column(start)
+
+    @property
+    def term(self) -> ConvexTerm | None:
+        """Convex term, None if it has none."""
+        return self._among.store.terms.get(self.slot)
+
+    def __repr__(self) -> str:
+        n, row = self._among.store.requests.n_columns[self.slot], ""
+        if self.total is not None:
+            row = f", sum {self.relation} {self.total:g}"
+        return f"<request {self.id!r}: {n:,} column{'s' * (n != 1)}{row}>"
+
+
+def _some(ids: Iterable[Hashable]) -> str:
+    first = [repr(id) for id in islice(ids, 4)]
+    return ", ".join(first[:3]) + (", ..." if len(first) > 3 else "")
 
 
 def request_data(

@@ -1,7 +1,7 @@
 """What columns use of the resources, as users say it, brought into compressed columns.
 
 A usage is a mapping of resource id to coefficients, a sparse matrix of many requests' columns, or a
-:class:`.handles.Template`: the handle of columns that many requests share.
+:class:`.handles.SharedColumns`: the handle of columns that many requests share.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from copter.store.slabs import contiguous
 if TYPE_CHECKING:
     from scipy.sparse import sparray
 
-    from copter.program.handles import Template
+    from copter.program.handles import SharedColumns
     from copter.program.index import Index
 
 
 _NO_COLUMNS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
 
 
-Usage: TypeAlias = "Template | Mapping[Any, Any] | sparray"
+Usage: TypeAlias = "SharedColumns | Mapping[Any, Any] | sparray"
 """Of one request: a template, coefficients by resource id, or a sparse matrix, resources by columns."""
 
 

@@ -412,6 +412,25 @@ def row_bounds_of(
     return lower, upper
 
 
+def moved_bounds(
+    label: str,
+    ids: Sequence[Hashable],
+    by: ArrayLike,
+    old: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """Upper bounds of many rows, each with what is added to it; what is taken away has to be there."""
+    change = np.asarray(_shaped(label, "by", by, len(ids)), np.float64)
+    lower, upper = old[0], old[1] + change
+    wrong = ~np.isfinite(change) | (upper < lower) | ((upper < 0.0) & (old[1] >= 0.0))
+    if wrong.any():
+        where = int(wrong.argmax())
+        if not np.isfinite(change[where]):
+            raise EditError(ids[where], "by", float(change[where]), "must be finite")
+        why = f"would leave an upper bound of {upper[where]:g} (lower bound {lower[where]:g})"
+        raise EditError(ids[where], "by", float(change[where]), why)
+    return upper
+
+
 def sparse_entries(
     subject: Hashable, field: str, entries: Mapping[int, float], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -20,7 +20,7 @@ _NONE_GIVEN = np.empty(0)
 """Stands for numbers that are not given."""
 
 
-class SharedCosts(NamedTuple):
+class CostsOfVectors(NamedTuple):
     """Costs of some requests that are shared vectors.
 
     Attributes

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from copter.store.costs import SharedCosts
+from copter.store.costs import CostsOfVectors
 from copter.store.edit_log import Edit
 from copter.store.runs import Runs
 from copter.store.store import ConstraintStore
@@ -60,7 +60,7 @@ class PartStore(ConstraintStore):
     def _apply_reserve(self, columns: int) -> None:
         self.reserve(columns)
 
-    def _apply_add_template(
+    def _apply_add_shared_columns(
         self,
         slot: int,
         width: int,
@@ -70,7 +70,7 @@ class PartStore(ConstraintStore):
     ) -> None:
         self.usage_of[slot] = int(self.add_usages(np.array([width]), pointer, row, value, shared=True)[0])
 
-    def _apply_drop_template(self, slot: int) -> None:
+    def _apply_drop_shared_columns(self, slot: int) -> None:
         self.drop_usage(self.usage_of.pop(slot))
 
     def _apply_add_vector(self, slot: int, costs: NDArray[np.float64]) -> None:
@@ -97,7 +97,7 @@ class PartStore(ConstraintStore):
         self, slots: NDArray[np.int64], sizes: NDArray[np.int64], **fields: Any
     ) -> None:
         usages, costs = self._columns(sizes, **fields)
-        own = costs if isinstance(costs, SharedCosts) else np.split(costs, np.cumsum(sizes)[:-1])
+        own = costs if isinstance(costs, CostsOfVectors) else np.split(costs, np.cumsum(sizes)[:-1])
         self.replace_columns(slots, np.broadcast_to(usages, slots.shape), own)
 
     def _apply_remove_requests(self, slots: NDArray[np.int64]) -> None:
@@ -151,7 +151,7 @@ class PartStore(ConstraintStore):
         value: Runs | None = None,
     ) -> tuple[NDArray[np.int64] | int, Any]:
         """Slots of the usages of new columns, those that are a request's own stored, and the costs."""
-        shared = costs.values if vectors is None else SharedCosts(_mapped(vectors, self.vector_of), sizes)
+        shared = costs.values if vectors is None else CostsOfVectors(_mapped(vectors, self.vector_of), sizes)
         if counts is None or row is None or value is None:
             one = isinstance(usage, int)
             return self.usage_of[usage] if one else _mapped(usage, self.usage_of), shared

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.store.costs import SharedCosts
+from copter.store.costs import CostsOfVectors
 from copter.store.edit_log import edit_of_all, edit_of_requests
 from copter.store.far import FarColumns
 from copter.store.runs import Runs
@@ -118,14 +118,14 @@ class SpreadStore(FarColumns):
             slot = self.usages.allocate(1)
             self.usages.n_columns[slot], self.usages.shared[slot] = sizes, True
             fields = {"pointer": np.asarray(pointer) - begin, "row": row, "value": value}
-            self._for_all("add_template", slot=int(slot[0]), width=int(sizes[0]), **fields)
+            self._for_all("add_shared_columns", slot=int(slot[0]), width=int(sizes[0]), **fields)
             return slot
         self._new_usages = {"sizes": sizes, "counts": np.diff(pointer), "row": row, "value": value}
         return _FIRST_OWN - np.arange(sizes.size)
 
     def drop_usage(self, slot: int) -> None:
         """Forget the handle of a shared usage; requests that use it keep it."""
-        self._for_all("drop_template", slot=slot)
+        self._for_all("drop_shared_columns", slot=slot)
         self.usages.shared[slot] = False
         self._count_usages(np.array([slot]), 0)
 
@@ -172,7 +172,7 @@ class SpreadStore(FarColumns):
         self,
         sizes: NDArray[np.int64],
         usages: NDArray[np.int64] | int,
-        costs: NDArray[np.float64] | SharedCosts,
+        costs: NDArray[np.float64] | CostsOfVectors,
         *,
         relation: NDArray[np.int8] | int = NO_TOTAL,
         totals: NDArray[np.float64] | None = None,
@@ -197,7 +197,7 @@ class SpreadStore(FarColumns):
             slots,
             sizes,
             usages,
-            costs if isinstance(costs, SharedCosts) else Runs(sizes, costs),
+            costs if isinstance(costs, CostsOfVectors) else Runs(sizes, costs),
             relation=relation,
             totals=totals,
             scales=scales,
@@ -222,12 +222,12 @@ class SpreadStore(FarColumns):
         slots: NDArray[np.int64],
         sizes: NDArray[np.int64],
         usages: NDArray[np.int64] | int,
-        costs: SharedCosts | Runs,
+        costs: CostsOfVectors | Runs,
         **fields: Any,
     ) -> None:
-        shared = isinstance(costs, SharedCosts)
+        shared = isinstance(costs, CostsOfVectors)
         fields |= {"sizes": sizes, "usage": usages, "costs": None if shared else costs}
-        fields["vectors"] = costs.slots if isinstance(costs, SharedCosts) else None
+        fields["vectors"] = costs.slots if isinstance(costs, CostsOfVectors) else None
         if isinstance(usages, np.ndarray) and usages.size and usages.min() < 0:
             fields |= self._own_usages(sizes, usages)
         self._for_requests(verb, slots, **fields)
@@ -255,7 +255,7 @@ class SpreadStore(FarColumns):
         table.n_columns[where], table.usage[where] = sizes, named
         table.birth[where] = table.cost_stamp[where] = table.bound_stamp[where] = self.clock
         self._count_usages(np.broadcast_to(named, sizes.shape), 1)
-        if isinstance(costs, SharedCosts):
+        if isinstance(costs, CostsOfVectors):
             table.vector[where] = costs.slots
             np.add.at(self.vectors.references, costs.slots, 1)
 
@@ -283,7 +283,7 @@ class SpreadStore(FarColumns):
         self,
         slots: NDArray[np.int64],
         usages: NDArray[np.int64],
-        costs: list[NDArray[np.float64]] | SharedCosts,
+        costs: list[NDArray[np.float64]] | CostsOfVectors,
     ) -> None:
         """Give requests other columns; their scales, sum rows and scalar bounds stay.
 
@@ -292,8 +292,8 @@ class SpreadStore(FarColumns):
         slots, usages : (k,) ndarrays
         costs : list of k ndarrays, or vectors
         """
-        new = costs if isinstance(costs, SharedCosts) else _runs(costs)
-        sizes = new.sizes if isinstance(new, SharedCosts) else new.lengths
+        new = costs if isinstance(costs, CostsOfVectors) else _runs(costs)
+        sizes = new.sizes if isinstance(new, CostsOfVectors) else new.lengths
         self._log_columns("replace_columns", slots, sizes, usages, new)
         self.clock += 1
         self._let_go(slots)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.store.costs import CostEdits, SharedCosts
+from copter.store.costs import CostEdits, CostsOfVectors
 from copter.store.edits import (
     AT_MOST,
     EXACTLY,
@@ -34,7 +34,7 @@ from copter.store.where import Here
 if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
 
-__all__ = ["AT_MOST", "EXACTLY", "LACKING", "NO_TOTAL", "ConstraintStore", "SharedCosts", "slice_indices"]
+__all__ = ["AT_MOST", "EXACTLY", "LACKING", "NO_TOTAL", "ConstraintStore", "CostsOfVectors", "slice_indices"]
 
 LACKING = 1e-9
 """Upper bounds that fall short of a total by at most this share of it meet it: input is rounded, too."""
@@ -199,7 +199,7 @@ class ConstraintStore(CostEdits, Here):
         self,
         sizes: NDArray[np.int64],
         usages: NDArray[np.int64] | int,
-        costs: NDArray[np.float64] | SharedCosts,
+        costs: NDArray[np.float64] | CostsOfVectors,
         *,
         relation: NDArray[np.int8] | int = NO_TOTAL,
         totals: NDArray[np.float64] | None = None,
@@ -227,7 +227,7 @@ class ConstraintStore(CostEdits, Here):
         one_kind, mixed = (NO_TOTAL, relation) if isinstance(relation, np.ndarray) else (relation, None)
         one, each = (-1, usages) if isinstance(usages, np.ndarray) else (usages, sizes)
         slots = table.allocate(sizes.size)
-        if isinstance(costs, SharedCosts):
+        if isinstance(costs, CostsOfVectors):
             vectors, flat, starts = costs.slots, _NONE_GIVEN, self.vectors.cost_start[costs.slots]
         else:
             vectors, flat, starts = None, contiguous(costs), self.costs.allocate_all(sizes)
@@ -280,7 +280,7 @@ class ConstraintStore(CostEdits, Here):
         self,
         slots: NDArray[np.int64],
         usages: NDArray[np.int64],
-        costs: list[NDArray[np.float64]] | SharedCosts,
+        costs: list[NDArray[np.float64]] | CostsOfVectors,
     ) -> None:
         """Give requests other columns; their scales, sum rows and scalar bounds stay.
 
@@ -292,7 +292,7 @@ class ConstraintStore(CostEdits, Here):
         self._release_columns(slots, blank=False)
         table = self.requests
         self.clock += 1
-        if isinstance(costs, SharedCosts):
+        if isinstance(costs, CostsOfVectors):
             sizes, starts = costs.sizes, self.vectors.cost_start[costs.slots]
             table.vector[slots] = costs.slots
             np.add.at(self.vectors.references, costs.slots, 1)

@@ -41,7 +41,7 @@ from copter.problems.load_balancing.spread import (
     SpreadShim,
 )
 from copter.problems.load_balancing.state import TOLERANCE, ShardState
-from copter.program.program import ContinualProgram, Template
+from copter.program.program import ContinualProgram, SharedColumns
 from copter.solution import Solution, check_found
 from copter.solvers.base import Solver, takes_start
 from copter.store.allocation import SparseX
@@ -79,7 +79,7 @@ class LoadBalancer(ShardState):
         self.program = ContinualProgram()
         self._shim = SpreadShim()
         self._arrived: list[Hashable] = []
-        self._template: Template | None = None
+        self._template: SharedColumns | None = None
         self._carried: tuple[Fleet, Placement, Carried] | None = None
         self._prices = np.empty(0)
 
@@ -256,21 +256,21 @@ class LoadBalancer(ShardState):
         live, (lower_band, upper_band) = self._live(), self.fleet().inner_band
         lower, upper = np.zeros(self._memory.size), np.zeros(self._memory.size)
         lower[live], upper[live] = lower_band if self._loads.any() else 0.0, upper_band
-        known = self.program.read_resources()  # row i is that of column i
+        known = self.program.resources[:]  # row i is that of column i
         fresh = range(len(known.ids), lower.size)
         if fresh:
-            self.program.add_resource_rows(fresh, upper[fresh.start :], lower[fresh.start :])
+            self.program.add_resources(fresh, upper=upper[fresh.start :], lower=lower[fresh.start :])
         off = (lower[: fresh.start] != known.lower) | (upper[: fresh.start] != known.upper)
         if off.any():
             columns = np.flatnonzero(off)
-            self.program.set_capacities(columns.tolist(), upper=upper[columns], lower=lower[columns])
+            self.program.update_resources(columns.tolist(), upper=upper[columns], lower=lower[columns])
 
     def _set_width(self) -> None:
         """As many columns for each shard as there are servers, and requests for new shards."""
         n, old = self._memory.size, self._template
         loads, sizes = self._units()
         if old is None or old.n_columns < n:
-            self._template = self.program.add_template({i: ([i], [1.0]) for i in range(n)}, n)
+            self._template = self.program.share_columns({i: ([i], [1.0]) for i in range(n)}, n)
             for shard, k in self._place.items():
                 if shard in self.program:
                     mine = self._shard == k
@@ -285,7 +285,7 @@ class LoadBalancer(ShardState):
                         start=dict(start),
                     )
             if old is not None:
-                self.program.drop_template(old)
+                self.program.forget(old)
         if self._arrived:
             assert self._template is not None
             count = len(self._arrived)

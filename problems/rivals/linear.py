@@ -57,7 +57,7 @@ class ShareProgram:
             if type.name not in self._types:
                 self.program.add_resource(_gpus(type.name), 0.0)
                 self._types.append(type.name)
-            self.program.set_capacity(_gpus(type.name), type.gpus)
+            self.program.update_resources(_gpus(type.name), upper=type.gpus)
         names = now.names
         here = set(names)
         gone = [name for name in self._sent if name not in here]
@@ -65,7 +65,7 @@ class ShareProgram:
         for name in gone:
             del self._sent[name]
             if rates is not None:
-                self.program.drop_resource(_floor(name))
+                self.program.remove_resources(_floor(name))
         for at in range(len(names)):
             self._edit_job(now, at, costs[at], None if rates is None else rates[at])
 

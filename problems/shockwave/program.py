@@ -118,12 +118,12 @@ class RelaxationProgram:
             program.add_resource((_H, name), np.inf)
         for name in self._rows:
             if name not in rows:
-                program.set_capacity((_H, name), lower=-np.inf)
+                program.update_resources((_H, name), lower=-np.inf)
         for name, value in rows.items():
-            program.set_capacity((_H, name), lower=value)
+            program.update_resources((_H, name), lower=value)
         self._rows |= fresh
-        program.set_capacity(_CAPACITY, upper=float(capacity * window.rounds))
-        program.set_capacity(_WORK, lower=(work - least) / seconds)
+        program.update_resources(_CAPACITY, upper=float(capacity * window.rounds))
+        program.update_resources(_WORK, lower=(work - least) / seconds)
         costs = [window.makespan_weight * seconds * unit]
         if fresh:
             usage: dict[Hashable, float] = {_WORK: 1.0} | {(_H, name): 1.0 for name in self._rows}
@@ -178,7 +178,7 @@ class RelaxationProgram:
             del self._images[name], self._sizes[name], self._gpus[name]
             if name in self._rows:
                 del self._rows[name]
-                self.program.drop_resource((_H, name))
+                self.program.remove_resources((_H, name))
 
     # ---- answer ----------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from copter.problems.cluster.cluster import Configurations
 from copter.problems.sia.objective import Objective, normalised
 from copter.problems.sia.sources import Source
-from copter.program.program import ContinualProgram, CostVector, Template
+from copter.program.program import ContinualProgram, SharedColumns, SharedCosts
 
 Key = TypeVar("Key", bound=Hashable)
 Handle = TypeVar("Handle")
@@ -201,31 +201,31 @@ class _Handles(Generic[Key, Handle]):
             del self._users[key]
 
 
-class TemplateCache(_Handles[tuple[bool, bytes], Template]):
+class TemplateCache(_Handles[tuple[bool, bytes], SharedColumns]):
     """Column templates of a program by :attr:`Choices.key`."""
 
     def __init__(self, program: ContinualProgram) -> None:
-        super().__init__(program.drop_template)
+        super().__init__(program.forget)
         self.program = program
 
-    def take(self, choices: Choices, configurations: Configurations) -> Template:
-        """Template of some choices, counting one user more."""
+    def take(self, choices: Choices, configurations: Configurations) -> SharedColumns:
+        """SharedColumns of some choices, counting one user more."""
         size = choices.columns.size
         return self._take(
-            choices.key, lambda: self.program.add_template(_usage(choices, configurations), size)
+            choices.key, lambda: self.program.share_columns(_usage(choices, configurations), size)
         )
 
 
-class VectorCache(_Handles[tuple[CostRow, Choices], CostVector]):
+class VectorCache(_Handles[tuple[CostRow, Choices], SharedCosts]):
     """Cost vectors of a program by row of costs and choices."""
 
     def __init__(self, program: ContinualProgram) -> None:
-        super().__init__(program.drop_cost_vector)
+        super().__init__(program.forget)
         self.program = program
 
-    def take(self, row: CostRow, choices: Choices) -> CostVector:
+    def take(self, row: CostRow, choices: Choices) -> SharedCosts:
         """Vector of the costs of some choices, counting one user more."""
-        return self._take((row, choices), lambda: self.program.add_cost_vector(row.block(choices)))
+        return self._take((row, choices), lambda: self.program.share_costs(row.block(choices)))
 
 
 def _usage(choices: Choices, configurations: Configurations) -> dict[Hashable, Any]:

@@ -408,11 +408,8 @@ class SiaPolicy:
     def _resize(self) -> None:
         """Bring the program's capacities up to the cluster's."""
         for type, gpus in self.cluster.capacity.items():
-            more = gpus - self.program.capacity(type)[1]
-            if more > 0:
-                self.program.add_resources(type, more)
-            elif more < 0:
-                self.program.remove_resources(type, -more)
+            if gpus != self.program.resources[type].upper:
+                self.program.update_resources(type, upper=gpus)
 
     def _set_source(self, slot: int, number: int) -> None:
         table, profile = self._table, self._sources[number].profile

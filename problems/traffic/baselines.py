@@ -231,7 +231,7 @@ def _solve(part: _Part, name: str, settings: dict[str, Any]) -> tuple[NDArray[np
     engineering = TrafficEngineering(part.topology, part.paths, part.objective)
     engineering.set_volumes(part.volume)
     if part.loads is not None:
-        engineering.program.set_capacities(list(range(part.loads.size)), upper=-part.loads)
+        engineering.program.update_resources(list(range(part.loads.size)), upper=-part.loads)
         engineering.program.update_request(THETA, upper=np.inf)
     spent = 0.0
     for lp in dict.fromkeys((name, "highs-simplex")):

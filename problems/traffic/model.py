@@ -186,7 +186,7 @@ class TrafficEngineering(TrafficState):
         if not links.size:
             return
         if self.objective == "max-flow":
-            self.program.set_capacities(links.tolist(), upper=self.effective_capacity[links])
+            self.program.update_resources(links.tolist(), upper=self.effective_capacity[links])
             return
         begin = None if self._theta is None else {0: self._theta * self._unit}
         cost, limit = [1.0 / self._unit], self._theta_limit()

@@ -15,7 +15,7 @@ def small_programs(cost_dtype: CostType = "float64") -> Iterator[ContinualProgra
     program = _mixed(3, cost_dtype)
     yield program
     yield _mixed(_WIDE, cost_dtype)
-    program.set_capacity(0, upper=-0.5)
+    program.update_resources(0, upper=-0.5)
     yield program
 
 
@@ -23,7 +23,7 @@ def _mixed(rows: int, cost_dtype: CostType) -> ContinualProgram:
     program = ContinualProgram(cost_dtype=cost_dtype)
     for row in range(rows):
         program.add_resource(row, 3.0 + row % 2, lower=-1.0)
-    shared = program.add_template({row: [1.0, 0.0, 2.0] for row in range(2)}, 3)
+    shared = program.share_columns({row: [1.0, 0.0, 2.0] for row in range(2)}, 3)
     for k in range(_REQUESTS):
         costs, own = [-1.0 - 0.1 * k, 0.0, -1.5], {k % rows: [1.0 + k % 3, 0.0, 2.0]}
         program.add_request(("at most", k), costs, own, total=1.0, upper=[1.0, 1.0, 0.7])

@@ -31,7 +31,7 @@ def test_share_of_those_in_both_rounds_against_a_dictionary(seed):
     program, churn, last = ContinualProgram(), IntegralChurn(), {}
     for row in range(2):
         program.add_resource(row, upper=9.0)
-    template = program.add_template({row: COLUMNS[row] for row in range(2)}, 4)
+    template = program.share_columns({row: COLUMNS[row] for row in range(2)}, 4)
     for _ in range(4):
         for id in range(6):
             if id in program.slot_of and rng.random() < 0.4:

@@ -16,27 +16,29 @@ def record(path):
         program = RecordingProgram(recorder)
         program.add_resource("a", upper=4.0)
         program.add_resource("b", 5.0, lower=1.0)
-        old = program.add_template({"a": 1.0}, 2)
-        shared = program.add_template({"a": [1.0, 0.0, 2.0], "b": ([1], [3.0])}, 3)
+        old = program.share_columns({"a": 1.0}, 2)
+        shared = program.share_columns({"a": [1.0, 0.0, 2.0], "b": ([1], [3.0])}, 3)
         program.add_request("x", [1.0, 2.0], old, total=1.0)
         program.add_requests(["y", "z"], np.arange(6.0), [3, 3], shared, totals=[1.0, 2.0])
         after.append(state(program))
         recorder.end_round()
         program.remove_request("x")
-        program.drop_template(old)
-        again = program.add_template({"b": [1.0, 2.0]}, 2)
+        program.forget(old)
+        again = program.share_columns({"b": [1.0, 2.0]}, 2)
         program.add_request("w", [5.0, 6.0], usage=again)
         program.add_requests(["v"], [7.0], [1], csc_array([[1.0], [0.0]]))
         program.update_requests(["y"], scales=[2.0], overrides=([1], [0], [9.0]))
-        program.add_resources("a", 2)
+        program.update_resources("a", by=2)
         after.append(state(program))
         recorder.end_round()
     return after
 
 
 def state(program: ContinualProgram):
-    requests = {id: (program.costs(id).tolist(), program.total(id)) for id in program.request_ids}
-    return requests, {id: program.capacity(id) for id in program.resource_ids}, program.nnz
+    requests = {
+        id: (program.requests[id].costs.tolist(), program.requests[id].total) for id in program.request_ids
+    }
+    return requests, {id: program.resources[id] for id in program.resource_ids}, program.nnz
 
 
 def test_replay_reaches_the_same_program_after_each_round(tmp_path):

@@ -36,8 +36,8 @@ def replayed(program: Written) -> ContinualProgram:
 @settings(max_examples=30, deadline=None)
 def test_requests_in_bulk(some, form):
     program = Written()
-    rows = empty().read_resources()
-    program.add_resource_rows(**vars(rows))
+    rows = empty().resources[:]
+    program.add_resources(**vars(rows))
     given = bulk(some, form)
     program.add_requests(range(len(some)), **given)
     program.update_requests(range(len(some)), **given)
@@ -50,9 +50,9 @@ def test_requests_in_bulk(some, form):
 
 def test_rows_and_single_values_and_usages():
     program = Written()
-    program.add_resource_rows(("a", "b", "c"), upper=5, lower=np.zeros(3))
-    program.drop_resource_rows(["c"])
-    template = program.add_template({"a": 1.0}, 2)
+    program.add_resources(("a", "b", "c"), upper=5, lower=np.zeros(3))
+    program.remove_resources(["c"])
+    template = program.share_columns({"a": 1.0}, 2)
     usages = [template, {"b": ([1], [2.0])}, csc_array([[1.0, 0.0], [0.0, 3.0]])]
     program.add_requests(
         [1, 2, 3], np.arange(6.0), [2] * 3, usages, totals=2, terms=LogTerm(1, 1, image=[1, 2])
@@ -64,4 +64,7 @@ def test_rows_and_single_values_and_usages():
     assert len(program.deltas) == 8
     twin = replayed(program)
     assert snapshot(twin) == snapshot(program)
-    assert twin.term(2).parameters == {"weight": 4.0, "offset": 1.0} and twin.template(1) == template
+    assert (
+        twin.requests[2].term.parameters == {"weight": 4.0, "offset": 1.0}
+        and twin.requests[1].shared_columns == template
+    )

@@ -21,7 +21,7 @@ from scipy.sparse import csc_array
 from copter import ContinualProgram, CopterError, FileError, Journal, LogTerm, ProximalPoint
 from copter.bench.recording import Recorder, RecordingProgram, Replayer, read_rounds
 from copter.durable.codec import CodecError, decode, encode
-from copter.program.handles import Template
+from copter.program.handles import SharedColumns
 
 LONGER = int(os.environ.get("COPTER_FUZZ", "1"))
 EXAMPLES = 40 * LONGER
@@ -106,7 +106,7 @@ MANY = [
     [1, 2],
     range(3),
     2**70,
-    Template(1, 2, 3, 4),
+    SharedColumns(1, 2, 3, 4),
 ]
 MANY += [
     np.arange(6.0).reshape(2, 3),
@@ -167,7 +167,7 @@ def test_changed_snapshots_are_programs_or_refused(saved, block, how):
         assert refused.path == str(path)
         return
     for id in program.request_ids:  # what it points at is there
-        program.costs(id), program.term(id)
+        program.requests[id].costs, program.requests[id].term
     program.remove_requests(program.request_ids)
     program.add_request("new", [1.0] * 5, dict.fromkeys(program.resource_ids, 1.0))
 
@@ -177,7 +177,7 @@ def rounds(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fuzz")
     with Journal(folder, ProximalPoint()) as journal:
         journal.add_resource("a", 3.0)
-        template = journal.add_template({"a": 1.0}, 2)
+        template = journal.share_columns({"a": 1.0}, 2)
         journal.add_requests(["x", "y"], [-1.0, -2.0, -3.0, -4.0], [2, 2], template, totals=[1.0, 1.0])
         journal.solve()
         journal.update_requests(["x"], scales=[2.0])

@@ -76,30 +76,30 @@ def test_a_journal_opened_again_every_round_answers_as_one_process_does(tmp_path
 
 def test_every_verb_is_made_again(tmp_path):
     with Journal(tmp_path) as journal:
-        shared = journal.add_template({}, 2)
+        shared = journal.share_columns({}, 2)
         journal.add_resource("a", upper=5.0)
         journal.add_resource("b")
-        journal.set_capacities(["a", "b"], upper=np.array([6.0, 7.0]), lower=[0, 0])
-        journal.add_resources("a", 2)
-        journal.remove_resources("b", np.int64(1))
+        journal.update_resources(["a", "b"], upper=np.array([6.0, 7.0]), lower=[0, 0])
+        journal.update_resources("a", by=2)
+        journal.update_resources("b", by=-np.int64(1))
         journal.add_requests(range(3), [1.0] * 6, [2] * 3, shared, totals=[1, 1, 1])
-        journal.drop_template(shared)
+        journal.forget(shared)
         journal.add_request("log", [0.0], {"a": 1.0}, term=LogTerm(1.0, image=2), start={0: 1})
         journal.update_request("log", total=None, term=LogTerm(3.0))
         journal.update_requests(["log"], terms={"weight": [2.0]})
         journal.update_requests((0, 2), totals=[2.0, 3.0], overrides=([1, 0], [1], [9.0]))
-        journal.add_template({"a": 1.0}, 1)
-        journal.drop_resource("b")
+        journal.share_columns({"a": 1.0}, 1)
+        journal.remove_resources("b")
         journal.remove_request(1)
         journal.take_starts()
         journal.commit()
         with Journal(tmp_path / "other") as other:
             other.add_resource("not here")
-        expected, templates = snapshot(journal), journal.templates
+        expected, templates = snapshot(journal), journal.shared_columns
     with Journal(tmp_path) as journal:
         assert snapshot(journal) == expected
-        assert journal.templates == templates
-        assert journal.term("log").parameters == {"weight": 2.0, "offset": 0.0}
+        assert journal.shared_columns == templates
+        assert journal.requests["log"].term.parameters == {"weight": 2.0, "offset": 0.0}
 
 
 def test_starts_that_a_solve_gave_back_are_there_for_the_next(tmp_path):
@@ -138,12 +138,12 @@ def test_what_cannot_be_written_is_named_and_changes_nothing(tmp_path):
             journal.add_request(strange, [1.0], {"a": 1.0})
         assert caught.value.subject is strange and caught.value.field == "id"
         with pytest.raises(EditError) as caught:
-            journal.add_requests(["x", strange], [1.0, 2.0], [1, 1], journal.add_template({}, 1))
+            journal.add_requests(["x", strange], [1.0, 2.0], [1, 1], journal.share_columns({}, 1))
         assert caught.value.subject is strange
         with pytest.raises(EditError) as caught:
             journal.add_request("x", [1.0], {"a": strange})
         assert (caught.value.subject, caught.value.field) == ("x", "usage")
-        journal.drop_template(journal.templates[0])
+        journal.forget(journal.shared_columns[0])
         assert journal.request_ids == [] and snapshot(journal)[4] == before[4]
 
 
@@ -184,7 +184,7 @@ def test_terms_of_the_users_own(tmp_path):
     with pytest.raises(FileError, match="class Square"):
         Journal(tmp_path)
     with Journal(tmp_path, terms=[Square]) as journal:
-        assert journal.term("x").parameters == {"weight": 2.0}
+        assert journal.requests["x"].term.parameters == {"weight": 2.0}
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))])
@@ -573,7 +573,7 @@ def test_what_is_lost_or_exchanged_is_named(written, tmp_path):
 @pytest.mark.parametrize(
     "edit",
     [
-        pack_delta("add_template", {"usage": {"a": 1.0}, "n_columns": 2**40}),
+        pack_delta("share_columns", {"usage": {"a": 1.0}, "n_columns": 2**40}),
         pack_delta("no_such_verb", {}),
         pack_delta("remove_request", {"id": "nobody"}),
         encode(("add_resource", {"id": ["no", "id"]})),

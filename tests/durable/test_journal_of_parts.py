@@ -17,7 +17,7 @@ def opened(path, parts=3):
 
 
 def content(program):
-    requests, rows = (dict(vars(read())) for read in (program.read_requests, program.read_resources))
+    requests, rows = (dict(vars(each[:])) for each in (program.requests, program.resources))
     usage = requests.pop("usage").toarray()
     return [*sorted(requests.items()), ("usage", usage), *sorted(rows.items())]
 
@@ -39,15 +39,15 @@ def test_it_goes_on_where_it_was(tmp_path, often):
 
 def test_overrides_of_several_columns_come_back(tmp_path):
     with opened(tmp_path) as journal:
-        template = journal.add_template({}, 3)
-        vector = journal.add_cost_vector([1.0, 2.0, 3.0])
+        template = journal.share_columns({}, 3)
+        vector = journal.share_costs([1.0, 2.0, 3.0])
         journal.add_request("own", [1.0, 2.0, 3.0], template, override={2: 7.0, 0: 5.0})
         journal.add_request("shared", vector, template, override={2: 7.0, 0: 5.0})
         journal.compact()
     with opened(tmp_path) as journal:
         for id in ("own", "shared"):
-            assert journal.override(id) == {0: 5.0, 2: 7.0}
-            assert journal.costs(id).tolist() == [5.0, 2.0, 7.0]
+            assert journal.requests[id].override == {0: 5.0, 2: 7.0}
+            assert journal.requests[id].costs.tolist() == [5.0, 2.0, 7.0]
 
 
 def test_what_it_cannot_be_opened_with_is_said(tmp_path):

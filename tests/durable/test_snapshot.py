@@ -28,13 +28,13 @@ def test_a_loaded_program_is_the_same_and_answers_the_same(path):
     program.save(path, solver)
     loaded = ContinualProgram.load(path, again)
     assert snapshot(loaded) == snapshot(program)
-    assert loaded.templates == program.templates
+    assert loaded.shared_columns == program.shared_columns
     for one in (program, loaded):
         edit(one)
     assert snapshot(loaded) == snapshot(program)
     same_answers((program, solver), (loaded, again), rounds=2)
-    assert loaded.term("log").parameters == {"weight": 2.5, "offset": 0.1}
-    assert loaded.term("log").image.tolist() == [1.0, 3.0]
+    assert loaded.requests["log"].term.parameters == {"weight": 2.5, "offset": 0.1}
+    assert loaded.requests["log"].term.image.tolist() == [1.0, 3.0]
 
 
 @settings(max_examples=40, deadline=None)
@@ -84,7 +84,7 @@ def test_ids_come_back_equal(path):
     loaded = ContinualProgram.load(path)
     assert loaded.request_ids == IDS
     assert loaded.resource_ids == IDS
-    assert [loaded.costs(id).tolist() for id in IDS] == [[float(k)] for k in range(len(IDS))]
+    assert [loaded.requests[id].costs.tolist() for id in IDS] == [[float(k)] for k in range(len(IDS))]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_terms_of_a_class_of_the_users_own_need_the_class(path):
     with pytest.raises(FileError, match="class Square: name it in `terms`"):
         ContinualProgram.load(path)
     loaded = ContinualProgram.load(path, terms=[Square])
-    assert type(loaded.term("x")) is Square
+    assert type(loaded.requests["x"].term) is Square
     same_answers((program, ProximalPoint()), (loaded, ProximalPoint()))
 
 

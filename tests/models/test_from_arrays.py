@@ -37,7 +37,7 @@ def test_totals_of_blocks_become_requests(seed, relation):
     truth = scipy.optimize.linprog(**given)
     found = from_arrays(**given)
     assert len(found.program.resource_ids) == 2
-    assert all(found.program.total(request) is not None for request in found.program.request_ids)
+    assert all(found.program.requests[request].total is not None for request in found.program.request_ids)
     for solver in (make_solver("highs-simplex"), ProximalPoint(tolerance=1e-7)):
         solution = solver.solve(found.program)
         x, y = found.point(solution), found.prices(solution)
@@ -67,7 +67,7 @@ def test_one_total_among_many_rows_is_enough_and_edits_are_rounds():
     assert (len(found.program), found.program.resource_ids) == (2, [1, 2, 3, 4])
     solver = ProximalPoint(tolerance=1e-7)
     solver.solve(found.program)
-    found.program.set_capacity(3, upper=0.7)
+    found.program.update_resources(3, upper=0.7)
     x = found.point(solver.solve(found.program))
     truth = scipy.optimize.linprog([-3.0, -1.0, -2.0], A_ub=A, b_ub=[1, 1.5, 1.5, 0.7, 1.5])
     assert [-3.0, -1.0, -2.0] @ x == pytest.approx(truth.fun, rel=1e-5)

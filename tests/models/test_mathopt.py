@@ -79,7 +79,7 @@ def test_an_allocation_is_folded_into_requests():
     model.maximize(sum((2 + q * j) * x[q, j] for q, j in x))
     found = from_mathopt(model)
     assert (len(found.program), found.program.resource_ids) == (4, [4])
-    assert [found.program.total(q) for q in found.program.request_ids] == [1.0] * 4
+    assert [found.program.requests[q].total for q in found.program.request_ids] == [1.0] * 4
     truth = mathopt.solve(model, mathopt.SolverType.HIGHS)
     solution = make_solver("highs-milp", mip_gap=0.0).solve(found.program)
     assert found.objective_value(solution) == pytest.approx(truth.objective_value())

@@ -25,7 +25,7 @@ def build(rng, count):
     for row in range(ROWS):
         program.add_resource(row, upper=10.0)
     templates = [
-        program.add_template({row: rng.integers(0, 3, n).astype(float) for row in range(ROWS)}, n)
+        program.share_columns({row: rng.integers(0, 3, n).astype(float) for row in range(ROWS)}, n)
         for n in (1, 2, 2, 4)
     ]
     for q in range(count):
@@ -83,6 +83,6 @@ def test_many_are_replaced_as_one_after_the_other(seed, count, starts):
 def test_a_wrong_one_among_many_changes_nothing():
     (one, templates), (other, _) = (build(np.random.default_rng(1), 4) for _ in range(2))
     four = templates[3]
-    with pytest.raises(EditError, match="the template has 4 columns"):
+    with pytest.raises(EditError, match="its shared columns are 4"):
         one.update_requests([0, 1], costs=[np.ones(4), np.ones(3)], usage=[four, four])
     same(one, other)

@@ -41,7 +41,7 @@ def test_edits_of_a_copy_leave_the_original_alone_and_the_other_way_round(way):
     before = snapshot(original)
     edit(twin)
     assert snapshot(original) == before
-    assert twin.costs("new").tolist() == [-9.0, -2.0, -1.0]
+    assert twin.requests["new"].costs.tolist() == [-9.0, -2.0, -1.0]
     after = snapshot(twin)
     edit(original)
     original.remove_requests(["t2", "late", "log"])
@@ -55,7 +55,7 @@ def test_what_is_added_to_a_copy_counts_in_its_solve(way):
     program.add_request("a", [-1.0], {"gpu": 1.0}, total=1.0)
     twin = WAYS[way](program)
     twin.add_request("b", [-5.0], {"gpu": 1.0}, total=2.0)
-    assert twin.costs("b").tolist() == [-5.0]
+    assert twin.requests["b"].costs.tolist() == [-5.0]
     assert ProximalPoint().solve(twin).objective == pytest.approx(-11.0)
     assert ProximalPoint().solve(program).objective == pytest.approx(-1.0)
 
@@ -124,25 +124,25 @@ def test_handles_of_templates_are_good_for_copies_but_not_for_other_programs():
     one, other = ContinualProgram(), ContinualProgram()
     for program in (one, other):
         program.add_resource("a", 1.0)
-    template, others = (program.add_template({"a": 1.0}, 1) for program in (one, other))
+    template, others = (program.share_columns({"a": 1.0}, 1) for program in (one, other))
     for way in WAYS.values():
         twin = way(one)
         twin.add_request("x", [1.0], template)
-        with pytest.raises(EditError, match="no such template"):
+        with pytest.raises(EditError, match="no shared columns of this program"):
             twin.add_request("y", [1.0], others)
     twin = copy.copy(one)
-    mine, its = one.add_template({"a": 2.0}, 1), twin.add_template({"a": 3.0}, 1)
+    mine, its = one.share_columns({"a": 2.0}, 1), twin.share_columns({"a": 3.0}, 1)
     with pytest.raises(CopterError):
         one.add_request("z", [1.0], its)
     with pytest.raises(CopterError):
-        twin.drop_template(mine)
+        twin.forget(mine)
 
 
 def test_ids_of_a_deep_copy_are_the_same_objects():
     program, job = ContinualProgram(), object()
     program.add_resource("a", 1.0)
     program.add_request(job, [-1.0], {"a": 1.0})
-    assert copy.deepcopy(program).costs(job).tolist() == [-1.0]
+    assert copy.deepcopy(program).requests[job].costs.tolist() == [-1.0]
 
 
 def test_the_answer_of_a_copy_can_be_pickled():

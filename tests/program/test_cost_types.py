@@ -29,7 +29,7 @@ def as_given(values):
 def fill(program: ContinualProgram, plain: PlainProgram, costs) -> ContinualProgram:
     """The plain program in an empty one, every cost passed through ``costs``; scales are powers of two."""
     for id, (lower, upper) in plain.resources.items():
-        program.add_resource(id, upper, lower)
+        program.add_resource(id, upper, lower=lower)
     for id, r in plain.requests.items():
         usage = {i: (list(e), list(e.values())) for i, e in r.usage.items()}
         columns = list(r.override)
@@ -52,17 +52,17 @@ def with_scales(plain: PlainProgram, rng: np.random.Generator) -> PlainProgram:
 def same(one: ContinualProgram, two: ContinualProgram) -> None:
     """What both hold, as the queries and a build from scratch say it."""
     for id in two.request_ids:
-        assert one.costs(id).tolist() == two.costs(id).tolist()
-        assert one.base_costs(id).tolist() == two.base_costs(id).tolist()
-        assert one.scale(id) == two.scale(id)
+        assert one.requests[id].costs.tolist() == two.requests[id].costs.tolist()
+        assert one.requests[id].base_costs.tolist() == two.requests[id].base_costs.tolist()
+        assert one.requests[id].scale == two.requests[id].scale
     mine, others = compile_program(one), compile_program(two)
     for name in ("c", "lower", "upper", "row_lower", "row_upper"):
         assert getattr(mine, name).dtype == np.float64
         assert getattr(mine, name).tolist() == getattr(others, name).tolist()
     assert (mine.A != others.A).nnz == 0
-    data = one.read_requests()
+    data = one.requests[:]
     assert data.costs.dtype == np.float64
-    assert data.costs.tolist() == two.read_requests().costs.tolist()
+    assert data.costs.tolist() == two.requests[:].costs.tolist()
 
 
 def same_answer(solvers, programs) -> None:
@@ -93,7 +93,7 @@ def test_edits_and_answers_are_those_of_the_rounded_program(seed, kind):
     same_answer(solvers, (one, two))
     ids = list(plain.requests)
     id = ids[int(rng.integers(len(ids)))]
-    fresh = [rng.normal(size=one.costs(each).size) + 3.0 for each in ids]
+    fresh = [rng.normal(size=one.requests[each].costs.size) + 3.0 for each in ids]
     override = {0: float(rng.normal()) + 3.0}
     for program, costs in ((one, as_given), (two, rounded)):
         program.update_requests(ids, costs=[costs(each) for each in fresh])
@@ -115,7 +115,7 @@ def packing(cost_dtype="float32", seed=1, jobs=40):
     program = ContinualProgram(cost_dtype=cost_dtype)
     for name in "ab":
         program.add_resource(name, upper=10.0)
-    template = program.add_template({"a": ([0, 1, 2], [1, 2, 4]), "b": ([3, 4, 5], [1, 2, 4])}, 6)
+    template = program.share_columns({"a": ([0, 1, 2], [1, 2, 4]), "b": ([3, 4, 5], [1, 2, 4])}, 6)
     costs = -rng.random((jobs, 6)) - 0.1
     program.add_requests(list(range(jobs)), costs.ravel(), [6] * jobs, template, totals=np.ones(jobs))
     return program, costs
@@ -224,10 +224,10 @@ def test_a_scale_that_takes_a_kept_override_beyond_the_range_is_refused():
         program.update_requests([3, 4], scales=[1.0, 1e-20])
     assert snapshot(program) == before
     program.update_requests([3, 4], scales=[1.0, 1e-20], overrides=[None, {1: 0.5}])
-    assert program.costs(4)[1] == pytest.approx(0.5, rel=1e-7)
+    assert program.requests[4].costs[1] == pytest.approx(0.5, rel=1e-7)
 
 
 def test_a_scale_may_take_costs_beyond_the_range():
     program, costs = packing()
     program.update_request(4, scale=1e60)
-    assert program.costs(4).tolist() == (1e60 * rounded(costs[4])).tolist()
+    assert program.requests[4].costs.tolist() == (1e60 * rounded(costs[4])).tolist()

@@ -24,13 +24,13 @@ class Twins:
         self.kinds = []  # (vector, its costs, template in each)
         self.count = 0
         for program in self.both:
-            program.add_resource_rows(ROWS, upper=[9.0, 7.0, 8.0])
+            program.add_resources(ROWS, upper=[9.0, 7.0, 8.0])
         for n in (3, 12, 30):
             usage = {row: self.rng.integers(0, 3, n) * (np.arange(n) > 0) for row in ROWS}
             for _ in range(2):
                 costs = -self.rng.random(n) - 0.1
-                templates = [program.add_template(usage, n) for program in self.both]
-                self.kinds.append((self.shared.add_cost_vector(costs), costs, templates))
+                templates = [program.share_columns(usage, n) for program in self.both]
+                self.kinds.append((self.shared.share_costs(costs), costs, templates))
 
     @property
     def both(self):
@@ -56,7 +56,7 @@ class Twins:
 
     def edit(self) -> None:
         ids, what = self.some(), self.rng.integers(6)
-        sizes = [self.own.costs(id).size for id in ids]
+        sizes = [self.own.requests[id].costs.size for id in ids]
         if what == 0:
             self.add()
         elif what == 1 and len(self.own) > 4:
@@ -91,7 +91,9 @@ def test_twins_have_the_same_columns_and_optima_whatever_was_edited(seed):
         np.testing.assert_allclose(built.c, wanted.c, rtol=1e-14)
         np.testing.assert_array_equal(built.A.toarray(), wanted.A.toarray())
         for id in twins.own.request_ids:
-            np.testing.assert_allclose(twins.shared.base_costs(id), twins.own.base_costs(id), rtol=1e-14)
+            np.testing.assert_allclose(
+                twins.shared.requests[id].base_costs, twins.own.requests[id].base_costs, rtol=1e-14
+            )
         best = make_solver("highs-simplex").solve(twins.own)
         assert best.status == "optimal"
         for answer in (solver.solve(twins.shared), hot.solve(twins.shared)):
@@ -103,15 +105,15 @@ def test_twins_lack_the_same_where_nothing_is_feasible():
     twins = Twins(2)
     for _ in range(12):
         twins.add()
-    used = [twins.own.usage(id)["b"][1].max() for id in twins.own.request_ids]
+    used = [twins.own.requests[id].usage["b"][1].max() for id in twins.own.request_ids]
     for program in twins.both:
         for row in ROWS:  # more of b than all can use if each takes the column with most of it
-            program.set_capacity(row, upper=np.inf, lower=sum(used) + 3.0 if row == "b" else -np.inf)
+            program.update_resources(row, upper=np.inf, lower=sum(used) + 3.0 if row == "b" else -np.inf)
         for name in ("copter", "highs-hot"):
             answer = make_solver(name).solve(program)
             assert answer.status == "infeasible"
             assert answer.ray.y["b"] < 0.0 and answer.ray.value == pytest.approx(-3.0 * answer.ray.y["b"])
-        program.set_capacity("b", lower=sum(used))
+        program.update_resources("b", lower=sum(used))
         assert make_solver("copter").solve(program).status == "optimal"
 
 
@@ -133,7 +135,7 @@ def test_a_convex_term_beside_shared_costs():
     for q in range(5):
         term = LogTerm(1.0 + q, 0.5, image=np.arange(1.0, costs.size + 1))
         for program, given_costs, usage in zip(twins.both, (vector, -costs), templates, strict=True):
-            own = given_costs if program is twins.own else program.add_cost_vector(-costs)
+            own = given_costs if program is twins.own else program.share_costs(-costs)
             program.add_request(q, own, usage, total=2.0, override={1: 0.2}, term=term, scale=1.0 + q)
     shared, own = (make_solver("copter", tolerance=1e-8).solve(program) for program in twins.both)
     assert shared.status == own.status == "optimal"
@@ -142,46 +144,49 @@ def test_a_convex_term_beside_shared_costs():
 
 def test_a_vector_lives_as_long_as_it_is_named_or_used():
     program = ContinualProgram()
-    vector = program.add_cost_vector([1.0, 2.0])
+    vector = program.share_costs([1.0, 2.0])
     program.add_requests(["p", "q"], vector, None, [{}, {}], totals=1.0)
-    assert program.cost_vectors == [vector] and program.cost_vector("q") == vector
-    program.drop_cost_vector(vector)
-    assert program.cost_vectors == [] and program.cost_vector("q") is None
-    assert program.costs("q").tolist() == [1.0, 2.0]
+    assert program.shared_costs == [vector] and program.requests["q"].shared_costs == vector
+    program.forget(vector)
+    assert program.shared_costs == [] and program.requests["q"].shared_costs is None
+    assert program.requests["q"].costs.tolist() == [1.0, 2.0]
     program.remove_request("p")
     check_program(program)
     program.update_request("q", costs=[3.0, 4.0])
-    assert not program.store.vectors.n_columns.any() and program.costs("q").tolist() == [3.0, 4.0]
+    assert not program.store.vectors.n_columns.any() and program.requests["q"].costs.tolist() == [3.0, 4.0]
     check_program(program)
 
 
 def test_costs_move_together_when_the_pool_is_compacted():
     program = ContinualProgram()
     program.add_resource("r", 1.0)
-    wide = [program.add_cost_vector(np.arange(3000.0) + k) for k in range(4)]
-    usage = program.add_template({"r": 1.0}, 3000)
+    wide = [program.share_costs(np.arange(3000.0) + k) for k in range(4)]
+    usage = program.share_columns({"r": 1.0}, 3000)
     overrides = [{k: -1.0} for k in range(8)]
     program.add_requests(range(8), 2 * wide, None, usage, overrides=overrides)
     program.add_request("own", np.arange(3000.0) - 7.0, usage)
-    before, used = {id: program.costs(id).tolist() for id in program.request_ids}, program.store.costs.used
+    before, used = (
+        {id: program.requests[id].costs.tolist() for id in program.request_ids},
+        program.store.costs.used,
+    )
     for vector in wide[:3]:
-        program.drop_cost_vector(vector)
+        program.forget(vector)
     program.remove_requests([0, 4, 1, 5, 2, 6])
     assert program.store.costs.used < used
     check_program(program)
-    assert all(program.costs(id).tolist() == before[id] for id in program.request_ids)
+    assert all(program.requests[id].costs.tolist() == before[id] for id in program.request_ids)
 
 
 def test_errors_name_the_request_and_change_nothing():
     program, other = ContinualProgram(), ContinualProgram()
-    vector, strange = program.add_cost_vector([1.0, 2.0]), other.add_cost_vector([1.0, 2.0])
+    vector, strange = program.share_costs([1.0, 2.0]), other.share_costs([1.0, 2.0])
     program.add_request("q", vector, {})
     program.add_request("wide", [1.0, 2.0, 3.0], {})
     before = snapshot(program)
     for subject, field, verb in (
-        ("cost vector", "costs", lambda: program.add_cost_vector([1.0, np.nan])),
-        ("cost vector", "costs", lambda: program.add_cost_vector([])),
-        ("cost vector", "costs", lambda: program.drop_cost_vector(strange)),
+        ("shared costs", "costs", lambda: program.share_costs([1.0, np.nan])),
+        ("shared costs", "costs", lambda: program.share_costs([])),
+        ("forget", "costs", lambda: program.forget(strange)),
         ("n", "costs", lambda: program.add_request("n", strange, {})),
         ("add_requests", "costs", lambda: program.add_requests(["n", "m"], strange, None, [{}, {}])),
         ("m", "costs", lambda: program.add_requests(["n", "m"], [vector, strange], None, [{}, {}])),
@@ -200,6 +205,6 @@ def test_errors_name_the_request_and_change_nothing():
 def test_costs_of_32_bits_hold_a_vector_only_if_they_can():
     program = ContinualProgram(cost_dtype="float32")
     with pytest.raises(EditError, match="32 bits"):
-        program.add_cost_vector([1.0, 1e-60])
-    program.add_request("q", program.add_cost_vector([0.1, 0.2]), {}, scale=3.0, override={1: 0.7})
-    assert program.costs("q").tolist() == [3.0 * float(np.float32(0.1)), 0.7]
+        program.share_costs([1.0, 1e-60])
+    program.add_request("q", program.share_costs([0.1, 0.2]), {}, scale=3.0, override={1: 0.7})
+    assert program.requests["q"].costs.tolist() == [3.0 * float(np.float32(0.1)), 0.7]

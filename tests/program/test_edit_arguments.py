@@ -21,11 +21,11 @@ def small():
 
 VERBS = {
     "add_resource upper": lambda p, v: p.add_resource("new", v),
-    "add_resource lower": lambda p, v: p.add_resource("new", 1e9, v),
-    "set_capacity": lambda p, v: p.set_capacity("cpu", v),
-    "set_capacities": lambda p, v: p.set_capacities(["cpu"], upper=[v]),
-    "add_resources": lambda p, v: p.add_resources("cpu", v),
-    "add_template": lambda p, v: p.add_template({"cpu": [1.0]}, v),
+    "add_resource lower": lambda p, v: p.add_resource("new", 1e9, lower=v),
+    "update_resources": lambda p, v: p.update_resources("cpu", upper=v),
+    "update_resources many": lambda p, v: p.update_resources(["cpu"], upper=[v]),
+    "update_resources by": lambda p, v: p.update_resources("cpu", by=v),
+    "share_columns": lambda p, v: p.share_columns({"cpu": [1.0]}, v),
     "costs": lambda p, v: p.add_request("b", [v], {}),
     "coefficient": lambda p, v: p.add_request("b", [1.0], {"cpu": v}),
     "coefficients": lambda p, v: p.add_request("b", [1.0], {"cpu": [v]}),
@@ -38,7 +38,7 @@ VERBS = {
     "start": lambda p, v: p.update_request("a", start={0: v}),
     "totals": lambda p, v: p.update_requests(["a"], totals=[v]),
     "scales": lambda p, v: p.update_requests(["a"], scales=[v]),
-    "sizes": lambda p, v: p.add_requests(["b"], [1.0], [v], p.add_template({}, 1)),
+    "sizes": lambda p, v: p.add_requests(["b"], [1.0], [v], p.share_columns({}, 1)),
     "usage": lambda p, v: p.add_request("b", [1.0], v),
     "usages": lambda p, v: p.add_requests(["b"], [1.0], [1], v),
 }
@@ -51,7 +51,7 @@ def test_what_is_no_number_is_named(verb, value):
     with pytest.raises(EditError):
         VERBS[verb](program, value)
     assert program.request_ids == ["a"] and program.resource_ids == ["cpu"]
-    assert program.capacity("cpu") == (0.0, 10.0) and program.costs("a").tolist() == [1.0, 2.0]
+    assert program.resources["cpu"] == (0.0, 10.0) and program.requests["a"].costs.tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("column", ["0", True, 2, -1, 0.5, None])
@@ -66,7 +66,7 @@ def test_a_usage_that_is_no_mapping_is_named(usage):
     for edit in (
         lambda: program.add_request("b", [1.0], usage),
         lambda: program.update_request("a", costs=[1.0], usage=[1.0] if usage is None else usage),
-        lambda: program.add_template(usage, 1),
+        lambda: program.share_columns(usage, 1),
         lambda: program.add_requests(["b"], [1.0], [1], usage),
     ):
         with pytest.raises(EditError, match="usage"):
@@ -76,24 +76,24 @@ def test_a_usage_that_is_no_mapping_is_named(usage):
 @pytest.mark.parametrize("width", [2.5, 0, -1, 2**31, 1e300, math.inf, None])
 def test_a_template_has_a_whole_number_of_columns(width):
     with pytest.raises(EditError, match="n_columns"):
-        small().add_template({}, width)
+        small().share_columns({}, width)
 
 
 @pytest.mark.parametrize("bound", [1e20, 1e300, math.inf])
 def test_bounds_from_1e20_on_are_infinite(bound):
     program = small()
     program.add_resource("r", bound, lower=-bound)
-    program.set_capacity("cpu", upper=bound)
-    assert program.capacity("r") == (-math.inf, math.inf) and program.capacity("cpu")[1] == math.inf
-    program.set_capacities(["r", "cpu"], upper=[9.9e19, bound])
-    assert program.capacity("r")[1] == 9.9e19 and program.capacity("cpu")[1] == math.inf
+    program.update_resources("cpu", upper=bound)
+    assert program.resources["r"] == (-math.inf, math.inf) and program.resources["cpu"][1] == math.inf
+    program.update_resources(["r", "cpu"], upper=[9.9e19, bound])
+    assert program.resources["r"][1] == 9.9e19 and program.resources["cpu"][1] == math.inf
     program.add_request("one", [1.0, 1.0], {}, upper=bound)
     program.add_request("each", [1.0, 1.0], {}, upper=[bound, 3.0])
     store = program.store
     assert store.requests.upper[program.slot_of["one"]] == math.inf
     assert store.upper_bounds(program.slot_of["each"]).tolist() == [math.inf, 3.0]
     with pytest.raises(EditError, match="lower"):
-        program.set_capacity("cpu", lower=bound)
+        program.update_resources("cpu", lower=bound)
 
 
 junk = st.recursive(
@@ -121,12 +121,12 @@ junk = st.recursive(
 @settings(max_examples=600, deadline=None)
 def test_whatever_is_given_is_an_edit_or_an_edit_error(verb, value):
     program = small()
-    before = copy.copy(program.request_ids), program.capacity("cpu"), program.costs("a").tolist()
+    before = copy.copy(program.request_ids), program.resources["cpu"], program.requests["a"].costs.tolist()
     try:
         VERBS[verb](program, value)
     except EditError as error:
         assert str(error)
-        assert (program.request_ids, program.capacity("cpu"), program.costs("a").tolist()) == before
+        assert (program.request_ids, program.resources["cpu"], program.requests["a"].costs.tolist()) == before
 
 
 ADD = {"costs": [1.0], "usage": {"cpu": [1.0]}}
@@ -136,10 +136,11 @@ WRONG = {
     "array": (lambda p: p.update_request("a", relation=np.array(["<=", "=="])), "'a': relation = array"),
     "list as id": (lambda p: p.add_request(["b"], **ADD), r"\['b'\]: id = .* is no id"),
     "lists as ids": (lambda p: p.remove_requests([["b"]]), r"\['b'\]: id = .* is no id"),
-    "mapping as id": (lambda p: p.set_capacity({}, 1.0), "{}: id = {}: is no id"),
-    "lists of resources": (lambda p: p.add_resource_rows([[1]]), r"\[1\]: id = .* is no id"),
-    "one id": (lambda p: p.remove_requests("a"), "'ids': ids = 'a': is one id: put it into a list"),
-    "no ids": (lambda p: p.remove_requests(None), "'ids': ids = None: must be a sequence of ids"),
+    "mapping as id": (lambda p: p.update_resources({}, upper=1.0), "{}: id = {}: is no id"),
+    "lists of resources": (lambda p: p.add_resources([[1]]), r"\[1\]: id = .* is no id"),
+    "text is one id": (lambda p: p.remove_requests("ab"), "'ab': id = 'ab': no request of this id"),
+    "no ids": (lambda p: p.remove_requests(None), "None: id = None: no request of this id"),
+    "a slice": (lambda p: p.requests[1:], r"'requests': ids = slice.*: of slices there is only \[:\]"),
     "dates": (lambda p: p.update_request("a", costs=np.array(["2020-01-01"] * 2, "M8[D]")), "'a': costs = "),
     "times": (lambda p: p.update_request("a", costs=np.array([1, 2], "m8[ns]")), "'a': costs = "),
     "a time": (
@@ -149,7 +150,7 @@ WRONG = {
     "records": (lambda p: p.update_request("a", costs=np.zeros(2, [("x", float)])), "'a': costs = "),
     "True beside": (lambda p: p.update_request("a", costs=[True, 1.0]), r"'a': costs = \[True, 1.0\]"),
     "True among bounds": (
-        lambda p: p.set_capacities(["cpu"], upper=[np.True_]),
+        lambda p: p.update_resources(["cpu"], upper=[np.True_]),
         "upper = .* must be numbers",
     ),
     "None beside": (lambda p: p.update_request("a", costs=[None, 1.0]), "'a': costs = .* must be numbers"),
@@ -167,7 +168,7 @@ WRONG = {
     ),
     "vast totals, bulk": (
         lambda p: p.add_requests(
-            ["b"], np.ones(1), np.ones(1, int), p.add_template({}, 1), totals=np.array([1e200])
+            ["b"], np.ones(1), np.ones(1, int), p.share_columns({}, 1), totals=np.array([1e200])
         ),
         r"'b': totals = 1e\+200: must be at most",
     ),

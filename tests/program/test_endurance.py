@@ -76,7 +76,7 @@ class Cluster:
         n = int(self.rng.integers(5, 25))
         usage = self.usage(n)
         given = {i: (list(e), list(e.values())) for i, e in usage.items()}
-        self.templates.append((self.program.add_template(given, n), n, usage))
+        self.templates.append((self.program.share_columns(given, n), n, usage))
 
     def columns(self) -> tuple:
         if self.rng.random() < 0.5:
@@ -143,23 +143,23 @@ class Cluster:
     def resources(self) -> None:
         (id, *_) = self.some(self.plain.resources)
         lower, upper = self.plain.resources[id]
-        self.program.add_resources(id, 3)
+        self.program.update_resources(id, by=3)
         if upper >= 10 and self.rng.random() < 0.6:
-            self.program.remove_resources(id, 6)
+            self.program.update_resources(id, by=-6)
             upper -= 6
         self.plain.resources[id] = (lower, upper + 3)
 
     def replace_resource(self) -> None:
         (id, *_) = self.some(self.plain.resources)
-        self.program.drop_resource(id)
-        self.plain.drop_resource(id)
+        self.program.remove_resources(id)
+        self.plain.remove_resources(id)
         for _, _, usage in self.templates:
             usage.pop(id, None)
         self.new_resource()
 
     def replace_template(self) -> None:
         handle, _, _ = self.templates.pop(0)
-        self.program.drop_template(handle)
+        self.program.forget(handle)
         self.new_template()
 
     def remove(self) -> None:
@@ -188,7 +188,7 @@ class Cluster:
         rows = model.row_lower.size
         assert (self.program.n_variables, self.program.nnz) == (model.c.size, model.A.nnz)
         np.testing.assert_array_equal(
-            np.concatenate([self.program.costs(id) for id in self.plain.requests]), model.c
+            np.concatenate([self.program.requests[id].costs for id in self.plain.requests]), model.c
         )
         np.testing.assert_array_equal(built.upper, model.upper)
         np.testing.assert_array_equal(built.row_upper[:rows], model.row_upper)

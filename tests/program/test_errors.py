@@ -11,7 +11,7 @@ from scipy.sparse import csc_array
 from strategies import snapshot
 
 from copter import ContinualProgram, CopterError, EditError, ProximalPoint, UnknownSolverError, make_solver
-from copter.program.program import Template
+from copter.program.program import SharedColumns
 
 INF, NAN = math.inf, math.nan
 BULK = {"usage": csc_array((2, 3))}
@@ -23,7 +23,7 @@ def program() -> ContinualProgram:
     program = ContinualProgram()
     program.add_resource("cpu", 8.0)
     program.add_resource("link", 5.0, lower=1.0)
-    program.template = program.add_template({"cpu": 1.0}, 3)
+    program.template = program.share_columns({"cpu": 1.0}, 3)
     program.add_request(
         "q",
         [1.0, 2.0],
@@ -46,38 +46,48 @@ RESOURCES = {
     "upper no number": (lambda p: p.add_resource("new", "many"), "new", "upper", "many"),
     "lower +inf": (lambda p: p.add_resource("new", INF, lower=INF), "new", "lower", INF),
     "upper -inf": (lambda p: p.add_resource("new", -INF), "new", "upper", -INF),
-    "set unknown": (lambda p: p.set_capacity("disk", upper=1.0), "disk", "id", "disk"),
-    "set lower above": (lambda p: p.set_capacity("cpu", lower=9.0), "cpu", "lower", 9.0),
-    "set upper below": (lambda p: p.set_capacity("link", upper=0.5), "link", "lower", 1.0),
-    "set NaN": (lambda p: p.set_capacity("cpu", upper=NAN), "cpu", "upper", NAN),
-    "bulk unknown": (lambda p: p.set_capacities(["cpu", "disk"], upper=[1, 2]), "disk", "id", "disk"),
-    "bulk twice": (lambda p: p.set_capacities(["cpu", "cpu"], upper=[1, 2]), "set_capacities", "ids", "cpu"),
-    "bulk upper NaN": (lambda p: p.set_capacities(["cpu", "link"], upper=[1, NAN]), "link", "upper", NAN),
-    "bulk lower NaN": (lambda p: p.set_capacities(["cpu", "link"], lower=[NAN, 1]), "cpu", "lower", NAN),
-    "bulk upper below": (lambda p: p.set_capacities(["cpu", "link"], upper=[1, 0.5]), "link", "lower", 1.0),
+    "set unknown": (lambda p: p.update_resources("disk", upper=1.0), "disk", "id", "disk"),
+    "set lower above": (lambda p: p.update_resources("cpu", lower=9.0), "cpu", "lower", 9.0),
+    "set upper below": (lambda p: p.update_resources("link", upper=0.5), "link", "lower", 1.0),
+    "set NaN": (lambda p: p.update_resources("cpu", upper=NAN), "cpu", "upper", NAN),
+    "bulk unknown": (lambda p: p.update_resources(["cpu", "disk"], upper=[1, 2]), "disk", "id", "disk"),
+    "bulk twice": (
+        lambda p: p.update_resources(["cpu", "cpu"], upper=[1, 2]),
+        "update_resources",
+        "ids",
+        "cpu",
+    ),
+    "bulk upper NaN": (lambda p: p.update_resources(["cpu", "link"], upper=[1, NAN]), "link", "upper", NAN),
+    "bulk lower NaN": (lambda p: p.update_resources(["cpu", "link"], lower=[NAN, 1]), "cpu", "lower", NAN),
+    "bulk upper below": (lambda p: p.update_resources(["cpu", "link"], upper=[1, 0.5]), "link", "lower", 1.0),
     "bulk both crossed": (
-        lambda p: p.set_capacities(["link", "cpu"], upper=[9, 1], lower=[8, 2]),
+        lambda p: p.update_resources(["link", "cpu"], upper=[9, 1], lower=[8, 2]),
         "cpu",
         "lower",
         2.0,
     ),
     "bulk lower +inf": (
-        lambda p: p.set_capacities(["cpu", "link"], upper=[1, INF], lower=[1, INF]),
+        lambda p: p.update_resources(["cpu", "link"], upper=[1, INF], lower=[1, INF]),
         "link",
         "lower",
         INF,
     ),
-    "bulk upper -inf": (lambda p: p.set_capacities(["cpu"], upper=[-INF]), "cpu", "upper", -INF),
-    "bulk upper length": (lambda p: p.set_capacities(["cpu"], upper=[1, 2]), "set_capacities", "upper", (2,)),
-    "bulk lower length": (lambda p: p.set_capacities(["cpu"], lower=[]), "set_capacities", "lower", (0,)),
-    "count unknown": (lambda p: p.add_resources("disk", 1), "disk", "id", "disk"),
-    "count negative": (lambda p: p.add_resources("cpu", -1), "cpu", "count", -1.0),
-    "count NaN": (lambda p: p.add_resources("cpu", NAN), "cpu", "count", NAN),
-    "count infinite": (lambda p: p.remove_resources("cpu", INF), "cpu", "count", INF),
-    "count below zero": (lambda p: p.remove_resources("cpu", 9), "cpu", "count", 9.0),
-    "count below lower": (lambda p: p.remove_resources("link", 4.5), "link", "count", 4.5),
-    "drop unknown": (lambda p: p.drop_resource("disk"), "disk", "id", "disk"),
-    "capacity unknown": (lambda p: p.capacity("disk"), "disk", "id", "disk"),
+    "bulk upper -inf": (lambda p: p.update_resources(["cpu"], upper=[-INF]), "cpu", "upper", -INF),
+    "bulk upper length": (
+        lambda p: p.update_resources(["cpu"], upper=[1, 2]),
+        "update_resources",
+        "upper",
+        (2,),
+    ),
+    "bulk lower length": (lambda p: p.update_resources(["cpu"], lower=[]), "update_resources", "lower", (0,)),
+    "count unknown": (lambda p: p.update_resources("disk", by=1), "disk", "id", "disk"),
+    "count negative": (lambda p: p.update_resources("cpu", by=-100), "cpu", "by", -100.0),
+    "count NaN": (lambda p: p.update_resources("cpu", by=NAN), "cpu", "by", NAN),
+    "count infinite": (lambda p: p.update_resources("cpu", by=-INF), "cpu", "by", -INF),
+    "count below zero": (lambda p: p.update_resources("cpu", by=-9), "cpu", "by", -9.0),
+    "count below lower": (lambda p: p.update_resources("link", by=-4.5), "link", "by", -4.5),
+    "drop unknown": (lambda p: p.remove_resources("disk"), "disk", "id", "disk"),
+    "capacity unknown": (lambda p: p.resources["disk"], "disk", "id", "disk"),
 }
 
 USAGE = {
@@ -133,8 +143,8 @@ UPDATES = {
     "remove unknown": (lambda p: p.remove_request("z"), "z", "id", "z"),
     "remove one unknown": (lambda p: p.remove_requests(["q", "z"]), "z", "id", "z"),
     "remove twice": (lambda p: p.remove_requests(["q", "t", "q"]), "remove_requests", "ids", "q"),
-    "costs unknown": (lambda p: p.costs("z"), "z", "id", "z"),
-    "total unknown": (lambda p: p.total("z"), "z", "id", "z"),
+    "costs unknown": (lambda p: p.requests["z"].costs, "z", "id", "z"),
+    "total unknown": (lambda p: p.requests["z"].total, "z", "id", "z"),
     "bulk unknown": (lambda p: p.update_requests(["q", "z"], scales=[1, 2]), "z", "id", "z"),
     "bulk twice": (lambda p: p.update_requests(["q", "q"], scales=[1, 2]), "update_requests", "ids", "q"),
     "bulk total negative": (lambda p: p.update_requests(["q", "t"], totals=[1, -2]), "t", "total", -2.0),
@@ -294,13 +304,13 @@ def refuse(program, verb, subject, field, value):
 
 def test_a_snapshot_sees_a_change_of_any_part(program):
     verbs = [
-        lambda: program.set_capacity("cpu", upper=7.0),
+        lambda: program.update_resources("cpu", upper=7.0),
         lambda: program.update_request("t", costs=[1.0, 2.0, 2.5]),
         lambda: program.update_request("q", override={0: 5.5}),
         lambda: program.update_request("u", upper=[1.0, 2.5]),
         lambda: program.update_request("q", start={0: 0.5}),
-        lambda: program.drop_resource("link"),
-        lambda: program.drop_template(program.template),
+        lambda: program.remove_resources("link"),
+        lambda: program.forget(program.template),
         lambda: program.remove_request("q"),
     ]
     seen = [snapshot(program)]
@@ -316,11 +326,11 @@ def test_resources(program, case):
 
 
 @pytest.mark.parametrize("case", USAGE)
-@pytest.mark.parametrize("verb", ["add_request", "update_request", "add_template"])
+@pytest.mark.parametrize("verb", ["add_request", "update_request", "share_columns"])
 def test_usage(program, verb, case):
     usage, field, value = USAGE[case]
-    if verb == "add_template":
-        refuse(program, lambda p: p.add_template(usage, 2), "template", field, value)
+    if verb == "share_columns":
+        refuse(program, lambda p: p.share_columns(usage, 2), "shared columns", field, value)
     else:
         id = "new" if verb == "add_request" else "q"
         change = {"costs": [1.0, 1.0], "usage": usage, "scale": 3.0, "override": {1: 4.0}, "total": 2.0}
@@ -372,7 +382,7 @@ def test_a_template_fits_costs_of_its_own_length(program):
     refuse(program, lambda p: p.update_request("q", costs=[1.0], usage=template), "q", "costs", 1)
     bulk = ["a", "b"], [1.0] * 5, [3, 2]
     refuse(program, lambda p: p.add_requests(*bulk, template), "b", "costs", 2)
-    refuse(program, lambda p: p.add_template({"cpu": 1.0}, 0), "template", "n_columns", 0)
+    refuse(program, lambda p: p.share_columns({"cpu": 1.0}, 0), "shared columns", "n_columns", 0)
 
 
 def refuse_template(program, template):
@@ -386,34 +396,34 @@ def refuse_template(program, template):
         template,
     )
     refuse(program, lambda p: p.update_request("q", costs=[1.0] * n, usage=template), "q", "usage", template)
-    refuse(program, lambda p: p.drop_template(template), "template", "usage", template)
+    refuse(program, lambda p: p.forget(template), "forget", "usage", template)
 
 
 def test_a_template_that_never_was(program):
-    refuse_template(program, Template(77, 3))
+    refuse_template(program, SharedColumns(77, 3))
 
 
 def test_a_dropped_template_that_is_still_used(program):
-    program.drop_template(program.template)
+    program.forget(program.template)
     refuse_template(program, program.template)
 
 
 def test_the_columns_of_a_request_are_no_template(program):
     slot = int(program.store.requests.usage[program.request_slots[0]])
-    refuse_template(program, Template(slot, 2))
+    refuse_template(program, SharedColumns(slot, 2))
 
 
 def test_a_dropped_template_whose_slot_is_used_again(program):
-    old = program.add_template({"cpu": 1.0}, 2)
-    program.drop_template(old)
-    program.add_template({"link": 9.0}, 2)
+    old = program.share_columns({"cpu": 1.0}, 2)
+    program.forget(old)
+    program.share_columns({"link": 9.0}, 2)
     refuse_template(program, old)
 
 
 def test_a_template_of_another_program(program):
     other = ContinualProgram()
     other.add_resource("r", 1.0)
-    refuse_template(program, other.add_template({"r": 5.0}, 3))
+    refuse_template(program, other.share_columns({"r": 5.0}, 3))
 
 
 # ---- solvers -----------------------------------------------------------------------------------------
@@ -441,4 +451,4 @@ def test_an_edit_error_survives_pickling():
 
 def test_numpy_values_are_as_good_as_floats(program):
     program.add_request("new", np.ones(2), {"cpu": np.float32(2)}, total=np.int64(1), scale=np.float64(2))
-    assert program.costs("new").tolist() == [2.0, 2.0]
+    assert program.requests["new"].costs.tolist() == [2.0, 2.0]

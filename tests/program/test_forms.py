@@ -56,38 +56,45 @@ def test_what_is_read_can_be_added_again(some):
     program, twin = empty(), ContinualProgram()
     for k, request in enumerate(some):
         program.add_request(k, **request)
-    twin.add_resource_rows(**vars(program.read_resources()))
-    twin.add_requests(**vars(program.read_requests()))
+    twin.add_resources(**vars(program.resources[:]))
+    twin.add_requests(**vars(program.requests[:]))
     same(program, twin)
 
 
 def test_one_value_for_all():
     program = empty()
-    template = program.add_template({"cpu": 1.0}, 2)
+    template = program.share_columns({"cpu": 1.0}, 2)
     program.add_requests(
         ["a", "b"], [1, 2, 3, 4], [2, 2], template, totals=1, scales=3, terms=LogTerm(1.0, 1.0)
     )
     program.update_requests(["b", "a"], scales=2.0, totals=4.0, relation="==", integral=True)
     for id in ("a", "b"):
-        assert (program.scale(id), program.total(id), program.relation(id)) == (2.0, 4.0, "==")
-        assert program.integral(id) and program.term(id).parameters["weight"] == 1.0
-        assert program.template(id) == template
+        assert (program.requests[id].scale, program.requests[id].total, program.requests[id].relation) == (
+            2.0,
+            4.0,
+            "==",
+        )
+        assert program.requests[id].integral and program.requests[id].term.parameters["weight"] == 1.0
+        assert program.requests[id].shared_columns == template
     program.update_requests(["a"], totals=None, terms=None, relation=None)
-    assert program.relation("a") is None is program.total("a") is program.term("a")
+    assert program.requests["a"].relation is None is program.requests["a"].total is program.requests["a"].term
     program.update_request("b", term={"weight": 5.0}, integral=False)
-    assert program.term("b").parameters == {"weight": 5.0, "offset": 1.0} and not program.integral("b")
+    assert (
+        program.requests["b"].term.parameters == {"weight": 5.0, "offset": 1.0}
+        and not program.requests["b"].integral
+    )
 
 
 def test_templates_and_mappings_and_matrices_in_one_call():
     program = empty()
-    template = program.add_template({"cpu": 2.0}, 1)
+    template = program.share_columns({"cpu": 2.0}, 1)
     usages = [template, {"link": [1.0, 0.0]}, csc_array([[1.0], [3.0]])]
     program.add_requests(list("abc"), [[1.0], [1.0, 2.0], [5.0]], None, usages)
     program.add_request("d", [1.0], csc_array([[1.0], [3.0]]))
     built = compile_program(program).A.toarray()
     assert built.tolist() == [[2.0, 0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 3.0, 3.0]]
-    used = {row: [part.tolist() for part in own] for row, own in program.usage("b").items()}
-    assert used == {"link": [[0], [1.0]]} and program.template("b") is None
+    used = {row: [part.tolist() for part in own] for row, own in program.requests["b"].usage.items()}
+    assert used == {"link": [[0], [1.0]]} and program.requests["b"].shared_columns is None
 
 
 WRONG = {
@@ -151,36 +158,54 @@ def test_updates_with_new_columns_want_what_belonged_to_the_old_ones():
         assert snapshot(program) == before
 
 
-@pytest.mark.parametrize("ids", [["cpu", "link"], ("cpu", "link"), np.array(["cpu"])], ids=repr)
-def test_a_list_of_ids_is_no_resource(ids):
+def test_one_id_or_many():
+    program = ContinualProgram()
+    program.add_resources("cpu", upper=4.0)
+    program.add_resources([("rack", 1), ("rack", 2)], upper=[1.0, 2.0])
+    program.update_resources("cpu", by=1.0)
+    program.update_resources(("rack", 1), by=1.0)  # one id, for there is one of this name
+    program.update_resources(("cpu", ("rack", 2)), upper=9.0, lower=[1.0, 2.0])
+    program.update_resources(np.array(["cpu"]), by=[-2.0])
+    program.update_resources((id for id in ["cpu"]), by=-1.0)
+    assert program.resources["cpu"] == (1.0, 6.0)
+    assert [program.resources[id].upper for id in (("rack", 1), ("rack", 2))] == [2.0, 9.0]
+    assert program.resources[("rack", 1),].ids == [("rack", 1)]
+    program.add_requests(("a", "b"), [1.0, 2.0], [1, 1], [{}, {}])
+    program.update_requests("a", scales=3.0)
+    assert program.requests["a", "b"].scales.tolist() == [3.0, 1.0]
+    assert list(program.requests) == ["a", "b"] and "a" in program.requests and len(program.requests) == 2
+    program.remove_requests("a")
+    program.remove_resources(("rack", 1))
+    assert program.request_ids == ["b"] and program.resource_ids == ["cpu", ("rack", 2)]
+
+
+def test_what_is_added_to_a_bound_replaces_none():
     program = empty()
-    for verb, other in (
-        (program.add_resources, "add_resource_rows"),
-        (program.remove_resources, "drop_resource_rows"),
-    ):
-        with pytest.raises(EditError, match=other):
-            verb(ids, 1.0)
+    before = program.resources[:]
+    with pytest.raises(EditError, match="instead of upper"):
+        program.update_resources("cpu", upper=3.0, by=1.0)
+    assert program.resources[:].upper.tolist() == before.upper.tolist()
 
 
 def test_rows_in_bulk():
     program = ContinualProgram()
-    program.add_resource_rows([], upper=[])
-    program.add_resource_rows(("a", "b", "c"), upper=4.0, lower=[0.0, 1.0, -INF])
-    assert [program.capacity(id) for id in "abc"] == [(0.0, 4.0), (1.0, 4.0), (-INF, 4.0)]
+    program.add_resources([], upper=[])
+    program.add_resources(("a", "b", "c"), upper=4.0, lower=[0.0, 1.0, -INF])
+    assert [program.resources[id] for id in "abc"] == [(0.0, 4.0), (1.0, 4.0), (-INF, 4.0)]
     before = snapshot(program)
     for ids, upper, subject, field in (
         (["d", "a"], 1.0, "a", "id"),
-        (["d", "d"], 1.0, "add_resource_rows", "ids"),
-        (["d", "e"], [1.0], "add_resource_rows", "upper"),
+        (["d", "d"], 1.0, "add_resources", "ids"),
+        (["d", "e"], [1.0], "add_resources", "upper"),
         (["d", "e"], [1.0, np.nan], "e", "upper"),
-        (["d"], "many", "add_resource_rows", "upper"),
+        (["d"], "many", "d", "upper"),
     ):
         with pytest.raises(EditError) as caught:
-            program.add_resource_rows(ids, upper)
+            program.add_resources(ids, upper=upper)
         assert (caught.value.subject, caught.value.field) == (subject, field)
         assert snapshot(program) == before
     with pytest.raises(EditError, match="nowhere"):
-        program.drop_resource_rows(["a", "nowhere"])
+        program.remove_resources(["a", "nowhere"])
     assert snapshot(program) == before
-    program.drop_resource_rows(["a", "c"])
+    program.remove_resources(["a", "c"])
     assert program.resource_ids == ["b"]

@@ -25,9 +25,9 @@ def program_of(way, *, shared):
     """Requests with these overrides, set in one of the ways that there are."""
     program = ContinualProgram()
     program.add_resource("r", upper=5.0)
-    columns = program.add_template({"r": np.linspace(1.0, 2.0, WIDTH)}, WIDTH)
+    columns = program.share_columns({"r": np.linspace(1.0, 2.0, WIDTH)}, WIDTH)
     costs = np.linspace(-2.0, 1.0, WIDTH)
-    costs = program.add_cost_vector(costs) if shared else costs
+    costs = program.share_costs(costs) if shared else costs
     for id in GIVEN:
         program.add_request(id, costs, columns, total=3.0, override=GIVEN[id] if way == "added" else None)
     if way == "one":
@@ -48,7 +48,10 @@ def test_each_cost_is_the_override_of_its_column(way, shared):
     for id, each in GIVEN.items():
         costs = expected.copy()
         costs[list(each)] = list(each.values())
-        assert program.costs(id) == pytest.approx(costs, abs=1e-15) and program.override(id) == each
+        assert (
+            program.requests[id].costs == pytest.approx(costs, abs=1e-15)
+            and program.requests[id].override == each
+        )
         slots = np.full(WIDTH, program.slot_of[id])
         found = costs_at(view_of(program.store), slots, np.arange(WIDTH))
         assert found == pytest.approx(costs, abs=1e-15)
@@ -73,7 +76,7 @@ def test_a_file_whose_overrides_are_in_another_order_holds_the_same_program(tmp_
         each.update_request("few", scale=2.0)
         each.update_request("many", override={50: -9.0})
         solutions.append(make_solver("copter", tolerance=1e-7).solve(each))
-    assert loaded.read_requests().overrides[1].tolist() == [7, 20, 41, 50]
+    assert loaded.requests[:].overrides[1].tolist() == [7, 20, 41, 50]
     for id in GIVEN:
-        assert (loaded.costs(id) == right.costs(id)).all()
+        assert (loaded.requests[id].costs == right.requests[id].costs).all()
     assert (solutions[0].objective, solutions[0].bound) == (solutions[1].objective, solutions[1].bound)

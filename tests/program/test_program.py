@@ -51,26 +51,26 @@ def test_ids_are_any_hashable_and_keep_their_order():
 
 
 def test_capacities(program):
-    program.add_resources("cpu", 2)
-    assert program.capacity("cpu") == (-INF, 10.0)
-    program.remove_resources("cpu", 10)
-    assert program.capacity("cpu") == (-INF, 0.0)
-    program.set_capacity("link", lower=-2.0)
-    assert program.capacity("link") == (-2.0, 5.0)
-    program.set_capacity("link", upper=INF, lower=-INF)
-    assert program.capacity("link") == (-INF, INF)
-    program.remove_resources("link", 3)
-    assert program.capacity("link") == (-INF, INF)
+    program.update_resources("cpu", by=2)
+    assert program.resources["cpu"] == (-INF, 10.0)
+    program.update_resources("cpu", by=-10)
+    assert program.resources["cpu"] == (-INF, 0.0)
+    program.update_resources("link", lower=-2.0)
+    assert program.resources["link"] == (-2.0, 5.0)
+    program.update_resources("link", upper=INF, lower=-INF)
+    assert program.resources["link"] == (-INF, INF)
+    program.update_resources("link", by=-3)
+    assert program.resources["link"] == (-INF, INF)
     program.add_resource("free")
-    assert program.capacity("free") == (-INF, INF)
+    assert program.resources["free"] == (-INF, INF)
     program.add_resource("debt", -3.0)  # a capacity may be negative from the start, and fall further
-    program.remove_resources("debt", 1)
-    assert program.capacity("debt") == (-INF, -4.0)
+    program.update_resources("debt", by=-1)
+    assert program.resources["debt"] == (-INF, -4.0)
 
 
 def test_dropping_a_resource_keeps_its_columns(program):
     program.add_request("q", [1.0, 2.0], {"cpu": 1.0, "link": 2.0})
-    program.drop_resource("cpu")
+    program.remove_resources("cpu")
     assert program.resource_ids == ["link"]
     assert rows(program).tolist() == [[2.0, 2.0]]
     assert (program.nnz, program.n_rows) == (2, 1)
@@ -81,9 +81,9 @@ def test_rows_count_resources_and_sum_rows(program):
     program.add_request("b", [1.0], {})
     assert program.n_rows == 3
     program.update_request("b", total=0.0, relation="==")
-    assert (program.n_rows, program.total("b")) == (4, 0.0)
+    assert (program.n_rows, program.requests["b"].total) == (4, 0.0)
     program.update_request("a", total=None)
-    assert (program.n_rows, program.total("a")) == (3, None)
+    assert (program.n_rows, program.requests["a"].total) == (3, None)
 
 
 def test_update_leaves_what_it_is_not_given(program):
@@ -98,7 +98,7 @@ def test_update_leaves_what_it_is_not_given(program):
     program.update_request("q", total=4.0)
     assert compile_program(program).row_lower[-1] == 4.0  # still ==
     program.update_request("q", relation="<=")
-    assert (compile_program(program).row_lower[-1], program.total("q")) == (-INF, 4.0)
+    assert (compile_program(program).row_lower[-1], program.requests["q"].total) == (-INF, 4.0)
     program.update_request("q", upper=[1.0, INF])
     program.update_request("q", total=None)
     assert compile_program(program).upper.tolist() == [1.0, INF]
@@ -121,7 +121,7 @@ def test_new_columns_keep_scale_total_and_scalar_bound(program):
     assert built.c.tolist() == [10.0, 12.0, 14.0]
     assert built.upper.tolist() == [2.5] * 3
     assert rows(program).tolist() == [[0.0] * 3, [1.0] * 3]
-    assert program.total("q") == 3.0
+    assert program.requests["q"].total == 3.0
 
 
 def test_an_update_of_everything_at_once(program):
@@ -143,11 +143,11 @@ def test_an_update_of_everything_at_once(program):
 
 
 def test_templates_follow_their_rows_and_outlive_their_handles(program):
-    template = program.add_template({"cpu": [1.0, 2.0], "link": 3.0}, 2)
+    template = program.share_columns({"cpu": [1.0, 2.0], "link": 3.0}, 2)
     program.add_request("a", [1.0, 1.0], template)
     program.add_requests(["b", "c"], [1.0] * 4, [2, 2], template, totals=[1, 1])
-    program.drop_resource("link")
-    program.drop_template(template)
+    program.remove_resources("link")
+    program.forget(template)
     assert rows(program).tolist() == [[1, 2, 1, 2, 1, 2]]
     program.update_request("a", costs=[0.0], usage={"cpu": 9.0})
     program.remove_request("b")
@@ -165,7 +165,7 @@ def test_bulk_equals_one_by_one(form):
         program.add_resource("old", 1.0)
         program.add_resource("r", 1.0)
         program.add_resource("s", 2.0)
-        program.drop_resource("old")  # rows of the matrix are places in resource_ids, not slots
+        program.remove_resources("old")  # rows of the matrix are places in resource_ids, not slots
     options = {"relation": "==", "integral": True}
     bulk.add_requests(
         list("abc"), costs, sizes, form(matrix), totals=[1, 2, 3], upper=upper, scales=[1, 2, 3], **options
@@ -202,17 +202,17 @@ def test_an_empty_bulk_edit_is_no_edit(program):
 
 
 def test_bulk_scales_and_overrides(program):
-    template = program.add_template({"cpu": 1.0}, 3)
+    template = program.share_columns({"cpu": 1.0}, 3)
     program.add_requests(["a", "b", "c"], np.arange(1.0, 10.0), [3, 3, 3], template)
     program.update_requests(["c", "a"], scales=[10.0, 2.0], overrides=([1, 2], [2, 0, 1], [-1.0, -2.0, -3.0]))
-    assert program.costs("a").tolist() == [-2.0, -3.0, 6.0]
-    assert program.costs("b").tolist() == [4.0, 5.0, 6.0]
-    assert program.costs("c").tolist() == [70.0, 80.0, -1.0]
+    assert program.requests["a"].costs.tolist() == [-2.0, -3.0, 6.0]
+    assert program.requests["b"].costs.tolist() == [4.0, 5.0, 6.0]
+    assert program.requests["c"].costs.tolist() == [70.0, 80.0, -1.0]
     program.update_requests(["a", "b"], costs=[[1.0, 1.0, 1.0], [5.0, 5.0, 5.0]], scales=[4.0, 1.0])
-    assert program.costs("a").tolist() == [-2.0, -3.0, 4.0]  # overrides stay
-    assert program.costs("b").tolist() == [5.0, 5.0, 5.0]
+    assert program.requests["a"].costs.tolist() == [-2.0, -3.0, 4.0]  # overrides stay
+    assert program.requests["b"].costs.tolist() == [5.0, 5.0, 5.0]
     program.update_requests(["a"], overrides=([0], [], []))
-    assert program.costs("a").tolist() == [4.0, 4.0, 4.0]
+    assert program.requests["a"].costs.tolist() == [4.0, 4.0, 4.0]
 
 
 def test_starts_are_handed_to_the_next_solve_and_die_with_their_request(program):
@@ -243,7 +243,7 @@ def test_a_start_on_a_request_that_was_solved_before_replaces_its_values():
     assert solver.solve(program).x["q"].tolist() == pytest.approx([1.0, 0.0], abs=1e-6)
     program.update_request("q", start={1: 1.0})
     solution = solver.solve(program)
-    assert solution.objective == pytest.approx(program.costs("q") @ solution.x["q"], abs=1e-9)
+    assert solution.objective == pytest.approx(program.requests["q"].costs @ solution.x["q"], abs=1e-9)
     assert solution.x["q"].tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
 
 
@@ -261,7 +261,7 @@ def test_a_start_counts_once(program):
     program.update_request("q", start={0: 0.25})
     solver.iteration_limit = 0
     solution = solver.solve(program)
-    assert solution.objective == pytest.approx(program.costs("q") @ solution.x["q"], abs=1e-9)
+    assert solution.objective == pytest.approx(program.requests["q"].costs @ solution.x["q"], abs=1e-9)
 
 
 # ---- bulk totals and capacities ----------------------------------------------------------------------
@@ -273,7 +273,7 @@ def test_new_totals_of_many_requests_keep_their_relation(program):
     before = compile_program(program)
     program.update_requests(["c", "b"], totals=[0.0, 7.5], scales=[2.0, 3.0])
     after = compile_program(program)
-    assert [program.total(id) for id in "abc"] == [1.0, 7.5, 0.0]
+    assert [program.requests[id].total for id in "abc"] == [1.0, 7.5, 0.0]
     assert after.row_upper[2:].tolist() == [1.0, 7.5, 0.0]
     assert after.row_lower[2:].tolist() == [-INF, 7.5, -INF]
     assert after.c.tolist() == [1.0, 3.0, 2.0]
@@ -281,14 +281,14 @@ def test_new_totals_of_many_requests_keep_their_relation(program):
 
 
 def test_new_bounds_of_many_resources(program):
-    program.set_capacities(("link", "cpu"), upper=[INF, 3.0])
-    assert [program.capacity(id) for id in ("cpu", "link")] == [(-INF, 3.0), (1.0, INF)]
-    program.set_capacities(["cpu"], lower=np.array([2.0]))
-    program.set_capacities(["link", "cpu"], upper=[-1.0, 2.0], lower=[-INF, -4.0])
-    assert [program.capacity(id) for id in ("cpu", "link")] == [(-4.0, 2.0), (-INF, -1.0)]
-    program.set_capacities(["link"])
-    program.set_capacities([], upper=[])
-    assert program.capacity("link") == (-INF, -1.0)
+    program.update_resources(("link", "cpu"), upper=[INF, 3.0])
+    assert [program.resources[id] for id in ("cpu", "link")] == [(-INF, 3.0), (1.0, INF)]
+    program.update_resources(["cpu"], lower=np.array([2.0]))
+    program.update_resources(["link", "cpu"], upper=[-1.0, 2.0], lower=[-INF, -4.0])
+    assert [program.resources[id] for id in ("cpu", "link")] == [(-4.0, 2.0), (-INF, -1.0)]
+    program.update_resources(["link"])
+    program.update_resources([], upper=[])
+    assert program.resources["link"] == (-INF, -1.0)
 
 
 def test_bulk_verbs_of_nothing(program):
@@ -306,14 +306,14 @@ def test_ids_that_were_mapped_before_follow_the_requests(kind):
     every = range(n) if kind is range else kind(range(n))
     for totals in (np.arange(n), np.arange(n) + 1):
         program.update_requests(every, totals=totals)
-        assert [program.total(k) for k in range(n)] == totals.tolist()
+        assert [program.requests[k].total for k in range(n)] == totals.tolist()
     program.remove_requests([0, 1, 2])
     with pytest.raises(EditError, match="no request of this id"):
         program.update_requests(every, totals=np.ones(n))
     # the three come back in another order, and so in other slots
     program.add_requests([2, 0, 1], np.ones(3), np.ones(3, int), csc_array((0, 3)), totals=np.ones(3))
     program.update_requests(every, totals=np.arange(n) + 2)
-    assert [program.total(k) for k in range(n)] == list(range(2, n + 2))
+    assert [program.requests[k].total for k in range(n)] == list(range(2, n + 2))
 
 
 def test_a_list_of_ids_that_the_caller_changes_is_mapped_again():
@@ -324,7 +324,7 @@ def test_a_list_of_ids_that_the_caller_changes_is_mapped_again():
     program.update_requests(ids, totals=np.full(n - 1, 2.0))
     ids[0] = n - 1
     program.update_requests(ids, totals=np.full(n - 1, 3.0))
-    assert (program.total(0), program.total(n - 1)) == (2.0, 3.0)
+    assert (program.requests[0].total, program.requests[n - 1].total) == (2.0, 3.0)
     ids[1] = 2
     with pytest.raises(EditError, match="is given twice"):
         program.update_requests(ids, totals=np.full(n - 1, 4.0))
@@ -345,7 +345,7 @@ def test_slots_that_were_handed_out_stay_as_they_were(program):
 def test_a_matrix_that_is_given_stays_as_it_was_and_may_be_anything_sparse(program):
     program.add_resource("gone", 1.0)
     program.add_resource("disk", 1.0)
-    program.drop_resource("gone")  # rows are no longer their slots
+    program.remove_resources("gone")  # rows are no longer their slots
     dense = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 4.0], [5.0, 6.0, 0.0]])
     sorted_columns = csc_array(dense)
     doubled = csc_array(
@@ -366,9 +366,9 @@ def test_a_matrix_that_is_given_stays_as_it_was_and_may_be_anything_sparse(progr
 
 def test_one_bound_for_many_resources():
     program = ContinualProgram()
-    program.add_resource_rows(["a", "b"], 3.0)
-    program.set_capacities(["a", "b"], upper=8.0)
-    program.set_capacities(["a", "b"], lower=[1.0, 2.0])
-    assert [program.capacity(row) for row in ("a", "b")] == [(1.0, 8.0), (2.0, 8.0)]
-    with pytest.raises(EditError, match="set_capacities.*upper"):
-        program.set_capacities(["a", "b"], upper="much")
+    program.add_resources(["a", "b"], upper=3.0)
+    program.update_resources(["a", "b"], upper=8.0)
+    program.update_resources(["a", "b"], lower=[1.0, 2.0])
+    assert [program.resources[row] for row in ("a", "b")] == [(1.0, 8.0), (2.0, 8.0)]
+    with pytest.raises(EditError, match="update_resources.*upper"):
+        program.update_resources(["a", "b"], upper="much")

@@ -20,7 +20,7 @@ def test_it_changes_nothing(columns):
 
 def test_what_fits_in_the_room_does_not_move_the_pool():
     program = ContinualProgram()
-    template = program.add_template({}, 50)
+    template = program.share_columns({}, 50)
     program.reserve(100 * 50)
     pool = program.store.costs.cost
     for k in range(10):
@@ -28,7 +28,7 @@ def test_what_fits_in_the_room_does_not_move_the_pool():
         program.add_requests([(k, i) for i in range(10)], costs, [50] * 10, template)
     assert program.store.costs.cost is pool
     for k in range(10):
-        assert program.costs((k, 3)).tolist() == (np.arange(150.0, 200.0) + k).tolist()
+        assert program.requests[(k, 3)].costs.tolist() == (np.arange(150.0, 200.0) + k).tolist()
 
 
 @pytest.mark.parametrize("columns", [-1, 0.5, np.nan, np.inf, "many", None])

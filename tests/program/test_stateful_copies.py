@@ -45,7 +45,7 @@ class EditsOfCopies(Edits):
         for one in (self.program, twin):
             one.add_resource("only in one of them")
             assert len(one.resource_ids) == len(self.plain.resources) + 1
-            one.drop_resource("only in one of them")
+            one.remove_resources("only in one of them")
         self.program, self.solver = twin, solver
 
     @rule(way=st.sampled_from(["deepcopy", "pickle", "file", "copy"]))

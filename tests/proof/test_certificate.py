@@ -36,9 +36,9 @@ def shuffled(plain: PlainProgram, rng: np.random.Generator) -> ContinualProgram:
         program.add_request(("old", k), [1.0] * 4, {("old", k): 1.0}, total=1)
     for k in rng.permutation(5).tolist():
         program.remove_request(("old", k))
-        program.drop_resource(("old", k))
+        program.remove_resources(("old", k))
     for id, (lower, upper) in plain.resources.items():
-        program.add_resource(id, upper, lower)
+        program.add_resource(id, upper, lower=lower)
     for id, r in plain.requests.items():
         usage = {i: (list(e), list(e.values())) for i, e in r.usage.items()}
         program.add_request(id, r.costs, usage, total=r.total, relation=r.relation, upper=r.upper)
@@ -203,7 +203,7 @@ def test_a_solution_stays_what_it_was_when_the_program_moves_on():
     before = {id: x.copy() for id, x in solution.x.items()}, dict(solution.price), solution.objective
     program.remove_request("b")
     program.add_request("c", [1.0] * 7, {})
-    program.drop_resource("cpu")
+    program.remove_resources("cpu")
     program.add_resource("gpu", 1.0)
     after = dict(solution.x), dict(solution.price), solution.objective
     assert before[0].keys() == after[0].keys()

@@ -33,12 +33,12 @@ def sharing(seed: int, kinds: int, n: int, requests: int, relation: str, overrid
     """Requests of some kinds, each with a scale and overrides of its own, that share costs and usage."""
     rng = np.random.default_rng(seed)
     program = ContinualProgram()
-    program.add_resource_rows(ROWS, upper=[9.0] * len(ROWS))
+    program.add_resources(ROWS, upper=[9.0] * len(ROWS))
     handles = []
     for _ in range(kinds):
         usage = {row: rng.integers(0, 4, n) for row in ROWS}
         costs = rng.integers(-8, 9, n) if rng.random() < 0.5 else rng.integers(1, 9, n)
-        handles.append((program.add_cost_vector(costs / 4), program.add_template(usage, n)))
+        handles.append((program.share_costs(costs / 4), program.share_columns(usage, n)))
     for q in range(requests):
         costs, usage = handles[q % kinds]
         columns = rng.choice(n, rng.integers(0, overrides + 1), replace=False).tolist()
@@ -52,11 +52,11 @@ def by_hand(program: ContinualProgram, y: dict[str, float], slack: float, cost_f
     """(bound, marginal, forced, candidates) from every column of every request."""
     bound, marginal, forced, candidates = 0.0, [], [], []
     for q in program.request_ids:
-        c = cost_factor * program.costs(q)
+        c = cost_factor * program.requests[q].costs
         p = c.copy()
-        for row, (columns, values) in program.usage(q).items():
+        for row, (columns, values) in program.requests[q].usage.items():
             p[columns] += y[row] * values
-        relation, total = program.relation(q), program.total(q)
+        relation, total = program.requests[q].relation, program.requests[q].total
         level = p.min() if relation == "==" else min(0.0, p.min())
         bound += total * level
         marginal.append(level)
@@ -109,10 +109,12 @@ def test_own_costs_give_the_same_prices():
     """The same numbers as costs of each request's own, at scales that round."""
     shared = sharing(5, 3, 400, 90, "==", 2)
     own = ContinualProgram()
-    own.add_resource_rows(ROWS, upper=[9.0] * len(ROWS))
+    own.add_resources(ROWS, upper=[9.0] * len(ROWS))
     for q in shared.request_ids:
-        options = {"scale": shared.scale(q) * 0.3, "override": shared.override(q)}
-        own.add_request(q, shared.base_costs(q), shared.usage(q), total=1.0, relation="==", **options)
+        options = {"scale": shared.requests[q].scale * 0.3, "override": shared.requests[q].override}
+        own.add_request(
+            q, shared.requests[q].base_costs, shared.requests[q].usage, total=1.0, relation="==", **options
+        )
         shared.update_request(q, scale=options["scale"], total=1.0)
     y = np.array([0.31, 0.17, 0.77])
     a, b = (price(program.store, y, slack=0.2) for program in (shared, own))
@@ -124,7 +126,7 @@ def test_own_costs_give_the_same_prices():
 
 def test_requests_with_bounds_or_alone_are_no_group():
     program = sharing(7, 1, 20, 3, "==", 0)
-    vector, template = program.cost_vectors[0], program.templates[0]
+    vector, template = program.shared_costs[0], program.shared_columns[0]
     for q in range(3):
         program.update_request(q, total=2.0)
     program.add_request("bounded", vector, template, total=2.0, upper=1.0)

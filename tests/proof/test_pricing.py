@@ -81,7 +81,7 @@ def test_pricing_of_a_shared_template_is_that_of_private_columns():
     for program in (shared, private):
         for i in range(3):
             program.add_resource(i, 1.0)
-    template = shared.add_template(dict(enumerate(dense)), 150)
+    template = shared.share_columns(dict(enumerate(dense)), 150)
     for k in range(5):
         costs = rng.normal(size=150)
         shared.add_request(k, costs, template, total=2.0)

@@ -60,7 +60,7 @@ def test_prices_on_bounds_that_do_not_exist_are_left_out():
 def test_prices_of_dropped_rows_are_left_out():
     program = cycle().build()
     program.add_resource("dropped", 1.0)
-    program.drop_resource("dropped")
+    program.remove_resources("dropped")
     ray = farkas_ray(program, np.array([1.0, 1.0, 1.0, 9.0]))
     assert ray.y == {0: 1.0, 1: 1.0, 2: 1.0}
 
@@ -199,18 +199,18 @@ def test_in_and_out_of_infeasibility_and_unboundedness(inner):
 
     for _ in range(3):
         round_is("optimal")
-        program.set_capacity("need", lower=4.5)
+        program.update_resources("need", lower=4.5)
         plain.resources["need"] = (4.5, INF)
         round_is("infeasible")
-        program.set_capacity("need", lower=0.0)
-        program.set_capacity("cap", upper=INF)
+        program.update_resources("need", lower=0.0)
+        program.update_resources("cap", upper=INF)
         plain.resources.update(need=(0.0, INF), cap=(-INF, INF))
         round_is("unbounded")
         program.update_request("x", upper=3.0)
         plain.requests["x"].upper = 3.0
         round_is("optimal")
-        program.set_capacity("cap", upper=4.0)
-        program.set_capacity("need", lower=2.0)
+        program.update_resources("cap", upper=4.0)
+        program.update_resources("need", lower=2.0)
         program.update_request("x", upper=INF)
         plain.resources.update(need=(2.0, INF), cap=(-INF, 4.0))
         plain.requests["x"].upper = INF

@@ -32,10 +32,10 @@ def ray_program(local_ray):
 
 def fill(program, rng):
     """Requests that share a template, some with costs that they share, and some with all of their own."""
-    program.add_resource_rows(["a", "b", "c"], [20.0, 30.0, 25.0])
+    program.add_resources(["a", "b", "c"], upper=[20.0, 30.0, 25.0])
     usage = {"a": ([1, 2, 3], [1, 2, 4]), "b": ([4, 5, 6], [1, 2, 4]), "c": ([7, 8], [1, 2])}
-    template = program.add_template(usage, 9)
-    vector = program.add_cost_vector(-3 * rng.random(9))
+    template = program.share_columns(usage, 9)
+    vector = program.share_costs(-3 * rng.random(9))
     costs = -4 * rng.random(9 * 120)
     program.add_requests(list(range(120)), costs, np.full(120, 9), template, totals=1.0)
     scales = rng.random(20) + 0.5
@@ -56,7 +56,7 @@ def edit(program, rng):
     program.update_request(("own", 2), costs=-rng.random(3), upper=[0.5, 1.0, 0.25])
     for id in gone[:4]:
         program.add_request(("new", id, program.store.clock), -rng.random(2), {"c": [1.0, 0.5]}, total=1)
-    program.set_capacity("a", upper=float(rng.integers(15, 25)))
+    program.update_resources("a", upper=float(rng.integers(15, 25)))
 
 
 def answers(program):
@@ -76,20 +76,20 @@ def answers(program):
 def test_bitwise_the_answers_of_one_process(ray_program, actors):
     program = ray_program(actors, parts=8)
     assert answers(program) == answers(here := ContinualProgram())
-    ours, theirs = vars(program.read_requests()), vars(here.read_requests())
+    ours, theirs = vars(program.requests[:]), vars(here.requests[:])
     assert ours.keys() == theirs.keys()
     for name in ("ids", "totals", "relation", "starts", "terms"):
         assert ours[name] == theirs[name]
     for name in ("costs", "sizes", "upper", "scales", "integral"):
         np.testing.assert_array_equal(ours[name], theirs[name])
     np.testing.assert_array_equal(ours["usage"].toarray(), theirs["usage"].toarray())
-    assert program.override(("shared", 3)) == here.override(("shared", 3))
+    assert program.requests[("shared", 3)].override == here.requests[("shared", 3)].override
     assert repr(program).removeprefix("<RayProgram") == repr(here).removeprefix("<ContinualProgram")
 
 
 def test_each_actor_holds_its_share(ray_program):
     program = ray_program(2, parts=8)
-    template = program.add_template({}, 50)
+    template = program.share_columns({}, 50)
     rng = np.random.default_rng(0)
     program.add_requests(range(4000), rng.random(200_000), np.full(4000, 50), template)
     held = [each["bytes"] for each in program.memory()]
@@ -104,7 +104,7 @@ def test_a_refused_edit_changes_nothing_at_the_actors(ray_program):
     program.add_request("q", [1.0, 2.0], {"a": [1.0, 2.0]})
     with pytest.raises(EditError):
         program.update_requests(["q"], costs=[[5.0, np.nan]], scales=2.0)
-    assert program.costs("q").tolist() == [1.0, 2.0]
+    assert program.requests["q"].costs.tolist() == [1.0, 2.0]
 
 
 def test_what_it_cannot_do_is_said(ray_program):
@@ -142,11 +142,11 @@ def test_an_edit_that_an_actor_cannot_make_is_an_error_each_time(ray_program):
     program = ray_program(1)
     program.add_resource("a", upper=3.0)
     program.add_request("q", [-1.0, -2.0], {"a": [1.0, 2.0]})
-    program.costs("q")
+    _ = program.requests["q"].costs
     program.store._for_all("drop_vector", slot=7)
     for _ in range(2):
         with pytest.raises(UnusableError, match="actor 0 does not have all edits .KeyError: 7"):
-            program.costs("q")
+            _ = program.requests["q"].costs
         with pytest.raises(UnusableError, match="actor 0 does not have all edits"):
             make_solver("copter").solve(program)
         program.update_request("q", scale=2.0)
@@ -179,8 +179,8 @@ def test_an_actor_is_made_again_from_nothing_that_lay_on_its_node(ray_program, m
     actor.revive(RuntimeError("its node died"))
     (stores,) = [arguments[1] for arguments, _ in calls if arguments[0] == "restore"]
     assert stores not in returned
-    assert program.costs((0, 5)).tolist() == here.costs((0, 5)).tolist()
-    assert program.costs((2, 5)).tolist() == here.costs((2, 5)).tolist()
+    assert program.requests[(0, 5)].costs.tolist() == here.requests[(0, 5)].costs.tolist()
+    assert program.requests[(2, 5)].costs.tolist() == here.requests[(2, 5)].costs.tolist()
 
 
 def test_actors_that_were_filled_from_a_journal_are_made_again_and_closed_ones_say_so(ray_program, tmp_path):
@@ -192,8 +192,8 @@ def test_actors_that_were_filled_from_a_journal_are_made_again_and_closed_ones_s
             if opening == 1:
                 program.store.places.actors[0].revive(RuntimeError("killed"))
                 journal.update_request("r", scale=2.0)
-            assert journal.costs("q").tolist() == [1.0, 2.0]
-            assert journal.costs("r").tolist() == [6.0 if opening else 3.0]
+            assert journal.requests["q"].costs.tolist() == [1.0, 2.0]
+            assert journal.requests["r"].costs.tolist() == [6.0 if opening else 3.0]
             journal.compact()
         program.close()
         for ask in (program.memory, lambda program=program: program.nnz):
@@ -208,7 +208,7 @@ def test_an_answer_that_was_lost_with_its_node_is_asked_again(ray_program, monke
 
     program = ray_program(1)
     program.add_request("q", [1.0, 2.0], {})
-    program.costs("q")
+    _ = program.requests["q"].costs
     get, lost = ray.get, []
 
     def lose(ref):
@@ -218,7 +218,7 @@ def test_an_answer_that_was_lost_with_its_node_is_asked_again(ray_program, monke
         return get(ref)
 
     monkeypatch.setattr(actors.ray, "get", lose)
-    assert program.costs("q").tolist() == [1.0, 2.0]
+    assert program.requests["q"].costs.tolist() == [1.0, 2.0]
     assert lost and program.store.places.actors[0].revived == 1
 
 

@@ -139,7 +139,7 @@ def test_requests_that_must_have_a_column_share_what_there_is():
         program.add_request(q, [1.0, 5.0], {"gpu": [1.5, 0.5]}, total=1, relation="==")
     solution, answer = rounded(program)
     assert sorted(answer.choice.values()) == [0, 1] and np.isfinite(answer.gap)
-    program.set_capacity("gpu", upper=1.9)
+    program.update_resources("gpu", upper=1.9)
     with pytest.raises(CopterError, match="edited after"):
         ChooseOneShim().round(program, solution)
 
@@ -183,7 +183,7 @@ def test_branch_and_bound_is_asked_before_anybody_goes_without():
     solution, exact = make_solver("highs-simplex").solve(program), Asked()
     assert not ChooseOneShim(exact=exact).round(program, solution).unplaced
     assert exact.asked == 0
-    program.set_capacity("a", upper=9.0)
+    program.update_resources("a", upper=9.0)
     solution = make_solver("highs-simplex").solve(program)
     with pytest.raises(CopterError):
         ChooseOneShim(exact=exact).round(program, solution)
@@ -244,7 +244,7 @@ def test_a_solution_of_another_program_is_refused():
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda p: p.set_capacity("gpu", lower=1.0, upper=4.0), "resource 'gpu' has a lower bound"),
+        (lambda p: p.update_resources("gpu", lower=1.0, upper=4.0), "resource 'gpu' has a lower bound"),
         (lambda p: p.update_request("b", costs=[1.0], usage={"gpu": -1.0}), "negative coefficient"),
         (lambda p: p.update_request("b", total=2.0), "request 'b' has no total of 1"),
     ],

@@ -210,7 +210,7 @@ def test_a_solution_of_before_an_edit_is_refused():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda p: p.set_capacity("link", lower=1.0), "resource 'link'"),
+        (lambda p: p.update_resources("link", lower=1.0), "resource 'link'"),
         (lambda p: p.add_request("free", [-1.0], {"link": 1.0}, upper=1.0), "request 'free'"),
         (lambda p: p.add_request("odd", [-1.0], {"link": -1.0}, total=1.0), "negative coefficient"),
     ],

@@ -135,7 +135,7 @@ def test_dropped_resources_may_have_had_any_coefficients():
     for shim in (ChooseOneShim(), FlowShim()):
         with pytest.raises(CopterError, match="negative coefficient"):
             shim.round(program, solution)
-    program.drop_resource("gone")
+    program.remove_resources("gone")
     solution = make_solver("highs-simplex").solve(program)
     assert ChooseOneShim().round(program, solution).objective == -4.0 + 1.0
     assert FlowShim().round(program, solution).load[program.resource_slots].tolist() == [3.0]

@@ -49,13 +49,13 @@ def check_against_scipy(program, solution, tolerance):
 def test_compiled_program_is_what_the_verbs_said():
     program = ContinualProgram()
     program.add_resource("a", 8.0)
-    program.add_resource("b", 5.0, 1.0)
+    program.add_resource("b", 5.0, lower=1.0)
     program.add_resource("gone", 1.0)
-    template = program.add_template({"a": [1.0, 2.0], "gone": 1.0}, 2)
+    template = program.share_columns({"a": [1.0, 2.0], "gone": 1.0}, 2)
     program.add_request("p", [-1.0, -2.0], template, total=1.0, scale=3.0, override={1: -7.0}, integral=True)
     program.add_request("q", [4.0], {"b": 2.5, "gone": 1.0}, upper=6.0)
     program.add_request("r", [1.0, 2.0], template, total=2.0, relation="==", upper=[1.0, 2.0])
-    program.drop_resource("gone")
+    program.remove_resources("gone")
     compiled = compile_program(program)
     assert compiled.resource_ids == ["a", "b"] and compiled.request_ids == ["p", "q", "r"]
     np.testing.assert_allclose(compiled.c, [-3.0, -7.0, 4.0, 1.0, 2.0])
@@ -213,7 +213,7 @@ def test_the_gap_of_milp_is_relative_to_the_size_of_the_solution():
 def infeasible_program():
     program = ContinualProgram()
     program.add_resource("a", 3.0)
-    program.add_resource("b", 9.0, 6.0)
+    program.add_resource("b", 9.0, lower=6.0)
     for q in range(3):
         program.add_request(q, [1.0, -1.0], {"a": 1.0, "b": [1.0, 1.5]}, total=2.0)
     return program
@@ -261,7 +261,7 @@ def test_unbounded_with_ray(name):
     assert solution.status is Status.UNBOUNDED and solution.ray.kind == "unbounded"
     ray = solution.ray.x
     assert all((x >= 0).all() for x in ray.values())
-    assert sum(program.costs(id) @ x for id, x in ray.items()) < -1e-6
+    assert sum(program.requests[id].costs @ x for id, x in ray.items()) < -1e-6
     assert ray["p"] @ [1.0, 1.0, -2.0] + ray["q"] @ [1.0] <= 1e-9 and ray["q"] == pytest.approx(0.0)
     assert solution.ray.value < 0 and solution.ray.residual < 1e-9
 
@@ -271,7 +271,7 @@ def test_recovers_after_infeasible_and_unbounded(name):
     program = infeasible_program()
     solver = make_solver(name, tolerance=1e-5)
     assert solver.solve(program).status is Status.INFEASIBLE
-    program.set_capacity("a", upper=8.0)
+    program.update_resources("a", upper=8.0)
     check_against_scipy(program, solver.solve(program), 1e-5)
     program.add_request("free", [-1.0], {})
     assert solver.solve(program).status is Status.UNBOUNDED

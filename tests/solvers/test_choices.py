@@ -44,7 +44,7 @@ def choices_of(program, y, seen=None):
 
 def used(program, slot):
     """What a unit of each column of a request uses of the rows, in all."""
-    n = program.costs(slot).size
+    n = program.requests[slot].costs.size
     return row_activity(program.store, SparseX(np.full(n, slot), np.arange(n), np.ones(n)))
 
 
@@ -63,7 +63,9 @@ def test_the_choice_is_the_cheapest_column_and_the_margin_how_much_more_the_next
         if not others.size or not used(program, slot).any():
             assert found.margin[slot] == np.inf
             continue
-        made_up_of = 2 * abs(program.costs(slot)) + prices  # |c| + a'y of costs < 0 and coefficients of 1
+        made_up_of = (
+            2 * abs(program.requests[slot].costs) + prices
+        )  # |c| + a'y of costs < 0 and coefficients of 1
         assert found.margin[slot] == pytest.approx(
             (others.min() - options[best]) / made_up_of.max(), abs=1e-12
         )

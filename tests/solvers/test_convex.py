@@ -77,8 +77,7 @@ class Plain:
 
     def build(self) -> ContinualProgram:
         program = ContinualProgram()
-        for i, bounds in enumerate(zip(self.upper, self.lower, strict=True)):
-            program.add_resource(i, *bounds)
+        program.add_resources(range(self.upper.size), lower=self.lower, upper=self.upper)
         for k, r in enumerate(self.requests):
             rows = dict(enumerate(r.usage))
             program.add_request(
@@ -205,7 +204,7 @@ def test_proportional_fairness_in_closed_form(name):
     np.testing.assert_allclose([solution.x[k][0] for k in range(4)], shares, rtol=1e-3)
     assert solution.price["r"] == pytest.approx(weights.sum() / 6.0, rel=1e-3)
     program.update_request(0, term=LogTerm(3.0))
-    program.set_capacity("r", upper=3.0)
+    program.update_resources("r", upper=3.0)
     program.remove_request(3)
     weights, again = np.array([3.0, 2.0, 0.5]), solver.solve(program)
     shares = weights / weights.sum() * 3.0
@@ -266,7 +265,7 @@ def test_warm_rounds_after_edits_reach_what_a_cold_one_does(seed):
         program.update_request(k, term=r.term())
         plain.upper *= 1.05
         for i, upper in enumerate(plain.upper):
-            program.set_capacity(i, upper=float(upper))
+            program.update_resources(i, upper=float(upper))
         warm = solver.solve(program)
         assert warm.warm_started
         check(warm, plain.optimum())
@@ -304,12 +303,12 @@ def test_a_term_comes_and_goes():
     program = fair_program([1.0, 1.0], 2.0)
     term = LogTerm(2.0, 1.0)
     program.update_request(0, term=term)
-    assert repr(program.term(0)) == repr(term)
+    assert repr(program.requests[0].term) == repr(term)
     program.update_request(0, scale=2.0)
-    assert repr(program.term(0)) == repr(term)
+    assert repr(program.requests[0].term) == repr(term)
     program.update_request(0, term=None, costs=[-5.0])
     program.update_request(1, term=None, costs=[-1.0])
-    assert program.term(0) is None and not program.store.terms
+    assert program.requests[0].term is None and not program.store.terms
     check(make_solver("copter").solve(program), -20.0)  # scale 2, all of the resource
 
 
@@ -318,11 +317,11 @@ def test_the_program_says_what_it_solves_whatever_the_user_does_to_a_term():
     program = ContinualProgram()
     term = LogTerm(1.0, 1.0, image=[1.0, 2.0])
     program.add_requests([0, 1], np.zeros(4), [2, 2], [{}, {}], upper=1.0, terms=term)
-    for mine in (term, program.term(0), program.read_requests().terms[1]):
+    for mine in (term, program.requests[0].term, program.requests[:].terms[1]):
         mine.parameters["weight"], mine.parameters["more"] = 5.0, 1.0
         mine.image[0] = 7.0
     program.update_requests([1], terms={"weight": [2.0]})
-    terms = [program.term(0), *program.read_requests().terms]
+    terms = [program.requests[0].term, *program.requests[:].terms]
     assert [term.parameters for term in terms] == [{"weight": w, "offset": 1.0} for w in (1.0, 1.0, 2.0)]
     assert [term.image.tolist() for term in terms] == [[1.0, 2.0]] * 3
 
@@ -331,11 +330,11 @@ def test_parameters_and_bounds_of_many_at_once():
     program, ids, solver = fair_program([1.0, 2.0, 3.0], 6.0), [2, 0, 1], make_solver("copter")
     solver.solve(program)
     program.update_requests(ids, terms={"weight": [1.0, 4.0, 1.0]}, upper=[9.0, 3.0, 9.0])
-    assert program.term(0).parameters == {"weight": 4.0, "offset": 0.0}
+    assert program.requests[0].term.parameters == {"weight": 4.0, "offset": 0.0}
     solution = solver.solve(program)  # 0 has its bound, the others share the rest
     check(solution, -4.0 * math.log(3.0) - 2.0 * math.log(1.5))
     program.update_requests([0], terms={"offset": [1.0]})
-    assert program.term(0).parameters == {"weight": 4.0, "offset": 1.0}
+    assert program.requests[0].term.parameters == {"weight": 4.0, "offset": 1.0}
     check(solver.solve(program), -4.0 * math.log(4.0) - 2.0 * math.log(1.5))
     program.update_requests([], terms={"weight": []})
     program.update_requests(ids, upper=1.0)
@@ -379,7 +378,7 @@ def test_wrong_parameters_of_many_are_rejected(terms, subject, field):
     with pytest.raises(EditError) as caught:
         program.update_requests([0, 1], upper=5.0, terms=terms)
     assert (caught.value.subject, caught.value.field) == (subject, field)
-    assert [program.term(k).parameters["weight"] for k in (0, 1)] == [1.0, 2.0]
+    assert [program.requests[k].term.parameters["weight"] for k in (0, 1)] == [1.0, 2.0]
 
 
 def test_parameters_are_for_terms_of_one_class():
@@ -433,7 +432,11 @@ def test_wrong_terms_are_rejected_and_nothing_is_applied(term, field):
         with pytest.raises(EditError) as caught:
             edit()
         assert caught.value.field == field and caught.value.subject in ("old", "new")
-        assert len(program) == 1 and program.costs("old").tolist() == [1.0, 2.0] and not program.store.terms
+        assert (
+            len(program) == 1
+            and program.requests["old"].costs.tolist() == [1.0, 2.0]
+            and not program.store.terms
+        )
 
 
 def test_a_new_usage_needs_the_term_again():

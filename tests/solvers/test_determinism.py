@@ -106,8 +106,8 @@ def test_an_edit_undone_is_no_edit():
     program = large()
     solver = ProximalPoint()
     first = solver.solve(program)
-    program.remove_resources(2, 50)
-    program.add_resources(2, 50)
+    program.update_resources(2, by=-50)
+    program.update_resources(2, by=50)
     program.update_request(5, scale=3.0)
     program.update_request(5, scale=1.0)
     again = solver.solve(program)
@@ -152,7 +152,7 @@ def test_among_equal_optima_what_was_there_stays(inner, near):
     np.testing.assert_allclose(left_of(solver.solve(program), n), starts, atol=near)
     program.add_request("new", [-3.0, -2.0], {"left": ([0], [1.0]), "right": ([1], [1.0])}, total=1.0)
     program.update_request(0, scale=2.0)
-    program.set_capacity("right", upper=n + 1.0)
+    program.update_resources("right", upper=n + 1.0)
     solution = solver.solve(program)
     assert solution.iterations > 0 and solution.warm_started
     np.testing.assert_allclose(left_of(solution, n), starts, atol=2 * near)
@@ -168,7 +168,7 @@ def test_only_what_must_move_moves(inner, near):
     program = two_homes(n, starts)
     solver = ProximalPoint(inner=inner, tolerance=near / 100)
     solver.solve(program)
-    program.set_capacity("left", upper=starts.sum() - 2.0)  # 2 of 14 have to go
+    program.update_resources("left", upper=starts.sum() - 2.0)  # 2 of 14 have to go
     left = left_of(solver.solve(program), n)
     assert abs(left - starts).sum() == pytest.approx(2.0, abs=near)
     np.testing.assert_allclose(left, starts - 2.0 / n, atol=near)  # the nearest optimum: all move alike

@@ -156,7 +156,7 @@ def test_a_violation_is_not_hidden_by_what_another_column_could_use():
     built, solver = plain.build(), ProximalPoint()
     check(plain, solver.solve(built))
     plain.resources["node"] = (-INF, 0.0)
-    built.set_capacity("node", upper=0.0)
+    built.update_resources("node", upper=0.0)
     solution = solver.solve(built)
     check(plain, solution)
     assert solution.x["job"][0] <= 1e-6  # no unit of the node is left for it
@@ -169,8 +169,8 @@ def test_after_an_edit_an_objective_is_not_below_its_own_bound():
     built, solver = plain.build(), ProximalPoint()
     check(plain, solver.solve(built))
     plain.resources |= {"net": (-INF, -5.0), "floor": (0.0, INF)}
-    built.set_capacity("floor", lower=0.0)
-    built.set_capacity("net", upper=-5.0)
+    built.update_resources("floor", lower=0.0)
+    built.update_resources("net", upper=-5.0)
     check(plain, solver.solve(built))
 
 

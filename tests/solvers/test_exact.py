@@ -52,7 +52,7 @@ def random_program(seed):
     lower = np.where(rng.random(rows) < 0.25, upper - rng.integers(0, 3, rows), -np.inf)
     unit, rate = 10.0 ** rng.integers(-4, 5), 10.0 ** rng.integers(-4, 5)
     for r in range(rows):
-        program.add_resource(r, upper[r] * unit, lower[r] * unit)
+        program.add_resource(r, upper[r] * unit, lower=lower[r] * unit)
     for q in range(int(rng.integers(1, 6))):
         costs, usage, total, relation, box = random_request(rng, rows, ties)
         used = {r: usage[r] * unit for r in range(rows)}
@@ -169,12 +169,12 @@ def test_units_change_no_choice(seed):
     for cost, amount in ((1.0, 1.0), (1e-5, 1.0), (1e5, 1e4), (3.0, 1e-4)):
         plain, program = packing(seed), ContinualProgram()
         for r in range(3):
-            program.add_resource(r, plain.capacity(r)[1] * amount)
+            program.add_resource(r, plain.resources[r][1] * amount)
         for q in plain.request_ids:
             usage = {r: np.zeros(30) for r in range(3)}
-            for r, (columns, values) in plain.usage(q).items():
+            for r, (columns, values) in plain.requests[q].usage.items():
                 usage[r][columns] = values * amount
-            program.add_request(q, plain.costs(q) * cost, usage, total=1.0, integral=True)
+            program.add_request(q, plain.requests[q].costs * cost, usage, total=1.0, integral=True)
         solution = make_solver("copter-exact").solve(program)
         assert solution.integer.proven
         choices.append(solution.x.choices())
@@ -271,7 +271,7 @@ def test_ties_are_settled_only_among_as_many_columns_as_branch_and_bound_is_give
     for most in (100_000, 10):
         runs.clear()
         rng, program = np.random.default_rng(1), packing(1, requests=60, columns=40)
-        program.set_capacities(range(3), upper=[40.0] * 3)
+        program.update_resources(range(3), upper=[40.0] * 3)
         solver = make_solver("copter-exact", integer_gap=0.02, most_columns=most)
         for _ in range(4):
             assert solver.solve(program).integer.proven

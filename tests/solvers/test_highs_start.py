@@ -115,7 +115,7 @@ def test_columns_that_fill_their_total_alone_cost_no_pivots(total, upper, relati
 
 def test_rows_that_are_gone_and_requests_of_every_kind(always):
     program = assignment(60, 8, seed=4)
-    program.drop_resource(3)
+    program.remove_resources(3)
     program.remove_requests([0, 7, 8])
     program.add_request("box", [-1.0, 0.0], {1: 1.0}, upper=[2.0, np.inf])
     program.add_request("both", [1.0, -1.0], {2: [0.5, 1.0]}, total=0.3, relation="==", integral=True)

@@ -128,7 +128,7 @@ def test_cancel_from_another_thread(program, name):
         assert (solution.x is None) == (not solution.found)
     else:
         assert solution.found
-    program.set_capacity(0, program.capacity(0)[1])  # it can be edited again
+    program.update_resources(0, upper=program.resources[0][1])  # it can be edited again
     small = ContinualProgram()
     small.add_resource("r", 1.0)
     small.add_request("a", [-1.0, -2.0], {"r": 1.0}, total=1.0)

@@ -21,7 +21,7 @@ def unreachable(seed=0, blocks=20, rows=6):
     rng = np.random.default_rng(seed)
     program = ContinualProgram()
     for row in range(rows):
-        program.add_resource(row, float(2 * blocks), float(blocks + row))
+        program.add_resource(row, float(2 * blocks), lower=float(blocks + row))
     usage = {row: (list(range(rows)), rng.uniform(0, 1, rows).tolist()) for row in range(rows)}
     for block in range(blocks):
         program.add_request(block, costs=np.ones(rows), usage=usage, total=1.0, relation="==")

@@ -18,7 +18,7 @@ def answers(seed: int) -> list:
     program, solver, found = ContinualProgram(), ProximalPoint(), []
     for number in range(ROUNDS):
         make_round(program, number)
-        program.set_capacity("a", upper=3.0 + seed)
+        program.update_resources("a", upper=3.0 + seed)
         found.append(essence(solver.solve(program)))
     return found
 

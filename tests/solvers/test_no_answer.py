@@ -101,9 +101,9 @@ def test_an_infeasible_round_is_no_cold_start_after_it():
     program = crowded()
     solver = make_solver("copter")
     cold = solver.solve(program)
-    program.set_capacity(0, -1.0)
+    program.update_resources(0, upper=-1.0)
     is_no_answer(solver.solve(program))
-    program.set_capacity(0, 170.0)
+    program.update_resources(0, upper=170.0)
     warm = solver.solve(program)
     assert warm.warm_started and warm.found and warm.iterations <= cold.iterations
 

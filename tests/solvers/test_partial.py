@@ -43,7 +43,7 @@ def test_rounds_of_partial_steps_reach_the_optimum(seed):
         assert solution.status == "optimal"
         assert solution.objective == pytest.approx(best.objective, rel=1e-5)
         if change % 2:
-            program.set_capacity(int(rng.integers(12)), upper=0.0)
+            program.update_resources(int(rng.integers(12)), upper=0.0)
         program.update_requests(range(400), totals=totals * rng.uniform(0.8, 1.2, 400))
 
 
@@ -82,7 +82,7 @@ def test_an_infeasible_program_is_found_out():
     rng = np.random.default_rng(0)
     program, _ = flows(rng, relation="==")
     for row in range(12):
-        program.set_capacity(row, upper=1.0)
+        program.update_resources(row, upper=1.0)
     reference = make_solver("highs-simplex").solve(program)
     solution = ProximalPoint(tuning=ALWAYS).solve(program)
     assert (solution.status, reference.status) == ("infeasible", "infeasible")
@@ -96,7 +96,7 @@ def test_a_changed_total_keeps_its_split():
     first = solver.solve(program)
     program.update_requests(range(400), totals=0.5 * totals)
     for row in range(12):
-        program.set_capacity(row, upper=0.5 * program.capacity(row)[1])
+        program.update_resources(row, upper=0.5 * program.resources[row][1])
     second = solver.solve(program)
     assert second.iterations == 0  # everything halved: so did the optimum
     np.testing.assert_allclose(second.nonzeros.value, 0.5 * first.nonzeros.value)
@@ -110,7 +110,7 @@ def partial_steps(program):
 def test_requests_short_of_their_totals_and_boxes_move_in_any_case():
     rng = np.random.default_rng(2)
     program, totals = flows(rng, relation="==")
-    program.set_capacities(range(12), upper=np.full(12, 100.0))
+    program.update_resources(range(12), upper=np.full(12, 100.0))
     x = make_solver("highs-simplex", tolerance=1e-9).solve(program).nonzeros
     program.update_requests(range(7), totals=1.01 * totals[:7])
     program.add_request("box", [-1.0], {0: [1.0]}, upper=1.0)
@@ -124,7 +124,7 @@ def test_requests_short_of_their_totals_and_boxes_move_in_any_case():
 def test_losses_are_the_gap_of_each_request(relation):
     rng = np.random.default_rng(2)
     program, totals = flows(rng, relation=relation)
-    program.set_capacities(range(12), upper=np.full(12, 100.0))
+    program.update_resources(range(12), upper=np.full(12, 100.0))
     x = make_solver("highs-simplex").solve(program).nonzeros
     y = rng.uniform(0.0, 0.5, 12)
     pricing = price(program.store, y, slack=np.inf)
@@ -156,7 +156,7 @@ def test_if_all_lose_there_is_no_partial_step():
 def join(program, plain):
     """Put a plain program beside what is there."""
     for id, (lower, upper) in plain.resources.items():
-        program.add_resource(id, upper, lower)
+        program.add_resource(id, upper, lower=lower)
     for id, r in plain.requests.items():
         usage = {i: (list(e), list(e.values())) for i, e in r.usage.items()}
         program.add_request(id, r.costs, usage, total=r.total, relation=r.relation, upper=r.upper)

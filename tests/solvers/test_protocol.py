@@ -91,7 +91,7 @@ def test_a_solution_prints_what_it_came_to():
         " s, cold (no earlier round)>"
     )
     assert repr(solver.solve(program)).endswith(" s, warm>")
-    program.set_capacity("gpu", 0.5)
+    program.update_resources("gpu", upper=0.5)
     assert repr(solver.solve(program)).startswith("<Solution infeasible: no allocation, ")
 
 

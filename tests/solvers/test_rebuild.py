@@ -22,7 +22,7 @@ def edited_program(seed):
     """A program whose slots are in disorder: edits, a dropped resource, a template, a scale, integrality."""
     program = random_program(seed)
     rng = np.random.default_rng(seed)
-    template = program.add_template({"r0": [1.0, 2.0], "r1": 1.0}, 2)
+    template = program.share_columns({"r0": [1.0, 2.0], "r1": 1.0}, 2)
     program.add_request("shared", [-1.0, -1.5], template, total=1.0, scale=2.0, integral=True)
     program.update_request("shared", override={0: -3.0})
     fresh = itertools.count(1000)
@@ -124,7 +124,7 @@ def test_a_shim_is_given_the_last_pass():
     rng = np.random.default_rng(0)
     for q in range(8):
         program.add_request(q, -rng.random(12), {"a": rng.integers(1, 3, 12), "gone": 1.0}, total=1.0)
-    program.drop_resource("gone")
+    program.remove_resources("gone")
     program.remove_request(3)
     program.update_request(5, relation="==")
     solution = make_solver("copter-rebuild").solve(program)

@@ -20,7 +20,7 @@ def packing(seed, *, unit=1.0):
     """Requests whose columns use two or three rows; ``unit``: of what the rows are counted in."""
     rng = np.random.default_rng(seed)
     program = ContinualProgram()
-    program.add_resource_rows(range(ROWS), unit * rng.uniform(8.0, 16.0, ROWS))
+    program.add_resources(range(ROWS), upper=unit * rng.uniform(8.0, 16.0, ROWS))
     for q in range(REQUESTS):
         usage = np.zeros((ROWS, WIDTH))
         for j in range(WIDTH - 1):  # the last column uses nothing
@@ -47,10 +47,10 @@ def answer(program, solution):
 @pytest.mark.parametrize("seed", range(6))
 def test_a_closed_row_gets_a_price_at_which_nobody_uses_it_and_no_other_is_better(seed):
     program, row = packing(seed), seed
-    program.set_capacity(row, 1e3)  # which is enough for all: it has no price
+    program.update_resources(row, upper=1e3)  # which is enough for all: it has no price
     solution = ProximalPoint(tolerance=1e-7).solve(program)
     assert solution.y[row] == 0.0
-    program.set_capacity(row, 0.0)
+    program.update_resources(row, upper=0.0)
     y = revalued(program.store, answer(program, solution))
     others = np.arange(ROWS) != row
     assert (y[others] == solution.y[others]).all() and y[row] > 0.0
@@ -61,8 +61,8 @@ def test_a_closed_row_gets_a_price_at_which_nobody_uses_it_and_no_other_is_bette
         assert bound(program, other) <= best + 1e-9 * abs(best)
     n_users = 0
     for id in program.request_ids:
-        prices, using = program.costs(id), np.zeros(WIDTH, bool)
-        for i, (columns, values) in program.usage(id).items():
+        prices, using = program.requests[id].costs, np.zeros(WIDTH, bool)
+        for i, (columns, values) in program.requests[id].usage.items():
             prices[columns] += y[i] * values
             using[columns] |= i == row
         if using.any():
@@ -75,11 +75,11 @@ def test_a_closed_row_gets_a_price_at_which_nobody_uses_it_and_no_other_is_bette
 @pytest.mark.parametrize("unit", [1.0, 1e-4, 1e5])
 def test_an_opened_row_gets_the_best_of_all_prices(seed, unit):
     program = packing(seed, unit=unit)
-    row, room = seed, program.capacity(seed)[1]
-    program.set_capacity(row, 0.0)
+    row, room = seed, program.resources[seed][1]
+    program.update_resources(row, upper=0.0)
     solution = ProximalPoint(tolerance=1e-7).solve(program)
     solution.y[row] = 50.0 / unit  # it was closed, and had any price
-    program.set_capacity(row, room)
+    program.update_resources(row, upper=room)
     y = revalued(program.store, answer(program, solution))
     assert 0.0 <= y[row] < 50.0 / unit
     best = bound(program, y)
@@ -102,14 +102,14 @@ def test_rounds_in_which_rows_close_and_open_are_those_of_a_simplex(seed):
         ProximalPoint(tolerance=1e-6, tuning=PARTIAL),
         make_solver("highs-simplex"),
     )
-    room = [program.capacity(row)[1] for row in range(ROWS)]
+    room = [program.resources[row][1] for row in range(ROWS)]
     rng, closed = np.random.default_rng(seed), []
     for _ in range(6):
         solution, best = solver.solve(program), simplex.solve(program)
         assert solution.objective == pytest.approx(best.objective, rel=3e-6)
         assert solution.bound <= best.objective + 1e-7 * abs(best.objective)
         for row in closed:
-            program.set_capacity(row, room[row])
+            program.update_resources(row, upper=room[row])
         closed = rng.choice(ROWS, 2, replace=False).tolist()
         for row in closed:
-            program.set_capacity(row, 0.0)
+            program.update_resources(row, upper=0.0)

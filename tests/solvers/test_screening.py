@@ -13,8 +13,8 @@ REQUESTS, WIDTH = 40, 100
 def program_of(prices):
     """Requests with one free column each, and one price, or a row of prices, for the others."""
     program = ContinualProgram()
-    program.add_resource_rows(range(WIDTH), 1.0)
-    template = program.add_template({i: ([i], [1.0]) for i in range(WIDTH)}, WIDTH)
+    program.add_resources(range(WIDTH), upper=1.0)
+    template = program.share_columns({i: ([i], [1.0]) for i in range(WIDTH)}, WIDTH)
     for k, price in enumerate(prices):
         costs = np.append(0.0, np.broadcast_to(price, WIDTH - 1))
         program.add_request(k, costs, template, total=1.0, relation="==")

@@ -61,6 +61,6 @@ def test_what_holds_arrays_is_compared_by_identity():
     program.add_request("a", [-1.0, -2.0], {"r": 1.0}, total=1.0)
     first, second = (make_solver("copter").solve(program) for _ in range(2))
     assert first == first and first != second and len({first, second}) == 2
-    program.set_capacity("r", -1.0)
+    program.update_resources("r", upper=-1.0)
     ray = make_solver("copter").solve(program).ray
     assert ray == ray and hash(ray)

@@ -57,7 +57,7 @@ def choices(jobs=24, columns=30, seed=0):
     uses = {
         row: np.where(np.arange(columns) % 3 == row, 1.0 + np.arange(columns) // 3, 0.0) for row in range(3)
     }
-    template = program.add_template({row: use.tolist() for row, use in uses.items()}, columns)
+    template = program.share_columns({row: use.tolist() for row, use in uses.items()}, columns)
 
     def add(name):
         costs = rng.uniform(0.5, 1.5, columns) / np.sqrt(1.0 + np.arange(columns) // 3)
@@ -118,7 +118,7 @@ def test_a_set_of_all_columns_leaves_nothing_for_a_third_pass():
         program.remove_request(program.request_ids[step])
         add(("new", step))
     passes.clear()
-    program.set_capacity(0, 50.0)  # of which enough is left
+    program.update_resources(0, upper=50.0)  # of which enough is left
     assert solver.solve(program).iterations >= 0 and len(passes) <= 2
 
 
@@ -154,8 +154,8 @@ def test_units_of_a_set_follow_those_of_the_program():
     w = gather(program.store, slots, columns)
     squares = np.bincount(w.row, w.value**2, w.row_scale.size)
     assert squares == pytest.approx(np.ones(3))
-    costs = np.concatenate([program.costs(job) for job in program.request_ids])
-    forced = np.repeat([program.costs(job).min() for job in program.request_ids], 12)
+    costs = np.concatenate([program.requests[job].costs for job in program.request_ids])
+    forced = np.repeat([program.requests[job].costs.min() for job in program.request_ids], 12)
     assert w.cost * w.cost_scale / w.column_scale == pytest.approx(costs - forced, abs=1e-12)
     owner = np.repeat(np.arange(96), np.diff(w.pointer))
     plain = w.value / w.row_scale[w.row] / w.column_scale[owner]

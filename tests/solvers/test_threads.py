@@ -21,7 +21,7 @@ def program_of(seed, requests=300, columns=40):
     program = ContinualProgram()
     for row in range(5):
         program.add_resource(row, requests / 8)
-    template = program.add_template({row: rng.uniform(0, 1, columns) for row in range(5)}, columns)
+    template = program.share_columns({row: rng.uniform(0, 1, columns) for row in range(5)}, columns)
     costs, sizes = -rng.uniform(0, 1, requests * columns), np.full(requests, columns)
     program.add_requests(list(range(requests)), costs, sizes, template, totals=np.ones(requests))
     return program
@@ -53,7 +53,7 @@ def refused_while_solving(use):
         finally:
             go_on.set()
         assert solution.result(60).status == "optimal"
-    program.set_capacity(0, 7.0)  # nobody has it now
+    program.update_resources(0, upper=7.0)  # nobody has it now
     return str(raised.value)
 
 
@@ -63,11 +63,11 @@ def test_an_edit_while_another_thread_solves_is_refused():
     def edit(program, solver):
         clock.append(program.store.clock)
         try:
-            program.set_capacity(0, 1.0)
+            program.update_resources(0, upper=1.0)
         finally:
             assert program.store.clock == clock[0]
 
-    assert refused_while_solving(edit).startswith("set_capacity: another thread")
+    assert refused_while_solving(edit).startswith("update_resources: another thread")
 
 
 def test_a_second_solve_of_the_program_is_refused():

@@ -75,7 +75,7 @@ def test_a_bound_of_a_column_that_nobody_can_use_hides_nothing():
     program.add_request("q", [1.0], {"least": 1.0}, upper=1e13)
     solver = make_solver("copter")
     assert solver.solve(program).objective == pytest.approx(1000.0, rel=1e-6)
-    program.set_capacity("least", lower=5.0)
+    program.update_resources("least", lower=5.0)
     assert solver.solve(program).objective == pytest.approx(5.0, rel=1e-6)
     program.update_request("q", costs=[0.0])
     nothing = certify(program.store, NOTHING, np.zeros(1))
@@ -151,8 +151,8 @@ def test_bounds_that_lack_a_total_but_for_rounding_are_no_contradiction(name):
 
 def test_a_bound_from_1e20_on_is_none():
     program = ContinualProgram()
-    program.add_resource("a", 1e20, -3e25)
-    assert program.capacity("a") == (-np.inf, np.inf)
+    program.add_resource("a", 1e20, lower=-3e25)
+    assert program.resources["a"] == (-np.inf, np.inf)
 
 
 @pytest.mark.parametrize("factor", [1e-9, 1e-3, 1e9])

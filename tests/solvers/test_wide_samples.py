@@ -28,7 +28,7 @@ def cluster(pinned: int = 0, *, add: bool = True) -> ContinualProgram:
         program.add_resource(k, upper=REQUESTS - (0 if add or k else 16.0 * pinned))
         usage[k] = (np.arange(1 + k * gpus.size, 1 + (k + 1) * gpus.size), gpus)
     n = 1 + TYPES * gpus.size
-    template = program.add_template(usage, n)
+    template = program.share_columns(usage, n)
     speed = np.repeat([1.0, 2.0, 3.0], gpus.size) * np.tile(gpus, TYPES) ** 0.6
     costs = np.zeros((REQUESTS, n))
     costs[:, 1:] = -speed * rng.uniform(0.5, 1.5, (REQUESTS, n - 1))

@@ -69,7 +69,7 @@ def test_columns_that_edits_leave_are_not_fetched_again(trips):
     store.excerpt(*asked)
     assert trips == ["_fetch"]
     program.update_requests(["summed"], totals=[2.0])
-    program.set_capacity("r0", upper=31.0)
+    program.update_resources("r0", upper=31.0)
     program.add_request("other", [1.0], {"r0": 1.0})
     before = read(store, *asked)
     assert trips == ["_fetch"]
@@ -91,7 +91,7 @@ def test_a_pass_brings_what_will_be_asked(trips):
     store.excerpt(*asked, (found.slot, found.column))
     assert store.once(number_of, 10) == [10, 11, 12]
     assert trips == ["answer"]
-    program.set_capacity("r0", upper=31.0)
+    program.update_resources("r0", upper=31.0)
     assert store.once(number_of, 10) == [10, 11, 12]
     assert trips == ["answer", "number_of"]
 

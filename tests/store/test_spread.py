@@ -23,9 +23,9 @@ def pair(parts=3, **options):
 
 def fill(program, rng):
     """Requests of every kind: shared and own usages and costs, bounds, overrides, terms."""
-    program.add_resource_rows(range(4), [9.0, 8.0, 7.0, 6.0])
-    template = program.add_template({0: [1, 2, 0, 3], 2: ([1, 3], [1.5, 2.5])}, 4)
-    vector = program.add_cost_vector(-rng.random(4))
+    program.add_resources(range(4), upper=[9.0, 8.0, 7.0, 6.0])
+    template = program.share_columns({0: [1, 2, 0, 3], 2: ([1, 3], [1.5, 2.5])}, 4)
+    vector = program.share_costs(-rng.random(4))
     program.add_requests([f"t{k}" for k in range(20)], -rng.random(80), np.full(20, 4), template, totals=1)
     program.add_requests([f"v{k}" for k in range(9)], vector, None, template, totals=2, upper=1.0)
     for k in range(8):
@@ -34,25 +34,30 @@ def fill(program, rng):
     program.update_requests(
         ["v1", "v2"], scales=[2.0, 0.5], overrides=([1, 2], [3, 0, 1], [-4.0, -1.0, -2.0])
     )
-    program.drop_template(template)
-    program.drop_cost_vector(vector)
+    program.forget(template)
+    program.forget(vector)
 
 
 def read(program):
     """All that can be asked of a program."""
-    data = vars(program.read_requests()) | vars(program.read_resources())
+    data = vars(program.requests[:]) | vars(program.resources[:])
     told = {name: value.toarray() if hasattr(value, "toarray") else value for name, value in data.items()}
     terms = told.pop("terms")
     told["terms"] = [
         term and (type(term), dict(term.parameters), np.asarray(term.image).tolist()) for term in terms
     ]
     for name in ("costs", "base_costs", "upper", "override", "total", "relation", "scale"):
-        told[f"each {name}"] = [getattr(program, name)(id) for id in program.request_ids]
+        told[f"each {name}"] = [getattr(program.requests[id], name) for id in program.request_ids]
     told["each usage"] = [
-        {row: (columns.tolist(), values.tolist()) for row, (columns, values) in program.usage(id).items()}
+        {
+            row: (columns.tolist(), values.tolist())
+            for row, (columns, values) in program.requests[id].usage.items()
+        }
         for id in program.request_ids
     ]
-    shared = [(program.template(id), program.cost_vector(id)) for id in program.request_ids]
+    shared = [
+        (program.requests[id].shared_columns, program.requests[id].shared_costs) for id in program.request_ids
+    ]
     told["shared"] = [(bool(template), bool(vector)) for template, vector in shared]
     told["size"] = program.n_variables, program.n_rows, program.nnz, program.store.clock
     return told
@@ -70,8 +75,8 @@ def edit(program, rng):
     program.update_requests(["v0", "v3"], costs=[rng.random(4), rng.random(4)])
     program.update_requests(["o2", "v2"], totals=[1.5, None], integral=True)
     program.add_requests(["n0", "n1"], rng.random(5), [2, 3], [{0: [1.0, 1.0]}, {1: ([0, 2], [1.0, 4.0])}])
-    program.drop_resource(2)
-    program.set_capacities([0, 1], upper=[5.0, 4.0], lower=-1.0)
+    program.remove_resources(2)
+    program.update_resources([0, 1], upper=[5.0, 4.0], lower=-1.0)
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32"])
@@ -107,7 +112,7 @@ def test_what_was_given_may_change_before_it_is_sent():
     program.add_requests(["q"], costs, [2], [{}])
     program.update_requests(["q"], scales=scales)
     costs[:], scales[:] = 9.0, 9.0
-    assert program.costs("q").tolist() == [2.0, 4.0]
+    assert program.requests["q"].costs.tolist() == [2.0, 4.0]
 
 
 def test_a_refused_edit_is_not_even_put_down():
@@ -171,7 +176,7 @@ def test_an_edit_is_cut_by_part_and_by_neighbours():
 def test_edits_that_reach_some_parts_only_make_it_refuse_to_go_on(monkeypatch, error):
     program, _ = pair()
     fill(program, np.random.default_rng(0))
-    program.costs("t1")
+    _ = program.requests["t1"].costs
     last = program.store.places.stores[-1]
 
     def fail(edit):
@@ -180,10 +185,10 @@ def test_edits_that_reach_some_parts_only_make_it_refuse_to_go_on(monkeypatch, e
     program.update_requests(["o1", "o2", "o3"], scales=2.0)
     with monkeypatch.context() as patch, pytest.raises(error):
         patch.setattr(last, "apply", fail)
-        program.costs("o1")
+        _ = program.requests["o1"].costs
     for _ in range(2):
         with pytest.raises(UnusableError, match="did not reach all parts .*no room"):
-            program.costs("t1")
+            _ = program.requests["t1"].costs
         with pytest.raises(UnusableError, match="make it again"):
             make_solver("copter").solve(program)
 
@@ -197,13 +202,13 @@ def test_a_closed_program_says_so():
     program.close()
     program.close()
     asked = (
-        lambda: program.costs("o1"),
+        lambda: program.requests["o1"].costs,
         lambda: program.nnz,
         lambda: solver.solve(program),
         lambda: make_solver("highs-simplex").solve(program),
         lambda: program.add_resource("new", 1.0),
         lambda: program.update_request("o1", scale=3.0),
-        program.read_requests,
+        lambda: program.requests[:],
     )
     for ask in asked:
         with pytest.raises(UnusableError, match="closed"):

@@ -151,7 +151,7 @@ def test_spread():
 def test_sharing_a_template_stores_nothing_but_costs():
     program = ContinualProgram()
     program.add_resource("r", 1.0)
-    template = program.add_template({"r": np.arange(1.0, 101.0)}, 100)
+    template = program.share_columns({"r": np.arange(1.0, 101.0)}, 100)
     store = program.store
     before = store.entries.used, store.pointers.used
     for k in range(50):
@@ -164,9 +164,9 @@ def test_sharing_a_template_stores_nothing_but_costs():
 def test_columns_are_freed_with_the_last_that_points_at_them():
     program = ContinualProgram()
     program.add_resource("r", 1.0)
-    template = program.add_template({"r": 1.0}, 6)
+    template = program.share_columns({"r": 1.0}, 6)
     program.add_request("a", np.zeros(6), template)
-    program.drop_template(template)
+    program.forget(template)
     assert program.nnz == 6
     program.remove_request("a")
     assert (program.store.entries.garbage, program.store.pointers.garbage) == (6, 7)
@@ -177,7 +177,7 @@ def test_columns_are_freed_with_the_last_that_points_at_them():
 def test_unused_template_is_freed_at_once():
     program = ContinualProgram()
     program.add_resource("r", 1.0)
-    program.drop_template(program.add_template({"r": 1.0}, 6))
+    program.forget(program.share_columns({"r": 1.0}, 6))
     assert program.store.entries.garbage == 6
 
 
@@ -226,14 +226,14 @@ def test_dropped_rows_are_purged_and_their_slots_used_again():
         program.add_resource(k, 1.0)
         plain.resources[k] = (-np.inf, 1.0)
         if k == 500:
-            template = program.add_template({"keep": 1.0, k: [2.0, 0.0]}, 2)
+            template = program.share_columns({"keep": 1.0, k: [2.0, 0.0]}, 2)
             program.add_request("shared", [1.0, 1.0], template)
             plain.requests["shared"] = PlainRequest([1.0, 1.0], {"keep": {0: 1.0, 1: 1.0}, k: {0: 2.0}})
         program.add_request(f"q{k}", [1.0, 2.0], {"keep": 3.0, k: [1.0, 2.0]})
         plain.requests[f"q{k}"] = PlainRequest([1.0, 2.0], {"keep": {0: 3.0, 1: 3.0}, k: {0: 1.0, 1: 2.0}})
         if k >= 10:
-            program.drop_resource(k - 10)
-            plain.drop_resource(k - 10)
+            program.remove_resources(k - 10)
+            plain.remove_resources(k - 10)
         if k >= 20:
             program.remove_request(f"q{k - 20}")
             del plain.requests[f"q{k - 20}"]
@@ -246,9 +246,9 @@ def test_a_row_of_the_same_name_begins_without_the_old_entries():
     program = ContinualProgram()
     program.add_resource("r", 1.0)
     program.add_request("q", [1.0], {"r": 1.0})
-    program.drop_resource("r")
+    program.remove_resources("r")
     program.add_resource("r", 9.0)
-    assert (program.nnz, program.capacity("r")) == (0, (-np.inf, 9.0))
+    assert (program.nnz, program.resources["r"]) == (0, (-np.inf, 9.0))
     assert compile_program(program).A.nnz == 0
 
 
@@ -258,12 +258,12 @@ def test_scale_and_override_come_back_exactly():
     program.add_request("q", costs, {}, scale=3.0, override={1: 7.7})
     for scale in (0.7, 1e-9, 1e9, 1.0 / 3.0):
         program.update_request("q", scale=scale)
-        assert program.costs("q").tolist() == [scale * 0.1, 7.7, scale * 0.3]
+        assert program.requests["q"].costs.tolist() == [scale * 0.1, 7.7, scale * 0.3]
     program.update_request("q", override={})
-    assert program.costs("q").tolist() == [scale * c for c in costs]
+    assert program.requests["q"].costs.tolist() == [scale * c for c in costs]
     program.update_request("q", override={0: 5.0}, scale=1.0)
     program.update_request("q", costs=[4.0, 5.0, 6.0])
-    assert program.costs("q").tolist() == [5.0, 5.0, 6.0]  # an override outlives new costs
+    assert program.requests["q"].costs.tolist() == [5.0, 5.0, 6.0]  # an override outlives new costs
 
 
 def test_edits_stamp_what_they_change_and_nothing_else():
@@ -280,7 +280,7 @@ def test_edits_stamp_what_they_change_and_nothing_else():
     program.update_request("a", costs=[1.0], usage={"r": 1.0})
     assert table.birth[slot] == program.store.clock
     assert max(table.cost_stamp[other], table.bound_stamp[other], table.birth[other]) <= clock
-    program.set_capacity("r", upper=3.0)
+    program.update_resources("r", upper=3.0)
     row = program.resource_slots[0]
     assert program.store.rows.stamp[row] == program.store.clock > program.store.rows.birth[row]
 
@@ -388,7 +388,7 @@ def test_numbers_may_lie_as_they_like(way):
     built = compile_program(program)
     assert built.A[:2].toarray().tolist() == [[1, 0, 2, 0, 0, 0, 8], [0, 3, 4, 0, 5, 0, 9]]
     assert built.c.tolist() == [4.0, 2.5, 1.5, 8.0, 0.5, 6.0, 7.0]
-    assert [program.total(id) for id in "abc"] == [1.0, 2.0, None]
+    assert [program.requests[id].total for id in "abc"] == [1.0, 2.0, None]
 
 
 def test_coefficients_may_come_unsorted_and_zeros_are_not_kept():

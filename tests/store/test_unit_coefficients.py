@@ -33,7 +33,7 @@ def stored(program: ContinualProgram, requests: dict) -> None:
     assert pool.used - pool.garbage == 1 + sum(matrix.nnz for matrix in some)
     check_program(program)
     for id, matrix in requests.items():
-        for row, (columns, values) in program.usage(id).items():
+        for row, (columns, values) in program.requests[id].usage.items():
             np.testing.assert_array_equal(matrix.toarray()[row][columns], values)
 
 
@@ -74,10 +74,10 @@ def test_dropped_rows_are_purged_from_usages_of_both_kinds():
         program.add_request(k, [1.0], dict(zip(rows.tolist(), values.tolist(), strict=True)))
         ones[k] = dict(zip(rows.tolist(), values.tolist(), strict=True))
     for row in range(150):
-        program.drop_resource(row)
+        program.remove_resources(row)
     assert program.store.entries.garbage > 0  # they were purged
     for k, used in ones.items():
-        left = {row: values.tolist() for row, (_, values) in program.usage(k).items()}
+        left = {row: values.tolist() for row, (_, values) in program.requests[k].usage.items()}
         assert left == {row: [value] for row, value in used.items() if row >= 150}
     check_program(program)
 

@@ -33,7 +33,7 @@ def test_a_job_that_needs_two_gpus_starts_with_two():
     policy.submit(Job("J", ReplicaProfile("m", 0.0, 1.0, {"A": (2, 5.0), "B": (4, 9.0)})))
     policy.apply(60.0)
     assert gpus(policy, "J") == [None, ("A", 2), ("B", 4)]
-    assert policy.program.costs("J")[1] == pytest.approx(2.0**-0.5)
+    assert policy.program.requests["J"].costs[1] == pytest.approx(2.0**-0.5)
 
 
 def test_no_limit_gives_every_configuration():
@@ -51,7 +51,7 @@ def test_a_job_without_gpus_starts_again_from_its_smallest():
     force(policy, 180.0, J=None)
     policy.apply(240.0)
     assert gpus(policy, "J") == [None, ("A", 1), ("B", 1)]
-    assert policy.program.costs("J") == pytest.approx([LAM, 1.0, 1.0])  # no discount without GPUs
+    assert policy.program.requests["J"].costs == pytest.approx([LAM, 1.0, 1.0])  # no discount without GPUs
 
 
 def test_zero_goodput_is_no_column():
@@ -91,11 +91,11 @@ def test_a_first_start_is_no_restart_and_a_later_move_is():
     policy.submit(Job("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
     force(policy, 60.0, J=Configuration(1, 1, "A"))
     policy.apply(1000.0)
-    assert policy.program.costs("J")[3] == pytest.approx((1000 / 1100) ** -0.5)
+    assert policy.program.requests["J"].costs[3] == pytest.approx((1000 / 1100) ** -0.5)
     force(policy, 1000.0, J=Configuration(1, 1, "B"))
     policy.apply(2000.0)
-    assert policy.program.costs("J")[1] == pytest.approx((1900 / 2100) ** -0.5)
-    assert policy.program.costs("J")[3] == pytest.approx(1.0)
+    assert policy.program.requests["J"].costs[1] == pytest.approx((1900 / 2100) ** -0.5)
+    assert policy.program.requests["J"].costs[3] == pytest.approx(1.0)
 
 
 def test_rigid_jobs_choose_among_types():
@@ -103,7 +103,7 @@ def test_rigid_jobs_choose_among_types():
     policy.submit(Job("J", RISING, kind="rigid", gpus=8))
     policy.apply(60.0)
     assert gpus(policy, "J") == [None, ("A", 8), ("B", 8)]
-    assert policy.program.costs("J") == pytest.approx([LAM, 8**-0.5, 8**-0.5])  # N_min is 8
+    assert policy.program.requests["J"].costs == pytest.approx([LAM, 8**-0.5, 8**-0.5])  # N_min is 8
 
 
 def test_strong_scaling_jobs_are_given_their_throughput():
@@ -114,7 +114,7 @@ def test_strong_scaling_jobs_are_given_their_throughput():
     policy.apply(60.0)
     found = BIG.configurations
     throughput = scaling.throughput(found.gpus, found.nodes) * np.where(found.type_index == 0, 1.0, 2.0)
-    assert policy.program.costs("J")[1:] == pytest.approx(-throughput / throughput.min())
+    assert policy.program.requests["J"].costs[1:] == pytest.approx(-throughput / throughput.min())
 
 
 def test_non_preemptible_jobs_keep_what_they_have():
@@ -176,13 +176,13 @@ def test_nodes_change_capacity_and_configurations():
     policy.apply(60.0)
     policy.set_nodes("A", 2)
     policy.apply(120.0)
-    assert policy.program.capacity("A") == (-np.inf, 8.0)
+    assert policy.program.resources["A"] == (-np.inf, 8.0)
     assert ("A", 12) not in gpus(policy, "J")
     policy.set_nodes("A", 4)
     policy.apply(180.0)
-    assert policy.program.capacity("A") == (-np.inf, 16.0)
+    assert policy.program.resources["A"] == (-np.inf, 16.0)
     assert ("A", 16) in gpus(policy, "J")
-    assert policy.program.costs("J")[1] == pytest.approx(1.0)
+    assert policy.program.requests["J"].costs[1] == pytest.approx(1.0)
 
 
 def test_a_job_whose_configuration_is_gone_has_none():
@@ -202,7 +202,7 @@ def test_a_job_keeps_its_configuration_when_others_go():
     policy.apply(600.0)
     assert policy.allocation == {"J": Configuration(1, 8, "B")}
     column = columns(policy, "J").index(Configuration(1, 8, "B"))
-    assert policy.program.costs("J")[column] == pytest.approx(8**-0.5)
+    assert policy.program.requests["J"].costs[column] == pytest.approx(8**-0.5)
 
 
 def test_pins_of_restarts_are_released_when_nodes_vanish():
@@ -244,14 +244,16 @@ def test_a_round_that_failed_leaves_nothing_behind():
     with pytest.raises(InfeasibleRoundError, match="'r' is reserved"):
         policy.round(solver, 120.0)
     assert policy.program.request_ids == ["a", "b", "r"]
-    assert policy.program.capacity("B") == (-np.inf, 16.0)
+    assert policy.program.resources["B"] == (-np.inf, 16.0)
     policy.complete("a")
     policy.set_nodes("B", 2)
     done = policy.round(solver, 180.0)
     assert done.allocation["r"] == Configuration(2, 16, "B")
     assert policy.program.request_ids == ["b", "r", "c"]
     four = columns(policy, "b").index(Configuration(1, 4, "A"))
-    assert policy.program.costs("b")[four] == pytest.approx((4**0.9) ** -0.5)  # no restart seconds: factor 1
+    assert policy.program.requests["b"].costs[four] == pytest.approx(
+        (4**0.9) ** -0.5
+    )  # no restart seconds: factor 1
 
 
 def test_a_pin_that_is_released_keeps_the_scale_up_limit():

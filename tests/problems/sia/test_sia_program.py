@@ -36,12 +36,12 @@ def test_costs_by_hand_with_a_restart_factor():
     policy = make(PAIR, p=-0.5, scale_up_limit=None)
     policy.submit(Job("J", table([2.0, 8.0, 4.0, 8.0, 32.0], seconds=100.0), submitted=0.0))
     policy.apply(60.0)
-    assert policy.program.costs("J") == pytest.approx([LAM, *np.array([1, 4, 2, 4, 16]) ** -0.5])
+    assert policy.program.requests["J"].costs == pytest.approx([LAM, *np.array([1, 4, 2, 4, 16]) ** -0.5])
     force(policy, 60.0, J=Configuration(1, 2, "A"))
     policy.apply(900.0)
     expected = (0.8 + 0.1) ** -0.5 * np.array([1.0, 4.0, 2.0, 4.0, 16.0]) ** -0.5
     expected[1] = 4.0**-0.5
-    assert policy.program.costs("J") == pytest.approx([LAM, *expected])
+    assert policy.program.requests["J"].costs == pytest.approx([LAM, *expected])
 
 
 def test_row_minimum_is_taken_over_all_configurations_whatever_the_limit():
@@ -49,7 +49,7 @@ def test_row_minimum_is_taken_over_all_configurations_whatever_the_limit():
     policy.submit(Job("J", table([5.0, 8.0, 4.0, 2.0, 1.0])))
     policy.apply(60.0)
     assert gpus(policy, "J") == [None, ("A", 1), ("B", 1)]
-    assert policy.program.costs("J") == pytest.approx([LAM, -5.0, -4.0])
+    assert policy.program.requests["J"].costs == pytest.approx([LAM, -5.0, -4.0])
 
 
 def thesis_objective(p, goodput, factor, current, choice):
@@ -127,7 +127,7 @@ def _counted(verb):
     return run
 
 
-for _verb in ("add_requests", "update_request", "update_requests", "remove_requests", "add_template"):
+for _verb in ("add_requests", "update_request", "update_requests", "remove_requests", "share_columns"):
     setattr(Counting, _verb, _counted(_verb))
 
 
@@ -138,7 +138,7 @@ def test_a_quiet_round_is_one_bulk_update():
     solver = milp()
     policy.round(solver, 60.0)
     assert policy.program.verbs["add_requests"] == 1
-    assert policy.program.verbs["add_template"] == 1
+    assert policy.program.verbs["share_columns"] == 1
     policy.round(solver, 1000.0)
     policy.program.verbs.clear()
     policy.apply(1060.0)
@@ -155,8 +155,8 @@ def test_new_levels_cost_one_bulk_update():
     policy.update(1, level=1)
     policy.apply(120.0)
     assert policy.program.verbs == {"update_requests": 2}  # costs; then scales and overrides
-    assert policy.program.costs(1)[2] == pytest.approx(3**-0.5)
-    assert policy.program.costs(0)[2] == pytest.approx(2**-0.5)
+    assert policy.program.requests[1].costs[2] == pytest.approx(3**-0.5)
+    assert policy.program.requests[0].costs[2] == pytest.approx(2**-0.5)
 
 
 def test_templates_without_users_are_dropped():
@@ -235,15 +235,15 @@ def test_any_events_leave_the_program_of_the_formula(data):
             expected = expected_costs(policy, name, jobs[name], levels[name], held[name], restarts[name], now)
             choices = columns(policy, name)
             if len(choices) > 1:
-                assert program.costs(name) == pytest.approx(expected)
+                assert program.requests[name].costs == pytest.approx(expected)
             block = compiled.A[: len(program.resource_ids)].toarray()
             block = block[:, compiled.column_start[k] : compiled.column_start[k + 1]]
             for column, configuration in enumerate(choices):
                 used = dict(zip(program.resource_ids, block[:, column].tolist(), strict=True))
                 wanted = {configuration.type: configuration.gpus} if configuration else {}
                 assert used == {name: wanted.get(name, 0) for name in used}
-            assert program.total(name) == 1.0
-        free = {name: program.capacity(name)[1] for name in program.resource_ids}
+            assert program.requests[name].total == 1.0
+        free = {name: program.resources[name][1] for name in program.resource_ids}
         choice = {}
         for name in program.request_ids:
             options = [
@@ -298,4 +298,4 @@ def test_a_job_that_left_before_its_first_round_was_never_there():
     policy.submit(Job("J", table([2.0] * 5)))
     policy.apply(120.0)
     assert policy.program.request_ids == ["J"]
-    assert policy.program.costs("J")[1] == pytest.approx(1.0)
+    assert policy.program.requests["J"].costs[1] == pytest.approx(1.0)

@@ -21,7 +21,9 @@ def played(costs, gpus, jobs, rounds):
     solver = make_solver("copter", tolerance=1e-8)
     replay = SteadyReplay(gpus, jobs, rounds, solver, costs=costs, seed=3)
     program = replay.policy.program
-    return [(record, {job: program.costs(job) for job in program.request_ids}) for record in replay.run()]
+    return [
+        (record, {job: program.requests[job].costs for job in program.request_ids}) for record in replay.run()
+    ]
 
 
 @pytest.mark.parametrize("size", [(128, 40, 4), (1024, 250, 2)], ids=["all columns", "screened"])
@@ -44,15 +46,20 @@ def test_jobs_of_one_kind_share_and_vectors_without_users_are_dropped():
         policy.submit(Job(k, levels, submitted=-10.0 * k))
     policy.apply(60.0)
     program = policy.program
-    assert len(program.cost_vectors) == 1 and len({program.cost_vector(k) for k in range(4)}) == 1
+    assert len(program.shared_costs) == 1 and len({program.requests[k].shared_costs for k in range(4)}) == 1
     policy.update_levels([1, 3], [1, 1])
     policy.apply(120.0)
-    assert [program.cost_vector(k) == program.cost_vector(0) for k in range(4)] == [True, False, True, False]
+    assert [program.requests[k].shared_costs == program.requests[0].shared_costs for k in range(4)] == [
+        True,
+        False,
+        True,
+        False,
+    ]
     for k in range(4):
         policy.complete(k)
     policy.apply(180.0)
     policy._requests.vectors.sweep(keep=0)
-    assert not program.cost_vectors and not program.store.costs.used - program.store.costs.garbage
+    assert not program.shared_costs and not program.store.costs.used - program.store.costs.garbage
 
 
 def test_a_recording_has_each_vector_once(tmp_path):
@@ -71,4 +78,4 @@ def test_a_recording_has_each_vector_once(tmp_path):
     own, shared = programs["own"], programs["shared"]
     assert set(own.request_ids) == set(shared.request_ids)
     for job in own.request_ids:
-        assert shared.costs(job).tolist() == own.costs(job).tolist()
+        assert shared.requests[job].costs.tolist() == own.requests[job].costs.tolist()

@@ -43,7 +43,7 @@ def play(traffic, volume, events):
             traffic.set_volumes(amount, which)
             volume[which] = amount
         elif kind == "capacities":
-            traffic.set_capacities(amount, which)
+            traffic.update_resources(amount, which)
             capacity[which] = amount
         elif kind == "remove":
             there = [pair for pair in which if pair in traffic.demands]
@@ -187,7 +187,7 @@ def play_one(traffic, event):
     if kind == "volumes":
         traffic.set_volumes(amount, which)
     elif kind == "capacities":
-        traffic.set_capacities(amount, which)
+        traffic.update_resources(amount, which)
     elif kind == "remove":
         traffic.remove_demands([pair for pair in which if pair in traffic.demands])
     else:
@@ -284,9 +284,9 @@ def make(objective="max-flow"):
         (lambda t: t.pairs([0], [0]), ["(0, 0)", "no such pair"]),
         (lambda t: t.pairs([0, 7], [1, 1]), ["(7, 1)", "no such pair"]),
         (lambda t: t.pairs([0], [3]), ["(0, 3)", "no such pair"]),
-        (lambda t: t.set_capacities(np.nan, [1]), ["->", "capacity", "nan"]),
-        (lambda t: t.set_capacities([1.0, -1.0], [0, 1]), ["capacity", "-1.0", "not negative"]),
-        (lambda t: t.set_capacities(1.0, [77]), ["77", "no link of this number"]),
+        (lambda t: t.update_resources(np.nan, [1]), ["->", "capacity", "nan"]),
+        (lambda t: t.update_resources([1.0, -1.0], [0, 1]), ["capacity", "-1.0", "not negative"]),
+        (lambda t: t.update_resources(1.0, [77]), ["77", "no link of this number"]),
         (lambda t: t.fail_links([4]), ["4", "no link of this number"]),
         (lambda t: t.fail_links([-1]), ["-1", "no link of this number"]),
         (lambda t: t.remove_demands([9]), ["9", "no pair of this number"]),
@@ -341,5 +341,5 @@ def test_theta_is_bounded_by_what_no_optimum_exceeds():
     topology, paths = line(2.0)
     traffic = TrafficEngineering(topology, paths, "min-mlu", program=program)
     traffic.set_volumes(5.0)
-    bound = program.store.requests.upper[program.slot_of[THETA]] * program.costs(THETA)[0]
+    bound = program.store.requests.upper[program.slot_of[THETA]] * program.requests[THETA].costs[0]
     assert bound >= least_mlu(topology, paths, traffic.volume, topology.capacity)

@@ -68,8 +68,14 @@ def test_a_program_of_a_general_lp_has_a_request_for_each_side_of_a_free_column(
     general = to_program(lp)
     assert (general.origin.tolist(), general.sign.tolist()) == ([0, 1, 2, 3, 0], [1, 1, -1, 1, -1])
     assert general.shift.tolist() == [0.0, 1.0, 7.0, 2.0]
-    assert general.program.capacity(0) == (1.0 - 10.0, 9.0 - 10.0)
-    assert [general.program.costs(q).tolist() for q in range(5)] == [[1.0], [2.0], [-3.0], [4.0], [-1.0]]
+    assert general.program.resources[0] == (1.0 - 10.0, 9.0 - 10.0)
+    assert [general.program.requests[q].costs.tolist() for q in range(5)] == [
+        [1.0],
+        [2.0],
+        [-3.0],
+        [4.0],
+        [-1.0],
+    ]
     assert general.constant == 2.0 + 21.0 + 8.0 + 0.5
 
 

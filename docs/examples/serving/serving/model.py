@@ -31,7 +31,7 @@ class Serving:
             self.program.add_resource(machine, upper=memory * scale)
             columns = [k for k, option in enumerate(self.options) if option and option[0] == machine]
             used[machine] = (columns, [memory for memory, _ in SIZES.values()])
-        self.columns = self.program.add_template(used, len(self.options))
+        self.columns = self.program.share_columns(used, len(self.options))
         self.shim = ChooseOneShim()
         self.placement = {}
 
