@@ -58,6 +58,8 @@ from copter.program.validation import (
     is_vector,
     moved_bounds,
     number,
+    places_of,
+    prices_of,
     row_bounds,
     row_bounds_of,
     scale_factor,
@@ -734,6 +736,40 @@ class ContinualProgram:
             for slot in slots.tolist():
                 self._starts.pop(slot, None)
         self.store.remove_requests(slots)
+
+    @exclusive
+    def price_moves(
+        self, ids: Ids, columns: ArrayLike | Sequence[int | None], prices: float | ArrayLike
+    ) -> None:
+        """Charge for moving: from now on a request pays its price unless it stays on its column.
+
+        What is written is an override of that column, its cost less the price, so that shared costs stay
+        shared.  All objectives are lower by the sum of the prices than if moves were paid for.  It replaces
+        the overrides that these requests have, and is wanted again when their costs or scales change.
+
+        Parameters
+        ----------
+        ids : hashable, or sequence of k hashables
+        columns : sequence of k ints or None
+            Where each is now, as ``rounded.choice`` has it; None or a negative one for nowhere: no charge.
+        prices : float or (k,) array_like
+            Finite, not negative.
+
+        Raises
+        ------
+        EditError
+            An id is unknown or given twice, a request has no such column, or a price is not as it should be.
+        """
+        label = "price_moves"
+        ids = self._requests.listed(ids)
+        slots = self._requests.slots(ids, label)
+        column = places_of(label, ids, columns, self.store.requests.n_columns[slots])
+        price = prices_of(label, ids, _one_each(label, "prices", prices, ids))
+        placed = column >= 0
+        slot = slots[placed]
+        view, place = self.store.excerpt(slot, column[placed])
+        costs = view.scale[slot] * view.cost[view.cost_start[slot] + place] - price[placed]
+        self.update_requests(ids, overrides=(1 * placed, column[placed], costs))
 
     # ---- what it holds ----------------------------------------------------------------------------------
 

@@ -431,6 +431,33 @@ def moved_bounds(
     return upper
 
 
+def places_of(
+    label: str, ids: Sequence[Hashable], columns: Any, widths: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """One column of each of many requests; -1 where none is given."""
+    given = [columns] if columns is None or isinstance(columns, int | np.integer) else list(columns)
+    if len(given) != len(ids):
+        raise EditError(label, "columns", len(given), f"needs one for each of {len(ids)} requests")
+    checked = whole_numbers(label, "columns", [-1 if at is None else at for at in given], len(ids))
+    wrong = checked >= widths
+    if wrong.any():
+        where = int(wrong.argmax())
+        raise EditError(
+            ids[where], "columns", int(checked[where]), f"the request has {widths[where]} columns"
+        )
+    return np.maximum(checked, -1)
+
+
+def prices_of(label: str, ids: Sequence[Hashable], prices: ArrayLike) -> NDArray[np.float64]:
+    """One finite number a request, none of them negative."""
+    checked = np.asarray(_shaped(label, "prices", prices, len(ids)), np.float64)
+    wrong = ~((checked >= 0.0) & (checked < math.inf))
+    if wrong.any():
+        where = int(wrong.argmax())
+        raise EditError(ids[where], "prices", float(checked[where]), "must be finite and not negative")
+    return checked
+
+
 def sparse_entries(
     subject: Hashable, field: str, entries: Mapping[int, float], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

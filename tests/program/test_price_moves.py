@@ -1,0 +1,91 @@
+"""Costs of moving: against a program in which every other column costs more, and HiGHS."""
+
+import numpy as np
+import pytest
+from rich_program import rich
+from strategies import snapshot
+
+from copter import ContinualProgram, EditError, Journal, ProximalPoint, make_solver
+
+COLUMNS = 4
+
+
+def build(rng, requests, shared):
+    """A program, and what each column of each request costs in it."""
+    program = ContinualProgram()
+    program.add_resources(range(3), upper=0.2 * requests)
+    usage = {r: rng.uniform(0.0, 1.0, COLUMNS) for r in range(3)}
+    base, scales = -rng.uniform(1.0, 3.0, (requests, COLUMNS)), rng.uniform(0.5, 2.0, requests)
+    if shared:
+        base[:] = base[0]
+    costs = program.share_costs(base[0]) if shared else list(base)
+    columns = program.share_columns(usage, COLUMNS)
+    sizes = None if shared else [COLUMNS] * requests
+    program.add_requests(range(requests), costs, sizes, columns, totals=1.0, scales=scales)
+    return program, base * scales[:, None]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("solver", ["highs-simplex", "copter"])
+def test_moving_costs_what_was_said(shared, solver):
+    rng, n = np.random.default_rng(7), 30
+    program, costs = build(rng, n, shared)
+    last = rng.integers(-1, COLUMNS, n)
+    prices = np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.0, 2.0, n))
+    before = program.requests[:].costs.copy()
+    program.price_moves(range(n), last, prices)
+    plain = ContinualProgram()
+    plain.add_resources(range(3), upper=program.resources[:].upper)
+    for q in range(n):
+        use = {r: program.requests[q].usage[r] for r in range(3)}
+        stays = np.arange(COLUMNS) == last[q]
+        own = costs[q] + prices[q] * ~stays * (last[q] >= 0)
+        plain.add_request(q, [*own, prices[q] * (last[q] >= 0)], use, total=1.0, relation="==")
+    # who has nothing left its column too: the sum row is an equation with a column that uses nothing
+    best = make_solver("highs-simplex").solve(plain).objective
+    mine = make_solver(solver).solve(program).objective + prices[last >= 0].sum()
+    assert mine == pytest.approx(best, rel=1e-6)
+    assert (program.requests[:].costs == before).all()
+    if shared:
+        assert all(program.requests[q].shared_costs is not None for q in range(n))
+
+
+def test_the_next_call_replaces_the_last_one_and_none_means_nowhere():
+    program, costs = build(np.random.default_rng(1), 3, True)
+    program.price_moves([0, 1, 2], [0, 1, 2], 1.0)
+    program.update_request(0, scale=1.0)
+    program.price_moves([0, 1, 2], [None, 3, -1], [1.0, 0.5, 2.0])
+    assert program.requests[0].override == {} and program.requests[2].override == {}
+    assert program.requests[1].override == {3: pytest.approx(costs[1, 3] - 0.5)}
+    program.price_moves(1, 2, 0.25)
+    assert program.requests[1].override == {2: pytest.approx(costs[1, 2] - 0.25)}
+
+
+def test_a_journal_has_it(tmp_path):
+    with Journal(tmp_path, ProximalPoint()) as journal:
+        journal.add_request("a", [1.0, 2.0], {}, total=1.0)
+        journal.price_moves("a", 1, 5.0)
+        journal.commit()
+    with Journal(tmp_path, ProximalPoint()) as journal:
+        assert journal.requests["a"].override == {1: -3.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ((["nobody"], [0], 1.0), "no request of this id"),
+        ((["free"], [9], 1.0), "'free': columns = 9: it has"),
+        ((["free"], [0.5], 1.0), "columns = 0.5: must be a whole number"),
+        ((["free"], [0, 1], 1.0), "columns = 2: needs one for each of 1"),
+        ((["free"], [0], -1.0), "'free': prices = -1.0: must be finite and not negative"),
+        ((["free"], [0], np.inf), "prices = inf"),
+        ((["free"], [0], [1.0, 2.0]), "'price_moves': prices"),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_changes(change, why):
+    program = rich()
+    program.add_request("free", [1.0, 2.0], {}, total=1.0)
+    before = snapshot(program)
+    with pytest.raises(EditError, match=why):
+        program.price_moves(*change)
+    assert snapshot(program) == before
