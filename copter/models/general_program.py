@@ -203,8 +203,7 @@ def to_program(lp: GeneralLP, *, blocks: bool = False, share: float = 0.5) -> Ge
     order = np.lexsort((found.member, kind))
     program = ContinualProgram()
     rows = np.setdiff1d(np.arange(row_lower.size), found.row)
-    for i, high, low in zip(rows.tolist(), row_upper[rows].tolist(), row_lower[rows].tolist(), strict=True):
-        program.add_resource(i, high, lower=low)
+    program.add_resources(rows.tolist(), lower=row_lower[rows], upper=row_upper[rows])
     columns = _Columns(box.cost[order], A[:, order][rows], box.width[order], kind[order], found.member[order])
     request = _add_requests(program, columns, row_upper[found.row] / found.factor)
     return GeneralProgram(

@@ -109,7 +109,7 @@ class Resources:
         return ResourceData(list(names), rows.lower[slots], rows.upper[slots])
 
     def __repr__(self) -> str:
-        return f"<{len(self)} resources: {_some(self)}>"
+        return f"<{_counted(len(self), 'resource')}: {_some(self)}>"
 
 
 class Resource(NamedTuple):
@@ -161,7 +161,7 @@ class Requests:
         return request_data(self.store, list(names), slots, self.resources.all_slots, self.starts)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} requests: {_some(self)}>"
+        return f"<{_counted(len(self), 'request')}: {_some(self)}>"
 
 
 class Request:
@@ -248,10 +248,13 @@ class Request:
         return self._among.store.terms.get(self.slot)
 
     def __repr__(self) -> str:
-        n, row = self._among.store.requests.n_columns[self.slot], ""
-        if self.total is not None:
-            row = f", sum {self.relation} {self.total:g}"
-        return f"<request {self.id!r}: {n:,} column{'s' * (n != 1)}{row}>"
+        n = int(self._among.store.requests.n_columns[self.slot])
+        row = "" if self.total is None else f", sum {self.relation} {self.total:g}"
+        return f"<request {self.id!r}: {_counted(n, 'column')}{row}>"
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def _some(ids: Iterable[Hashable]) -> str:

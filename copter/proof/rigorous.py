@@ -35,6 +35,8 @@ EPS = 2.0**-52
 _SPLIT = 2.0**27 + 1.0
 _TINY = 1e-280
 """Products below it may lose bits to underflow, those above its inverse overflow when they are split."""
+_MANY = 64
+"""Entries of a column up to which it is summed together with others."""
 _PASSES = 10
 """Rounds of implied bounds: one that a round finds may imply another."""
 _NEAR = 1e-6
@@ -106,14 +108,18 @@ def outward_bound(lp: LinearProgram, y: Floats) -> OutwardBound:
     held = _Held(lp.c, lp.A, lp.row_lower, lp.row_upper, lower, upper)
     rounded = [partial(round_prices, bits=bits) for bits in BITS]
     ways: list[Callable[[LinearProgram, Floats], Floats | None]]
-    ways = [_as_they_are, *rounded, right_prices, inward_prices, _far_inward]
+    ways = [_as_they_are, *rounded, inward_prices, right_prices, _far_inward]
+    nearby = []
     for way in ways:
         moved = way(held, y)
         if moved is not None:
+            nearby.append(moved)
             for each in (lp, held):
                 best = max(best, _bound_at(each, moved, each.lower, each.upper), key=_value)
-            if best.value < enough:
-                best = max(best, _bound_near(lp, moved, lower, upper), key=_value)
+        if best.value >= enough:
+            return best
+    for moved in nearby:  # dense systems: what takes longest comes last
+        best = max(best, _bound_near(lp, moved, lower, upper), key=_value)
         if best.value >= enough:
             break
     return best
@@ -394,12 +400,57 @@ def reduced_costs(lp: LinearProgram, y: Floats) -> tuple[Floats, Floats, Floats]
 
 
 def exact_reduced_costs(lp: LinearProgram, y: Floats, columns: NDArray[np.int64]) -> Floats:
-    """z = c + A'y of some columns, each rounded once: the sign is that of the exact number."""
-    A, z = lp.A, np.empty(columns.size)
-    for k, j in enumerate(columns.tolist()):
-        part = slice(A.indptr[j], A.indptr[j + 1])
-        z[k] = math.fsum([float(lp.c[j]), *exact_products(A.data[part], y[A.indices[part]])])
+    """z = c + A'y of some columns, each rounded once or twice: the sign is that of the exact number.
+
+    Entry after entry of all columns at once, in three numbers of floating point a column; the few columns
+    that these do not hold exactly are summed one by one.
+    """
+    A, counts = lp.A, np.diff(lp.A.indptr)[columns]
+    begin = A.indptr[columns]
+    high = lp.c[columns].astype(np.float64)
+    middle, low, lost = np.zeros(columns.size), np.zeros(columns.size), np.zeros(columns.size)
+    lost[counts > _MANY] = np.inf
+    with np.errstate(all="ignore"):  # numbers out of reach are in what is lost
+        for k in range(min(int(counts.max(initial=0)), _MANY)):
+            active = np.flatnonzero((counts > k) & (counts <= _MANY))
+            entry = begin[active] + k
+            factor, price = A.data[entry], y[A.indices[entry]]
+            product = factor * price
+            rest = _lost_by_product(factor, price, product)
+            size = abs(product)
+            wild = ((size < _TINY) & (factor != 0) & (price != 0)) | ~(size <= 1 / _TINY)
+            lost[active[wild | (abs(factor) > 1 / _TINY) | (abs(price) > 1 / _TINY)]] = np.inf
+            for term in (product, rest):
+                high[active], term = _two_sum(high[active], term)
+                middle[active], term = _two_sum(middle[active], term)
+                low[active], term = _two_sum(low[active], term)
+                lost[active] += abs(term)
+        high, middle = _two_sum(high, middle)
+        middle, low = _two_sum(middle, low)
+        high, middle = _two_sum(high, middle)
+        z = high + (middle + low)
+        hard = np.flatnonzero(
+            ~(lost <= EPS * EPS * abs(z)) | (abs(high) < 2.0 * abs(middle + low)) & (high != 0)
+        )
+    for k in hard.tolist():
+        part = slice(begin[k], begin[k] + counts[k])
+        z[k] = math.fsum([float(lp.c[columns[k]]), *exact_products(A.data[part], y[A.indices[part]])])
     return z
+
+
+def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """a + b, and what its rounding lost (Knuth)."""
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)
+
+
+def _lost_by_product(a: Floats, b: Floats, product: Floats) -> Floats:
+    """What rounding lost of a * b (Dekker)."""
+    high_a, high_b = _SPLIT * a, _SPLIT * b
+    high_a, high_b = high_a - (high_a - a), high_b - (high_b - b)
+    low_a, low_b = a - high_a, b - high_b
+    return low_a * low_b - (((product - high_a * high_b) - low_a * high_b) - high_a * low_b)
 
 
 def exact_products(a: Floats, b: Floats) -> list[float]:
@@ -415,11 +466,7 @@ def exact_products(a: Floats, b: Floats) -> list[float]:
             tame.append(float(left))
             left -= Fraction(tame[-1])
         return tame
-    high_a, high_b = _SPLIT * a, _SPLIT * b
-    high_a, high_b = high_a - (high_a - a), high_b - (high_b - b)
-    low_a, low_b = a - high_a, b - high_b
-    lost = low_a * low_b - (((product - high_a * high_b) - low_a * high_b) - high_a * low_b)
-    return [*product.tolist(), *lost.tolist()]
+    return [*product.tolist(), *_lost_by_product(a, b, product).tolist()]
 
 
 def implied_bounds(lp: LinearProgram) -> tuple[Floats, Floats]:

@@ -257,6 +257,7 @@ class _Solve:
         own_part = "solver" not in self.options and _SECONDS_A_TERM * terms(left) >= _LEAST_SHARE
         if self.solver is not None or own_part:
             own = self._own(left, rest)
+        if own is not None:
             done = own.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
             if (done or self.solver is not None) and not (self.polish and own.status is Status.OPTIMAL):
                 return own
@@ -266,13 +267,19 @@ class _Solve:
             return replace(own, reason=f"{own.reason}; {answer.reason}")  # a polish that led nowhere
         return answer
 
-    def _own(self, left: GeneralLP, rest: Presolved | None) -> Answer:
-        """The own solver's answer, or that of the one which was asked for, brought back and judged."""
+    def _own(self, left: GeneralLP, rest: Presolved | None) -> Answer | None:
+        """The own solver's answer, or that of the one which was asked for, brought back and judged.
+
+        None if nobody was asked for and there are no sum rows: where every column is a request of its own
+        HiGHS is sooner.
+        """
         begin = self.watch()
         solver = self.solver or ProximalPoint(
             tolerance=_SHARPER * self.tolerance, threads=self.threads, hand_over=False
         )
         general = to_program(left, blocks=True)
+        if self.solver is None and not general.sums.size:
+            return None
         limit = self.left() if self.solver is not None else min(own_share(general), self.left() / 2)
         limit = max(limit, _INSTANT)
         solution = solver.solve(general.program, deadline=limit if np.isfinite(limit) else None)

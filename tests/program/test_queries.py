@@ -130,3 +130,12 @@ def test_a_program_says_what_it_holds(program):
         "<ContinualProgram: 2 requests, 3 columns, 2 resources, 1 sum row, 3 nonzeros, 1 convex term, "
         "1 integral request>"
     )
+
+
+def test_what_is_printed_says_what_there_is(program):
+    assert repr(program.requests) == "<2 requests: 'q', 'plain'>"
+    assert repr(program.resources) == "<2 resources: 'cpu', 'link'>"
+    assert repr(program.requests["q"]) == "<request 'q': 2 columns, sum == 1>"
+    assert repr(program.requests["plain"]) == "<request 'plain': 1 column>"
+    program.add_resources(range(3))
+    assert repr(program.resources) == "<5 resources: 'cpu', 'link', 0, ...>"
