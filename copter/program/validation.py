@@ -438,7 +438,8 @@ def places_of(
     given = [columns] if columns is None or isinstance(columns, int | np.integer) else list(columns)
     if len(given) != len(ids):
         raise EditError(label, "columns", len(given), f"needs one for each of {len(ids)} requests")
-    checked = whole_numbers(label, "columns", [-1 if at is None else at for at in given], len(ids))
+    places: list[Any] = [-1 if at is None else at for at in given]
+    checked = whole_numbers(label, "columns", places, len(ids))
     wrong = checked >= widths
     if wrong.any():
         where = int(wrong.argmax())
