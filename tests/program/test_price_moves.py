@@ -74,7 +74,7 @@ def test_a_journal_has_it(tmp_path):
     ("change", "why"),
     [
         ((["nobody"], [0], 1.0), "no request of this id"),
-        ((["free"], [9], 1.0), "'free': columns = 9: it has"),
+        ((["free"], [9], 1.0), "'free': columns = 9: the request has"),
         ((["free"], [0.5], 1.0), "columns = 0.5: must be a whole number"),
         ((["free"], [0, 1], 1.0), "columns = 2: needs one for each of 1"),
         ((["free"], [0], -1.0), "'free': prices = -1.0: must be finite and not negative"),
