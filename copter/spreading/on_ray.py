@@ -13,8 +13,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from copter.extras import extra
-from copter.spreading.outcomes import Outcome, outcome
-from copter.spreading.tasks import Ended, Hear, Held, InOrder, Kept, LostTaskError, Spread, Task, Tell
+from copter.spreading.tasks import (
+    Ended,
+    Hear,
+    Held,
+    InOrder,
+    Kept,
+    LostTaskError,
+    Outcome,
+    Spread,
+    Task,
+    Tell,
+    outcome,
+)
 
 with extra("ray"):
     import ray

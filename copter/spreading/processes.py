@@ -1,19 +1,46 @@
-"""Tasks in processes of their own, a fresh one for each: its peak memory is the task's."""
+"""Tasks in processes of their own, a fresh one for each: its peak memory is the task's.
+
+A process ends with the one that started it, however that ends, and leaves Ctrl-C to it.  One that holds too
+much memory, or has said nothing for too long, is killed.
+"""
 
 from __future__ import annotations
 
+import math
+import os
 import pickle
+import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from multiprocessing import get_context
+from ctypes import CDLL
+from dataclasses import dataclass, field
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from threading import Thread
+from time import perf_counter
 
-from copter.spreading.outcomes import Outcome, outcome
-from copter.spreading.tasks import Ended, Hear, Held, HeldHere, InOrder, Kept, LostTaskError, Spread, Task
+from copter.spreading.tasks import (
+    Ended,
+    Hear,
+    Held,
+    HeldHere,
+    InOrder,
+    Kept,
+    LostTaskError,
+    Outcome,
+    Spread,
+    StoppedTaskError,
+    Task,
+    outcome,
+)
 
 _TOLD, _ENDED = "told", "ended"
+_LOOK_SECONDS = 0.1
+_END_WITH_PARENT = 1
+"""PR_SET_PDEATHSIG of Linux's prctl."""
 
 
 @dataclass
@@ -22,53 +49,70 @@ class _Running:
     task: Task
     process: SpawnProcess
     pipe: Connection
+    heard: float = field(default_factory=perf_counter)
 
 
 class Processes(Spread):
-    """In processes on this machine.
+    """Runs tasks in processes on this machine.
 
     Parameters
     ----------
     count : int
-        At most so many at a time.
+        At most this many at a time.
+    memory_mb : float
+        A process that holds more is killed.
+    silence : callable, optional
+        Returns the seconds without a word after which a process is killed; asked while it is silent.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(
+        self, count: int, *, memory_mb: float = math.inf, silence: Callable[[], float] | None = None
+    ) -> None:
         if count < 1:
             raise ValueError(f"processes = {count}: must be at least 1")
-        self.count = count
+        self.count, self._memory_mb, self._silence = count, memory_mb, silence
+        watched = silence is not None or math.isfinite(memory_mb)
+        self._look = _LOOK_SECONDS if watched else None
 
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
     ) -> Iterator[Ended]:
-        """Run tasks; see :meth:`copter.spreading.tasks.Spread.each`.
-
-        Parameters
-        ----------
-        tasks : sequence of Task
-        """
+        """Run tasks; see :meth:`copter.spreading.tasks.Spread.each`."""
         order, waiting = InOrder(tasks), deque(enumerate(tasks))
         running: list[_Running] = []
         try:
             while not order.complete:
                 while waiting and len(running) < (1 if alone else self.count):
                     running.append(_start(*waiting.popleft(), hear is not None))
-                heard = wait([one.pipe for one in running])
-                for one in [one for one in running if one.pipe in heard]:
-                    ended = _receive(one, hear)
+                heard = wait([one.pipe for one in running], self._look)
+                for one in list(running):
+                    ended = _receive(one, hear) if one.pipe in heard else self._stopped(one)
                     if ended is not None:
                         order.put(one.number, ended)
                         running.remove(one)
                 yield from order.ready()
         finally:
             for one in running:
-                one.process.terminate()
+                one.process.kill()
             for one in running:
                 _leave(one)
 
     def hold(self, makers: Sequence[Callable[[], Kept]]) -> Held[Kept]:
         """Make objects in this process, which has what they are called with at hand."""
         return HeldHere(makers)
+
+    def _stopped(self, one: _Running) -> Ended | None:
+        """Kill a process that holds too much memory or is silent for too long."""
+        why = ""
+        if math.isfinite(self._memory_mb) and _held_mb(one.process) > self._memory_mb:
+            why = f"it held more than {self._memory_mb / 1e3:.1f} GB of memory"
+        elif self._silence is not None and perf_counter() - one.heard > (most := self._silence()):
+            why = f"no answer within {most:.0f} s"
+        if not why:
+            return None
+        one.process.kill()
+        _leave(one)
+        return Ended(one.task, error=StoppedTaskError(why))
 
 
 def _start(number: int, task: Task, telling: bool) -> _Running:
@@ -81,7 +125,8 @@ def _start(number: int, task: Task, telling: bool) -> _Running:
 
 
 def _work(task: Task, pipe: Connection, telling: bool) -> None:
-    """What a process does."""
+    """Run a task in its process and send what comes of it."""
+    _belong()
 
     def tell(message: object) -> None:
         pipe.send((_TOLD, message))
@@ -93,8 +138,24 @@ def _work(task: Task, pipe: Connection, telling: bool) -> None:
         pipe.send((_ENDED, Outcome(None, TypeError(f"the answer cannot be sent: {error}"))))
 
 
+def _belong() -> None:
+    """Leave Ctrl-C to the parent, and end when it ends, even if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
+    if sys.platform == "linux":  # at once, also in a solver that holds the interpreter
+        CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL)
+    Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_after(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)
+
+
 def _receive(one: _Running, hear: Hear | None) -> Ended | None:
     """Take what a process sent; return the end of its task, if that is it."""
+    one.heard = perf_counter()
     try:
         kind, what = one.pipe.recv()
     except EOFError:
@@ -113,3 +174,12 @@ def _receive(one: _Running, hear: Hear | None) -> Ended | None:
 def _leave(one: _Running) -> None:
     one.pipe.close()
     one.process.join()
+
+
+def _held_mb(process: SpawnProcess) -> float:
+    """Memory that a process holds, 0 where the system does not say."""
+    try:
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) * 1024 / 1e6

@@ -13,9 +13,8 @@ import pytest
 from spreading_tasks import Counter, fail, hang, process, roll, total
 
 from copter.errors import InputError
-from copter.spreading.outcomes import TaskError
 from copter.spreading.processes import Processes
-from copter.spreading.tasks import Here, LostTaskError, Task
+from copter.spreading.tasks import Here, LostTaskError, Task, TaskError
 
 TESTS = Path(__file__).parents[1]
 
@@ -118,9 +117,9 @@ def test_ctrl_c_ends_the_tasks_with_the_command(tmp_path):
         "from spreading_tasks import hang\n"
         "from copter.spreading import processes\n"
         "from copter.spreading.tasks import Task\n"
-        "def waits(pipes, wait=processes.wait):\n"
+        "def waits(pipes, seconds=None, wait=processes.wait):\n"
         f"    Path({str(tmp_path / 'waits')!r}).touch()\n"
-        "    return wait(pipes)\n"
+        "    return wait(pipes, seconds)\n"
         "processes.wait = waits\n"
         "if __name__ == '__main__':\n"
         f"    list(processes.Processes(1).each([Task('hangs', hang, (Path({str(tmp_path / 'pid')!r}),))]))\n"
