@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from copter.bench.settings import Measured, Record, SolverSettings
+from copter.bench.settings import Record, SolverSettings
 from copter.program.program import ContinualProgram
 from copter.program.spread import SpreadProgram
 from copter.proof.integer import integer_figures
 from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
+    from copter.bench.results import SolverResult
     from copter.solution import Solution
     from copter.solvers.base import Solver
 
@@ -111,7 +112,7 @@ class Course(ABC):
     def play(self, settings: SolverSettings) -> Play:
         """Begin the rounds with the solver ``settings.make()``, or with a method of the course's own."""
 
-    def compare(self, measured: Sequence[Measured]) -> None:  # noqa: B027 - most courses compare nothing
+    def compare(self, measured: Sequence[SolverResult]) -> None:  # noqa: B027 - most courses compare nothing
         """Add to the records what needs those of all solvers, such as the best known objective."""
 
 

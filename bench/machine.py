@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from copter.parallel import available_threads
+
 PACKAGES = ("copter-opt", "numpy", "scipy", "numba", "llvmlite", "highspy", "ortools", "cvxpy", "matplotlib")
 
 
@@ -29,10 +31,15 @@ def machine() -> dict[str, Any]:
         "system": platform.system(),
         "architecture": platform.machine(),
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
+        "cores": available_threads(),
+        "memory_gb": round(memory_mb() / 1e3, 1),
         "versions": versions(),
     }
+
+
+def memory_mb() -> float:
+    """Return the memory of this machine, in MB."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
 
 
 def _processor() -> str:

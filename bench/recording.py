@@ -11,23 +11,27 @@ import importlib
 import math
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Self
 
+import numpy as np
+
 from copter.bench.course import Course, Figure, Play, solve_round
-from copter.bench.integral_churn import IntegralChurn
 from copter.bench.settings import Record
 from copter.durable.codec import CodecError, decode
 from copter.durable.deltas import Delta, WrittenProgram, apply_delta, known_delta
 from copter.errors import FileError, UnplacedError
 from copter.program.program import ContinualProgram
 from copter.program.records import CostType
+from copter.store.view import take_entries
 
 if TYPE_CHECKING:
+    from copter.bench.results import SolverResult
     from copter.bench.settings import SolverSettings
+    from copter.shims.choose_one import Choice
     from copter.solution import Solution
     from copter.solvers.base import Solver
 
@@ -201,3 +205,85 @@ class Recorded(Course):
             record = solve_round(number, replayer.program, solver, t_store, finish)
             moved = churn.measure(replayer.program, choices.pop()) if choices else math.nan  # on no clock
             yield record | {"integral_churn": moved}
+
+
+@dataclass(frozen=True)
+class ProvenRounds(Recorded):
+    """A recording whose allocations are to be proven optimal, with figures on the proofs.
+
+    Objectives of all solvers in a round are compared: a proof that is right leaves none of them below it.
+    """
+
+    figures: ClassVar[Sequence[Figure]] = (
+        Figure("proven", "proven", "mean", ".0%"),
+        Figure("integral_gap", "integer gap", "max", ".1e"),
+        Figure("above_best", "above the best known", "max", ".1e"),
+        Figure("columns_left", "columns left", "median", ".0f"),
+        Figure("t_integer", "proof, s", "median", ".3f"),
+    )
+
+    def compare(self, measured: Sequence[SolverResult]) -> None:
+        """Add how far each round's allocation is above the best of all solvers, relative to it."""
+        best: dict[int, float] = {}
+        for one in measured:
+            for record in one.records:
+                value, number = record["integral_objective"], record["round"]
+                if math.isfinite(value):
+                    best[number] = min(value, best.get(number, math.inf))
+        for one in measured:
+            for record in one.records:
+                least = best.get(record["round"], math.nan)
+                above = record["integral_objective"] - least
+                record["above_best"] = above / max(abs(least), 1e-300) if above else above
+
+
+class IntegralChurn:
+    """Measures the share of requests whose integral allocation changes from one round to the next.
+
+    A request that is in both rounds changed if what it uses of the resources did.  Another column may use the
+    same (a pinned job's only column is the one that it had among many), and the same place may use something
+    else (a request's columns were replaced).  So what is compared is the usage of the chosen column, entry by
+    entry.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, bytes] = {}
+
+    def measure(self, program: ContinualProgram, choice: Choice) -> float:
+        """Compare a round's allocation with the one before.
+
+        Parameters
+        ----------
+        program : ContinualProgram
+            As it was rounded.
+        choice : Choice
+            Column of each request, None for none.
+
+        Returns
+        -------
+        float
+            Share of the requests in both; NaN if there are none.
+        """
+        now = _usages(program, choice)
+        both = [(used, now[id]) for id, used in self._last.items() if id in now]
+        self._last = now
+        return sum(old != new for old, new in both) / len(both) if both else math.nan
+
+
+def _usages(program: ContinualProgram, choice: Choice) -> dict[Hashable, bytes]:
+    """Entries of each request's column, rows and coefficients, as they lie in memory; nothing for none."""
+    store, slots = program.store, program.request_slots
+    column = choice.of(slots)
+    some = np.flatnonzero(column >= 0)
+    some = some[np.argsort(slots[some])]
+    slot = slots[some]
+    view, place = store.excerpt(slot, column[some])
+    pointer, row, value = take_entries(view, slot, place, np.ones(store.rows.size, np.bool_))
+    counts = np.zeros(slots.size, np.int64)
+    counts[some] = np.diff(pointer)
+    used = np.column_stack((row, value))
+    begin = np.zeros(slots.size, np.int64)
+    begin[some] = pointer[:-1]
+    whole, width = used.tobytes(), used.itemsize * 2
+    cuts = zip((width * begin).tolist(), (width * (begin + counts)).tolist(), strict=True)
+    return {id: whole[first:last] for id, (first, last) in zip(program.request_ids, cuts, strict=True)}

@@ -1,6 +1,7 @@
-"""The rounds of a course run with one solver after the other, one record per (solver, round).
+"""The runner: one course with one solver, one record a round, whoever asks for it.
 
-Each solver gets its own program and the same events.  A round's time is edit, solve and shim.
+`copter bench X`, the suite and the papers' figures all come through :func:`play`.  Each solver gets its own
+program and the same events.  A round's time is edit, solve and shim.
 
 - `t_edit` is what the solver needs to have this round's problem before it.  For copter's solvers that is
   applying the deltas to the program, and what the domain does for a start.  For the others, and for
@@ -14,47 +15,170 @@ Each solver gets its own program and the same events.  A round's time is edit, s
 
 Compilation is never timed: a small course of the same kind runs through the same code first, large enough for
 the passes that use threads, and copter's solvers that choose their inner solver run coordinate descent too.
+Rounds wait until the machine is at its full speed (:mod:`copter.bench.calm`), and every answer is checked
+afterwards, on no clock (:mod:`copter.bench.checks`).
 """
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 
+from copter.bench.calm import FIELD, Calm
+from copter.bench.checks import CHECKERS, Checks
 from copter.bench.course import Course
 from copter.bench.machine import machine, peak_memory_mb
-from copter.bench.settings import Measured, Record, SolverSettings
+from copter.bench.results import SolverResult, Status
+from copter.bench.settings import Record, SolverSettings
+from copter.bench.solvers import RIVALS
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS
 from copter.spreading.processes import Processes
-from copter.spreading.tasks import Task, Tell
+from copter.spreading.tasks import Ended, Spread, StoppedTaskError, Task, Tell
 
 _WARM_UP_SECONDS = 60.0
 _WARM_UP_SECONDS_OTHERS = 10.0
+_LEAST_ROUNDS = 3
+"""Played whatever they take, as long as each is within the limit."""
+_LATE, _CUT = 1.1, 0.9
+"""Multiples of its limit: the most that an edit or a solve may take, and the least at which an answer without
+a
+certificate counts as cut off."""
+_WARM_UP_PATIENCE = 300.0
+"""Seconds in which a process may compile: without a cache, and beside others, it takes minutes."""
+_PATIENCE, _PATIENCE_SECONDS = 3.0, 90.0
+"""Limits, and seconds beyond them, without a word, after which a process is killed."""
+_REASON_LENGTH = 300
+
+
+@dataclass(frozen=True)
+class Job:
+    """A course to play with one solver.
+
+    Attributes
+    ----------
+    checker : str
+        A key of :data:`copter.bench.checks.CHECKERS`.
+    rounds : int, optional
+        At most this many; all of the course if not given.
+    seconds : float
+        For all rounds after the third, the warm-up not counted.
+    limit : float
+        Seconds of an edit or a solve; a round that takes longer is missed, and the last one.
+    warm_up_seconds : float, optional
+        Of one round that solvers which compile nothing warm up with; a few rounds if not given.
+    brief : bool
+        Whether two rounds of the course itself are warm-up enough: it is tiny, and nobody looks at seconds.
+    best : float
+        Seconds of the yardstick on this machine at full speed, as far as is known.
+    """
+
+    course: Course
+    settings: SolverSettings
+    checker: str = "certificate"
+    rounds: int | None = None
+    seconds: float = math.inf
+    limit: float = math.inf
+    warm_up_seconds: float | None = None
+    brief: bool = False
+    best: float = math.inf
+
+
+class Ready(NamedTuple):
+    """Told when the warm-up is over: its seconds, and what the solver itself stops at."""
+
+    seconds: float
+    stopping: dict[str, float]
 
 
 def measure(
     course: Course, settings: SolverSettings, on_record: Callable[[Record], None] | None = None
-) -> Measured:
-    """Run a course with one solver, in this process.
+) -> SolverResult:
+    """Play a course with one solver in this process; `on_record` is called with each record as it is made."""
+
+    def tell(said: Any) -> None:
+        if on_record is not None and isinstance(said, dict):
+            on_record(said)
+
+    return play(Job(course, settings), tell)
+
+
+def play(job: Job, tell: Tell = lambda said: None) -> SolverResult:
+    """Warm up and play a job in this process; it tells :class:`Ready`, then each record."""
+    begin = perf_counter()
+    _prepare(job)
+    checks, checker = Checks(), CHECKERS[job.checker]
+    under_way = job.course.play(replace(job.settings, wrap=checks.watch))
+    result = SolverResult(job.settings.name, stopping=under_way.stopping)
+    result = replace(result, compile_seconds=perf_counter() - begin)
+    tell(Ready(result.compile_seconds, result.stopping))
+    rounds = islice(under_way.records, job.rounds)
+    playing = perf_counter()
+    with Calm(job.best, patience=0.0 if job.brief else None) as calm:
+        while True:
+            reading = calm.wait()
+            record = next(rounds, None)
+            if record is None:
+                break
+            record["t_certify"] = max(0.0, record["t_certify"] - checks.seconds)
+            record |= checker.judge(record, checks.found, job.settings.tolerance) | {FIELD: reading}
+            result.records.append(record)
+            tell(record)
+            spent = perf_counter() - playing - calm.waited
+            if _is_late(record, job.limit) or (record["round"] + 1 >= _LEAST_ROUNDS and spent > job.seconds):
+                break
+    under_way.close()
+    return _judged(job, replace(result, seconds=perf_counter() - begin))
+
+
+def run(
+    jobs: Iterable[Job], spread: Spread, hear: Callable[[str, Any], None] = lambda name, said: None
+) -> Iterator[tuple[SolverResult, Exception | None]]:
+    """Play jobs, none beside another on one machine, whatever becomes of each.
 
     Parameters
     ----------
-    on_record : callable, optional
-        Called with each record as it is made.
+    hear : callable
+        Called with the name of a solver and what its job tells: the name itself as it begins, then as
+        :func:`play`.
+
+    Yields
+    ------
+    SolverResult, Exception or None
+        Of each job in order; one that raised an error or lost its process has the records that it told.
     """
-    warm_up(course, settings)
-    play = course.play(settings)
-    measured = Measured(settings.name, stopping=play.stopping)
-    for record in play.records:
-        measured.records.append(record)
-        if on_record is not None:
-            on_record(record)
-    play.close()
-    return measured
+    jobs = list(jobs)
+    tasks = [Task(job.settings.name, _play, (job, os.getpid())) for job in jobs]
+    heard = {id(task): _Heard() for task in tasks}
+
+    def listen(task: Task, said: Any) -> None:
+        heard[id(task)].take(said)
+        hear(task.name, said)
+
+    for job, ended in zip(jobs, spread.each(tasks, listen, alone=True), strict=True):
+        yield _result(job, heard[id(ended.task)], ended), ended.error
+
+
+def run_watched(job: Job, memory_mb: float) -> SolverResult:
+    """Play a job in a process that is killed if it holds too much memory or does not come back."""
+    ready: list[Ready] = []
+
+    def hear(name: str, said: Any) -> None:
+        if isinstance(said, Ready):
+            ready.append(said)
+
+    def silence() -> float:
+        return _PATIENCE * job.limit + _PATIENCE_SECONDS if ready else _WARM_UP_PATIENCE
+
+    begin = perf_counter()
+    with Processes(1, memory_mb=memory_mb, silence=silence) as spread:
+        ((result, _),) = run([job], spread, hear)
+    return replace(result, seconds=perf_counter() - begin)
 
 
 def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float | None = None) -> None:
@@ -66,55 +190,89 @@ def warm_up(course: Course, settings: SolverSettings, seconds_of_others: float |
     Parameters
     ----------
     seconds_of_others : float, optional
-        Solvers that compile nothing play one round only, and have so many seconds for it.
+        Solvers that compile nothing play one round only, and have this many seconds for it.
     """
     # a method of the course's own is no solver
     solver = settings.make() if settings.name in SOLVERS else None
     compiles = solver is not None and Feature.COMPILES in solver.features
     brief = seconds_of_others is not None and not compiles
     limit = _WARM_UP_SECONDS if compiles else seconds_of_others or _WARM_UP_SECONDS_OTHERS
-    play = course.small().play(replace(settings, time_limit=limit))
-    for _ in islice(play.records, 1 if brief else None):
+    under_way = course.small().play(replace(settings, time_limit=limit))
+    for _ in islice(under_way.records, 1 if brief else None):
         pass
-    if solver is not None and play.program is not None:
-        solver.rehearse(play.program)
-    play.close()
+    if solver is not None and under_way.program is not None:
+        solver.rehearse(under_way.program)
+    under_way.close()
 
 
-def measure_task(course: Course, settings: SolverSettings) -> Task:
-    """Return the measuring of a course with one solver as a task.
-
-    It tells the name of the solver as it begins, then each record, and returns what was measured; in a
-    process of its own it also weighs that.  Tasks like this are timed: they run alone.
-    """
-    return Task(settings.name, _measure, (course, settings, os.getpid()))
-
-
-def _measure(course: Course, settings: SolverSettings, caller: int, *, tell: Tell | None = None) -> Measured:
-    if tell is not None:
-        tell(settings.name)
-    measured = measure(course, settings, tell)
-    if os.getpid() != caller:
-        measured.peak_memory_mb = peak_memory_mb()
-        measured.machine = machine()
-    return measured
+def _prepare(job: Job) -> None:
+    """Warm up; a tiny course by rounds of its own, where nothing depends on seconds."""
+    if not job.brief:
+        warm_up(job.course, job.settings, job.warm_up_seconds)
+    elif job.settings.name not in RIVALS:
+        compiling = replace(job.settings, time_limit=_WARM_UP_SECONDS)
+        for _ in islice(job.course.play(compiling).records, 2):
+            pass
 
 
-def measure_isolated(
-    course: Course, settings: SolverSettings, on_record: Callable[[Record], None] | None = None
-) -> Measured:
-    """Run a course in a process of its own, so that its peak memory is the solver's.
+def _play(job: Job, caller: int, *, tell: Tell) -> SolverResult:
+    """Play a job where its task runs; in a process of its own, memory and machine are its."""
+    tell(job.settings.name)
+    result = play(job, tell)
+    if os.getpid() == caller:
+        return result
+    return replace(result, peak_memory_mb=peak_memory_mb(), machine=machine())
 
-    Parameters
-    ----------
-    on_record : callable, optional
-        Called with each record as it is made.
-    """
 
-    def hear(task: Task, said: Any) -> None:
-        if on_record is not None and not isinstance(said, str):
-            on_record(said)
+@dataclass
+class _Heard:
+    """What a job told so far, for the case that its process is lost."""
 
-    (ended,) = Processes(1).each([measure_task(course, settings)], hear)
-    measured: Measured = ended.result()
-    return measured
+    records: list[Record] = field(default_factory=list)
+    ready: Ready = Ready(math.nan, {})
+
+    def take(self, said: Any) -> None:
+        if isinstance(said, Ready):
+            self.ready = said
+        elif isinstance(said, dict):
+            self.records.append(said)
+
+
+def _result(job: Job, heard: _Heard, ended: Ended) -> SolverResult:
+    if ended.error is None:
+        found: SolverResult = ended.value
+        return found
+    status: Status = "failed"
+    reason = " ".join(f"{type(ended.error).__name__}: {ended.error}".split())[:_REASON_LENGTH]
+    if isinstance(ended.error, StoppedTaskError):
+        status, reason = "missed", f"round {len(heard.records)}: {ended.error}"
+    return SolverResult(
+        job.settings.name,
+        status=status,
+        reason=reason,
+        records=heard.records,
+        compile_seconds=heard.ready.seconds,
+        stopping=heard.ready.stopping,
+    )
+
+
+def _judged(job: Job, result: SolverResult) -> SolverResult:
+    """The result with its status: missed if a round came too late, and why it has few rounds if it has."""
+    late = [record for record in result.records if _is_late(record, job.limit)]
+    if late:
+        number, took = late[0]["round"], max(late[0]["t_edit"], late[0]["t_solve"])
+        reason = f"round {number}: {late[0]['status']} after {took:.3g} s, of {job.limit:g} s"
+        return replace(result, status="missed", reason=reason)
+    count = len(result.records)
+    if job.rounds is not None and count < job.rounds and math.isfinite(job.seconds):
+        return replace(result, reason=f"{count} of {job.rounds} rounds in its {job.seconds:g} s")
+    return result
+
+
+def _is_late(record: Record, limit: float) -> bool:
+    """Whether a round has no answer, or one that its limit cut off or that came after it."""
+    if math.isinf(limit):
+        return False
+    took = max(record["t_edit"], record["t_solve"])
+    cut = record["status"] in ("deadline", "cancelled") or took > _CUT * limit
+    return bool(record["missed"] or (cut and not record["certified"]) or took > _LATE * limit)

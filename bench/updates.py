@@ -17,6 +17,10 @@ column pointers.
 Times of scipy are the best of a few, times of edits the median: that is to scipy's advantage.  How much the
 edits vary is said by their quartiles (`t_edit_quartiles` and so on).
 
+As a course (:class:`Edits`), for the suite, a round is an edit of 1% of the requests and there is nothing to
+solve: `copter` edits its program, `scipy-coo` and `scipy-csc` build the CSR of all requests.  `gap` is then
+the largest difference, relative, between a row's sum in the matrix and what the requests add up to.
+
 Not like for like are two things.  A request on a shared template hands over no coefficients, one with
 columns of its own as many as scipy is given for it; and a change of costs changes no coefficient, so that
 nobody would build a matrix again for it.
@@ -25,14 +29,19 @@ nobody would build a matrix again for it.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
+from copter.bench.course import Course, Play, method_round
+from copter.bench.settings import Record, SolverSettings
 from copter.program.program import ContinualProgram, SharedColumns
+from copter.store.compiled import compile_program
 
 WIDTH = 1000
 N_RESOURCES = 7
@@ -216,3 +225,62 @@ def _timed(edit: Callable[[], float]) -> tuple[float, list[float]]:
     edit()
     lower, middle, upper = statistics.quantiles((edit() for _ in range(REPEATS)), method="inclusive")
     return middle, [lower, upper]
+
+
+EDITORS = ("copter", "scipy-coo", "scipy-csc")
+
+
+@dataclass(frozen=True)
+class Edits(Course):
+    """Rounds of edits of a program of so many columns.
+
+    Attributes
+    ----------
+    columns : int
+        Rounded to whole requests of 1,000.
+    """
+
+    columns: int
+    rounds: int = 12
+    seed: int = 0
+
+    def small(self) -> Edits:
+        """Return a few rounds of a small program."""
+        return replace(self, columns=20 * WIDTH, rounds=3)
+
+    def play(self, settings: SolverSettings) -> Play:
+        """Begin the rounds with one of :data:`EDITORS`."""
+        return Play(self._records(settings.name))
+
+    def _records(self, name: str) -> Iterator[Record]:
+        rng = np.random.default_rng(self.seed)
+        requests = max(1, round(self.columns / WIDTH))
+        rows, values = rng.integers(0, N_RESOURCES, WIDTH), rng.integers(1, 65, WIDTH).astype(float)
+        sums = np.concatenate((requests * np.bincount(rows, values, N_RESOURCES), np.full(requests, WIDTH)))
+        edit, matrix = _editor(name, requests, rows, values, rng)
+        for number in range(self.rounds):
+            seconds = edit()
+            there = matrix()
+            off = np.abs(there @ np.ones(there.shape[1]) - sums) / sums
+            size = {"n_variables": there.shape[1], "n_rows": there.shape[0], "nnz": there.nnz}
+            yield method_round(name, number, t_edit=seconds, t_solve=0.0, gap=float(off.max()), **size)
+
+
+def _editor(
+    name: str, requests: int, rows: NDArray[np.int64], values: NDArray[np.float64], rng: np.random.Generator
+) -> tuple[Callable[[], float], Callable[[], Any]]:
+    """What makes an edit and returns its seconds, and what reads the matrix that there is then."""
+    if name == "copter":
+        replacing = Replacing(requests, max(1, round(CHURN * requests)), rows, values, rng)
+        return replacing.replace, lambda: compile_program(replacing.program).A
+    from_triplets, from_pointers, _ = scipy_builders(requests, rows, values)
+    build = from_triplets if name == "scipy-coo" else from_pointers
+    built: list[Any] = []
+
+    def edit() -> float:
+        built.clear()
+        begin = perf_counter()
+        built.append(build())
+        return perf_counter() - begin
+
+    return edit, lambda: built[0]

@@ -38,6 +38,12 @@ def compiled_kernels():
     compile_kernels.solvers()
 
 
+@pytest.fixture(autouse=True)
+def no_waiting_for_a_quiet_machine(monkeypatch):
+    """Nobody looks at seconds here, and tests run beside each other."""
+    monkeypatch.setattr("copter.bench.calm.PATIENCE", 0.0)
+
+
 @pytest.fixture(scope="session")
 def local_ray():
     """A Ray of this machine, started once; what needs more than its three processors waits for them."""

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from copter.bench.suite.results import (
+from copter.bench.results import (
     LineResult,
     SolverResult,
     SuiteResult,

@@ -15,16 +15,16 @@ Source: B. Efron and R. Tibshirani, *An Introduction to the Bootstrap*, 1993, ch
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.bench.report.looks import is_copter
-from copter.bench.suite.results import LineResult, SuiteResult
-from copter.bench.suite.statistics import seconds_of, spread
+from copter.bench.conditions import differing, flat
+from copter.bench.results import LineResult, SuiteResult
+from copter.bench.solvers import is_ours
+from copter.bench.statistics import seconds_of, spread
 
 Outcome: TypeAlias = Literal[
     "slower", "faster", "same", "certificate lost", "certificate won", "answer lost", "gone", "new", "-"
@@ -124,7 +124,7 @@ def compare(
         changes += [
             _change(name, solver, before, after, threshold)
             for solver in solvers
-            if everybody or is_copter(solver)
+            if everybody or is_ours(solver)
         ]
     return Comparison(tuple(_differences(old, new)), tuple(changes))
 
@@ -170,8 +170,8 @@ def _change(
     return Change(
         name,
         solver,
-        spread(old).p50,
-        spread(new).p50,
+        spread(old)["median"],
+        spread(new)["median"],
         ratio,
         low,
         high,
@@ -219,15 +219,18 @@ def _memory(line: LineResult | None, solver: str) -> float:
 
 
 def _differences(old: SuiteResult, new: SuiteResult) -> list[str]:
-    """In words, those of the machine first."""
-    found = _differing("machine", _flat(old.machine), _flat(new.machine))
-    if old.profile != new.profile:
-        found.append(f"profile: {old.profile} and {new.profile}")
-    if old.version != new.version:
-        found.append(f"copter: {old.version} and {new.version}")
-    found += _differing("setting", old.settings, new.settings)
+    """Differences in words, those of the machine first."""
+    found = [
+        *(("machine ", one) for one in differing(flat(old.machine), flat(new.machine))),
+        *(("", one) for one in differing({"profile": old.profile}, {"profile": new.profile})),
+        *(("", one) for one in differing({"copter": old.version}, {"copter": new.version})),
+        *(("setting ", one) for one in differing(old.settings, new.settings)),
+    ]
     for name in old.lines.keys() & new.lines.keys():
-        found += _differing(f"line {name},", _conditions(old.lines[name]), _conditions(new.lines[name]))
+        then, now = (
+            {one: getattr(lines[name], one) for one in _CONDITIONS} for lines in (old.lines, new.lines)
+        )
+        found += [(f"line {name}, ", one) for one in differing(then, now)]
     only = [
         f"only {which}: {', '.join(missing)}"
         for which, missing in (
@@ -236,22 +239,4 @@ def _differences(old: SuiteResult, new: SuiteResult) -> list[str]:
         )
         if missing
     ]
-    return [*found, *only]
-
-
-def _conditions(line: LineResult) -> dict[str, Any]:
-    return {one.name: getattr(line, one.name) for one in fields(line) if one.name in _CONDITIONS}
-
-
-def _flat(machine: Mapping[str, Any]) -> dict[str, Any]:
-    """The versions beside processor and memory."""
-    versions = machine.get("versions", {})
-    return {name: value for name, value in machine.items() if name != "versions"} | dict(versions)
-
-
-def _differing(what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{what} {name}: {old.get(name, 'none')} and {new.get(name, 'none')}"
-        for name in dict.fromkeys([*old, *new])
-        if old.get(name) != new.get(name)
-    ]
+    return [*(f"{what}{name}: {then} and {now}" for what, (name, then, now) in found), *only]

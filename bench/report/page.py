@@ -6,14 +6,13 @@ import html
 from collections.abc import Mapping
 from pathlib import Path
 
+from copter.bench.conditions import with_commands
 from copter.bench.report import papers
-from copter.bench.report.families import claim
-from copter.bench.report.first import first_screen, overall
-from copter.bench.report.looks import HUES, looks
 from copter.bench.report.model import Report
-from copter.bench.suite.conditions import with_commands
-from copter.bench.suite.results import SuiteResult
-from copter.bench.suite.statistics import families
+from copter.bench.report.pictures import HUES, looks
+from copter.bench.report.sections import claim, first_screen, overall
+from copter.bench.results import SuiteResult
+from copter.bench.statistics import families
 from copter.extras import extra
 
 with extra("cli"):

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from copter.bench.report.looks import Look
+from copter.bench.formats import NOTHING, digits, times
 from copter.bench.report.model import Claim, Command, Picture, Row, Table
-from copter.bench.report.numbers import NOTHING, digits, times
-from copter.bench.report.pictures import Edge, Point, dots
+from copter.bench.report.pictures import Edge, Look, Point, dots
 from copter.bench.reproduction import Reproduction, reproductions
 from copter.errors import FileError
 

@@ -2,29 +2,182 @@
 
 A filled mark is an answer that the checker found to be within the tolerance, a hollow one is not, and a cross
 is a solver that had no answer in time: it stands where the time ended, the truth is above it.
+
+Each solver is drawn the same in every picture: its colour says whose it is, mark and dash which one.  The
+hues are those of Okabe and Ito, which people who do not tell red from green tell apart; each has a light twin
+for dark pages.  Pictures are SVG that stands within a page: text stays text, and every hue becomes a variable
+of the page's style, so that the page decides.  No display, no global state, nothing that a reader has to
+fetch.
+
+Source: M. Okabe and K. Ito, *Color Universal Design*, 2008.
 """
 
 from __future__ import annotations
 
+import io
 import math
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Literal, TypeAlias
 
-from copter.bench.report.looks import HUES, Look
-from copter.bench.report.svg import FONT_SIZE, as_svg, themed
+from copter.bench.solvers import entrant
 from copter.extras import extra
 
 with extra("cli"):
+    import matplotlib as mpl
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+Dash: TypeAlias = Literal["-", "--", ":", "-.", ""]
 Kind: TypeAlias = Literal["certified", "uncertified", "missed"]
 Shown: TypeAlias = Callable[[float], str]
+
+#: Name of the variable, and its colour on light and on dark pages.
+HUES: dict[str, tuple[str, str]] = {
+    "ink": ("#1c1c22", "#ececf1"),
+    "muted": ("#63636e", "#a2a2ad"),
+    "line": ("#dcdce3", "#3a3a44"),
+    "copter": ("#0072b2", "#56b4f9"),
+    "variant": ("#4fa3d1", "#8ccdf0"),
+    "highs": ("#d55e00", "#ff8a3d"),
+    "ortools": ("#b8860b", "#f0c24a"),
+    "cvxpy": ("#009e73", "#2fcf9f"),
+    "parts": ("#b3568c", "#e79ac4"),
+    "other": ("#7a7a85", "#b9b9c4"),
+}
+_DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.")
+_MARKS = ("o", "^", "s", "D", "v", "P")
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a solver is drawn.
+
+    Attributes
+    ----------
+    hue : str
+        Name in :data:`HUES`.
+    mark, dash : str
+        As matplotlib names them.
+    width : float
+        Of its line, in points.
+    """
+
+    hue: str
+    mark: str
+    dash: Dash
+    width: float = 1.2
+
+    @property
+    def colour(self) -> str:
+        """Of the light page."""
+        return HUES[self.hue][0]
+
+
+def looks(solvers: list[str]) -> dict[str, Look]:
+    """Return how all solvers of a report are drawn: those of one hue differ by mark and dash."""
+    taken: dict[str, int] = {}
+    found = {}
+    for solver in sorted(set(solvers)):
+        hue = entrant(solver).house
+        k = taken[hue] = taken.get(hue, -1) + 1
+        width = 2.2 if hue == "copter" else 1.2
+        found[solver] = Look(hue, _MARKS[k % len(_MARKS)], _DASHES[k % len(_DASHES)], width)
+    return found
+
+
+FONT_SIZE = 10.0
+_VARIABLES = {light: name for name, (light, _) in HUES.items()}
+_LEFT_OUT = (
+    re.compile(r"<metadata>.*?</metadata>", re.DOTALL),
+    re.compile(r"<defs>\s*<style.*?</style>\s*</defs>", re.DOTALL),
+    re.compile(r"<!--.*?-->", re.DOTALL),
+    re.compile(r'(?<=<g) id="[^"]*"'),
+    re.compile(r"\n\s*"),
+)
+
+
+def blank(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
+    """Return a figure of the one style that pictures of copter have: what is drawn, and a light grid.
+
+    Parameters
+    ----------
+    width, height : float
+        Inches.
+
+    Returns
+    -------
+    (Figure, Axes)
+    """
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
+    """Return a blank figure in the hues that :func:`as_svg` leaves to the page.
+
+    Parameters
+    ----------
+    width, height : float
+        Inches.
+
+    Returns
+    -------
+    (Figure, Axes)
+    """
+    ink, muted, line = (HUES[name][0] for name in ("ink", "muted", "line"))
+    with mpl.rc_context({"font.size": FONT_SIZE, "text.color": ink, "axes.labelcolor": muted}):
+        figure, axes = blank(width, height)
+    axes.set_axisbelow(True)
+    axes.grid(color=line, alpha=1.0, linewidth=0.7)
+    axes.spines[:].set_color(line)
+    axes.tick_params(which="both", color=line, labelcolor=muted, labelsize=FONT_SIZE - 1.0)
+    axes.tick_params(which="minor", length=0)
+    return figure, axes
+
+
+def as_svg(figure: Figure, title: str) -> str:
+    """Return a figure as an element of a page.
+
+    Parameters
+    ----------
+    title : str
+        What it shows, for those who do not see it, and what its inner names are made from: no two figures of
+        a page have the same.
+
+    Returns
+    -------
+    str
+        The same for the same figure.
+    """
+    target = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": title, "svg.fonttype": "none", "font.size": FONT_SIZE}):
+        figure.savefig(target, format="svg", metadata={"Date": None}, transparent=True)
+    text = target.getvalue()
+    text = text[text.index("<svg") :].strip()
+    for pattern in _LEFT_OUT:
+        text = pattern.sub("", text)
+    text = text.replace("xlink:href", "href").replace("'DejaVu Sans'", "system-ui, 'DejaVu Sans'")
+    text = re.sub(r"#[0-9a-f]{6}\b", lambda hue: _variable(hue[0]), text)
+    box = re.search(r'viewBox="[^"]*"', text)
+    assert box is not None
+    begin = f'<svg {box[0]} role="img"><title>{escape(title, quote=False)}</title>'
+    return begin + text[text.index(">") + 1 :]
+
+
+def _variable(hue: str) -> str:
+    return f"var(--{_VARIABLES[hue]}, {hue})" if hue in _VARIABLES else hue
+
+
 _SIZE = 5.0
 _HEAD = 22
 """Letters of the head of a row, before it is broken."""

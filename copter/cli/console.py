@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from copter.bench.formats import plain, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
+__all__ = [
+    "errors",
+    "output",
+    "plain",
+    "print_json",
+    "progress",
+    "publish",
+    "save_json",
+    "say",
+    "seconds",
+    "table",
+]
 _WIDTH_OF_A_PIPE = 160
 
 
@@ -44,30 +57,23 @@ def save_json(document: Mapping[str, Any], path: Path) -> None:
     path.write_text(json.dumps(plain(document), indent=2, allow_nan=False) + "\n")
 
 
-def plain(value: Any) -> Any:
-    """Return `value` as strict JSON can hold it: numpy scalars as Python's, NaN and infinities as None."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+def publish(document: Mapping[str, Any], path: Path | None, show: Callable[[], None]) -> None:
+    """Write a document if a file is named for it, and show the tables unless it went to standard output."""
+    if path is not None:
+        save_json(document, path)
+    if str(path) != "-":
+        show()
+
+
+def say(text: str) -> None:
+    """Print text as it is on standard error."""
+    errors().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1
 ) -> None:
-    """Print a table; the first `text_columns` columns are words, the others figures.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Their heads.
-    rows : iterable of sequence of str
-    """
+    """Print a table; the first `text_columns` columns are words, the others figures."""
     from rich.table import Table
 
     shown = Table(title=title, title_justify="left", header_style="bold")
@@ -91,14 +97,3 @@ def progress(*columns: str, quiet: bool = False) -> Progress:
         console=errors(),
         disable=quiet,
     )
-
-
-def seconds(value: float) -> str:
-    """Return a time as people read it: 12.3 ms, 4.56 s, 3.2 min."""
-    if not math.isfinite(value):
-        return "-"
-    if value < 1e-3:
-        return f"{value * 1e6:.0f} us"
-    if value < 1.0:
-        return f"{value * 1e3:.1f} ms"
-    return f"{value:.2f} s" if value < 120.0 else f"{value / 60.0:.1f} min"

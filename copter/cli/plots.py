@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.bench.report.svg import blank
+from copter.bench.report.pictures import blank
 from copter.extras import extra
 
 with extra("cli"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from copter.cli.command import Spreading
-from copter.cli.console import errors, save_json, seconds, table
+from copter.cli.console import publish, say, seconds, table
 from copter.cli.options import JsonPath, Traces
 from copter.cli.solvers import check_known
 
@@ -54,19 +54,15 @@ def reproduce(options: ReproduceOptions) -> None:
         raise typer.BadParameter(f"{name} needs real traces: name their folder", param_hint="--data")
     begin = perf_counter()
     with options.spread() as spread:
-        effort = Effort(options.seeds, options.data, options.seed, options.quick, _say, spread)
+        effort = Effort(options.seeds, options.data, options.seed, options.quick, say, spread)
         figures = one.measure(effort)
     wall = perf_counter() - begin
-    if options.json_path is not None:
-        save_json(_document(one, figures, wall, options), options.json_path)
-        if str(options.json_path) == "-":
-            return
-    _show(one, figures, quick=options.quick)
-    _say(f"measured in {seconds(wall)}")
 
+    def show() -> None:
+        _show(one, figures, quick=options.quick)
+        say(f"measured in {seconds(wall)}")
 
-def _say(line: str) -> None:
-    errors().print(line, markup=False, highlight=False)
+    publish(_document(one, figures, wall, options), options.json_path, show)
 
 
 def _document(
@@ -126,7 +122,7 @@ def _show(one: Reproduction, figures: Sequence[Figure], *, quick: bool) -> None:
         rows,
         text_columns=2,
     )
-    errors().print(f"What differs: {one.differs}", markup=False)
+    say(f"What differs: {one.differs}")
 
 
 def _number(value: float, spread: float = math.nan) -> str:

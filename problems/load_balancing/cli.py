@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -203,8 +204,10 @@ def bench_load_balancing(options: BalancingBenchOptions) -> None:
     """Run the benchmark."""
     scenario = options.zipf(options.shards, options.mode, options.rounds)
     _check(scenario, options.solvers, "--solvers")
-    from copter.cli.bench_report import bench
+    from copter.bench.case import Case, as_it_is
+    from copter.cli.bench import bench
     from copter.problems.load_balancing.course import Balancing
 
     title = f"Load balancing, {scenario.shards} shards on {scenario.servers} servers, {scenario.mode}"
-    bench(title, Balancing(scenario), replace(options, servers=scenario.servers))
+    case = Case("shards", "shards", title, partial(as_it_is, Balancing(scenario)), own_rounds=True)
+    bench(case, replace(options, servers=scenario.servers))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from copter.bench.suite.line import CVXPY, HIGHS, ORTOOLS, Inputs, Line, Profile, as_it_is
+from copter.bench.case import Case, Inputs, Profile, as_it_is
+from copter.bench.solvers import CVXPY, HIGHS, ORTOOLS
 from copter.problems.load_balancing.course import Balancing
 from copter.problems.load_balancing.scenario import Scenario
 
@@ -20,21 +21,16 @@ _SIZES: tuple[tuple[int, int, int, Sequence[Profile]], ...] = (
 """Shards, servers, rounds."""
 
 
-def lines(inputs: Inputs) -> Sequence[Line]:
-    """List them.
-
-    Returns
-    -------
-    sequence of Line
-    """
+def lines(inputs: Inputs) -> Sequence[Case]:
+    """List them."""
     return [_line(inputs, *size) for size in _SIZES]
 
 
-def _line(inputs: Inputs, shards: int, servers: int, rounds: int, profiles: Sequence[Profile]) -> Line:
+def _line(inputs: Inputs, shards: int, servers: int, rounds: int, profiles: Sequence[Profile]) -> Case:
     course = Balancing(Scenario(shards, servers, rounds, seed=inputs.seed))
     parts = 2 if servers <= 8 else 4 if servers <= 64 else 16
     others = ("dede", "dede-ours", f"pop-{parts}", "heuristic", "highs-milp")
-    return Line(
+    return Case(
         f"shards-{shards}",
         "shards",
         f"{shards:,} shards on {servers} servers",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -307,9 +308,11 @@ class ShockwaveBenchOptions(PlanOptions, BenchOptions):
 
 def bench_shockwave(options: ShockwaveBenchOptions) -> None:
     """Run the benchmark."""
-    from copter.cli.bench_report import bench
+    from copter.bench.case import Case, as_it_is
+    from copter.cli.bench import bench
     from copter.problems.shockwave.course import PlanCourse
 
     size = f"{options.jobs} jobs on {options.gpus} GPUs, plans of {options.plan_rounds} rounds"
     course = PlanCourse(options.jobs, options.gpus, options.rounds, options.seed, options.plan_settings())
-    bench(f"Shockwave, {size}", course, options)
+    make = partial(as_it_is, course)
+    bench(Case("shockwave", "shockwave", f"Shockwave, {size}", make, checker="bound"), options)

@@ -48,7 +48,8 @@ from copter.problems.shockwave.scheduler import (
 from copter.problems.shockwave.window import ROUNDS, Window, build_window
 
 if TYPE_CHECKING:
-    from copter.bench.settings import Measured, SolverSettings
+    from copter.bench.results import SolverResult
+    from copter.bench.settings import SolverSettings
 
 
 _CLOSED = 1e-8
@@ -163,7 +164,7 @@ class PlanCourse(Course):
                 **own,
             )
 
-    def compare(self, measured: Sequence[Measured]) -> None:
+    def compare(self, measured: Sequence[SolverResult]) -> None:
         """Add gaps to the best bound of a round, and how far a plan is from its best one."""
         records = [record for one in measured for record in one.records]
         for number in {record["round"] for record in records}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from copter.bench.suite.line import Inputs, Line, Profile, as_it_is
+from copter.bench.case import Case, Inputs, Profile, as_it_is
 from copter.problems.shockwave.course import PlanCourse
 from copter.problems.shockwave.scheduler import Settings
 from copter.problems.shockwave.window import ROUNDS
@@ -21,18 +21,13 @@ _ROUNDS = 5
 _PLANNING = Settings(rounds=ROUNDS, shim_seconds=1.0)
 
 
-def lines(inputs: Inputs) -> Sequence[Line]:
-    """List them.
-
-    Returns
-    -------
-    sequence of Line
-    """
+def lines(inputs: Inputs) -> Sequence[Case]:
+    """List them."""
     return [_line(inputs, *size) for size in _SIZES]
 
 
-def _line(inputs: Inputs, jobs: int, gpus: int, profiles: Sequence[Profile]) -> Line:
-    return Line(
+def _line(inputs: Inputs, jobs: int, gpus: int, profiles: Sequence[Profile]) -> Case:
+    return Case(
         f"shockwave-{jobs}",
         "shockwave",
         f"Shockwave, {jobs:,} jobs on {gpus} GPUs",

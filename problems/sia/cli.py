@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from copter.cli.command import Proving, RunOptions, SpreadBenchOptions, command
-from copter.cli.console import errors, seconds
+from copter.cli.console import say, seconds
 from copter.cli.options import MipGap, SolverName, Tolerance, existing_file, positive
 from copter.problems.sia.names import Costs
 
 if TYPE_CHECKING:
+    from copter.bench.course import Course
     from copter.problems.cluster.scenario import Scenario
     from copter.problems.sia.records import RoundRecord
-    from copter.program.records import CostType
     from copter.solvers.base import Solver
 
 DEFAULT_GPUS = 512
@@ -185,7 +185,7 @@ def run_sia(options: SiaRunOptions) -> None:
 def _say_size(wanted: int | None, there: int) -> None:
     """Say so if the cluster has another number of GPUs than was asked for."""
     if wanted is not None and there != wanted:
-        errors().print(f"{there} GPUs instead of {wanted}: each type has whole nodes, at least one")
+        say(f"{there} GPUs instead of {wanted}: each type has whole nodes, at least one")
 
 
 def _warm_up(solver: Solver) -> None:
@@ -226,37 +226,51 @@ class SiaBenchOptions(Proving, SpreadBenchOptions):
 
 def bench_sia(options: SiaBenchOptions) -> None:
     """Run the benchmark."""
-    from copter.bench.proven import ProvenRounds
-    from copter.cli.bench_report import bench
-    from copter.problems.sia.course import ClosedSia, Size, record_sia, worth_recording
+    from copter.bench.case import Case
+    from copter.cli.bench import bench
+    from copter.problems.sia.course import worth_recording
     from copter.problems.sia.generator import builtin_cluster
 
     _say_size(options.gpus, builtin_cluster(options.gpus).gpus)
-    size = f"{options.jobs} jobs on {options.gpus} GPUs"
-    cost_dtype: CostType = "float32" if options.float32 else "float64"
-    title = f"Sia, {options.gpus} GPUs, {options.jobs} jobs"
     small = options.costs == "shared" or worth_recording(options.gpus, options.jobs)
-    if not (small if options.record is None else options.record):
-        errors().print(f"{options.rounds} rounds of {size}, not recorded: each solver plays its own")
-        closed = ClosedSia(
-            Size(options.gpus, options.jobs, options.rounds, options.costs), options.seed, cost_dtype
-        )
-        bench(title, closed, options)
-        return
-    with TemporaryDirectory(prefix="copter-bench-") as folder:
-        begin = perf_counter()
-        errors().print(f"recording {options.rounds} rounds of {size}")
-        recorded = record_sia(
-            Path(folder),
-            gpus=options.gpus,
-            jobs=options.jobs,
-            rounds=options.rounds,
-            seed=options.seed,
-            costs=options.costs,
-            cost_dtype=cost_dtype,
-        )
-        errors().print(f"recorded in {seconds(perf_counter() - begin)}")
-        course = recorded
-        if options.exact:
-            course = ProvenRounds(recorded.rounds, recorded.warm_up, recorded.shim, cost_dtype)
-        bench(title, course, options)
+    recorded = small if options.record is None else options.record
+    case = Case(
+        "sia",
+        "exact" if options.exact else "sia",
+        f"Sia, {options.gpus} GPUs, {options.jobs} jobs",
+        partial(_recorded if recorded else _closed, options),
+        x={"gpus": options.gpus, "jobs": options.jobs},
+        checker="proof" if options.exact else "certificate",
+        own_rounds=not recorded,
+    )
+    bench(case, options)
+
+
+def _closed(options: SiaBenchOptions, scratch: Path) -> Course:
+    """Rounds that each solver plays for itself."""
+    from copter.problems.sia.course import ClosedSia, Size
+
+    rounds = f"{options.rounds} rounds of {options.jobs} jobs on {options.gpus} GPUs"
+    say(f"{rounds}, not recorded: each solver plays its own")
+    size = Size(options.gpus, options.jobs, options.rounds, options.costs)
+    return ClosedSia(size, options.seed, "float32" if options.float32 else "float64")
+
+
+def _recorded(options: SiaBenchOptions, scratch: Path) -> Course:
+    """Rounds that are recorded first."""
+    from copter.problems.sia.course import record_sia
+
+    begin = perf_counter()
+    say(f"recording {options.rounds} rounds of {options.jobs} jobs on {options.gpus} GPUs")
+    recorded = record_sia(
+        scratch,
+        gpus=options.gpus,
+        jobs=options.jobs,
+        rounds=options.rounds,
+        seed=options.seed,
+        costs=options.costs,
+        cost_dtype="float32" if options.float32 else "float64",
+        proven=options.exact,
+    )
+    say(f"recorded in {seconds(perf_counter() - begin)}")
+    return recorded

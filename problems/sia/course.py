@@ -22,8 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from copter.bench.course import Course, Figure, Play, RoundTimes, solved_record
-from copter.bench.integral_churn import IntegralChurn
-from copter.bench.recording import INTEGRAL_CHURN, Recorded, Recorder, RecordingProgram
+from copter.bench.recording import (
+    INTEGRAL_CHURN,
+    IntegralChurn,
+    ProvenRounds,
+    Recorded,
+    Recorder,
+    RecordingProgram,
+)
 from copter.problems.sia.generator import builtin_cluster
 from copter.problems.sia.names import Costs
 from copter.problems.sia.steady import SteadyReplay, record_rounds
@@ -120,6 +126,7 @@ def record_sia(
     warm_up: Size | None = None,
     costs: Costs = "own",
     cost_dtype: CostType = "float64",
+    proven: bool = False,
 ) -> Recorded:
     """Record rounds of Sia, and a recording of the same kind to warm up with.
 
@@ -135,9 +142,12 @@ def record_sia(
         See :class:`~copter.problems.sia.policy.SiaPolicy`; also of the warm-up, if that is not given.
     cost_dtype : "float64" or "float32"
         Of the programs that replay it.
+    proven : bool
+        Whether the allocations are to be proven optimal.
     """
     small = replace(WARM_UP, costs=costs) if warm_up is None else warm_up
-    recorded = Recorded(folder / "rounds.copter", folder / "warm-up.copter", _SHIM, cost_dtype)
+    kind = ProvenRounds if proven else Recorded
+    recorded = kind(folder / "rounds.copter", folder / "warm-up.copter", _SHIM, cost_dtype)
     _record(recorded.warm_up, small, seed)
     _record(recorded.rounds, Size(gpus, jobs, rounds, costs), seed)
     return recorded

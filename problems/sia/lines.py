@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-from copter.bench.course import Course
-from copter.bench.proven import ProvenRounds
-from copter.bench.suite.line import CVXPY, EVERY_LP, Inputs, Line, Profile, as_it_is
+from copter.bench.case import Case, Inputs, Profile, as_it_is
+from copter.bench.solvers import CVXPY, EVERY_LP
 from copter.problems.sia.course import ClosedSia, Size, record_sia
 
 _QUICK: tuple[Profile, ...] = ("quick",)
@@ -29,13 +26,8 @@ _TINY = Size(64, 30, 2)
 _PROVEN = ((1_024, 200, 32_000), (2_560, 400, 149_000), (5_120, 500, 368_000), (10_240, 1_000, 1_440_000))
 
 
-def lines(inputs: Inputs) -> Sequence[Line]:
-    """List them.
-
-    Returns
-    -------
-    sequence of Line
-    """
+def lines(inputs: Inputs) -> Sequence[Case]:
+    """List them."""
     return [
         *(_recorded(inputs, *size, _FULL) for size in _SIZES),
         _recorded(inputs, 64, 30, 6, 740, _QUICK),
@@ -47,10 +39,10 @@ def lines(inputs: Inputs) -> Sequence[Line]:
 
 def _recorded(
     inputs: Inputs, gpus: int, jobs: int, rounds: int, columns: int, profiles: Sequence[Profile]
-) -> Line:
+) -> Case:
     small = profiles == _QUICK
     left_out = CVXPY if gpus >= 25_600 else CVXPY[-1:] if small else ()
-    return Line(
+    return Case(
         "sia-quick" if small else f"sia-{gpus}",
         "sia",
         f"Sia, {gpus:,} GPUs, {jobs:,} jobs",
@@ -69,9 +61,9 @@ def _recorded(
     )
 
 
-def _largest(inputs: Inputs) -> Line:
+def _largest(inputs: Inputs) -> Case:
     size = Size(200_000, 37_000, 3, "shared")
-    return Line(
+    return Case(
         "sia-200000",
         "sia",
         f"Sia, {size.gpus:,} GPUs, {size.jobs:,} jobs, costs shared and of 32 bits, each solver's own rounds",
@@ -84,14 +76,15 @@ def _largest(inputs: Inputs) -> Line:
     )
 
 
-def _proven(inputs: Inputs, gpus: int, jobs: int, columns: int, profiles: Sequence[Profile]) -> Line:
+def _proven(inputs: Inputs, gpus: int, jobs: int, columns: int, profiles: Sequence[Profile]) -> Case:
     rounds = 4
-    return Line(
+    return Case(
         f"exact-{gpus}",
         "exact",
         f"Sia, {gpus:,} GPUs, {jobs:,} jobs, allocations proven optimal",
         partial(
-            _record_proven,
+            record_sia,
+            proven=True,
             gpus=gpus,
             jobs=jobs,
             rounds=rounds,
@@ -105,8 +98,3 @@ def _proven(inputs: Inputs, gpus: int, jobs: int, columns: int, profiles: Sequen
         mip_gap=0.0,
         profiles=profiles,
     )
-
-
-def _record_proven(folder: Path, **rounds: Any) -> Course:
-    recorded = record_sia(folder, **rounds)
-    return ProvenRounds(recorded.rounds, recorded.warm_up, recorded.shim, recorded.cost_dtype)

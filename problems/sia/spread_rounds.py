@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from copter.cli.console import errors, save_json, seconds, table
+from copter.cli.console import errors, publish, seconds, table
 from copter.cli.options import JsonPath, Seed
 
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ def spread(
         For the JSON document; ``-`` is standard output.
     """  # noqa: D301
     document = measure(_sizes(sizes), rounds, actors, seed)
-    if json_path is not None:
-        save_json(document, json_path)
-        if str(json_path) == "-":
-            return
+    publish(document, json_path, lambda: _show(document["programs"]))
+
+
+def _show(programs: Sequence[dict[str, Any]]) -> None:
     table(
         "Warm rounds, medians",
         ("where", "columns", "requests", "round", "smallest", "largest", "round trips", "kB"),
@@ -136,7 +136,7 @@ def spread(
                 f"{each['calls']:.0f}",
                 f"{each['bytes'] / 1e3:,.0f}",
             )
-            for each in document["programs"]
+            for each in programs
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -178,13 +179,15 @@ def run_traffic(options: TrafficRunOptions) -> None:
 def bench_traffic(options: TrafficBenchOptions) -> None:
     """Run the benchmark."""
     options, instance = _prepare(options)
-    from copter.cli.bench_report import bench
+    from copter.bench.case import Case, as_it_is
+    from copter.cli.bench import bench
 
     with TemporaryDirectory(prefix="copter-bench-") as folder:
         course = _course(Path(folder), instance, options)
         size = f"{instance.topology.name}, {instance.paths.n_pairs:,} demands"
         del instance  # solvers in this process are weighed without it
-        bench(f"{options.objective}: {size}, {options.matrix}, {options.change}", course, options)
+        title = f"{options.objective}: {size}, {options.matrix}, {options.change}"
+        bench(Case("traffic", "traffic", title, partial(as_it_is, course)), options)
 
 
 def _prepare(options: Chosen, *, quiet: bool = False) -> tuple[Chosen, Instance]:

@@ -33,7 +33,8 @@ from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
 
 if TYPE_CHECKING:
-    from copter.bench.settings import Measured, SolverSettings
+    from copter.bench.results import SolverResult
+    from copter.bench.settings import SolverSettings
     from copter.solution import Solution
     from copter.solvers.base import Solver
 
@@ -337,7 +338,7 @@ class TrafficCourse(Course):
                 **{self.measure: value},
             )
 
-    def compare(self, measured: Sequence[Measured]) -> None:
+    def compare(self, measured: Sequence[SolverResult]) -> None:
         """Add `optimality`: against the best certified bound of the round, or without one the best answer."""
         records = [record for one in measured for record in one.records]
         for number in {record["round"] for record in records}:

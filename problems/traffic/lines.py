@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from copter.bench.case import Case, Inputs, Profile
 from copter.bench.course import Course
-from copter.bench.suite.line import CVXPY, HIGHS, ORTOOLS, Inputs, Line, Profile
+from copter.bench.solvers import CVXPY, HIGHS, ORTOOLS
 from copter.problems.traffic.course import make_instance, prepare
 from copter.problems.traffic.matrices import make_matrix
 from copter.problems.traffic.names import Objective
@@ -31,13 +32,8 @@ _CAPACITY, _GENERATED = 1000.0, 400.0
 _ROUNDS = 5
 
 
-def lines(inputs: Inputs) -> Sequence[Line]:
-    """List them.
-
-    Returns
-    -------
-    sequence of Line
-    """
+def lines(inputs: Inputs) -> Sequence[Case]:
+    """List them."""
     return [_line(inputs, *network) for network in _NETWORKS]
 
 
@@ -49,11 +45,11 @@ def _line(
     demands: int,
     objective: Objective,
     profiles: Sequence[Profile],
-) -> Line:
+) -> Case:
     found = [] if inputs.data is None or not real else sorted(inputs.data.rglob(f"{real}.graphml"))
     topology = str(found[0]) if found else generated
     shown = real if found else generated
-    return Line(
+    return Case(
         f"traffic-{name}",
         "traffic",
         f"{'Most flow' if objective == 'max-flow' else 'Least utilisation'}, {shown}, {demands:,} demands",

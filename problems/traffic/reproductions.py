@@ -18,8 +18,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from copter.bench.reproduction import Effort, Figure, Reproduction
+from copter.bench.results import SolverResult
 from copter.bench.rounds import measure
-from copter.bench.settings import Measured, SolverSettings
+from copter.bench.settings import SolverSettings
 from copter.problems.traffic.course import make_instance, prepare
 from copter.problems.traffic.matrices import make_matrix
 from copter.problems.traffic.methods import split_for
@@ -56,7 +57,7 @@ def _demands(effort: Effort) -> list[Figure]:
 def _flows(effort: Effort, *, model: str) -> list[Figure]:
     """Figures 5.5 and 5.6: flow over the optimum, and time, of each method."""
     rounds, left_out = (4, 1) if effort.quick else (_ROUNDS, _LEFT_OUT)
-    played: list[Measured] = []
+    played: list[SolverResult] = []
     with TemporaryDirectory() as folder:
         topology = load_topology(SMALL if effort.quick else NETWORK, capacity=CAPACITY[model])
         matrix = make_matrix(model, topology, seed=effort.seed)

@@ -12,16 +12,18 @@ from typer.testing import CliRunner
 
 from copter.bench.machine import peak_memory_mb
 from copter.bench.recording import Recorded
-from copter.bench.rounds import measure, measure_isolated
+from copter.bench.results import SolverResult
+from copter.bench.rounds import Job, measure, run
 from copter.bench.rounds import warm_up as warm_up_solver
-from copter.bench.settings import Measured, SolverSettings
-from copter.bench.summary import ablation, keeps_edits, spread, summarise
+from copter.bench.settings import SolverSettings
+from copter.bench.statistics import ablation, keeps_edits, spread, summarise
 from copter.bench.updates import RATIOS, measure_updates
 from copter.cli.main import app
 from copter.parallel import available_threads
 from copter.problems.sia.course import WARM_UP, Size, record_sia
 from copter.solvers.features import Feature
 from copter.solvers.registry import SOLVERS, make_solver
+from copter.spreading.processes import Processes
 
 RECORD = {
     "solver",
@@ -63,7 +65,7 @@ def recorded(tmp_path_factory) -> Recorded:
 
 
 @pytest.fixture(scope="module")
-def measured(recorded) -> list[Measured]:
+def measured(recorded) -> list[SolverResult]:
     return [measure(recorded, SolverSettings(name, tolerance=1e-6)) for name in ("copter", "highs-simplex")]
 
 
@@ -142,7 +144,7 @@ def test_copter_starts_warm_after_the_first_round(measured):
 
 
 def test_an_isolated_replay_also_knows_its_peak_memory(recorded):
-    one = measure_isolated(recorded, SolverSettings("copter", tolerance=1e-6))
+    ((one, _),) = run([Job(recorded, SolverSettings("copter", tolerance=1e-6))], Processes(1))
     assert len(one.records) == ROUNDS
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         bare, grown = pool.submit(_grown_by, 200).result()
@@ -165,8 +167,10 @@ def record(number, seconds, status="optimal", gap=0.0):
 
 
 def test_summary_has_medians_and_tails_of_the_rounds_after_the_first():
-    fast = Measured("copter", [record(0, 9.0), record(1, 1.0), record(2, 3.0)])
-    slow = Measured("highs-hot", [record(0, 9.0), record(1, 20.0), record(2, 40.0)], peak_memory_mb=7.0)
+    fast = SolverResult("copter", records=[record(0, 9.0), record(1, 1.0), record(2, 3.0)])
+    slow = SolverResult(
+        "highs-hot", records=[record(0, 9.0), record(1, 20.0), record(2, 40.0)], peak_memory_mb=7.0
+    )
     summary = summarise([fast, slow])
     times = {"median": 2.0, "mean": 2.0, "p99": pytest.approx(2.98), "min": 1.0, "max": 3.0}
     assert summary["copter"]["t_total"] == times | {"not_finite": 0, "at_least": []}
@@ -188,20 +192,20 @@ def test_rounds_that_were_cut_off_are_counted_and_their_times_are_lower_bounds()
         record(k, s, "deadline" if c else "optimal", inf if c else 1e-5)
         for k, (s, c) in enumerate(zip(seconds, cut, strict=True), 1)
     ]
-    copter = Measured("copter", [record(0, 1.0), record(1, 1.0)])
-    one = summarise([copter, Measured("highs-milp", late)])["highs-milp"]
+    copter = SolverResult("copter", records=[record(0, 1.0), record(1, 1.0)])
+    one = summarise([copter, SolverResult("highs-milp", records=late)])["highs-milp"]
     assert (one["not_optimal"], one["rounds_measured"]) == (2, 5)
     assert one["gap"]["max"] == 1e-5 and one["gap"]["not_finite"] == 2
     assert one["t_total"]["median"] == 5.0 and one["t_total"]["at_least"] == ["mean", "p99", "max"]
     assert one["over_copter"] == 5.0 and not one["over_copter_at_least"]
     late[1] = record(1, 2.0, "deadline")  # below the median, but it would have gone on
-    both = summarise([copter, Measured("highs-milp", late)])
+    both = summarise([copter, SolverResult("highs-milp", records=late)])
     assert "median" in both["highs-milp"]["t_solve"]["at_least"]
     assert both["highs-milp"]["over_copter_at_least"]
     rows = {row["solver"]: row for row in ablation(both)}
     assert rows["highs-milp"]["at_least"] == ["t_solve", "t_total"]
     assert rows["highs-milp"]["not_optimal"] == 3 and rows["highs-milp"]["gaps_not_finite"] == 2
-    slow = Measured("copter", [record(0, 1.0), record(1, 1.0, "iteration_limit")])
+    slow = SolverResult("copter", records=[record(0, 1.0), record(1, 1.0, "iteration_limit")])
     assert summarise([slow])["copter"]["over_copter"] is None
 
 
@@ -214,7 +218,7 @@ def test_the_ablation_knows_every_solver_and_takes_any():
         "copter-exact",
         "highs-hot",
     }
-    rows = ablation(summarise([Measured("mine", [record(0, 1.0), record(1, 1.0)])]))
+    rows = ablation(summarise([SolverResult("mine", records=[record(0, 1.0), record(1, 1.0)])]))
     assert (rows[0]["differential_edits"], rows[0]["warm_start"]) == (None, True)
 
 

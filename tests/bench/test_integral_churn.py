@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter import ContinualProgram
-from copter.bench.integral_churn import IntegralChurn
+from copter.bench.recording import IntegralChurn
 from copter.shims.choose_one import Choice
 
 COLUMNS = np.array([[0.0, 1.0, 2.0, 0.0], [0.0, 0.0, 1.0, 3.0]])

@@ -11,13 +11,12 @@ from sample_suite import line as line_of
 from sample_suite import sample, save, solver
 from typer.testing import CliRunner
 
-from copter.bench.report import cells, papers
-from copter.bench.report.families import WORDS
-from copter.bench.report.first import first_screen, overall
-from copter.bench.report.looks import HUES, looks
-from copter.bench.report.numbers import NOTHING
+from copter.bench.formats import NOTHING
+from copter.bench.report import papers, sections
 from copter.bench.report.page import as_html, make_report, write_report
-from copter.bench.suite.results import FAMILIES, load_suite
+from copter.bench.report.pictures import HUES, looks
+from copter.bench.report.sections import first_screen, overall
+from copter.bench.results import FAMILIES, load_suite
 from copter.cli.main import app
 from copter.errors import FileError
 
@@ -237,7 +236,7 @@ def test_no_figure_hangs_on_the_unit_of_time(folder):
     }
     later = replace(suite, lines=lines)
     assert first_screen(suite, {}).verdict == first_screen(later, {}).verdict
-    before, after = (cells.table("", list(one.lines.values())).rows for one in (suite, later))
+    before, after = (sections.table("", list(one.lines.values())).rows for one in (suite, later))
     assert [row.cells[4] for row in before] == [row.cells[4] for row in after]
     assert [row.cells[2] for row in before] != [row.cells[2] for row in after]
 
@@ -250,7 +249,7 @@ def test_what_is_not_done_is_said(folder):
     first = first_screen(replace(suite, lines=lines, order=(*suite.order, "traffic-1")), {})
     remark = next(remark for remark in first.remarks if remark.startswith("Not complete"))
     assert "sia-64 (highs-hot)" in remark and "traffic-1" in remark
-    rows = cells.table("", [lines["sia-64"]]).rows
+    rows = sections.table("", [lines["sia-64"]]).rows
     assert next(row for row in rows if row.cells[1] == "highs-hot").cells[8] == "not done yet"
 
 
@@ -266,7 +265,7 @@ def test_a_claim_that_the_checker_refuses_is_in_the_first_screen(folder):
 
 
 def test_every_family_has_its_words():
-    assert set(FAMILIES) == set(WORDS)
+    assert all(family.title and family.text for family in FAMILIES.values())
 
 
 def test_a_solver_looks_the_same_whoever_is_beside_it():
@@ -322,9 +321,9 @@ def test_the_command_writes_the_report(folder, tmp_path):
 def test_without_copter_nothing_is_over_copter():
     """A line's first solver is copter's only where copter was asked for it."""
     pair = [solver("highs-hot", 1e-3), solver("glop", 2e-3)]
-    theirs = cells.table("", [line_of("sia-64", "sia", pair)]).rows
-    ours = cells.table("", [line_of("sia-64", "sia", [solver("copter", 1e-3), *pair])]).rows
-    column = cells.HEADS.index("over copter")
+    theirs = sections.table("", [line_of("sia-64", "sia", pair)]).rows
+    ours = sections.table("", [line_of("sia-64", "sia", [solver("copter", 1e-3), *pair])]).rows
+    column = sections.HEADS.index("over copter")
     assert {row.cells[column] for row in theirs} == {NOTHING}
     assert [row.cells[column] == NOTHING for row in ours] == [True, False, False]
 
@@ -332,6 +331,6 @@ def test_without_copter_nothing_is_over_copter():
 def test_a_solver_that_used_up_its_seconds_says_so():
     short = replace(solver("glop", 1e-3, rounds=3), reason="3 of 7 rounds in its 2 s")
     one = line_of("sia-64", "sia", [solver("copter", 1e-2), short])
-    assert cells.outcome(one, "glop") == "certified (3 of 7 rounds in its 2 s)"
+    assert sections.outcome(one, "glop") == "certified (3 of 7 rounds in its 2 s)"
     claim = overall(replace(sample(), lines={one.name: one}), looks(one.order))
     assert "every round that it played" in claim.text and "used up" in claim.text

@@ -7,8 +7,9 @@ import pytest
 from random_programs import random_program
 from scipy.optimize import linprog
 
-from copter.bench.suite.checker import CHECKERS, Checked, CheckedSettings
-from copter.bench.suite.synthetic import Synthetic
+from copter.bench.checks import CHECKERS, Checked, Checks
+from copter.bench.settings import SolverSettings
+from copter.bench.synthetic import Synthetic
 from copter.solvers import make_solver
 from copter.solvers.wrapper import Wrapper
 from copter.store.compiled import compile_program
@@ -31,7 +32,8 @@ def optimum(program):
 @pytest.mark.parametrize("name", ["clarabel", "scs", "osqp"])
 def test_cvxpys_solvers_find_the_optimum_and_its_prices(name):
     pytest.importorskip("cvxpy")
-    settings, seen = CheckedSettings(name, 1e-5, 20.0, 1), 0
+    checks, seen = Checks(), 0
+    settings = SolverSettings(name, 1e-5, 20.0, 1, wrap=checks.watch)
     for seed in range(6):
         program = random_program(np.random.default_rng(seed))
         best = optimum(program)
@@ -39,7 +41,7 @@ def test_cvxpys_solvers_find_the_optimum_and_its_prices(name):
             continue
         solution = settings.make().solve(program)
         assert solution.objective == pytest.approx(best, abs=1e-4 * max(1.0, abs(best)))
-        assert max(settings.found().values()) <= 1e-5 * (1 + 1e-9)
+        assert max(checks.found.values()) <= 1e-5 * (1 + 1e-9)
         assert solution.bound <= best + 1e-7 * max(1.0, abs(best))
         seen += 1
     assert seen >= 3
@@ -57,7 +59,7 @@ class Liar(Wrapper):
 def small_program():
     course = Synthetic(20, 30, rounds=1)
     solver = make_solver("copter", tolerance=1e-6)
-    play = course.play(replace(CheckedSettings("copter", 1e-6), made=[]))
+    play = course.play(SolverSettings("copter", 1e-6))
     next(play.records)
     return play.program, solver
 
@@ -79,7 +81,7 @@ def test_the_checker_takes_no_time_of_the_solver():
     program, solver = small_program()
     checked = Checked(solver)
     solution = checked.solve(program)
-    checked._seconds = 0.25
+    checked.checking = 0.25
     edit, solve = checked.seconds(solution, 1.0)
     assert edit + solve == pytest.approx(0.75)
 
@@ -92,7 +94,7 @@ def test_no_answer_is_not_certified():
 
 
 def test_synthetic_rounds_are_the_same_for_every_solver():
-    plays = [Synthetic(40, 25, 0.1, 3).play(CheckedSettings(name, 1e-5)) for name in ("copter", "highs-hot")]
+    plays = [Synthetic(40, 25, 0.1, 3).play(SolverSettings(name, 1e-5)) for name in ("copter", "highs-hot")]
     for ours, theirs in zip(*(play.records for play in plays), strict=True):
         size = 1e-4 * abs(theirs["objective"])
         assert ours["nnz"] == theirs["nnz"] == 1000

@@ -6,10 +6,9 @@ import pytest
 from sample_suite import line as line_of
 from sample_suite import solver
 
-from copter.bench.suite.checker import CHECKERS, CheckedSettings
-from copter.bench.suite.claims import unconfirmed
-from copter.bench.suite.results import LineResult, SolverResult, SuiteResult
-from copter.bench.suite.validity import problems
+from copter.bench.checks import CHECKERS, Checks, problems, unconfirmed
+from copter.bench.results import LineResult, SolverResult, SuiteResult
+from copter.bench.settings import SolverSettings
 from copter.problems.load_balancing.course import Balancing
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.shockwave.course import PlanCourse
@@ -21,9 +20,10 @@ COURSES = {
 
 
 def measured(family, course, gap, checker):
-    settings = CheckedSettings("highs-milp", 1e-6, 20.0, 1, gap)
+    checks = Checks()
+    settings = SolverSettings("highs-milp", 1e-6, 20.0, 1, gap, wrap=checks.watch)
     play = course.play(settings)
-    records = [one | CHECKERS[checker].judge(one, settings.found(), 1e-6) for one in play.records]
+    records = [one | CHECKERS[checker].judge(one, checks.found, 1e-6) for one in play.records]
     one = SolverResult("highs-milp", "", 1, "measured", records=records, stopping=play.stopping)
     x = (family, family, "", "", 1e-6, 1, len(records), 1, 20.0, {}, "", (one.solver,))
     return LineResult(*x, solvers={one.solver: one})

@@ -7,11 +7,11 @@ from dataclasses import fields, replace
 import pytest
 from sample_suite import sample, save
 
+from copter.bench import suite
+from copter.bench.conditions import contents, differences, rerun
 from copter.bench.report.page import make_report
-from copter.bench.suite import runner
-from copter.bench.suite.conditions import contents, differences, rerun
-from copter.bench.suite.results import load_suite
-from copter.bench.suite.runner import Suite, SuiteSettings
+from copter.bench.results import load_suite
+from copter.bench.suite import Suite, SuiteSettings
 from copter.cli.suite import SuiteOptions
 from copter.errors import CopterError
 
@@ -36,7 +36,7 @@ def test_a_folder_is_told_by_what_is_in_it(folders):
 
 
 def test_other_conditions_do_not_go_on(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "all_lines", lambda *given: [])
+    monkeypatch.setattr(suite, "all_cases", lambda *given: [])
     out, (one, same, other) = tmp_path / "out", folders
     Suite(out, replace(SETTINGS, data=one)).run()
     Suite(out, replace(SETTINGS, data=same))

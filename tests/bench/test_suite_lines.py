@@ -2,22 +2,21 @@
 
 import os
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from copter.bench.suite.checker import CHECKERS, CheckedSettings
-from copter.bench.suite.line import PROFILES, Inputs, all_lines
-from copter.bench.suite.programs import OWN
-from copter.bench.suite.results import FAMILIES
-from copter.bench.suite.rivals import RIVALS
-from copter.bench.suite.runner import DEFAULTS
-from copter.bench.suite.synthetic import Synthetic
+from copter.bench.case import PROFILES, Inputs, all_cases
+from copter.bench.checks import CHECKERS, Checks
+from copter.bench.results import FAMILIES
+from copter.bench.settings import SolverSettings
+from copter.bench.solvers import OWN, RIVALS
+from copter.bench.suite import DEFAULTS
+from copter.bench.synthetic import Synthetic
 from copter.solvers import SOLVERS
 
 METHODS = {OWN, "cvxpy", "water-filling", "heuristic", "lp-top", "shortest", "scipy-coo", "scipy-csc"}
-LINES = [line for profile in PROFILES for line in all_lines(profile, Inputs())]
+LINES = [line for profile in PROFILES for line in all_cases(profile, Inputs())]
 
 
 @pytest.mark.parametrize("line", LINES, ids=[line.name for line in LINES])
@@ -32,7 +31,7 @@ def test_a_line_is_one_that_can_be_run(line):
 
 def test_every_family_is_in_every_profile_and_names_are_single():
     for profile in PROFILES:
-        lines = all_lines(profile, Inputs())
+        lines = all_cases(profile, Inputs())
         assert {line.family for line in lines} == set(FAMILIES)
         assert len({line.name for line in lines}) == len(lines)
         assert profile == DEFAULTS[profile].profile
@@ -41,7 +40,7 @@ def test_every_family_is_in_every_profile_and_names_are_single():
 def test_ladders_grow():
     for profile in PROFILES:
         steps = {}
-        for line in all_lines(profile, Inputs()):
+        for line in all_cases(profile, Inputs()):
             steps.setdefault((line.family, line.step_of), []).append(line.columns)
         assert all(columns == sorted(columns) for columns in steps.values())
 
@@ -52,7 +51,8 @@ def test_dede_comes_near_the_optimum(rule):
     python = os.environ.get("COPTER_DEDE_PYTHON")
     if python is None:
         pytest.skip("COPTER_DEDE_PYTHON names no Python with the package dede: see docs/suite.md")
-    settings = replace(CheckedSettings(rule, 1e-2, 300.0, 2), dede_python=Path(python))
+    checks = Checks()
+    settings = SolverSettings(rule, 1e-2, 300.0, 2, python=Path(python), wrap=checks.watch)
     records = list(Synthetic(6, 4, rounds=1).play(settings).records)
-    assert abs(settings.found()["checked_gap"]) <= (1e-2 if rule == "dede-ours" else 0.2)
+    assert abs(checks.found["checked_gap"]) <= (1e-2 if rule == "dede-ours" else 0.2)
     assert records[0]["t_solve"] > 0.0

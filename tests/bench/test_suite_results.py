@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from copter.bench.suite.results import (
+from copter.bench.results import (
     LineResult,
     SolverResult,
     SuiteResult,

@@ -6,12 +6,12 @@ from functools import partial
 
 import pytest
 
+from copter.bench import suite
+from copter.bench.case import Case, as_it_is
+from copter.bench.checks import problems
 from copter.bench.course import Course, Play, method_round
-from copter.bench.suite import runner
-from copter.bench.suite.line import Line, as_it_is
-from copter.bench.suite.results import load_suite
-from copter.bench.suite.runner import Suite, SuiteSettings
-from copter.bench.suite.validity import problems
+from copter.bench.results import load_suite
+from copter.bench.suite import Suite, SuiteSettings
 from copter.errors import CopterError
 
 SETTINGS = SuiteSettings("full", 1, limit=0.2, seconds=5.0)
@@ -38,7 +38,7 @@ class Toy(Course):
 
 
 def line(name, columns, solvers):
-    return Line(name, "lp", name, partial(as_it_is, Toy()), solvers, 3, {"columns": columns}, checker="bound")
+    return Case(name, "lp", name, partial(as_it_is, Toy()), solvers, 3, {"columns": columns}, checker="bound")
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def lines(monkeypatch):
         line("small", 10, ("copter-toy", "late", "liar", "broken")),
         line("large", 1000, ("copter-toy", "late")),
     ]
-    monkeypatch.setattr(runner, "all_lines", lambda profile, inputs: list(made))
+    monkeypatch.setattr(suite, "all_cases", lambda profile, inputs: list(made))
     return made
 
 
@@ -106,13 +106,13 @@ def test_a_line_that_is_not_there_is_named(lines, tmp_path):
 
 
 def test_a_process_that_ends_is_a_failure(lines, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "all_lines", lambda *given: [line("one", 1, ("gone",))])
+    monkeypatch.setattr(suite, "all_cases", lambda *given: [line("one", 1, ("gone",))])
     found = Suite(tmp_path, SETTINGS).run()
     assert found.lines["one"].solvers["gone"].status == "failed"
 
 
 def test_what_does_not_fit_into_memory_is_not_run(lines, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "all_lines", lambda *given: [line("huge", 1e12, ("highs-hot",))])
+    monkeypatch.setattr(suite, "all_cases", lambda *given: [line("huge", 1e12, ("highs-hot",))])
     one = Suite(tmp_path, SETTINGS).run(lambda step: None).lines["huge"].solvers["highs-hot"]
     assert one.status == "not run" and one.reason.startswith("memory") and not one.records
     assert "NaN" not in (tmp_path / "lines" / "huge" / "highs-hot.json").read_text()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import gmean
 
-from copter.bench.suite import statistics
-from copter.bench.suite.results import LineResult, SolverResult, SuiteResult
+from copter.bench import statistics
+from copter.bench.results import LineResult, SolverResult, SuiteResult
 
 TAUS = [1.0, 1.5, 2.0, 10.0, 1e6]
 

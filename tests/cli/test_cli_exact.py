@@ -6,10 +6,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from copter.bench.proven import ProvenRounds
+from copter.bench.recording import ProvenRounds
+from copter.bench.results import SolverResult
 from copter.bench.rounds import measure
-from copter.bench.settings import Measured
-from copter.bench.summary import document
+from copter.bench.statistics import document
 from copter.cli.main import app
 from copter.cli.solvers import Names
 from copter.problems.sia.cli import SiaBenchOptions
@@ -61,8 +61,8 @@ def test_rounds_without_an_allocation_are_not_compared():
         return {"round": number, "integral_objective": objective}
 
     nan = float("nan")
-    first = Measured("a", [one(0, 10.0), one(1, nan), one(2, -5.0)])
-    second = Measured("b", [one(0, 11.0), one(1, nan), one(2, -5.0)])
+    first = SolverResult("a", records=[one(0, 10.0), one(1, nan), one(2, -5.0)])
+    second = SolverResult("b", records=[one(0, 11.0), one(1, nan), one(2, -5.0)])
     ProvenRounds("rounds", "warm-up", "shim").compare([first, second])
     assert [record["above_best"] for record in first.records] == [0.0, pytest.approx(nan, nan_ok=True), 0.0]
     assert second.records[0]["above_best"] == pytest.approx(0.1)

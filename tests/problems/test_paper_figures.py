@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from copter.bench.reproduction import Effort, reproductions
-from copter.bench.settings import Measured
+from copter.bench.results import SolverResult
 from copter.problems.load_balancing import reproductions as shards
 from copter.problems.load_balancing.course import BURN_IN
 from copter.problems.shockwave import overhead
@@ -22,7 +22,7 @@ def figures(name, **effort):
 def replaced(monkeypatch, module, rounds):
     """Let a module's courses come to `rounds(solver)`, a list of records."""
     monkeypatch.setattr(
-        module, "measure", lambda course, settings: Measured(settings.name, rounds(settings.name))
+        module, "measure", lambda course, settings: SolverResult(settings.name, records=rounds(settings.name))
     )
 
 

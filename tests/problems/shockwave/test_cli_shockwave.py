@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from shockwave_cases import brute_force, windows
 from typer.testing import CliRunner
 
-from copter.bench.settings import Measured, SolverSettings
+from copter.bench.results import SolverResult
+from copter.bench.settings import SolverSettings
 from copter.cli.main import app
 from copter.problems.cluster.registry import make_policy
 from copter.problems.shockwave import (
@@ -204,7 +205,8 @@ def test_a_round_without_any_plan_is_counted_as_such(monkeypatch):
     monkeypatch.setattr(bench, "solve_milp", lambda *problem, **limits: none)
     course = bench.PlanCourse(20, 8, rounds=1)
     nothing, ours = (
-        Measured(name, list(course.play(SolverSettings(name)).records)) for name in ("highs-milp", "copter")
+        SolverResult(name, records=list(course.play(SolverSettings(name)).records))
+        for name in ("highs-milp", "copter")
     )
     course.compare([nothing, ours])
     assert nothing.records[0]["status"] == "deadline"

@@ -1,6 +1,7 @@
 """The commands: `copter run serving` and `copter bench serving`."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -52,7 +53,9 @@ class ServingBench(BenchOptions):
 
 def bench_serving(options):
     """Measure them, and print the tables or the document."""
-    from copter.cli.bench_report import bench
+    from copter.bench.case import Case, as_it_is
+    from copter.cli.bench import bench
     from serving.course import ServingCourse
 
-    bench("Serving", ServingCourse(options.models, options.rounds, options.seed), options)
+    course = ServingCourse(options.models, options.rounds, options.seed)
+    bench(Case("serving", "serving", "Serving", partial(as_it_is, course)), options)

@@ -1,4 +1,4 @@
-"""Processes of the suite end with who started them."""
+"""Processes of tasks end with who started them."""
 
 import os
 import select
@@ -9,9 +9,10 @@ import pytest
 
 PARENT = """
 import sys
-from copter.bench.suite.isolated import apart
+from copter.spreading.processes import Processes
+from copter.spreading.tasks import Task
 if __name__ == "__main__":
-    apart(exec, sys.argv[1])
+    list(Processes(1).each([Task("one", exec, (sys.argv[1],))]))
 """
 CHILD = """
 import os, time

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from copter.bench.suite.results import SuiteResult
+from copter.bench.results import SuiteResult
 
 _OPTIONS = {
     "threads": "--threads",
@@ -38,49 +38,39 @@ def contents(folder: Path) -> str:
 
 
 def differences(there: SuiteResult, now: SuiteResult) -> list[str]:
-    """Why what is measured now does not belong into a folder, an item each; empty if it does.
-
-    Parameters
-    ----------
-    there, now : SuiteResult
-        What is in the folder, and what it would be if it began now.
-
-    Returns
-    -------
-    list of str
-    """
-    found = _differing(there.settings, now.settings)
-    found += _differing({"version": there.version}, {"version": now.version})
-    found += _differing(_flat(there.machine), _flat(now.machine))
-    return found
-
-
-def _flat(machine: Mapping[str, Any]) -> dict[str, Any]:
-    """A machine with its versions beside the rest; what one of two folders does not say cannot differ."""
-    return {**machine, **machine.get("versions", {}), "versions": None}
-
-
-def _differing(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Say why what is measured now does not belong into the folder that holds `there`, an item each."""
+    pairs = (
+        (there.settings, now.settings),
+        ({"version": there.version}, {"version": now.version}),
+        (flat(there.machine), flat(now.machine)),
+    )
     return [
-        f"{name} {there[name]}, not {now[name]}"
-        for name in now
-        if name in there and not _agree(there[name], now[name])
+        f"{name} {was}, not {wanted}"
+        for old, new in pairs
+        for name, was, wanted in differing(old, new)
+        # what one of two folders does not say cannot differ; an older one says only that there was a folder
+        if name in old and name in new and not (was is True and isinstance(wanted, str))
     ]
 
 
-def _agree(there: object, now: object) -> bool:
-    """Whether a value is the same, or an older folder says only that there was one."""
-    return there == now or (there is True and isinstance(now, str))
+def flat(machine: Mapping[str, Any]) -> dict[str, Any]:
+    """A machine with its versions beside the rest."""
+    return {name: value for name, value in machine.items() if name != "versions"} | {
+        **machine.get("versions", {})
+    }
+
+
+def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Return each name whose values differ, with both of them; "none" where there is no value."""
+    return [
+        (name, old.get(name, "none"), new.get(name, "none"))
+        for name in dict.fromkeys([*old, *new])
+        if old.get(name) != new.get(name)
+    ]
 
 
 def rerun(suite: SuiteResult, line: str) -> str:
-    """Command that measures a line again, alone, as it was measured.
-
-    Parameters
-    ----------
-    line : str
-        Its name.
-    """
+    """Command that measures a line again, alone, as it was measured."""
     words = [f"copter bench all --profile {suite.profile} --only {line}"]
     for name, option in _OPTIONS.items():
         value = suite.settings.get(name)

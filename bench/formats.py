@@ -1,10 +1,14 @@
-"""Figures as the report writes them: three digits and a unit, a dash for what there is none of."""
+"""How figures are written: for people with three digits and a unit, for machines as strict JSON."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any
 
 NOTHING = "–"
+"""In the place of a figure that does not exist."""
 _COUNTS = ((1e9, "bn"), (1e6, "M"), (1e3, "k"))
 
 
@@ -37,19 +41,19 @@ def digits(value: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """How many times as much."""
+    """A factor, as 2.50×."""
     return f"{digits(ratio)}×" if math.isfinite(ratio) else NOTHING
 
 
 def small(value: float) -> str:
-    """A residual or a gap: its order of magnitude is what counts."""
+    """A residual or a gap, of which the order of magnitude counts."""
     if not math.isfinite(value):
         return NOTHING
     return f"{value:.1e}" if value else "0"
 
 
 def megabytes(value: float) -> str:
-    """Memory that is given in MB."""
+    """Memory, given in MB."""
     if not math.isfinite(value) or not value:
         return NOTHING
     return f"{digits(value / 1e3)} GB" if value >= 1e3 else f"{digits(value)} MB"
@@ -68,3 +72,18 @@ def count(value: float) -> str:
 def share(value: float) -> str:
     """A share, in percent."""
     return f"{100.0 * value:.3g}%" if math.isfinite(value) else NOTHING
+
+
+def plain(value: Any) -> Any:
+    """Return `value` as strict JSON can hold it: records as objects, NaN and infinities as None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

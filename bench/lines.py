@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from copter.bench.suite.edits import EDITORS, Edits
-from copter.bench.suite.line import COPTER, Inputs, Line, Profile, as_it_is
-from copter.bench.suite.programs import LP_SOLVERS, Programs
-from copter.bench.suite.synthetic import Synthetic
+from copter.bench.case import Case, Inputs, Profile, as_it_is
+from copter.bench.programs import LP_SOLVERS, Programs
+from copter.bench.solvers import COPTER, OWN
+from copter.bench.synthetic import Synthetic
+from copter.bench.updates import EDITORS, Edits
 
 _BOTH: tuple[Profile, ...] = ("quick", "full")
 _QUICK: tuple[Profile, ...] = ("quick",)
@@ -29,13 +30,8 @@ _SCALED = (*COPTER, "highs-hot", "highs-ipm", "pdlp", "clarabel")
 _CHURNS = (0.001, 0.01, 0.03, 0.1, 0.3)
 
 
-def lines(inputs: Inputs) -> Sequence[Line]:
-    """List them.
-
-    Returns
-    -------
-    sequence of Line
-    """
+def lines(inputs: Inputs) -> Sequence[Case]:
+    """List them."""
     return [
         *(
             _edits(columns, profiles)
@@ -49,8 +45,8 @@ def lines(inputs: Inputs) -> Sequence[Line]:
     ]
 
 
-def _edits(columns: int, profiles: Sequence[Profile]) -> Line:
-    return Line(
+def _edits(columns: int, profiles: Sequence[Profile]) -> Case:
+    return Case(
         f"updates-{columns}",
         "updates",
         f"1% of the requests replaced, {columns:,} columns",
@@ -63,15 +59,15 @@ def _edits(columns: int, profiles: Sequence[Profile]) -> Line:
     )
 
 
-def _programs(inputs: Inputs, profiles: Sequence[Profile]) -> Line:
+def _programs(inputs: Inputs, profiles: Sequence[Profile]) -> Case:
     small = profiles == _QUICK
     course = Programs(inputs.lps, seed=inputs.seed, small_ones=small)
-    return Line(
+    return Case(
         "lp-quick" if small else "lp",
         "lp",
         "General linear programs" + ("" if inputs.lps is None else " of a folder"),
         partial(as_it_is, course),
-        ("copter", "copter-own", "highs-simplex", "clarabel") if small else LP_SOLVERS,
+        ("copter", OWN, "highs-simplex", "clarabel") if small else LP_SOLVERS,
         rounds=course.n_rounds,
         x={"programs": course.n_rounds},
         tolerance=1e-6,
@@ -81,7 +77,7 @@ def _programs(inputs: Inputs, profiles: Sequence[Profile]) -> Line:
     )
 
 
-def _columns(inputs: Inputs, columns: int, width: int, profiles: Sequence[Profile]) -> Line:
+def _columns(inputs: Inputs, columns: int, width: int, profiles: Sequence[Profile]) -> Case:
     shared, small = columns >= _SHARED, profiles == _QUICK
     course = Synthetic(
         columns // width,
@@ -92,7 +88,7 @@ def _columns(inputs: Inputs, columns: int, width: int, profiles: Sequence[Profil
         cost_dtype="float32" if shared else "float64",
     )
     told = ", costs shared and of 32 bits" if shared else ""
-    return Line(
+    return Case(
         "columns-quick" if small else f"columns-1e{len(str(columns)) - 1}",
         "columns",
         f"Synthetic choices, {columns:,} columns, 1% of the requests replaced{told}",
@@ -111,11 +107,11 @@ def _solvers_of(columns: int, small: bool) -> Sequence[str]:
     return _SCALED if columns <= 10_000_000 else (*COPTER[:2], "highs-hot")
 
 
-def _churn(inputs: Inputs, churn: float, requests: int) -> Line:
+def _churn(inputs: Inputs, churn: float, requests: int) -> Case:
     course = Synthetic(requests, 300, churn, rounds=6, seed=inputs.seed)
     small, columns = requests < 1_000, course.requests * course.width
     solvers = ("copter", "copter-cold", "copter-rebuild", "highs-hot", "highs-ipm", "pdlp")
-    return Line(
+    return Case(
         "churn-quick" if small else f"churn-{100 * churn:g}",
         "churn",
         f"Synthetic choices, {columns:,} columns, {100 * churn:g}% of the requests replaced, as many changed",

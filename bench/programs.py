@@ -24,7 +24,7 @@ from scipy.sparse import block_diag, csc_array, eye_array, hstack, kron, random_
 from copter.bench.course import Course, Play, method_round
 from copter.bench.lp import files_in, read_lp
 from copter.bench.settings import Record
-from copter.bench.suite.line import CVXPY, ORTOOLS
+from copter.bench.solvers import CVXPY, ORTOOLS, OWN
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.general_program import to_program
 from copter.solution import Status
@@ -34,7 +34,6 @@ from copter.solvers.general.proof import Proof, prove
 if TYPE_CHECKING:
     from copter.bench.settings import SolverSettings
 
-OWN = "copter-own"
 LP_SOLVERS = ("copter", OWN, "highs-simplex", "highs-ipm", "highs-pdlp", *ORTOOLS, *CVXPY)
 _MOST_FILES = 40
 

@@ -1,65 +1,70 @@
-"""Running and reporting of benchmarks on a course of rounds, the same for every domain."""
+"""`copter bench X`: a case from the options of a command, run and shown the same for every domain."""
 
 from __future__ import annotations
 
 import math
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import typer
 
+from copter.bench.calm import Calm
+from copter.bench.case import Case
 from copter.bench.course import Course, Figure
 from copter.bench.machine import machine
-from copter.bench.rounds import measure_task
-from copter.bench.settings import Measured, Record
-from copter.bench.summary import document
-from copter.cli.command import BenchOptions
-from copter.cli.console import errors, save_json, seconds, table
-from copter.spreading.tasks import Task
+from copter.bench.results import SolverResult, described
+from copter.bench.rounds import Job, run
+from copter.bench.settings import Record
+from copter.bench.statistics import document
+from copter.cli.command import BenchOptions, command_line
+from copter.cli.console import publish, say, seconds, table
 
 
-def bench(title: str, course: Course, options: BenchOptions) -> None:
-    """Run a course with the solvers of the options and report on it; exit with 1 if one of them failed.
+def bench(case: Case, options: BenchOptions) -> None:
+    """Run a case with the solvers of the options and report on it; exit with 1 if one of them failed."""
+    case = replace(case, solvers=options.solvers, tolerance=options.tolerance, mip_gap=options.mip_gap)
+    with TemporaryDirectory(prefix="copter-bench-") as folder:
+        course = case.make(Path(folder))
+        measured, failures = measure(case, course, options)
+    case = replace(case, left_out=course.left_out)
+    names = [one.solver for one in measured]
+    line = case.line(" ".join(command_line()), names, options.threads, options.deadline or math.inf)
+    result = described(line) | document(machine(), options.settings(), measured, course)
+    if failures:
+        result["failures"] = failures
+    publish(result, options.json_path, lambda: _print(case.title, result, course))
+    if failures:
+        raise typer.Exit(1)
 
-    Parameters
-    ----------
-    title : str
-        Of the table of times.
+
+def measure(case: Case, course: Course, options: BenchOptions) -> tuple[list[SolverResult], dict[str, str]]:
+    """Run a case with the solvers of the options; results, and errors by name.
+
+    A solver that fails does not end the benchmark: hours of other solvers' rounds must not be lost to one.
     """
-    measured, failures = measure_all(course, options)
-    report(title, course, options, measured, failures)
-
-
-def measure_all(course: Course, options: BenchOptions) -> tuple[list[Measured], dict[str, str]]:
-    """Run a course with the solvers of the options, none beside another on one machine.
-
-    A solver that fails does not end the benchmark: its error is in the second result, by its name.
-
-    Returns
-    -------
-    (list of Measured, dict of str to str)
-    """
-    measured, failures = [], {}
-    tasks = [measure_task(course, options.solver_settings(name)) for name in options.solvers]
+    measured, failures, best = [], {}, Calm().best
+    jobs = [Job(course, options.solver_settings(name), case.checker, best=best) for name in options.solvers]
     figures = tuple(course.figures)
 
-    def hear(task: Task, said: Any) -> None:
+    def hear(name: str, said: Any) -> None:
         if isinstance(said, str):
-            errors().print(f"measuring {said}")
-        else:
-            who = "" if options.ray is None else f" {task.name}"
-            errors().print(f" {who} {_shown(course.kind, figures, said)}", highlight=False)
+            say(f"measuring {said}")
+        elif isinstance(said, dict):
+            who = "" if options.ray is None else f" {name}"
+            say(f" {who} {_shown(course.kind, figures, said)}")
 
     with options.spread() as spread:
-        for ended in spread.each(tasks, hear, alone=True):
-            error = ended.error
+        for one, error in run(jobs, spread, hear):
             if error is None:
-                measured.append(ended.value)
-            else:  # hours of other solvers' rounds must not be lost to one, whatever it raised
+                measured.append(one)
+            else:
                 traceback.print_exception(error)
-                failures[ended.task.name] = f"{type(error).__name__}: {error}"
-                errors().print(f"{ended.task.name} failed; the others go on")
+                failures[one.solver] = one.reason
+                say(f"{one.solver} failed; the others go on")
     return measured, failures
 
 
@@ -72,36 +77,14 @@ def _shown(kind: str | None, figures: Sequence[Figure], record: Record) -> str:
     return f"{record['round']}: {', '.join(parts)}"
 
 
-def report(
-    title: str,
-    course: Course,
-    options: BenchOptions,
-    measured: Sequence[Measured],
-    failures: Mapping[str, str],
-) -> None:
-    """Print the tables or the JSON document, or write it; exit with 1 if a solver failed.
-
-    Parameters
-    ----------
-    measured : sequence of Measured
-    failures : mapping of str to str
-        Errors by solver, see :func:`measure_all`.
-    """
-    result, json_path = document(machine(), options.settings(), measured, course), options.json_path
-    if failures:
-        result["failures"] = dict(failures)
-    if json_path is not None:
-        save_json(result, json_path)
-    if str(json_path) != "-":
-        _print_times(title, result, course)
-        if course.figures:
-            _print_figures(result, course)
-        if "kinds" in result:
-            _print_kinds(result["kinds"], course)
-        _print_ablation(result["ablation"])
-        _print_stopping(result["settings"])
-    if failures:
-        raise typer.Exit(1)
+def _print(title: str, result: Mapping[str, Any], course: Course) -> None:
+    _print_times(title, result, course)
+    if course.figures:
+        _print_figures(result, course)
+    if "kinds" in result:
+        _print_kinds(result["kinds"], course)
+    _print_ablation(result["ablation"])
+    _print_stopping(result["settings"])
 
 
 def _print_times(title: str, result: Mapping[str, Any], course: Course) -> None:

@@ -1,13 +1,15 @@
-"""What `copter bench all` leaves: a folder of small JSON files, and the records that they hold.
+"""What benchmarks come to: records of rounds, by solver and line, and the folder that `copter bench all`
+leaves.
 
     DIR/suite.json              profile, version, machine, settings, when it began, seconds, order of lines
     DIR/lines/LINE/line.json    what a line is: the program, its rounds, tolerance, limit, the checker
     DIR/lines/LINE/SOLVER.json  what a solver came to on it
 
-A file is written at once or not at all, so that a folder is whole at any moment and an interrupted suite
-goes on from it.  The JSON is strict: NaN and infinities are null, and read as NaN again.  Rounds are kept by
+A file is written at once or not at all, so that a folder is whole at any moment and an interrupted suite goes
+on from it.  The JSON is strict: NaN and infinities are null, and read as NaN again.  Rounds are kept by
 field, one list each: a name stands once.  Seconds and relative figures have four significant digits,
-objectives and bounds all of theirs.
+objectives and bounds all of theirs.  The document of `copter bench X --json` has the keys of ``line.json``
+too.
 """
 
 from __future__ import annotations
@@ -15,26 +17,98 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
+from copter.bench.formats import count, plain, share
 from copter.bench.settings import Record
 from copter.errors import FileError
 
 Status: TypeAlias = Literal["measured", "missed", "failed", "not run"]
 """`measured`: every round has an answer in time; `missed`: one has not; `failed`: the solver ended with an
 error; `not run`: it was not asked, for the reason that is stated."""
-Family: TypeAlias = Literal[
-    "sia", "exact", "updates", "shards", "traffic", "shockwave", "lp", "columns", "churn"
-]
 STATUSES: tuple[Status, ...] = get_args(Status)
-FAMILIES: tuple[Family, ...] = get_args(Family)
 SUITE, LINE = "suite.json", "line.json"
 _EXACT = ("objective", "bound", "integral_objective", "integral_bound")
 _DIGITS = 4
 _MAY_LACK = ("peak_memory_mb", "compile_seconds", "seconds")
+
+
+@dataclass(frozen=True)
+class Family:
+    """Lines of one kind, as a report shows them.
+
+    Attributes
+    ----------
+    axis : str
+        Name in `LineResult.x`.
+    across : str
+        Label of that axis.
+    shown : callable
+        A value on it, as text.
+    memory : bool
+        Whether memory has a picture of its own.
+    grows : bool
+        Whether its lines are one program in several sizes, so that a picture may connect them.
+    integral : bool
+        Whether bounds are on the integral allocation.
+    """
+
+    title: str
+    text: str
+    axis: str = "columns"
+    across: str = "columns of the program"
+    shown: Callable[[float], str] = count
+    memory: bool = False
+    grows: bool = True
+    integral: bool = False
+
+
+FAMILIES: Mapping[str, Family] = {
+    "sia": Family(
+        "Rounds of a GPU cluster",
+        "Sia's program: every job chooses one configuration of GPUs. Each round jobs leave and arrive and "
+        "nearly all costs move.",
+    ),
+    "exact": Family(
+        "Integer allocations, proven optimal",
+        "The same rounds, each allocation proven to be the best one.",
+        integral=True,
+    ),
+    "updates": Family(
+        "Edits alone", "What a round's events cost to bring into the program, before anything is solved."
+    ),
+    "shards": Family(
+        "Shards on servers",
+        "Loads change each round, and shards move as little as they may to stay in balance. Every method "
+        "goes on from its own last placement.",
+    ),
+    "traffic": Family(
+        "Flows on a network", "Demands drift or links fail; flows are assigned to paths.", grows=False
+    ),
+    "shockwave": Family(
+        "Plans of Shockwave",
+        "Each round's window of the market is planned for all jobs, up to whole rounds.",
+        integral=True,
+    ),
+    "lp": Family("General linear programs", "Programs that no domain here made."),
+    "columns": Family(
+        "Time and memory over the number of columns",
+        "One kind of program in ever larger sizes.",
+        memory=True,
+    ),
+    "churn": Family(
+        "Time over churn",
+        "The same program, of which from round to round a smaller or a larger share of the requests is "
+        "replaced.",
+        axis="churn",
+        across="requests replaced a round",
+        shown=share,
+    ),
+}
+"""The families of the suite, in order."""
 
 
 @dataclass(frozen=True)
@@ -47,52 +121,51 @@ class SolverResult:
         Name of the file, and for people.
     threads : int
         That it was given, or uses where it takes no such setting.
-    status : str
-        One of :data:`STATUSES`.
     reason : str
-        Why it is no other; for people, empty where it was measured.
+        Why the status is no other; for people, empty where it was measured.
     records : list of dict
         As of :func:`copter.bench.course.solved_record`, one a round; with ``certified``, whether the checker
         of the line found the answer to be within the tolerance, ``disagrees``, whether the solver claimed
-        that it was and the checker found that it is not (:mod:`copter.bench.suite.claims` has what branch and
-        bound claims), and what the checker found: ``checked_primal``, ``checked_dual``, ``checked_gap``.
+        that it was and the checker found that it is not (:mod:`copter.bench.checks`), what the checker found
+        (``checked_primal``, ``checked_dual``, ``checked_gap``), and the speed of the machine before the round
+        (``t_yardstick``).
     peak_memory_mb : float
-        Of its process; NaN if it was not measured.
+        Of its process; NaN if it had none of its own.
     compile_seconds : float
-        Of a model's compilation before the first round, that no round has in its seconds; NaN if there is
-        none.
+        Of what was made and compiled before the first round, that no round has in its seconds.
     seconds : float
         Of the whole run, warm-up included.
     stopping : dict
         What the solver itself stops at, by its own names.
+    machine : dict
+        Where it ran (:func:`copter.bench.machine.machine`), if it had a process of its own.
     """
 
     solver: str
-    label: str
-    threads: int
-    status: Status
+    label: str = ""
+    threads: int = 0
+    status: Status = "measured"
     reason: str = ""
     records: list[Record] = field(default_factory=list)
     peak_memory_mb: float = math.nan
     compile_seconds: float = math.nan
     seconds: float = math.nan
     stopping: dict[str, float] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class LineResult:
-    """One line of the suite: a program and its rounds, and what the solvers came to.
+    """What a case came to, as a line of the report: the program and its rounds, and its solvers.
 
     Attributes
     ----------
     name : str
         Of its folder.
-    family : str
-        One of :data:`FAMILIES`.
     title : str
         For people.
     command : str
-        Reruns this line alone (:func:`copter.bench.suite.conditions.rerun`).
+        Reruns this line alone (:func:`copter.bench.conditions.rerun`).
     tolerance : float
         Relative, of residuals and gap; the same for every solver.
     threads, rounds : int
@@ -114,11 +187,11 @@ class LineResult:
     """
 
     name: str
-    family: Family
+    family: str
     title: str
     command: str
     tolerance: float
-    threads: int
+    threads: int | None
     rounds: int
     left_out: int
     limit: float
@@ -223,7 +296,7 @@ def save_suite(folder: Path, suite: SuiteResult) -> None:
 
 def save_line(folder: Path, line: LineResult) -> None:
     """Write ``line.json`` of a line in the folder of the suite; solvers have files of their own."""
-    _write(line_folder(folder, line.name) / LINE, _without(line, "solvers"))
+    _write(line_folder(folder, line.name) / LINE, described(line))
 
 
 def save_solver(folder: Path, line: str, result: SolverResult) -> None:
@@ -235,6 +308,7 @@ def save_solver(folder: Path, line: str, result: SolverResult) -> None:
         Of the suite.
     """
     document = _without(result, "records") | {"records": _by_field(result.records)}
+    document.pop("machine")  # the suite's
     _write(solver_file(line_folder(folder, line), result.solver), document)
 
 
@@ -248,23 +322,13 @@ def solver_file(folder: Path, solver: str) -> Path:
     return folder / f"{solver}.json"
 
 
+def described(line: LineResult) -> dict[str, Any]:
+    """Return what ``line.json`` has: the line without its solvers."""
+    return _without(line, "solvers")
+
+
 def _without(value: Any, name: str) -> dict[str, Any]:
-    return {one.name: _plain(getattr(value, one.name)) for one in fields(value) if one.name != name}
-
-
-def _plain(value: Any) -> Any:
-    """The value as strict JSON has it."""
-    if hasattr(value, "__dataclass_fields__"):
-        return _plain(asdict(value))
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.name != name}
 
 
 def _by_field(records: Sequence[Record]) -> dict[str, list[Any]]:
@@ -275,17 +339,17 @@ def _by_field(records: Sequence[Record]) -> dict[str, list[Any]]:
 
 def _short(name: str, value: Any) -> Any:
     """The value, with no more digits than are of use."""
-    value = _plain(value)
+    value = plain(value)
     if isinstance(value, float) and name not in _EXACT:
         return float(f"{value:.{_DIGITS}g}")
     return value
 
 
 def _by_round(solver: str, columns: Mapping[str, Sequence[Any]]) -> list[Record]:
-    count = max((len(column) for column in columns.values()), default=0)
+    length = max((len(column) for column in columns.values()), default=0)
     return [
         {"solver": solver} | {name: _number(column[k]) for name, column in columns.items()}
-        for k in range(count)
+        for k in range(length)
     ]
 
 

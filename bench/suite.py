@@ -8,7 +8,6 @@ larger lines of the same ladder.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -18,13 +17,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+from copter.bench.calm import FIELD
+from copter.bench.case import Case, Inputs, Profile, all_cases
+from copter.bench.conditions import contents, differences, rerun
 from copter.bench.course import Course
-from copter.bench.machine import machine
-from copter.bench.suite.checker import CHECKERS, CheckedSettings
-from copter.bench.suite.conditions import contents, differences, rerun
-from copter.bench.suite.isolated import Job, apart, run_job
-from copter.bench.suite.line import Inputs, Line, Profile, all_lines, label_of
-from copter.bench.suite.results import (
+from copter.bench.machine import machine, memory_mb
+from copter.bench.results import (
     SUITE,
     LineResult,
     SolverResult,
@@ -34,15 +32,21 @@ from copter.bench.suite.results import (
     save_solver,
     save_suite,
 )
-from copter.bench.suite.rivals import DEDE, RIVALS
+from copter.bench.rounds import Job, run_watched
+from copter.bench.settings import SolverSettings
+from copter.bench.solvers import DEDE, RIVALS, entrant, is_ours
 from copter.errors import CopterError, choices
 from copter.extras import MissingExtraError
 from copter.solvers.registry import SOLVERS
+from copter.spreading.processes import Processes
+from copter.spreading.tasks import Task
 
 _BYTES_A_COLUMN = 250.0
 """What a solver with a matrix of its own holds at least for a column of two or three nonzeros."""
 _MEMORY_SHARE = 0.85
 """Of the machine's memory, what a process may hold."""
+_WARM_UP_SECONDS = 2.0
+"""Of a solver that compiles nothing."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class SuiteSettings:
     rounds : int, optional
         At most so many a line.
     data, lps : Path, optional
-        See :class:`copter.bench.suite.line.Inputs`.
+        See :class:`copter.bench.case.Inputs`.
     dede_python : Path, optional
         Python of an environment with the package dede.
     solvers : tuple of str
@@ -141,11 +145,13 @@ class Suite:
 
     def __init__(self, folder: Path, settings: SuiteSettings, only: Sequence[str] = ()) -> None:
         self.folder, self.settings = folder, settings
-        lines = all_lines(settings.profile, Inputs(settings.seed, settings.data, settings.lps))
+        lines = all_cases(settings.profile, Inputs(settings.seed, settings.data, settings.lps))
         self.lines = _chosen(lines, only)
         self.result = self._begun([line.name for line in lines])
         self._missed = self._misses()
         self._spent, self._ran = 0.0, 0
+        done = [one for line in self.result.lines.values() for one in line.solvers.values()]
+        self._best = _fastest(done, math.inf)
 
     def run(self, follow: Follow = lambda step: None) -> SuiteResult:
         """Run what is not done yet.
@@ -223,73 +229,66 @@ class Suite:
                     found.setdefault((line.step_of, name), (line.columns, line.name))
         return found
 
-    def _solvers(self, line: Line) -> list[str]:
+    def _solvers(self, line: Case) -> list[str]:
         wanted = self.settings.solvers
         return [name for name in line.solvers if not wanted or name in wanted]
 
-    def _waiting(self, line: Line) -> list[str]:
+    def _waiting(self, line: Case) -> list[str]:
         there = self.result.lines.get(line.name)
         done = {} if there is None else there.solvers
         return [name for name in self._solvers(line) if name not in done]
 
-    def _rounds(self, line: Line) -> int:
+    def _rounds(self, line: Case) -> int:
         most = self.settings.rounds
         return line.rounds if most is None else min(most, line.rounds)
 
-    def _line_result(self, line: Line) -> LineResult:
-        return LineResult(
-            line.name,
-            line.family,
-            line.title,
-            rerun(self.result, line.name),
-            line.tolerance,
-            self.settings.threads,
-            self._rounds(line),
-            line.left_out,
-            self.settings.limit * line.patience,
-            dict(line.x),
-            CHECKERS[line.checker].sentence,
-            tuple(self._solvers(line)),
-            own_rounds=line.own_rounds,
-        )
+    def _line_result(self, line: Case) -> LineResult:
+        limit, command = self.settings.limit * line.patience, rerun(self.result, line.name)
+        made = line.line(command, self._solvers(line), self.settings.threads, limit)
+        return replace(made, rounds=self._rounds(line))
 
-    def _one(self, line: Line, solver: str, course: Callable[[], Course]) -> SolverResult:
+    def _one(self, line: Case, solver: str, course: Callable[[], Course]) -> SolverResult:
         """Run a solver on a line, unless there is a reason not to."""
-        threads, label = self.settings.threads, label_of(solver)
+        threads, label = self.settings.threads, entrant(solver).label
         why = self._why_not(line, solver)
         if why:
             return SolverResult(solver, label, threads, "not run", why)
-        begin = perf_counter()
+        begin, limit = perf_counter(), self.settings.limit * line.patience
         try:
-            limit = self.settings.limit * line.patience
-            given = CheckedSettings(solver, line.tolerance, limit, threads, line.mip_gap)
+            given = SolverSettings(solver, line.tolerance, limit, threads, line.mip_gap)
             job = Job(
                 course(),
-                replace(given, dede_python=self.settings.dede_python),
+                replace(given, python=self.settings.dede_python),
                 line.checker,
                 self._rounds(line),
                 self.settings.seconds,
-                _MEMORY_SHARE * _memory_mb(),
+                limit,
+                _WARM_UP_SECONDS,
                 brief=self.settings.profile == "quick",
+                best=self._best,
             )
-            result = run_job(job, label, threads)
-        except CopterError as error:  # the rounds could not be made
-            result = SolverResult(solver, label, threads, "failed", str(error))
+        except Exception as error:  # the rounds could not be made, for whatever reason a domain has
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            result = SolverResult(solver, label, threads, "failed", said)
+        else:
+            found = run_watched(job, _MEMORY_SHARE * memory_mb())
+            result = replace(found, label=label, threads=threads)
         spent = perf_counter() - begin
         self._spent, self._ran = self._spent + spent, self._ran + 1
         self.result = replace(self.result, seconds=self.result.seconds + spent)
+        self._best = _fastest([result], self._best)
         if result.status == "missed":
             self._missed.setdefault((line.step_of, solver), (line.columns, line.name))
         return result
 
-    def _why_not(self, line: Line, solver: str) -> str:
+    def _why_not(self, line: Case, solver: str) -> str:
         """Why a solver is not asked for a line; empty if it is."""
         columns, missed = self._missed.get((line.step_of, solver), (math.inf, ""))
         if columns <= line.columns and missed != line.name:
             return f"missed at {missed}"
-        if not solver.startswith("copter"):
+        if not is_ours(solver):
             needed = _BYTES_A_COLUMN * line.columns / 1e6
-            if needed > _MEMORY_SHARE * _memory_mb():
+            if needed > _MEMORY_SHARE * memory_mb():
                 return f"memory: a matrix of its own needs {needed / 1e3:,.0f} GB"
         if solver in DEDE and self.settings.dede_python is None:
             return "no environment: docs/suite.md has the two commands that make one"
@@ -301,39 +300,36 @@ class Suite:
             return str(error)
         return ""
 
-    def _left(self, waiting: Sequence[tuple[Line, str]]) -> float:
+    def _left(self, waiting: Sequence[tuple[Case, str]]) -> float:
         """Seconds that are left if solvers take as long as those before."""
         runs = sum(not self._why_not(line, solver) for line, solver in waiting)
         return runs * self._spent / self._ran if self._ran else math.nan
 
 
 @contextmanager
-def _course(line: Line) -> Iterator[Callable[[], Course]]:
+def _course(line: Case) -> Iterator[Callable[[], Course]]:
     """The line's course, made when it is first asked for; its files are there within the block."""
     made: list[Course] = []
     with TemporaryDirectory(prefix="copter-suite-") as scratch:
 
         def course() -> Course:
             if not made:
-                made.append(apart(line.make, Path(scratch)))
+                (ended,) = Processes(1).each([Task(line.name, line.make, (Path(scratch),))])
+                made.append(ended.result())
             return made[0]
 
         yield course
 
 
-def _chosen(lines: Sequence[Line], only: Sequence[str]) -> list[Line]:
+def _fastest(results: Sequence[SolverResult], best: float) -> float:
+    """The best reading of the yardstick so far."""
+    return min(best, *(record.get(FIELD, math.inf) for one in results for record in one.records), math.inf)
+
+
+def _chosen(lines: Sequence[Case], only: Sequence[str]) -> list[Case]:
     """The lines that are meant by names and families."""
     known = [*dict.fromkeys(line.family for line in lines), *(line.name for line in lines)]
     for name in only:
         if name not in known:
             raise CopterError(f"no line {name!r}; {choices(name, known)}")
     return [line for line in lines if not only or line.name in only or line.family in only]
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _memory_mb() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6

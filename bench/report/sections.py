@@ -1,0 +1,411 @@
+"""The sections of a report, from the results of a suite: the first screen, all lines together, each family.
+
+The first screen says what was measured, on how many lines copter is the fastest, and where it is not.  A
+section has pictures, a table with a row for each solver of each line, and the commands that measure it again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from copter.bench.calm import FIELD, SLOWER
+from copter.bench.checks import unconfirmed
+from copter.bench.formats import NOTHING, digits, megabytes, seconds, small, tick, times
+from copter.bench.report.model import Claim, Command, FirstScreen, Lost, Picture, Row, Table
+from copter.bench.report.pictures import Edge, Kind, Look, Point, dots, over, profile
+from copter.bench.results import FAMILIES, Family, LineResult, SuiteResult
+from copter.bench.solvers import is_ours
+from copter.bench.statistics import (
+    SHIFT,
+    Verdict,
+    families,
+    means,
+    median_seconds,
+    performance_profile,
+    ratios,
+    seconds_of,
+    spread,
+    takes_part,
+    verdicts,
+)
+
+LINES_OF_A_PROFILE = 4
+"""A profile of fewer lines says less than their table."""
+TAUS = np.logspace(0.0, 4.0, 161)
+HEADS = ("line", "solver", "p50", "p99", "over copter", "largest gap", "memory", "before", "outcome")
+READING = (
+    "In the tables below, p50 and p99 are seconds of a round over the rounds that count, at least so much "
+    "(≥) where a round was missed; over copter is the median of the ratios round by round, with the least "
+    "and the most; the largest gap is as the checker found it; memory is the most that the solver’s "
+    "process held; before is what was made and compiled before the first round, which is in no other time."
+)
+"""What the columns say."""
+_FASTER, _SLOWER = "copter faster", "copter slower"
+LOOKS: Mapping[str, Look] = {
+    _FASTER: Look("copter", "o", "", 2.2),
+    _SLOWER: Look("highs", "D", "", 2.0),
+}
+DEFINITION = (
+    "Equal certified quality: a solver counts on a line only if it answered every round that it played in "
+    "time and one checker, the same for all, found each answer to be within the line's tolerance. A solver "
+    "plays three rounds at least, and goes on until its seconds on the line are used up; where that is "
+    "before the last round, its outcome says so. Compared are the seconds of whole rounds, edit, solve and "
+    "shim, each round with itself, over those that both played."
+)
+
+
+def first_screen(suite: SuiteResult, notes: Mapping[str, str]) -> FirstScreen:
+    """Return the first screen.
+
+    Parameters
+    ----------
+    notes : mapping of str to str
+        Why copter is not the fastest on a line, by its name.
+    """
+    found = verdicts(suite)
+    rounds = sum(len(one.records) for line in suite.lines.values() for one in line.solvers.values())
+    solvers = takes_part(list(suite.lines.values()))
+    kinds = [f"{FAMILIES[family].title} ({len(lines)})" for family, lines in families(suite).items()]
+    measured = (
+        f"copter {suite.version} and {sum(not is_ours(name) for name in solvers)} other solvers on "
+        f"{len(suite.lines)} lines, {rounds:,} rounds in all, on {suite.begun[:10]} in "
+        f"{seconds(suite.seconds)}; the profile “{suite.profile}”. Lines by kind: {', '.join(kinds)}."
+    )
+    return FirstScreen(
+        f"copter {suite.version}: {suite.profile} benchmark",
+        measured,
+        machine_text(suite.machine),
+        _verdict(found),
+        tuple(_lost(suite.lines[one.line], one, notes) for one in found if not one.won),
+        tuple(_remarks(suite)),
+        _ratios(suite, found),
+    )
+
+
+def machine_text(machine: Mapping[str, Any]) -> str:
+    """Processor, memory and system in a sentence.
+
+    Parameters
+    ----------
+    machine : mapping
+        Of :func:`copter.bench.machine.machine`.
+    """
+    return (
+        f"{machine['cores']} cores of {machine['processor']}, {machine['memory_gb']} GB, {machine['system']} "
+        f"{machine['architecture']}."
+    )
+
+
+def _verdict(found: list[Verdict]) -> str:
+    won = [one for one in found if one.won]
+    alone = sum(not one.rival for one in won)
+    text = f"On {len(won)} of {len(found)} lines copter is the fastest at equal certified quality"
+    if alone:
+        text += f"; on {alone} of these no other solver has certified answers to all that it played"
+    return text + "."
+
+
+def _lost(line: LineResult, one: Verdict, notes: Mapping[str, str]) -> Lost:
+    if math.isnan(one.ratio):
+        text = f"{one.ours} has no certified answer to every round that it played"
+        if one.fastest:
+            median = median_seconds(line, one.fastest)
+            text += f"; the fastest that has is {one.fastest}, {seconds(median)} a round"
+    else:
+        ours, theirs = (seconds(median_seconds(line, name)) for name in (one.ours, one.rival))
+        text = (
+            f"{one.ours} takes {times(1.0 / one.ratio)} the seconds of {one.rival} "
+            f"({times(1.0 / one.high)} to {times(1.0 / one.low)} over the rounds; medians {ours} and "
+            f"{theirs})"
+        )
+    return Lost(one.line, line.title, text, notes.get(one.line, ""))
+
+
+def _remarks(suite: SuiteResult) -> list[str]:
+    remarks = []
+    todo = [
+        f"{name} ({', '.join(sorted(set(suite.lines[name].order) - set(suite.lines[name].solvers)))})"
+        if name in suite.lines
+        else name
+        for name in suite.order
+        if name not in suite.lines or set(suite.lines[name].order) - set(suite.lines[name].solvers)
+    ]
+    if todo:
+        remarks.append(f"Not complete. Still to be measured: {'; '.join(todo)}.")
+    there = [(line, solver, one) for line in suite.lines.values() for solver, one in line.solvers.items()]
+    refused = [
+        f"{solver} on {line.name} ({wrong} of {len(one.records)} rounds)"
+        for line, solver, one in there
+        if (wrong := len(unconfirmed(one)))
+    ]
+    if refused:
+        remarks.append(
+            "Claimed to be solved where the checker found that the answer is not within the tolerance: "
+            f"{', '.join(refused)}. None of these counts."
+        )
+    failed = [
+        f"{solver} on {line.name} ({one.reason})"
+        for line, solver, one in there
+        if one.status == "failed" and is_ours(solver)
+    ]
+    if failed:
+        remarks.append(f"Failed: {', '.join(failed)}.")
+    return [*remarks, speed_of_the_machine(suite)]
+
+
+def speed_of_the_machine(suite: SuiteResult) -> str:
+    """Say in how many rounds the machine was not at its full speed, as far as was looked."""
+    records = [r for line in suite.lines.values() for one in line.solvers.values() for r in one.records]
+    readings = np.array([record.get(FIELD, math.nan) for record in records], np.float64)
+    known = readings[np.isfinite(readings)]
+    if not known.size:
+        return (
+            "Measured before rounds waited for the machine to be at its full speed (docs/suite.md): whole "
+            "solvers on a line may have taken up to 1.7 times their seconds."
+        )
+    slow = int((known > SLOWER * known.min()).sum())
+    text = f"In {slow:,} of {known.size:,} rounds the machine was not at its full speed"
+    return f"{text} (the slowest: {digits(float(known.max() / known.min()))} times its seconds)."
+
+
+def _ratios(suite: SuiteResult, found: list[Verdict]) -> Picture | None:
+    """A row for each family, a mark for each line that has a rival."""
+    rows: dict[str, list[tuple[str, Point]]] = {}
+    for one in found:
+        if math.isfinite(one.ratio):
+            side = _FASTER if one.won else _SLOWER
+            rows.setdefault(FAMILIES[suite.lines[one.line].family].title, []).append(
+                (side, Point(one.ratio, 0.0))
+            )
+    if not rows:
+        return None
+    caption = "Seconds of the fastest other solver over copter's, by line; right of 1× copter is faster"
+    across = Edge("the fastest other solver over copter", lambda ratio: f"{ratio:g}×")
+    return Picture("verdict", caption, dots(caption, list(rows.items()), LOOKS, across, mark=1.0))
+
+
+def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
+    """Return the claim over all lines: shifted geometric means and the performance profile.
+
+    Parameters
+    ----------
+    styles : mapping of str to Look
+    """
+    lines = list(suite.lines.values())
+    found = families(suite)
+    by_family = {family: means(of) for family, of in found.items()}
+    everywhere = means(lines)
+    labels = {name: one.label for line in lines for name, one in line.solvers.items()}
+    rows = [
+        Row(
+            (solver, labels[solver], f"{certified} of {of}", seconds(mean))
+            + tuple(seconds(by_family[family].get(solver, (math.nan,))[0]) for family in found),
+            is_ours(solver),
+        )
+        for solver, (mean, certified, of) in sorted(everywhere.items(), key=lambda one: one[1][0])
+    ]
+    picture = profile_of("all", "All lines: performance profile", lines, styles)
+    heads = ("solver", "which is", "certified on", "all its lines", *(family for family in found))
+    note = (
+        f"Shifted geometric mean (shift {tick(SHIFT)}) of the median seconds of a round, over the lines "
+        "that the solver takes part in. Where it has no certified answer, or was not asked because it "
+        "missed a smaller line, the line’s limit counts, so that its mean is at least that. Solvers that "
+        f"take part in other lines are not to be compared by their means; {NOTHING}: in no line."
+    )
+    return Claim(
+        "all",
+        "All lines together",
+        f"{DEFINITION} {READING}",
+        (picture,) if picture is not None else (),
+        (Table("Shifted geometric means", heads, tuple(rows), words=(0, 1), note=note),),
+    )
+
+
+def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> Claim:
+    """Return the claim of a family.
+
+    Parameters
+    ----------
+    lines : list of LineResult
+        Its lines, one at least.
+    styles : mapping of str to Look
+    """
+    words = FAMILIES[family]
+    pictures = [_times(family, words, lines, styles)]
+    if words.memory:
+        pictures.append(_memory(family, words, lines, styles))
+    if len(lines) >= LINES_OF_A_PROFILE:
+        pictures.append(profile_of(family, f"{words.title}: performance profile", lines, styles))
+    return Claim(
+        family,
+        words.title,
+        f"{words.text} {_conditions(lines)}",
+        tuple(picture for picture in pictures if picture is not None),
+        (table(words.title, lines),),
+        tuple(Command(line.title, line.command) for line in lines),
+    )
+
+
+def profile_of(
+    name: str, caption: str, lines: list[LineResult], styles: Mapping[str, Look]
+) -> Picture | None:
+    """Return the performance profile of some lines, if there is anything to draw.
+
+    Parameters
+    ----------
+    lines : list of LineResult
+    styles : mapping of str to Look
+    """
+    shares = performance_profile(lines, TAUS.tolist())
+    often = [name for name in shares if 2 * sum(name in line.solvers for line in lines) >= len(lines)]
+    if not often:
+        return None
+    steps = {solver: (TAUS.tolist(), shares[solver].tolist()) for solver in often}
+    return Picture(
+        f"{name}-profile",
+        f"{caption}, of solvers that take part in half of the lines or more. How many of its lines a solver "
+        "ends, certified, within so many times the seconds of the fastest.",
+        profile(caption, steps, styles),
+    )
+
+
+def _conditions(lines: list[LineResult]) -> str:
+    """Tolerance, threads, limit and the checker: once if they are the same for all lines."""
+    tolerances = _range(f"{line.tolerance:g}" for line in lines)
+    threads = _range(str(line.threads) for line in lines)
+    limits = _range(f"{line.limit:g} s" for line in lines)
+    checkers = " ".join(dict.fromkeys(line.checker.rstrip(".") + "." for line in lines if line.checker))
+    same = f"Tolerance {tolerances}, threads {threads}, at most {limits} a solve, for every solver."
+    return f"{same} Checker: {checkers}" if checkers else same
+
+
+def _range(values: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(values))
+
+
+def _times(family: str, words: Family, lines: list[LineResult], styles: Mapping[str, Look]) -> Picture | None:
+    caption = f"{words.title}: median seconds of a round, with the 99th percentile as whisker"
+    places = {line.x.get(words.axis, math.nan) for line in lines}
+    if words.grows and len(places) == len(lines) > 2 and all(place > 0.0 for place in places):
+        series: dict[str, list[Point]] = {}
+        for line in sorted(lines, key=lambda line: line.x[words.axis]):
+            for solver in line.order:
+                found = point(line, solver, line.x[words.axis])
+                if found is not None:
+                    series.setdefault(solver, []).append(found)
+        if not series:
+            return None
+        svg = over(caption, series, styles, Edge(words.across, words.shown), Edge("a round", tick))
+        return Picture(f"{family}-time", caption, svg)
+    rows = [(line.title, _marks(line)) for line in lines]
+    if not any(marks for _, marks in rows):
+        return None
+    return Picture(f"{family}-time", caption, dots(caption, rows, styles, Edge("a round", tick)))
+
+
+def _marks(line: LineResult) -> list[tuple[str, Point]]:
+    found = ((solver, point(line, solver, 0.0)) for solver in line.order)
+    # a row has its seconds across
+    return [(solver, Point(one.y, 0.0, one.high, one.kind)) for solver, one in found if one is not None]
+
+
+def _memory(
+    family: str, words: Family, lines: list[LineResult], styles: Mapping[str, Look]
+) -> Picture | None:
+    caption = f"{words.title}: the most memory that the solver's process held"
+    series: dict[str, list[Point]] = {}
+    for line in sorted(lines, key=lambda line: line.x.get(words.axis, math.nan)):
+        for solver, one in line.solvers.items():
+            if one.status == "measured" and one.peak_memory_mb > 0.0 and words.axis in line.x:
+                kind: Kind = "certified" if line.certified(solver) else "uncertified"
+                series.setdefault(solver, []).append(Point(line.x[words.axis], one.peak_memory_mb, kind=kind))
+    if not series:
+        return None
+    svg = over(caption, series, styles, Edge(words.across, words.shown), Edge("memory", megabytes))
+    return Picture(f"{family}-memory", caption, svg)
+
+
+def outcome(line: LineResult, solver: str) -> str:
+    """What came of a solver on a line, in words."""
+    one = line.solvers.get(solver)
+    if one is None:
+        return "not done yet"
+    if one.status != "measured":
+        return f"{one.status}: {one.reason}" if one.reason else one.status
+    refused = sum(record["certified"] is not True for record in one.records)
+    text = f"not certified in {refused} of {len(one.records)} rounds" if refused else "certified"
+    return f"{text} ({one.reason})" if one.reason else text
+
+
+def largest_gap(line: LineResult, solver: str) -> float:
+    """Largest gap of the rounds that count, as the checker found it; NaN if a round has none."""
+    gaps: list[float] = [record["checked_gap"] for record in line.measured_rounds(solver)]
+    return max(gaps) if gaps and all(map(math.isfinite, gaps)) else math.nan
+
+
+def point(line: LineResult, solver: str, x: float) -> Point | None:
+    """Median and tail of a solver as a point of a picture; None if it gave no answer.
+
+    Parameters
+    ----------
+    x : float
+        Where it stands.
+    """
+    one = line.solvers.get(solver)
+    if one is None or one.status in ("failed", "not run"):
+        return None
+    if one.status == "missed":
+        return Point(x, line.limit, kind="missed")
+    found = spread(seconds_of(line, solver))
+    if not found["median"] > 0.0:
+        return None
+    return Point(x, found["median"], found["p99"], "certified" if line.certified(solver) else "uncertified")
+
+
+def table(title: str, lines: list[LineResult]) -> Table:
+    """Return the table of some lines: a row for each of their solvers.
+
+    Parameters
+    ----------
+    lines : list of LineResult
+    """
+    rows = [_row(line, solver, first=not k) for line in lines for k, solver in enumerate(line.order)]
+    return Table(title, HEADS, tuple(rows), words=(0, 1, 8))
+
+
+def _row(line: LineResult, solver: str, *, first: bool) -> Row:
+    one = line.solvers.get(solver)
+    head = line.title if first else ""
+    if one is None or not one.records:
+        return Row((head, solver, *[NOTHING] * 6, outcome(line, solver)), is_ours(solver))
+    found = spread(seconds_of(line, solver))
+    least = "≥ " if one.status == "missed" else ""
+    return Row(
+        (
+            head,
+            solver,
+            least + seconds(found["median"]),
+            least + seconds(found["p99"]),
+            _ratio(line, solver),
+            small(largest_gap(line, solver)),
+            megabytes(one.peak_memory_mb),
+            seconds(one.compile_seconds),
+            outcome(line, solver),
+        ),
+        is_ours(solver),
+    )
+
+
+def _ratio(line: LineResult, solver: str) -> str:
+    """Seconds over those of the line's own solver; nothing where copter was not asked for the line."""
+    ours = line.order[0]
+    if not is_ours(ours) or ours not in line.solvers or line.solvers[ours].status != "measured":
+        return NOTHING
+    if solver == ours or line.solvers[solver].status != "measured":
+        return NOTHING
+    middle, low, high = ratios(line, solver, ours)
+    return f"{times(middle)} ({times(low)} to {times(high)})"

@@ -1,0 +1,102 @@
+"""Who takes part in benchmarks: names for people, whose work a solver is, and solvers that are only measured.
+
+Whether a solver is copter's own is read from where its class is (:mod:`copter.solvers.registry`), not from
+its name.  Methods that belong to one course, such as POP or a heuristic, are listed here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple, TypeAlias
+
+from copter.solvers.registry import SOLVERS, SolverEntry, solver_entry
+
+House: TypeAlias = Literal["copter", "variant", "highs", "ortools", "cvxpy", "parts", "other"]
+"""Whose work a solver is; a variant is copter with another setting than the default."""
+
+COPTER = ("copter", "copter-cold", "copter-newton", "copter-rebuild")
+HIGHS = ("highs-hot", "highs-simplex", "highs-ipm", "highs-pdlp")
+ORTOOLS = ("glop", "pdlp")
+CVXPY = ("clarabel", "scs", "osqp")
+EVERY_LP = (*COPTER, *HIGHS, *ORTOOLS, *CVXPY)
+"""Solvers that take any linear program."""
+DEDE = ("dede", "dede-ours")
+"""Those that need an environment of their own."""
+OWN = "copter-own"
+"""Copter's solver alone on general linear programs, without HiGHS beside it."""
+
+_CVXPY = "copter.solvers.baselines.cvxpy_lp:CvxpyLP"
+_DEDE = "copter.solvers.baselines.dede_lp:DeDe"
+RIVALS = {
+    entry.name: entry
+    for entry in (
+        SolverEntry("clarabel", _CVXPY, "cvxpy, Clarabel, compiled every round", {"backend": "clarabel"}),
+        SolverEntry("scs", _CVXPY, "cvxpy, SCS, compiled every round", {"backend": "scs"}),
+        SolverEntry("osqp", _CVXPY, "cvxpy, OSQP, compiled every round", {"backend": "osqp"}),
+        SolverEntry("dede", _DEDE, "DeDe, ADMM on Ray, stops at 1% less change", {"rule": "own"}),
+        SolverEntry("dede-ours", _DEDE, "DeDe, ADMM on Ray, stops within our tolerance", {"rule": "ours"}),
+    )
+}
+"""Solvers that are measured and nothing else: no names of :func:`copter.solvers.make_solver`."""
+
+
+class Entrant(NamedTuple):
+    """A solver or a method as reports show it."""
+
+    label: str
+    house: House
+
+
+_LABELS = {
+    "highs-hot": "HiGHS, hot",
+    "highs-simplex": "HiGHS simplex",
+    "highs-ipm": "HiGHS IPM",
+    "highs-pdlp": "HiGHS PDLP",
+    "highs-milp": "HiGHS branch and bound",
+    "glop": "OR-Tools GLOP",
+    "pdlp": "OR-Tools PDLP",
+    "clarabel": "cvxpy, Clarabel",
+    "scs": "cvxpy, SCS",
+    "osqp": "cvxpy, OSQP",
+    "dede": "DeDe, its own stopping rule",
+    "dede-ours": "DeDe, our stopping rule",
+}
+"""Names for people; a solver that is not here is shown by its own."""
+_METHODS: dict[str, Entrant] = {
+    OWN: Entrant(OWN, "variant"),
+    "cvxpy": Entrant("cvxpy", "cvxpy"),
+    "lp-top": Entrant("demand pinning", "other"),
+    "shortest": Entrant("shortest paths", "other"),
+}
+_HOUSES: dict[str, House] = {
+    "copter.solvers.proximal.solver": "copter",
+    "copter.solvers.exact.solver": "copter",
+    "copter.solvers.rebuild": "variant",
+    "copter.solvers.baselines.highs": "highs",
+    "copter.solvers.baselines.highs_hot": "highs",
+    "copter.solvers.baselines.ortools_lp": "ortools",
+    "copter.solvers.baselines.cvxpy_lp": "cvxpy",
+    "copter.solvers.baselines.dede_lp": "parts",
+}
+"""By module of the class."""
+
+
+def entry_of(name: str) -> SolverEntry:
+    """Return where a registered solver or a rival is; an unknown name is an error that lists them."""
+    return RIVALS.get(name) or solver_entry(name)
+
+
+def entrant(name: str) -> Entrant:
+    """Return how a solver or a method is shown."""
+    entry = RIVALS.get(name) or SOLVERS.get(name)
+    if entry is None:
+        if parts := re.fullmatch(r"pop-(.+)", name):
+            return Entrant(f"POP-{parts[1]}", "parts")
+        return _METHODS.get(name, Entrant(name, "other"))
+    house = _HOUSES.get(entry.target.partition(":")[0], "other")
+    return Entrant(_LABELS.get(name, name), "variant" if house == "copter" and entry.preset else house)
+
+
+def is_ours(name: str) -> bool:
+    """Whether a solver is copter's own, in whatever variant."""
+    return entrant(name).house in ("copter", "variant")

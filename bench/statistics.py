@@ -1,0 +1,401 @@
+"""What records say: medians and tails, ratios, means over lines, performance profiles, the verdict.
+
+The seconds of a round are edit, solve and shim (:mod:`copter.bench.rounds`).  One solver's rounds are told by
+:func:`spread`.  A round that was cut off (deadline, iteration limit, numerical error) would have taken
+longer: it stays in all figures and is counted in `not_optimal`; times that depend on how much longer are
+named in `at_least`.  Values that are NaN or infinite, such as the gap of a round without any answer, are in
+no median; `not_finite` counts them.
+
+Over lines only answers of equal quality are compared: a solver counts on a line if every round that it played
+was answered in time and the line's checker found each answer within the tolerance
+(:meth:`copter.bench.results.LineResult.certified`).
+
+- Shifted geometric mean of seconds t over lines, exp(mean log(t + s)) - s, as in Mittelmann's benchmarks of
+  LP solvers; the shift keeps lines of a few microseconds from deciding it.  A line that a solver has no
+  certified answer to counts with the line's limit: the mean is then a lower bound.
+- Performance profile (Dolan and More 2002, Mathematical Programming 91): the share of lines on which a
+  solver's seconds are at most tau times those of the fastest.
+- The verdict on a line: copter's seconds against those of the fastest other solver, round by round, as all
+  have the same rounds; the spread is the smallest and the largest ratio of a round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.bench.course import COMPLETE, Course
+from copter.bench.results import LineResult, SolverResult, SuiteResult
+from copter.bench.settings import Record
+from copter.bench.solvers import is_ours
+from copter.solvers.features import Feature
+from copter.solvers.registry import SOLVERS, make_solver
+
+SHIFT = 1e-3
+"""Seconds."""
+TIMES = ("t_edit", "t_solve", "t_shim", "t_total")
+APART = ("t_store", "t_certify")
+QUALITY = ("gap", "primal_residual", "integral_gap", "churn", "iterations")
+ANSWERED = ("optimal", "infeasible", "unbounded", COMPLETE)
+
+
+def keeps_edits(solver: str) -> bool | None:
+    """Whether a solver takes a round's edits as such; None if it is not a registered one."""
+    return Feature.DIFFERENTIAL_EDITS in make_solver(solver).features if solver in SOLVERS else None
+
+
+def spread(values: Iterable[float], truncated: Sequence[bool] | None = None) -> dict[str, Any]:
+    """Return median, mean, p99, smallest and largest of the finite numbers (NaN if there are none).
+
+    Parameters
+    ----------
+    values : iterable of float
+    truncated : sequence of bool, optional
+        Which of them would be larger had their round not been cut off.
+
+    Returns
+    -------
+    dict
+        ``median, mean, p99, min, max``; ``not_finite``, the number of values that are NaN or infinite; and
+        ``at_least``, the names of the figures that are only lower bounds.
+    """
+    array = np.fromiter(values, float)
+    finite = np.isfinite(array)
+    found: dict[str, Any] = _figures(array[finite])
+    at_least: list[str] = []
+    if truncated is not None and any(truncated):
+        cut = np.array(truncated, bool)[finite]
+        beyond = 2.0 * abs(array[finite]).max(initial=0.0) + 1.0
+        longer = _figures(np.where(cut, beyond, array[finite]))
+        at_least = [name for name, value in longer.items() if value != found[name] and finite.any()]
+    return found | {"not_finite": int(np.count_nonzero(~finite)), "at_least": at_least}
+
+
+def _figures(array: np.ndarray) -> dict[str, float]:
+    if not array.size:
+        return dict.fromkeys(("median", "mean", "p99", "min", "max"), float("nan"))
+    return {
+        "median": float(np.median(array)),
+        "mean": float(array.mean()),
+        "p99": float(np.percentile(array, 99)),
+        "min": float(array.min()),
+        "max": float(array.max()),
+    }
+
+
+def summarise(
+    measured: Sequence[SolverResult], figures: Sequence[str] = (), left_out: int = 1
+) -> dict[str, Any]:
+    """Summarise the rounds of each solver.
+
+    Parameters
+    ----------
+    measured : sequence of SolverResult
+    figures : sequence of str
+        Further fields of the records.
+    left_out : int
+        Rounds at the start that are in no spread; if there are no others, none is left out.
+
+    Returns
+    -------
+    dict
+        Per solver: the first (cold) round apart, the spread of the rounds measured, how many of those are
+        not optimal and how many were missed (the solver had no answer at all), and as ``over_copter`` its
+        median edit + solve over the whole of copter's median round (edit, solve, shim); where copter was not
+        measured, over that of ``copter-exact``.  That is None without either, or if that median is only a
+        lower bound; ``over_copter_at_least`` says whether it is itself one.
+    """
+    summary = {one.solver: _of_solver(one, figures, left_out) for one in measured if one.records}
+    copter = summary.get("copter", summary.get("copter-exact"))
+    usable = copter is not None and "median" not in copter["t_total"]["at_least"]
+    whole = copter["t_total"]["median"] if copter is not None and usable else None
+    for one in summary.values():
+        one["over_copter"] = one["t_edit_solve"]["median"] / whole if whole else None
+        one["over_copter_at_least"] = "median" in one["t_edit_solve"]["at_least"]
+    return summary
+
+
+def _of_solver(measured: SolverResult, figures: Sequence[str], left_out: int) -> dict[str, Any]:
+    first, later = measured.records[0], measured.records[left_out:] or measured.records
+    truncated = [record["status"] not in ANSWERED for record in later]
+    statuses: dict[str, int] = {}
+    for record in measured.records:
+        statuses[record["status"]] = statuses.get(record["status"], 0) + 1
+    result: dict[str, Any] = {
+        "rounds": len(measured.records),
+        "rounds_measured": len(later),
+        "not_optimal": sum(record["status"] != "optimal" for record in later),
+        "missed": sum(record.get("missed", False) for record in later),
+        "first_round": {name: first[name] for name in ("status", *TIMES, "gap", "iterations")},
+        "statuses": statuses,
+        "peak_memory_mb": None if math.isnan(measured.peak_memory_mb) else measured.peak_memory_mb,
+        "warm_started": sum(record["warm_started"] for record in measured.records[1:]),
+        "t_edit_solve": spread((record["t_edit"] + record["t_solve"] for record in later), truncated),
+    }
+    for name in (*TIMES, *APART):
+        cut = truncated if name in ("t_solve", "t_total") else None
+        result[name] = spread((record[name] for record in later), cut)
+    for name in (*QUALITY, *figures):
+        result[name] = spread(record[name] for record in later)
+    return result
+
+
+def ablation(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a row per solver: what it keeps between rounds, its median round, its ratio to copter's.
+
+    ``warm_start`` is what its rounds after the first reported; None if there were none.
+    """
+    return [
+        {
+            "solver": name,
+            "differential_edits": keeps_edits(name),
+            "warm_start": one["warm_started"] > 0 if one["rounds"] > 1 else None,
+            **{time: one[time]["median"] for time in TIMES},
+            "at_least": [time for time in TIMES if "median" in one[time]["at_least"]],
+            "over_copter": one["over_copter"],
+            "over_copter_at_least": one["over_copter_at_least"],
+            "max_gap": one["gap"]["max"],
+            "gaps_not_finite": one["gap"]["not_finite"],
+            "rounds": one["rounds_measured"],
+            "not_optimal": one["not_optimal"],
+        }
+        for name, one in summary.items()
+    ]
+
+
+def document(
+    machine: dict[str, Any], settings: dict[str, Any], measured: Sequence[SolverResult], course: Course
+) -> dict[str, Any]:
+    """Return the JSON document of a benchmark: machine, settings, records, summary and the ablation.
+
+    Parameters
+    ----------
+    machine : dict
+        Of :func:`copter.bench.machine.machine`.
+    settings : dict
+        Of the whole benchmark; where each solver stops is added.
+    measured : sequence of SolverResult
+        One a solver.
+    course : Course
+        The one that they played; it compares their records first.
+
+    Returns
+    -------
+    dict
+        With the summaries of each kind of round too if there is more than one kind, and as ``machines`` those
+        of the solvers that ran on another one.
+    """
+    course.compare(measured)
+    records: list[Record] = [record for one in measured for record in one.records]
+    summary = summarise(measured, [figure.name for figure in course.figures], course.left_out)
+    rows = ablation(summary)
+    result = {
+        "machine": machine,
+        "settings": settings | {"stopping": {one.solver: one.stopping for one in measured}},
+        "records": records,
+        "summary": summary,
+        "ablation": rows,
+    }
+    elsewhere = {one.solver: one.machine for one in measured if one.machine not in ({}, machine)}
+    if elsewhere:
+        result["machines"] = elsewhere
+    kinds = {} if course.kind is None else by_kind(measured, course)
+    return result | {"kinds": kinds} if len(kinds) > 1 else result
+
+
+def by_kind(measured: Sequence[SolverResult], course: Course) -> dict[str, dict[str, Any]]:
+    """Return, for each kind of round but that of the first, the summary of the rounds of that kind alone."""
+    assert course.kind is not None
+    names = list(dict.fromkeys(record[course.kind] for one in measured for record in one.records[1:]))
+    return {
+        name: summarise(
+            [
+                replace(one, records=[r for r in one.records[1:] if r[course.kind] == name])
+                for one in measured
+            ],
+            [figure.name for figure in course.figures],
+            left_out=0,
+        )
+        for name in names
+    }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Who is the fastest on a line at equal certified quality.
+
+    Attributes
+    ----------
+    ours : str
+        The solver of copter that is held against the others: the line's first.
+    rival : str
+        The fastest of the others with a certified answer; empty if there is none.
+    ratio, low, high : float
+        Seconds of the rival over ours: the median over the rounds, the smallest and the largest; above 1
+        copter is faster.  Infinite without a rival, NaN without a certified answer of ours.
+    fastest : str
+        Of all, copter's variants included; empty if nobody has a certified answer.
+    """
+
+    line: str
+    family: str
+    ours: str
+    rival: str
+    ratio: float
+    low: float
+    high: float
+    fastest: str
+
+    @property
+    def won(self) -> bool:
+        """Whether copter is at least as fast as every other solver with a certified answer."""
+        return self.ratio >= 1.0
+
+
+def seconds_of(line: LineResult, solver: str) -> NDArray[np.float64]:
+    """Seconds of each round that counts.
+
+    Returns
+    -------
+    (rounds,) ndarray
+    """
+    return np.array([record["t_total"] for record in line.measured_rounds(solver)], np.float64)
+
+
+def median_seconds(line: LineResult, solver: str) -> float:
+    """Median seconds of the rounds that count; NaN without one."""
+    median: float = spread(seconds_of(line, solver))["median"]
+    return median
+
+
+def typical(line: LineResult, solver: str) -> float:
+    """Median seconds of a round, infinite without a certified answer to each."""
+    return median_seconds(line, solver) if line.certified(solver) else math.inf
+
+
+def shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT) -> float:
+    """Shifted geometric mean of seconds; NaN of none.
+
+    Parameters
+    ----------
+    values : sequence of float
+    shift : float
+        Seconds.
+    """
+    if not len(values):
+        return math.nan
+    return float(np.exp(np.mean(np.log(np.asarray(values, np.float64) + shift))) - shift)
+
+
+def means(lines: Sequence[LineResult], shift: float = SHIFT) -> dict[str, tuple[float, int, int]]:
+    """Shifted geometric mean of a solver's medians over the lines that it takes part in.
+
+    Parameters
+    ----------
+    lines : sequence of LineResult
+    shift : float
+        Seconds.
+
+    Returns
+    -------
+    dict of solver to (float, int, int)
+        The mean, on how many lines it has certified answers, and on how many it takes part.  Where it has
+        none the limit of the line's rounds counts.
+    """
+    found = {}
+    for solver in takes_part(lines):
+        of = [line for line in lines if solver in line.solvers]
+        times = [typical(line, solver) for line in of]
+        counted = [min(time, line.limit) for time, line in zip(times, of, strict=True)]
+        mean = shifted_geometric_mean(counted, shift)
+        found[solver] = mean, sum(map(math.isfinite, times)), len(of)
+    return found
+
+
+def takes_part(lines: Sequence[LineResult]) -> list[str]:
+    """Solvers that were run on one of the lines at least."""
+    return list(
+        dict.fromkeys(name for line in lines for name, one in line.solvers.items() if one.status != "not run")
+    )
+
+
+def performance_profile(lines: Sequence[LineResult], taus: Sequence[float]) -> dict[str, NDArray[np.float64]]:
+    """Share of lines that a solver ends within ``tau`` times the seconds of the fastest.
+
+    Parameters
+    ----------
+    lines : sequence of LineResult
+        Those to which nobody has a certified answer do not count.
+    taus : (k,) sequence of float
+
+    Returns
+    -------
+    dict of solver to (k,) ndarray
+        Each over the lines that it takes part in.
+    """
+    ratios: dict[str, list[float]] = {solver: [] for solver in takes_part(lines)}
+    for line in lines:
+        times = {solver: typical(line, solver) for solver in line.solvers if solver in ratios}
+        best = min(times.values(), default=math.inf)
+        if math.isfinite(best):
+            for solver, time in times.items():
+                ratios[solver].append(time / best)
+    grid = np.asarray(taus, np.float64)
+    return {solver: (np.array(each)[:, None] <= grid).mean(axis=0) for solver, each in ratios.items() if each}
+
+
+def verdict(line: LineResult) -> Verdict:
+    """Who is the fastest on a line; see :class:`Verdict`."""
+    ours = line.order[0]
+    times = {solver: typical(line, solver) for solver in line.solvers}
+    certified = {solver: time for solver, time in times.items() if math.isfinite(time)}
+    others = {solver: time for solver, time in certified.items() if not is_ours(solver)}
+    rival = min(others, key=lambda solver: others[solver], default="")
+    fastest = min(certified, key=lambda solver: certified[solver], default="")
+    ratio = low = high = math.nan
+    if ours in certified:
+        ratio = low = high = math.inf
+        if rival:
+            ratio, low, high = ratios(line, rival, ours)
+    return Verdict(line.name, line.family, ours, rival, ratio, low, high, fastest)
+
+
+def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]:
+    """Seconds of a solver over those of another, round by round: median, least and most.
+
+    Returns
+    -------
+    (float, float, float)
+    """
+    each, base = seconds_of(line, solver), seconds_of(line, to)
+    both = min(each.size, base.size)
+    found = spread(each[:both] / base[:both])
+    return found["median"], found["min"], found["max"]
+
+
+def verdicts(suite: SuiteResult) -> list[Verdict]:
+    """The verdict on each line that copter was to solve, in order.
+
+    Returns
+    -------
+    list of Verdict
+    """
+    return [verdict(line) for line in suite.lines.values() if line.solvers and is_ours(line.order[0])]
+
+
+def not_fastest(suite: SuiteResult) -> list[Verdict]:
+    """Verdicts of the lines on which copter is not the fastest, or has no certified answer itself."""
+    return [one for one in verdicts(suite) if not one.won]
+
+
+def families(suite: SuiteResult) -> dict[str, list[LineResult]]:
+    """The lines of each family, in order."""
+    found: dict[str, list[LineResult]] = {}
+    for line in suite.lines.values():
+        found.setdefault(line.family, []).append(line)
+    return found

@@ -1,1 +1,0 @@
-"""The whole benchmark: every family of programs through every solver, one folder of results."""

@@ -1,0 +1,181 @@
+"""`copter bench updates` and `copter bench lp`: measurements that are no rounds of a program.
+
+What an edit costs against building the same matrix again, and a folder of linear programs through the default
+and the own solver alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from copter.cli.console import publish, say, seconds, table
+from copter.cli.options import JsonPath, Seed, positive
+
+_SMALLEST = 1000
+_UPDATES_EXAMPLES = """\b
+Examples:
+  copter bench updates
+  copter bench updates --sizes 100000,1000000 --json updates.json
+"""
+_LP_EXAMPLES = """\b
+Examples:
+  copter bench lp netlib --limit 10 --out netlib.md
+  copter bench lp models --json models.json
+"""
+
+
+def register(run: typer.Typer, bench: typer.Typer) -> None:
+    """Add the commands of this module."""
+    bench.command("updates", epilog=_UPDATES_EXAMPLES)(updates)
+    bench.command("lp", epilog=_LP_EXAMPLES)(lp)
+
+
+def updates(
+    sizes: Annotated[
+        str, typer.Option(help="Numbers of columns, separated by commas.")
+    ] = "100000,300000,1000000,3000000,10000000",
+    json_path: JsonPath = None,
+    seed: Seed = 0,
+) -> None:
+    """Time edits of 1% of the requests against building the CSR of all of them with scipy."""
+    columns = _sizes(sizes)
+    from copter.bench.machine import machine
+    from copter.bench.updates import RATIOS, measure_updates
+
+    records = measure_updates(columns, seed, lambda size: say(f"measuring {size:,} columns"))
+    document = {
+        "machine": machine(),
+        "settings": {"sizes": columns, "seed": seed},
+        "records": records,
+        "summary": {
+            **{f"smallest_{ratio}": min(record[ratio] for record in records) for ratio in RATIOS},
+            "per_edit_largest_over_smallest_size": records[-1]["t_per_edit"] / records[0]["t_per_edit"],
+        },
+    }
+    publish(document, json_path, lambda: _print_updates(records))
+
+
+def _print_updates(records: Sequence[Mapping[str, Any]]) -> None:
+    from copter.bench.updates import RATIOS
+
+    table(
+        "1% of the requests edited in place, against scipy building the CSR of all requests",
+        (
+            "columns",
+            "nonzeros",
+            "edits",
+            "on a template",
+            "costs",
+            "own columns",
+            "one edit",
+            "COO to CSR",
+            "CSC to CSR",
+            "COO / template, costs, own",
+            "CSC / template, costs, own",
+        ),
+        (
+            (
+                f"{record['n_variables']:,}",
+                f"{record['nnz']:,}",
+                str(record["edits"]),
+                seconds(record["t_edit"]),
+                seconds(record["t_edit_costs"]),
+                seconds(record["t_edit_own"]),
+                seconds(record["t_per_edit"]),
+                seconds(record["t_csr_rebuild"]),
+                seconds(record["t_csr_from_csc"]),
+                *(
+                    ", ".join(f"{record[ratio]:.3g}x" for ratio in RATIOS if ratio.startswith(build))
+                    for build in ("rebuild", "csc")
+                ),
+            )
+            for record in records
+        ),
+    )
+
+
+def _sizes(text: str) -> list[int]:
+    sizes = []
+    for part in text.split(","):
+        try:
+            size = int(part.strip().replace("_", ""))
+        except ValueError:
+            raise typer.BadParameter(
+                f"{part.strip()!r} is no whole number; give sizes like 100000,1000000", param_hint="--sizes"
+            ) from None
+        if size < _SMALLEST:
+            raise typer.BadParameter(
+                f"{size} is too small: use at least {_SMALLEST} columns", param_hint="--sizes"
+            )
+        sizes.append(size)
+    return sorted(sizes)
+
+
+def lp(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            exists=True,
+            file_okay=False,
+            metavar="FOLDER",
+            help="MPS and LP files, plain or gzipped, and npz files with the arguments of linprog.",
+        ),
+    ],
+    limit: Annotated[
+        float, typer.Option(callback=positive, help="Seconds that each way has for a program.")
+    ] = 10.0,
+    out: Annotated[Path | None, typer.Option(help="Write the table to this Markdown file.")] = None,
+    json_path: JsonPath = None,
+) -> None:
+    """Solve every linear program of a folder by the default, by copter alone, and by HiGHS for the truth."""
+    from copter.bench.lp import files_in, markdown, measure, summary
+    from copter.bench.machine import machine
+
+    paths = files_in(folder)
+    if not paths:
+        raise typer.BadParameter(f"{folder} has no MPS, LP or npz file", param_hint="FOLDER")
+    records = measure(paths, limit, say)
+    totals = summary(records)
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(markdown(records))
+    settings = {"limit": limit, "programs": len(records)}
+    document = {"machine": machine(), "settings": settings, "records": records, "summary": totals}
+    publish(document, json_path, lambda: _print_programs(records, totals))
+
+
+def _print_programs(records: Sequence[Mapping[str, Any]], totals: Mapping[str, Mapping[str, Any]]) -> None:
+    table(
+        "Linear programs: status as HiGHS has it, and the time it took",
+        ("program", "HiGHS", "", *totals),
+        (
+            (
+                record["name"],
+                record["highs"]["status"],
+                seconds(record["highs"]["seconds"]),
+                *(
+                    ("" if record[way]["right"] else f"{record[way]['status']}, ")
+                    + seconds(record[way]["seconds"])
+                    for way in totals
+                ),
+            )
+            for record in records
+        ),
+        text_columns=2,
+    )
+    table(
+        "Right within the limit",
+        ("way", "optimal", "infeasible", "unbounded", "wrong"),
+        (
+            (
+                way,
+                *(f"{one[kind]} of {one[f'of_{kind}']}" for kind in ("optimal", "infeasible", "unbounded")),
+                str(one["wrong"]),
+            )
+            for way, one in totals.items()
+        ),
+    )
