@@ -67,17 +67,16 @@ suite: $(VENV)/.installed
 	rm -rf runs/quick
 	$(BIN)/copter bench all --profile quick --check --out runs/quick
 
-# The figures of docs/benchmarks.md, in less than 15 minutes, on a machine that does nothing else.
+# All measured figures of the docs, in about an hour, on a machine that does nothing else. What is in the folder
+# of the suite is kept: remove docs/benchmarks/full/suite.json and lines/ to measure everything again.
 measure: $(VENV)/.installed
-	$(BIN)/python docs/benchmarks/build.py measure
+	$(BIN)/copter bench all --profile full --out docs/benchmarks/full
+	$(BIN)/copter bench updates --sizes 100000,1000000 --json docs/benchmarks/updates.json
 	$(BIN)/copter bench spread --json docs/benchmarks/scale.json
 
-# The page and the picture of the README, from what was measured.
+# The pages, the README's table and all pictures, from what was measured.
 benchmarks: $(VENV)/.installed
-	$(BIN)/python docs/benchmarks/build.py render
-	$(BIN)/python docs/benchmarks/papers.py
-	test ! -e docs/benchmarks/scale.json || $(BIN)/python docs/benchmarks/scale.py
-	$(BIN)/python docs/benchmarks/report.py
+	$(BIN)/python docs/benchmarks/build.py
 
 # The site, with the API reference from docstrings; a warning is an error.
 docs: $(VENV)/.docs build/tree/.copied

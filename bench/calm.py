@@ -8,7 +8,7 @@ the yardstick, is timed before each round, on no clock of the solver's; while it
 best, the round waits, up to a limit.  The reading is kept with the round as ``t_yardstick``.
 
 Python's garbage collector runs between rounds and never in one: a full collection of what numba has loaded
-takes 100 ms and would hit any solver at random.
+takes 70 ms and would hit any solver at random.
 """
 
 from __future__ import annotations

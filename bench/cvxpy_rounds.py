@@ -23,12 +23,7 @@ COLD = "-cold"
 
 
 def allocation(groups: int, columns: int, resources: int) -> tuple[cp.Problem, cp.Parameter, cp.Parameter]:
-    """Problem, capacities and totals; every column uses three resources.
-
-    Returns
-    -------
-    tuple of a problem and two Parameters
-    """
+    """Problem, capacities and totals; every column uses three resources."""
     from scipy.sparse import csr_array
 
     rng, n = np.random.default_rng(0), groups * columns
@@ -50,10 +45,6 @@ def measure(solver: str, sizes: tuple[int, int, int], rounds: int) -> list[tuple
         ``copter``, a name of cvxpy's, or either with ``-cold`` for solves without a warm start.
     sizes : triple of int
         As of :func:`allocation`.
-
-    Returns
-    -------
-    list of triples of float
     """
     import copter
 

@@ -117,10 +117,6 @@ def measure(programs: int, solves: int, largest: float, seed: int, names: Sequen
         Columns of the largest program; sizes are drawn from a thousand on, evenly on a logarithmic scale.
     names : sequence of str
         Solvers to draw from.
-
-    Returns
-    -------
-    list of Timed
     """
     rng, timed = np.random.default_rng(seed), []
     for _ in range(programs):

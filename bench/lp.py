@@ -119,7 +119,6 @@ def measure(
 
     Parameters
     ----------
-    paths : iterable of Path
     limit : float
         Seconds that each way has for a program.
     report : callable

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import resource
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,11 @@ def machine() -> dict[str, Any]:
         "memory_gb": round(memory_mb() / 1e3, 1),
         "versions": versions(),
     }
+
+
+def moment() -> dict[str, Any]:
+    """Return the day, and the load of the machine before a measurement begins."""
+    return {"on": datetime.now(UTC).strftime("%Y-%m-%d"), "load_before": round(os.getloadavg()[0], 2)}
 
 
 def memory_mb() -> float:

@@ -94,7 +94,6 @@ class Effort:
         ----------
         play : callable
             Of a module: takes an effort, whose `say` is heard here, and what a case has.
-        cases : iterable of tuple
 
         Returns
         -------
@@ -156,10 +155,6 @@ def reproductions() -> dict[str, Reproduction]:
     """All tables and figures that the installed packages know, by name.
 
     A package whose reproductions cannot be loaded is warned of, and takes no other's away.
-
-    Returns
-    -------
-    dict of str to Reproduction
     """
     listed: list[Reproduction] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):

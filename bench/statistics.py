@@ -54,7 +54,6 @@ def spread(values: Iterable[float], truncated: Sequence[bool] | None = None) -> 
 
     Parameters
     ----------
-    values : iterable of float
     truncated : sequence of bool, optional
         Which of them would be larger had their round not been cut off.
 
@@ -95,7 +94,6 @@ def summarise(
 
     Parameters
     ----------
-    measured : sequence of SolverResult
     figures : sequence of str
         Further fields of the records.
     left_out : int
@@ -258,12 +256,7 @@ class Verdict:
 
 
 def seconds_of(line: LineResult, solver: str) -> NDArray[np.float64]:
-    """Seconds of each round that counts.
-
-    Returns
-    -------
-    (rounds,) ndarray
-    """
+    """Seconds of each round that counts."""
     return np.array([record["t_total"] for record in line.measured_rounds(solver)], np.float64)
 
 
@@ -283,7 +276,6 @@ def shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT) -> flo
 
     Parameters
     ----------
-    values : sequence of float
     shift : float
         Seconds.
     """
@@ -297,7 +289,6 @@ def means(lines: Sequence[LineResult], shift: float = SHIFT) -> dict[str, tuple[
 
     Parameters
     ----------
-    lines : sequence of LineResult
     shift : float
         Seconds.
 
@@ -331,7 +322,6 @@ def performance_profile(lines: Sequence[LineResult], taus: Sequence[float]) -> d
     ----------
     lines : sequence of LineResult
         Those to which nobody has a certified answer do not count.
-    taus : (k,) sequence of float
 
     Returns
     -------
@@ -366,12 +356,7 @@ def verdict(line: LineResult) -> Verdict:
 
 
 def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]:
-    """Seconds of a solver over those of another, round by round: median, least and most.
-
-    Returns
-    -------
-    (float, float, float)
-    """
+    """Seconds of a solver over those of another, round by round: median, least and most."""
     each, base = seconds_of(line, solver), seconds_of(line, to)
     both = min(each.size, base.size)
     found = spread(each[:both] / base[:both])
@@ -379,12 +364,7 @@ def ratios(line: LineResult, solver: str, to: str) -> tuple[float, float, float]
 
 
 def verdicts(suite: SuiteResult) -> list[Verdict]:
-    """The verdict on each line that copter was to solve, in order.
-
-    Returns
-    -------
-    list of Verdict
-    """
+    """The verdict on each line that copter was to solve, in order."""
     return [verdict(line) for line in suite.lines.values() if line.solvers and is_ours(line.order[0])]
 
 

@@ -55,7 +55,6 @@ class SuiteSettings:
 
     Attributes
     ----------
-    profile : "quick" or "full"
     threads : int
         Of every solver that takes such a setting.
     limit : float

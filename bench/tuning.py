@@ -47,7 +47,6 @@ def requests(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     rows, count, width : int
         Rows, requests, and columns of each request.
     relation : "<=", "==" or None
@@ -56,10 +55,6 @@ def requests(
         What the rows hold, as a share of what the totals ask for, about.
     whole : bool
         Whether costs are 1, 2 or 3, so that many are equal.
-
-    Returns
-    -------
-    ContinualProgram
     """
     program = ContinualProgram()
     shape = rows, count * width
@@ -140,11 +135,6 @@ def changed(record: Any, name: str, value: float) -> Any:
         Not changed.
     name : str
         Dotted, as of :func:`numbers`.
-    value : float
-
-    Returns
-    -------
-    dataclass or named tuple
     """
     first, _, rest = name.partition(".")
     new = changed(getattr(record, first), rest, value) if rest else value

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from copter.bench.report.page import make_report
 from copter.bench.reproduction import reproductions
+from copter.bench.results import load_suite
+from copter.cli.suite import notes_of
 
 ROOT = Path(__file__).parents[1]
 ROLE = re.compile(r":(?:class|func|meth|mod|data|attr|exc):`~?(copter\.[\w.]+)`")
@@ -45,36 +48,35 @@ def test_what_a_docstring_names_exists(path):
         assert name in (find(home).__doc__ or "")
 
 
-def test_the_page_of_benchmarks_is_what_the_documents_say(monkeypatch):
-    """`make benchmarks` writes it; nobody edits it."""
+@pytest.fixture
+def build(monkeypatch):
+    """The generator of all pages with measured figures: `make benchmarks` runs it; nobody edits them."""
     monkeypatch.syspath_prepend(str(ROOT / "docs/benchmarks"))
-    build = importlib.import_module("build")
-    assert (ROOT / "docs/benchmarks.md").read_text() == build.page()
-    assert (ROOT / "README.md").read_text() == build.readme()
+    return importlib.import_module("build")
+
+
+def test_the_table_of_the_readme_is_what_the_results_of_the_suite_say(build):
+    suite = load_suite(build.RESULTS)
+    assert (ROOT / "README.md").read_text() == build.readme(suite)
+    assert (ROOT / "docs/benchmarks.md").read_text() == build.benchmarks_page(suite)
 
 
 @pytest.mark.skipif(
     not (ROOT / "docs/benchmarks/scale.json").exists(),
     reason="not measured yet: copter bench spread --json docs/benchmarks/scale.json",
 )
-def test_the_page_of_scale_is_what_the_document_says(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs/benchmarks"))
-    scale = importlib.import_module("scale")
-    assert (ROOT / "docs/scale.md").read_text() == scale.page()
+def test_the_page_of_scale_is_what_the_document_says(build):
+    assert (ROOT / "docs/scale.md").read_text() == build.scale_page()
 
 
-def test_the_page_of_the_papers_is_what_the_documents_say(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs/benchmarks"))
-    papers = importlib.import_module("papers")
-    assert (ROOT / "docs/papers.md").read_text() == papers.page()
+def test_the_page_of_the_papers_is_what_the_documents_say(build):
+    assert (ROOT / "docs/papers.md").read_text() == build.papers_page()
 
 
-def test_the_page_of_the_suite_is_what_its_results_say(monkeypatch):
+def test_the_page_of_the_suite_is_what_its_results_say(build):
     """Its pictures hang on the version of matplotlib; that they are there is what can be held here."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs/benchmarks"))
-    report = importlib.import_module("report")
-    made = report.made()
-    assert (ROOT / "docs/report.md").read_text() == report.page(made)
+    made = make_report(load_suite(build.RESULTS), notes_of(build.RESULTS), build.PAPERS)
+    assert (ROOT / "docs/report.md").read_text() == build.report_page(made)
     there = {file.stem for file in (ROOT / "docs/benchmarks/full/pictures").glob("*.svg")}
     assert there == {picture.name for picture in made.pictures}
 

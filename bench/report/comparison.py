@@ -138,10 +138,6 @@ def ratio_with_spread(old: NDArray[np.float64], new: NDArray[np.float64]) -> tup
     ----------
     old, new : (rounds,) ndarray
         Positive.
-
-    Returns
-    -------
-    (float, float, float)
     """
     if not old.size or not new.size:
         return math.nan, math.nan, math.nan

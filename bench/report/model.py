@@ -11,7 +11,6 @@ class Row:
 
     Attributes
     ----------
-    cells : tuple of str
     ours : bool
         Whether it is copter's, and stands out.
     """
@@ -26,8 +25,6 @@ class Table:
 
     Attributes
     ----------
-    heads : tuple of str
-    rows : tuple of Row
     words : tuple of int
         Which columns are words; the others are figures.
     note : str
@@ -50,7 +47,7 @@ class Picture:
     name : str
         Of its file, without ``.svg``.
     svg : str
-        Of :func:`copter.bench.report.svg.as_svg`.
+        Of :func:`copter.bench.report.pictures.as_svg`.
     """
 
     name: str
@@ -74,9 +71,6 @@ class Claim:
     ----------
     key : str
         Of links to it.
-    pictures : tuple of Picture
-    tables : tuple of Table
-    commands : tuple of Command
     """
 
     key: str
@@ -111,7 +105,6 @@ class FirstScreen:
 
     Attributes
     ----------
-    lost : tuple of Lost
     remarks : tuple of str
         What else would mislead if it were left out: lines that are not done, answers that the checker
         refused.
@@ -138,7 +131,6 @@ class Report:
         One a family.
     papers : tuple of Claim
         One a table or figure of a paper.
-    versions, settings : tuple of (str, str)
     """
 
     first: FirstScreen

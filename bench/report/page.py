@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from copter.bench.conditions import with_commands
 from copter.bench.report import papers
-from copter.bench.report.model import Report
+from copter.bench.report.model import Claim, Report
 from copter.bench.report.pictures import HUES, looks
 from copter.bench.report.sections import claim, first_screen, overall
 from copter.bench.results import SuiteResult
@@ -64,6 +66,12 @@ def as_markdown(report: Report, pictures: str = PICTURES) -> str:
         Where its pictures lie, from where it lies.
     """
     return _environment(escape=False).get_template("report.md.j2").render(report=report, folder=pictures)
+
+
+def sections_as_markdown(claims: Sequence[Claim]) -> str:
+    """Return claims without their pictures as sections of a page."""
+    module: Any = _environment(escape=False).get_template("section.md.j2").make_module({"folder": ""})
+    return "\n".join(module.section(replace(one, pictures=()), 2) for one in claims)
 
 
 def write_pictures(report: Report, folder: Path) -> None:

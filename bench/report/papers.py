@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,12 @@ _LOOKS: Mapping[str, Look] = {"ours over the paper's": Look("copter", "o", "", 2
 
 
 def claims(folder: Path | None) -> list[Claim]:
-    """Return the section on the papers: one claim for each table or figure.
+    """Return the section on the papers: one claim for each table or figure that the report shows.
 
     Parameters
     ----------
     folder : Path, optional
         Of the documents.
-
-    Returns
-    -------
-    list of Claim
 
     Raises
     ------
@@ -42,9 +39,19 @@ def claims(folder: Path | None) -> list[Claim]:
         A document is none of ``copter reproduce``.
     """
     documents = {} if folder is None else _documents(folder)
+    shown = {name: one for name, one in documents.items() if name.startswith(WANTED)}
     known = {name: one for name, one in reproductions().items() if name.startswith(WANTED)}
-    names = sorted({*known, *documents}, key=_order)
-    return [_claim(documents[name]) if name in documents else _missing(known[name]) for name in names]
+    names = sorted({*known, *shown}, key=_order)
+    return [_claim(shown[name]) if name in shown else _missing(known[name]) for name in names]
+
+
+def measured(folder: Path) -> list[Claim]:
+    """Return a claim for each document of a folder, with the seconds that it took."""
+    documents = _documents(folder).values()
+    took = [f" Measured in {document['wall_seconds']:.0f} s." for document in documents]
+    return [
+        replace(_claim(one), text=_claim(one).text + text) for one, text in zip(documents, took, strict=True)
+    ]
 
 
 def _order(name: str) -> tuple[bool, list[int], str]:
@@ -56,14 +63,12 @@ def _order(name: str) -> tuple[bool, list[int], str]:
 def _documents(folder: Path) -> dict[str, dict[str, Any]]:
     found = {}
     for file in sorted(folder.glob("*.json")):
-        if file.name.startswith(WANTED):
-            try:
-                document = json.loads(file.read_text())
-                found[document["name"]] = document
-            except (ValueError, KeyError, TypeError) as error:
-                raise FileError(
-                    file, f"is no document of copter reproduce: {type(error).__name__}: {error}"
-                ) from None
+        try:
+            document = json.loads(file.read_text())
+            found[document["name"]] = document
+        except (ValueError, KeyError, TypeError) as error:
+            what = f"is no document of copter reproduce: {type(error).__name__}: {error}"
+            raise FileError(file, what) from None
     return found
 
 

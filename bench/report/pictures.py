@@ -110,10 +110,6 @@ def blank(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
     ----------
     width, height : float
         Inches.
-
-    Returns
-    -------
-    (Figure, Axes)
     """
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
@@ -129,10 +125,6 @@ def themed(width: float = 4.6, height: float = 3.2) -> tuple[Figure, Axes]:
     ----------
     width, height : float
         Inches.
-
-    Returns
-    -------
-    (Figure, Axes)
     """
     ink, muted, line = (HUES[name][0] for name in ("ink", "muted", "line"))
     with mpl.rc_context({"font.size": FONT_SIZE, "text.color": ink, "axes.labelcolor": muted}):
@@ -191,7 +183,6 @@ class Point:
     ----------
     high : float
         End of the whisker; NaN if there is none.
-    kind : "certified", "uncertified" or "missed"
     """
 
     x: float
@@ -225,7 +216,6 @@ def over(
         Read out; not drawn.
     series : mapping of str to sequence of Point
         By solver, each from left to right.
-    styles : mapping of str to Look
 
     Returns
     -------
@@ -274,7 +264,6 @@ def dots(
         Read out; not drawn.
     rows : sequence of (str, sequence of (str, Point))
         Their heads, and in them the solvers with their values as `x`; `high` is the end of the whisker.
-    styles : mapping of str to Look
     across : Edge
         Logarithmic.
     mark : float, optional
@@ -322,7 +311,6 @@ def profile(
         Read out; not drawn.
     steps : mapping of str to (sequence of float, sequence of float)
         By solver, the ratios in ascending order and the shares from there on.
-    styles : mapping of str to Look
 
     Returns
     -------

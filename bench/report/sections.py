@@ -189,12 +189,7 @@ def _ratios(suite: SuiteResult, found: list[Verdict]) -> Picture | None:
 
 
 def overall(suite: SuiteResult, styles: Mapping[str, Look]) -> Claim:
-    """Return the claim over all lines: shifted geometric means and the performance profile.
-
-    Parameters
-    ----------
-    styles : mapping of str to Look
-    """
+    """Return the claim over all lines: shifted geometric means and the performance profile."""
     lines = list(suite.lines.values())
     found = families(suite)
     by_family = {family: means(of) for family, of in found.items()}
@@ -232,7 +227,6 @@ def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> C
     ----------
     lines : list of LineResult
         Its lines, one at least.
-    styles : mapping of str to Look
     """
     words = FAMILIES[family]
     pictures = [_times(family, words, lines, styles)]
@@ -253,13 +247,7 @@ def claim(family: str, lines: list[LineResult], styles: Mapping[str, Look]) -> C
 def profile_of(
     name: str, caption: str, lines: list[LineResult], styles: Mapping[str, Look]
 ) -> Picture | None:
-    """Return the performance profile of some lines, if there is anything to draw.
-
-    Parameters
-    ----------
-    lines : list of LineResult
-    styles : mapping of str to Look
-    """
+    """Return the performance profile of some lines, if there is anything to draw."""
     shares = performance_profile(lines, TAUS.tolist())
     often = [name for name in shares if 2 * sum(name in line.solvers for line in lines) >= len(lines)]
     if not often:
@@ -367,12 +355,7 @@ def point(line: LineResult, solver: str, x: float) -> Point | None:
 
 
 def table(title: str, lines: list[LineResult]) -> Table:
-    """Return the table of some lines: a row for each of their solvers.
-
-    Parameters
-    ----------
-    lines : list of LineResult
-    """
+    """Return the table of some lines: a row for each of their solvers."""
     rows = [_row(line, solver, first=not k) for line in lines for k, solver in enumerate(line.order)]
     return Table(title, HEADS, tuple(rows), words=(0, 1, 8))
 

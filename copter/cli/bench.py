@@ -15,7 +15,7 @@ import typer
 from copter.bench.calm import Calm
 from copter.bench.case import Case
 from copter.bench.course import Course, Figure
-from copter.bench.machine import machine
+from copter.bench.machine import machine, moment
 from copter.bench.results import SolverResult, described
 from copter.bench.rounds import Job, run
 from copter.bench.settings import Record
@@ -27,13 +27,15 @@ from copter.cli.console import publish, say, seconds, table
 def bench(case: Case, options: BenchOptions) -> None:
     """Run a case with the solvers of the options and report on it; exit with 1 if one of them failed."""
     case = replace(case, solvers=options.solvers, tolerance=options.tolerance, mip_gap=options.mip_gap)
+    began = {"measured": moment()}
     with TemporaryDirectory(prefix="copter-bench-") as folder:
         course = case.make(Path(folder))
         measured, failures = measure(case, course, options)
-    case = replace(case, left_out=course.left_out)
+    rounds = max((len(one.records) for one in measured), default=0)
+    case = replace(case, left_out=course.left_out, rounds=rounds)
     names = [one.solver for one in measured]
     line = case.line(" ".join(command_line()), names, options.threads, options.deadline or math.inf)
-    result = described(line) | document(machine(), options.settings(), measured, course)
+    result = described(line) | began | document(machine(), options.settings(), measured, course)
     if failures:
         result["failures"] = failures
     publish(result, options.json_path, lambda: _print(case.title, result, course))

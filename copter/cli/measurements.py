@@ -43,12 +43,15 @@ def updates(
 ) -> None:
     """Time edits of 1% of the requests against building the CSR of all of them with scipy."""
     columns = _sizes(sizes)
-    from copter.bench.machine import machine
+    from copter.bench.machine import machine, moment
     from copter.bench.updates import RATIOS, measure_updates
+
+    measured = moment()
 
     records = measure_updates(columns, seed, lambda size: say(f"measuring {size:,} columns"))
     document = {
         "machine": machine(),
+        "measured": measured,
         "settings": {"sizes": columns, "seed": seed},
         "records": records,
         "summary": {

@@ -29,8 +29,6 @@ def over_time(
 
     Parameters
     ----------
-    hours : (n,) array_like
-    series : mapping of name to (n,) array_like
     label, title : str
         Label of the vertical axis, title of the plot.
     logarithmic : bool
@@ -59,7 +57,6 @@ def round_times(
 
     Parameters
     ----------
-    hours : (n,) array_like
     of : callable
         Seconds of each round by the names `t_edit`, `t_solve` and `t_shim`.
     axis : str

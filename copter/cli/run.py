@@ -188,10 +188,5 @@ def preparing(solver: str) -> None:
 
 
 def print_figures(title: str, rows: Sequence[tuple[str, str]]) -> None:
-    """Print a table of two columns, figures and their values.
-
-    Parameters
-    ----------
-    rows : sequence of (str, str)
-    """
+    """Print a table of two columns, figures and their values."""
     table(title, ("figure", "value"), rows)

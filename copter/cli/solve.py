@@ -96,15 +96,8 @@ def solve(
 
     Parameters
     ----------
-    path : Path
-    solver : str
-    tolerance : float
     deadline : float, optional
         Seconds.
-    threads : int, optional
-    relax, strict : bool
-    solution : Path, optional
-    presolve, polish, as_json : bool
 
     Raises
     ------

@@ -51,13 +51,8 @@ def check_known(name: str, known: Iterable[str], what: str) -> str:
 
     Parameters
     ----------
-    known : iterable of str
     what : str
         What it is a name of, for the error.
-
-    Raises
-    ------
-    typer.BadParameter
     """
     names = list(known)
     if name in names:
@@ -74,10 +69,6 @@ def check_names(text: str, what: str, check: Callable[[str], object]) -> Names:
         What they are names of, for the error.
     check : callable
         Raises for a name that is none.
-
-    Raises
-    ------
-    typer.BadParameter
     """
     names = Names.split(text)
     if not names:

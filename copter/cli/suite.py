@@ -264,10 +264,6 @@ def write(folder: Path, out: Path, papers: Path | None = None) -> Path:
 def notes_of(folder: Path) -> dict[str, str]:
     """Read what people wrote on lines, if they did.
 
-    Returns
-    -------
-    dict of str to str
-
     Raises
     ------
     FileError

@@ -61,12 +61,7 @@ class OnRay(Spread):
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
     ) -> Iterator[Ended]:
-        """Run tasks; see :meth:`copter.spreading.tasks.Spread.each`.
-
-        Parameters
-        ----------
-        tasks : sequence of Task
-        """
+        """Run tasks; see :meth:`copter.spreading.tasks.Spread.each`."""
         order = InOrder(tasks)
         mailbox = Queue(actor_options={"num_cpus": 0}) if hear is not None else None
         pending: dict[ray.ObjectRef[Any], int] = {}

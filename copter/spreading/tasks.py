@@ -114,7 +114,6 @@ class Spread(ABC):
 
         Parameters
         ----------
-        tasks : sequence of Task
         hear : callable, optional
             Takes a task and what it tells; functions then get ``tell`` by that name.
         alone : bool
@@ -128,12 +127,7 @@ class Spread(ABC):
 
     @abstractmethod
     def hold(self, makers: Sequence[Callable[[], Kept]]) -> Held[Kept]:
-        """Make objects that keep something between calls, such as a program between rounds.
-
-        Parameters
-        ----------
-        makers : sequence of callable
-        """
+        """Make objects that keep something between calls, such as a program between rounds."""
 
     def close(self) -> None:  # noqa: B027 - most have started nothing
         """End what was started."""
@@ -148,12 +142,7 @@ class Spread(ABC):
 
 
 class HeldHere(Held[Kept]):
-    """Objects in this process.
-
-    Parameters
-    ----------
-    makers : sequence of callable
-    """
+    """Objects in this process."""
 
     def __init__(self, makers: Sequence[Callable[[], Kept]]) -> None:
         self.objects = [make() for make in makers]
@@ -169,12 +158,7 @@ class Here(Spread):
     def each(
         self, tasks: Sequence[Task], hear: Hear | None = None, *, alone: bool = False
     ) -> Iterator[Ended]:
-        """Run tasks; see :meth:`Spread.each`.
-
-        Parameters
-        ----------
-        tasks : sequence of Task
-        """
+        """Run tasks; see :meth:`Spread.each`."""
         for task in tasks:
             tell = None if hear is None else _teller(hear, task)
             try:
@@ -209,7 +193,6 @@ class InOrder:
 
     Attributes
     ----------
-    tasks : sequence of Task
     given : int
         How many were given out.
     """

@@ -1,191 +1,258 @@
-"""Measure the courses of courses.py, or write what is shown of the documents: page, table and picture.
+"""Write every page and table of measured figures from the documents in this folder; nothing is measured here.
 
-    python docs/benchmarks/build.py measure [NAME ...]
-    python docs/benchmarks/build.py render
+    python docs/benchmarks/build.py
 
-Measure on a machine that does nothing else.
+The results of the suite (`full/`, by `copter bench all`) become docs/report.md with its page and pictures,
+the table and the picture of the README, and docs/benchmarks.md.  What no line of the suite has keeps a
+document of its own: `updates.json` (`copter bench updates`), `scale.json` (`copter bench spread`) and
+`papers/` (`copter reproduce NAME --json`), which becomes docs/papers.md.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import shlex
-import subprocess
-import sys
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from courses import COURSES, SIZES, Course
+from copter.bench.conditions import with_commands
+from copter.bench.formats import megabytes, seconds, share, small, times
+from copter.bench.report import papers
+from copter.bench.report.model import Report
+from copter.bench.report.page import (
+    HTML,
+    PICTURES,
+    as_html,
+    as_markdown,
+    make_report,
+    sections_as_markdown,
+    write_pictures,
+)
+from copter.bench.report.sections import speed_of_the_machine
+from copter.bench.results import LineResult, SuiteResult, load_suite
+from copter.bench.statistics import seconds_of, spread
+from copter.cli.suite import notes_of
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "benchmarks.md"
+DOCS, README = HERE.parent, HERE.parents[1] / "README.md"
+RESULTS, PAPERS = HERE / "full", HERE / "papers"
 PICTURE = HERE / "round.svg"
-README = HERE.parents[1] / "README.md"
 BEGIN, END = "<!-- written by make benchmarks -->\n", "<!-- end -->\n"
 
-INTRODUCTION = """# Benchmarks
+SIZES = ("sia-64", "sia-256", "sia-1024", "sia-2560", "sia-5120", "sia-10240")
+SHOWN = {
+    **dict.fromkeys(SIZES, ("copter-cold", "highs-hot")),
+    "traffic-kdl": ("highs-hot", "pop-16"),
+    "shards-1024": ("highs-hot", "heuristic"),
+    "shockwave-2000": ("water-filling", "cvxpy"),
+}
+"""Lines of the suite in the README, and who is shown beside copter."""
 
-Written by `make benchmarks` from the documents in `docs/benchmarks/`, which `make measure` writes: do not
-edit. Each section has its command; the machines and the versions are at the end. Times are medians of the
-rounds after the first, with the smallest and the largest; a round is edit, solve and shim. The tolerance is
-the command's default where none is named, and every figure of quality is recomputed from the program.
+REPORT = f"""<!-- Written by make benchmarks from the results in docs/benchmarks/full: do not edit. -->
+
+[The same as one page](benchmarks/full/{HTML}), which needs no other file and reads well on a phone;
+[how both are made](#how-this-is-made).
+
+"""
+REPORT_END = """
+## How this is made
+
+```sh
+copter bench all --profile full --out docs/benchmarks/full
+copter bench report docs/benchmarks/full --papers docs/benchmarks/papers
+copter bench compare docs/benchmarks/full runs/after --fail-on-regression
+```
+
+`copter bench all` measures, and goes on where it was interrupted. `copter bench report` writes
+`report.html` and `report.md` from the folder of results; a file `notes.json` in it, `{"LINE": "why"}`,
+adds a remark to a line that copter loses. The papers' figures are documents of `copter reproduce NAME
+--json`.
+
+`copter bench compare` holds a folder against another of the same lines: first what differs in machine,
+versions and settings, then for each of copter's solvers (`--all-solvers`: for everybody's) the ratio of
+new to old seconds, round by round, with its spread over resampled rounds. A ratio whose lower end is
+above `--threshold` (1.1) is a regression, and so is a certificate that was there and is not.
+"""
+BENCHMARKS = """# Benchmarks
+
+Written by `make benchmarks`: do not edit. Lines of [the suite](report.md), with the seconds of their rounds
+after the first: the median, the smallest and the largest; a round is edit, solve and shim. Every figure of
+quality is recomputed from the program.
 
 ![Seconds of a round over columns: copter warm and cold, HiGHS kept hot](benchmarks/round.svg)
 """
+EDITS = """## Edits alone
+
+1% of the requests are replaced, change their costs, or come with columns of their own. Beside it, scipy
+builds the CSR of the whole program.
+
+```sh
+copter bench updates --sizes 100000,1000000 --json docs/benchmarks/updates.json
+```
+"""
+SCALE = """# Rounds of programs that are spread
+
+Written by `make benchmarks` from `docs/benchmarks/scale.json`, which `make measure` writes: do not edit.
+The command:
+
+```sh
+copter bench spread --json docs/benchmarks/scale.json
+```
+
+Warm Sia rounds of one program, edited, solved and rounded: in this process, in parts that this process holds,
+and on Ray's actors. The answers are the same, bit by bit. Actors are on the same machine, and share its
+processors with the driver: what they add here is their round trips; what they are for is a program that one
+machine cannot hold.
+"""
+PAPERS_PAGE = """# The papers' tables and figures
+
+Written by `make benchmarks` from the documents in `docs/benchmarks/papers`, which `copter reproduce NAME
+--json` writes: do not edit. Ours are means over the seeds, with their standard deviation; `copter reproduce
+--list` says which others there are. Ratios of two figures hold better than figures: jobs, clusters and
+profiles are of the paper's kind, not the paper's own.
+
+"""
 
 
-def measure(names: list[str]) -> None:
-    """Run the commands and keep what they summarise, with the load of the machine before each."""
-    for course in COURSES:
-        if names and course.name not in names:
-            continue
-        load = os.getloadavg()[0]
-        tool, *words = shlex.split(course.command)
-        run = [Path(sys.executable).with_name(tool), *words, "--json", "-"]
-        print(course.command, flush=True)
-        document = json.loads(subprocess.run(run, stdout=subprocess.PIPE, check=True).stdout)
-        if course.name != "updates":
-            records = document.pop("records")
-            document["sizes"] = {key: max(each[key] for each in records) for key in ("n_variables", "n_rows")}
-        document["measured"] = {"on": datetime.now(UTC).strftime("%Y-%m-%d"), "load_before": round(load, 2)}
-        (HERE / f"{course.name}.json").write_text(json.dumps(document, indent=1) + "\n")
+def table(heads: tuple[str, ...], rows: list[tuple[str, ...]], words: int = 1) -> str:
+    """Markdown; the first columns are words, the others figures."""
+    rules = ("---" if k < words else "---:" for k in range(len(heads)))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rules, *rows)) + "\n"
 
 
-def documents() -> Iterator[tuple[Course, dict[str, Any]]]:
-    """The courses that were measured."""
-    for course in COURSES:
-        file = HERE / f"{course.name}.json"
-        if file.exists():
-            yield course, json.loads(file.read_text())
+def report_page(report: Report) -> str:
+    """The text of docs/report.md."""
+    head, rest = as_markdown(report, f"benchmarks/full/{PICTURES}").split("\n\n", 1)
+    return f"{head}\n\n{REPORT}{rest}{REPORT_END}"
 
 
-def seconds(value: float) -> str:
-    """Three digits and a unit."""
-    if not math.isfinite(value):
-        return "-"
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= size or unit == "µs":
-            return f"{value / size:.3g} {unit}"
-    raise AssertionError
+def papers_page() -> str:
+    """The text of docs/papers.md."""
+    return PAPERS_PAGE + sections_as_markdown(papers.measured(PAPERS))
 
 
-def small(gap: float | None) -> str:
-    """A gap, if there is one."""
-    return "-" if gap is None or not math.isfinite(gap) else f"{gap:.0e}"
-
-
-def times(ratio: float) -> str:
-    """How many times as long."""
-    return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.2g} times"
-
-
-def spread(figures: dict[str, Any]) -> str:
-    """Median, smallest and largest; at least so much where a solve was cut off."""
-    cut = "≥ " if figures.get("at_least") else ""
-    low, middle, high = (figures[key] for key in ("min", "median", "max"))
-    return f"{cut}{seconds(middle)} ({seconds(low)} to {seconds(high)})"
-
-
-def page() -> str:
-    """The text of docs/benchmarks.md."""
-    parts, machines = [INTRODUCTION], {}
-    for course, document in documents():
-        rows = edits(document) if course.name == "updates" else rounds(document)
-        letter = machines.setdefault(machine(document["machine"]), "ABCDEFGH"[len(machines)])
-        when = "On {on}, machine {letter}, whose load was {load_before} before.".format(
-            letter=letter, **document["measured"]
-        )
-        parts.append(
-            f"## {course.title}\n\n{course.text}{sizes(document)}\n\n```sh\n{course.command}\n```\n\n"
-            f"{chr(10).join(rows)}\n\n{when}\n"
-        )
-    lines = (f"- {letter}: {text}\n" for text, letter in machines.items())
-    return "\n".join([*parts, "## Machines\n", "".join(lines)])
-
-
-def readme() -> str:
-    """The README, with a line for each course between the two marks."""
+def readme(suite: SuiteResult) -> str:
+    """The README, with a row for each line between the two marks, and of which results they are."""
     before, _, rest = README.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    lines = [
-        "| what | columns | copter, a round | the others, same rounds | largest gap |",
-        "| --- | ---: | ---: | --- | ---: |",
-    ]
-    for course, document in documents():
-        if course.name == "updates":
-            last = document["records"][-1]
-            ratio = times(last["t_csr_rebuild"] / last["t_edit"])
-            lines.append(
-                f"| 1% of the requests replaced | {last['n_variables']:,} | {seconds(last['t_edit'])} "
-                f"| scipy builds the CSR: {seconds(last['t_csr_rebuild'])} ({ratio}) | |"
-            )
-            continue
-        ours, *rest = ((name, each["t_total"]) for name, each in document["summary"].items())
-        others = (
-            f"{name} {'≥ ' if each.get('at_least') else ''}{seconds(each['median'])}"
-            f" ({times(each['median'] / ours[1]['median'])})"
-            for name, each in rest
-        )
-        columns = document["sizes"]["n_variables"]
-        gap = document["summary"][ours[0]]["gap"]["max"]
-        lines.append(
-            f"| {course.title} | {columns:,} | {seconds(ours[1]['median'])} "
-            f"| {', '.join(others)} | {small(gap)} |"
-        )
-    return "".join((before, BEGIN, "\n".join(lines), "\n", END, after))
+    rows = []
+    for name, others in SHOWN.items():
+        line = suite.lines[name]
+        ours = spread(seconds_of(line, "copter"))["median"]
+        shown = (f"{other} {median(line, other)} ({ratio(line, other, ours)})" for other in others)
+        rows.append((line.title, f"{columns(line):,}", seconds(ours), ", ".join(shown), gap(line, "copter")))
+    last = updates()["records"][-1]
+    rebuild = last["t_csr_rebuild"]
+    built = f"scipy builds the CSR: {seconds(rebuild)} ({times(rebuild / last['t_edit'])})"
+    rows.append(
+        ("1% of the requests replaced", f"{last['n_variables']:,}", seconds(last["t_edit"]), built, "")
+    )
+    heads = ("what", "columns", "copter, a round", "the others, same rounds", "largest gap")
+    text = table(heads, rows).replace("| --- | ---: | ---: | ---: |", "| --- | ---: | ---: | --- |")
+    told = (
+        f"\nOf the run of the suite on {suite.begun[:10]} (`docs/benchmarks/full`, the results of "
+        f"[docs/report.md](docs/report.md)); the last row of `docs/benchmarks/updates.json`. "
+        f"{speed_of_the_machine(suite)}\n"
+    )
+    return "".join((before, BEGIN, text, told, END, after))
 
 
-def sizes(document: dict[str, Any]) -> str:
-    """Columns and rows of the program, if it is one."""
-    if "sizes" not in document or not document["sizes"]["n_variables"]:
-        return ""
-    return " {n_variables:,} columns, {n_rows:,} rows.".format(**document["sizes"])
-
-
-def rounds(document: dict[str, Any]) -> list[str]:
-    """A line for each solver; with the share of jobs whose allocation changed, where rounds have it."""
-    moved = any("integral_churn" in found for found in document["summary"].values())
-    head, rule = (" jobs that changed |", " ---: |") if moved else ("", "")
-    lines = [
-        f"| solver | round | first round | not optimal | largest gap |{head} memory |",
-        f"| --- | ---: | ---: | ---: | ---: |{rule} ---: |",
-    ]
-    for name, found in document["summary"].items():
-        gap = found["gap"]["max"]
-        churn = f" {found['integral_churn']['mean']:.1%} |" if moved else ""
-        lines.append(
-            f"| `{name}` | {spread(found['t_total'])} | {seconds(found['first_round']['t_total'])} "
-            f"| {found['not_optimal']} of {found['rounds_measured']} "
-            f"| {small(gap)} |{churn} {memory(found)} |"
-        )
-    return lines
-
-
-def memory(found: dict[str, Any]) -> str:
-    """Most memory of the solver's process, where it had one of its own."""
-    held = found.get("peak_memory_mb")
-    return f"{held:.0f} MB" if held else "-"
-
-
-def edits(document: dict[str, Any]) -> list[str]:
-    """A line for each size and kind of edit."""
-    lines = [
-        "| columns | edit | copter, median (quartiles) | scipy from triplets | times that |",
-        "| ---: | --- | ---: | ---: | ---: |",
-    ]
+def benchmarks_page(suite: SuiteResult) -> str:
+    """The text of docs/benchmarks.md."""
+    suite = with_commands(suite)
+    heads = ("solver", "round", "first round", "not optimal", "largest gap", "jobs that changed", "memory")
+    parts = [BENCHMARKS]
+    for name, others in SHOWN.items():
+        line = suite.lines[name]
+        rows = [_row(line, solver) for solver in ("copter", *others)]
+        kept = [k for k in range(len(heads)) if k != 5 or rows[0][5]]
+        text = table(tuple(heads[k] for k in kept), [tuple(row[k] for k in kept) for row in rows])
+        size = f"{columns(line):,} columns, {records(line, 'copter')[-1]['n_rows']:,} rows; tolerance"
+        command = f"```sh\n{line.command}\n```"
+        parts.append(f"## {line.title}\n\n{size} {line.tolerance:g}.\n\n{command}\n\n{text}")
+    document = updates()
     kinds = {"t_edit": "replaced", "t_edit_costs": "new costs", "t_edit_own": "columns of their own"}
+    edits: list[tuple[str, ...]] = []
     for found in document["records"]:
         for key, kind in kinds.items():
             low, high = map(seconds, found[f"{key}_quartiles"])
-            lines.append(
-                f"| {found['n_variables']:,} | {kind} | {seconds(found[key])} ({low} to {high}) "
-                f"| {seconds(found['t_csr_rebuild'])} | {found['t_csr_rebuild'] / found[key]:,.0f} |"
-            )
-    return lines
+            rebuild = found["t_csr_rebuild"]
+            middle = f"{seconds(found[key])} ({low} to {high})"
+            ours = (f"{found['n_variables']:,}", kind, middle)
+            edits.append((*ours, seconds(rebuild), times(rebuild / found[key])))
+    heads = ("columns", "edit", "copter, median (quartiles)", "scipy from triplets", "scipy over copter")
+    when = f"On {document['measured']['on']}."
+    parts.append(f"{EDITS}\n{table(heads, edits, words=2)}\n{when}\n")
+    told = f"The suite ran on {suite.begun[:10]}. {speed_of_the_machine(suite)}"
+    parts.append(f"## Machine\n\n{told}\n\n{machine(suite.machine)}.\n")
+    return "\n".join(parts)
+
+
+def _row(line: LineResult, solver: str) -> tuple[str, ...]:
+    found, rounds = spread(seconds_of(line, solver)), records(line, solver)
+    counted = line.measured_rounds(solver)
+    moved = spread(record.get("integral_churn", math.nan) for record in counted)["mean"]
+    unsolved = sum(record["status"] != "optimal" for record in counted)
+    return (
+        f"`{solver}`",
+        f"{median(line, solver)} ({seconds(found['min'])} to {seconds(found['max'])})",
+        seconds(rounds[0]["t_total"]),
+        f"{unsolved} of {len(counted)}",
+        gap(line, solver),
+        share(moved) if math.isfinite(moved) else "",
+        megabytes(line.solvers[solver].peak_memory_mb),
+    )
+
+
+def scale_page() -> str:
+    """The text of docs/scale.md."""
+    document = json.loads((HERE / "scale.json").read_text())
+    measured = document["measured"]
+    told = f"Measured on {measured['on']}; the load of the machine was {measured['load_before']} before."
+    rows = [
+        (
+            each["where"],
+            *(f"{each[name]:,}" for name in ("columns", "requests", "rounds")),
+            *(seconds(each[key]) for key in ("seconds", "smallest", "largest")),
+            f"{each['calls']:.0f}",
+            f"{each['bytes'] / 1e3:,.0f}",
+        )
+        for each in document["programs"]
+    ]
+    heads = ("where", "columns", "requests", "rounds", "median", "smallest", "largest", "round trips", "kB")
+    return f"{SCALE}\n{told} {machine(document['machine'])}.\n\n{table(heads, rows)}"
+
+
+def updates() -> dict[str, Any]:
+    """The document of `copter bench updates`."""
+    found: dict[str, Any] = json.loads((HERE / "updates.json").read_text())
+    return found
+
+
+def records(line: LineResult, solver: str) -> list[dict[str, Any]]:
+    """All rounds of a solver on a line."""
+    return line.solvers[solver].records
+
+
+def columns(line: LineResult) -> int:
+    """Columns of the largest program of a line."""
+    return int(max(record["n_variables"] for record in records(line, "copter")))
+
+
+def median(line: LineResult, solver: str) -> str:
+    """Median seconds of a round, at least so much where one was missed."""
+    least = "≥ " if line.solvers[solver].status == "missed" else ""
+    return least + seconds(spread(seconds_of(line, solver))["median"])
+
+
+def ratio(line: LineResult, solver: str, ours: float) -> str:
+    """Seconds of a solver over ours."""
+    return times(spread(seconds_of(line, solver))["median"] / ours)
+
+
+def gap(line: LineResult, solver: str) -> str:
+    """Largest gap of the rounds that count."""
+    return small(spread(record["gap"] for record in line.measured_rounds(solver))["max"])
 
 
 def machine(on: dict[str, Any]) -> str:
@@ -195,13 +262,12 @@ def machine(on: dict[str, Any]) -> str:
     return f"{where}; {', '.join(versions)}"
 
 
-def picture() -> None:
-    """Draw seconds of a round over columns, both logarithmic; the same file from the same documents."""
+def picture(suite: SuiteResult) -> None:
+    """Draw seconds of a round over columns, both logarithmic; the same file from the same results."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    measured = {course.name: document for course, document in documents()}
-    found = [measured[course.name] for course in SIZES if course.name in measured]
+    lines = [suite.lines[name] for name in SIZES]
     styles = {
         "copter": ("copter, warm", "C0"),
         "copter-cold": ("copter, cold", "C9"),
@@ -210,14 +276,14 @@ def picture() -> None:
     with mpl.rc_context({"svg.hashsalt": "copter", "svg.fonttype": "none", "font.size": 11}):
         figure = Figure(figsize=(7.5, 4.2), layout="constrained")
         axes = figure.add_subplot(xscale="log", yscale="log")
+        sizes = [columns(line) for line in lines]
         for name, (label, colour) in styles.items():
-            points = [(each["sizes"]["n_variables"], each["summary"][name]["t_total"]) for each in found]
-            columns = [size for size, _ in points]
-            middle = [time["median"] for _, time in points]
-            axes.plot(columns, middle, "o-", color=colour, label=label)
-            low, high = ([time[end] for _, time in points] for end in ("min", "max"))
-            axes.fill_between(columns, low, high, color=colour, alpha=0.2)
-            axes.annotate(seconds(middle[-1]), (columns[-1], middle[-1]), (6, -4), textcoords="offset points")
+            found = [spread(seconds_of(line, name)) for line in lines]
+            middle = [each["median"] for each in found]
+            axes.plot(sizes, middle, "o-", color=colour, label=label)
+            low, high = ([each[end] for each in found] for end in ("min", "max"))
+            axes.fill_between(sizes, low, high, color=colour, alpha=0.2)
+            axes.annotate(seconds(middle[-1]), (sizes[-1], middle[-1]), (6, -4), textcoords="offset points")
         axes.set_xlabel("columns of the program")
         axes.set_ylabel("seconds of a round")
         axes.set_title("A round of Sia: 2% of the jobs change, all costs move", loc="left")
@@ -228,12 +294,19 @@ def picture() -> None:
         figure.savefig(PICTURE, metadata={"Date": None})
 
 
+def main() -> None:
+    """Write them all."""
+    suite = load_suite(RESULTS)
+    report = make_report(suite, notes_of(RESULTS), PAPERS)
+    (RESULTS / HTML).write_text(as_html(report), encoding="utf-8")
+    write_pictures(report, RESULTS / PICTURES)
+    (DOCS / "report.md").write_text(report_page(report), encoding="utf-8")
+    (DOCS / "benchmarks.md").write_text(benchmarks_page(suite), encoding="utf-8")
+    (DOCS / "papers.md").write_text(papers_page(), encoding="utf-8")
+    (DOCS / "scale.md").write_text(scale_page(), encoding="utf-8")
+    README.write_text(readme(suite), encoding="utf-8")
+    picture(suite)
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["measure"]:
-        measure(sys.argv[2:])
-    elif sys.argv[1:] == ["render"]:
-        PAGE.write_text(page())
-        README.write_text(readme())
-        picture()
-    else:
-        sys.exit(__doc__)
+    main()

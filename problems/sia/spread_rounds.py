@@ -6,11 +6,9 @@ the driver asks the parts for something, and how many bytes go there and back.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, datetime
 from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -143,9 +141,9 @@ def _show(programs: Sequence[dict[str, Any]]) -> None:
 
 def measure(sizes: list[Size], rounds: int, actors: int, seed: int) -> dict[str, Any]:
     """Play all sizes everywhere; returns what is written as JSON."""
-    from copter.bench.machine import machine
+    from copter.bench.machine import machine, moment
 
-    measured = {"on": datetime.now(UTC).strftime("%Y-%m-%d"), "load_before": round(os.getloadavg()[0], 2)}
+    measured = moment()
     where = ["one process", f"{_PARTS} parts", *([f"{actors} actors"] if actors else [])]
     return {
         "machine": machine(),
