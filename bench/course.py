@@ -160,50 +160,39 @@ class RoundTimes(NamedTuple):
 def solved_record(
     name: str, number: int, program: ContinualProgram, solution: Solution, times: RoundTimes
 ) -> Record:
-    """Return the record of a round that was solved, but for what its allocation came to.
-
-    Parameters
-    ----------
-    name : str
-        Of the solver.
-    """
-    return {
-        "solver": name,
-        "round": number,
-        "n_variables": program.n_variables,
-        "n_rows": program.n_rows,
-        "nnz": program.nnz,
-        "t_edit": times.edit,
-        "t_solve": times.solve,
-        "t_shim": times.shim,
-        "t_total": times.edit + times.solve + times.shim,
-        "t_store": times.store,
-        "t_certify": times.certify,
-        "status": str(solution.status),
-        "missed": not solution.found,
-        "primal_residual": solution.primal_residual,
-        "dual_residual": solution.dual_residual,
-        "gap": solution.gap,
-        "objective": solution.objective,
-        "bound": solution.bound,
-        "integral_objective": math.nan,
-        "integral_gap": math.nan,
+    """Return the record of a round that a solver of this name solved, but for what its allocation came to."""
+    return method_round(
+        name,
+        number,
+        t_edit=times.edit,
+        t_solve=times.solve,
+        t_shim=times.shim,
+        t_store=times.store,
+        t_certify=times.certify,
+        n_variables=program.n_variables,
+        n_rows=program.n_rows,
+        nnz=program.nnz,
+        status=str(solution.status),
+        missed=not solution.found,
+        primal_residual=solution.primal_residual,
+        dual_residual=solution.dual_residual,
+        gap=solution.gap,
+        objective=solution.objective,
+        bound=solution.bound,
+        churn=solution.churn,
+        iterations=solution.iterations,
+        warm_started=solution.warm_started,
         **integer_figures(solution.integer),
-        "churn": solution.churn,
-        "iterations": solution.iterations,
-        "warm_started": solution.warm_started,
-    }
+    )
 
 
 def method_round(
     name: str, number: int, *, t_solve: float, t_edit: float = 0.0, t_shim: float = 0.0, **fields: Any
 ) -> Record:
-    """Return the record of a round by a method that keeps no linear program; what it lacks is 0 or NaN.
+    """Return the record of a round; what a method that keeps no linear program lacks is 0 or NaN.
 
     Parameters
     ----------
-    name : str
-        Of the method.
     **fields
         What it does know, the course's own figures included.
     """
@@ -222,8 +211,9 @@ def method_round(
         "t_certify": 0.0,
         "status": COMPLETE,
         "missed": False,
+        **dict.fromkeys((*nothing, "integral_objective", "integral_gap"), math.nan),
         **integer_figures(None),
-        **dict.fromkeys((*nothing, "integral_objective", "integral_gap", "churn"), math.nan),
+        "churn": math.nan,
         "iterations": 0,
         "warm_started": False,
         **fields,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from copter.errors import CopterError
 from copter.models.general_lp import checked
 from copter.solution import Status
-from copter.solvers.general import GeneralLP, read_mps, solve_lp
+from copter.solvers.general import Answer, GeneralLP, read_mps, solve_lp
 from copter.solvers.general.presolve import pass_lp
 from copter.solvers.highs_model import engine, run, status_of
 
@@ -162,11 +162,16 @@ def _truth(lp: GeneralLP, limit: float) -> dict[str, Any]:
     return {"status": str(status), "objective": objective, "seconds": seconds}
 
 
+def timed(lp: GeneralLP, way: str, **settings: Any) -> tuple[Answer, float]:
+    """Solve a linear program in one of the ways; the answer and its seconds."""
+    begin = perf_counter()
+    answer = solve_lp(lp, **WAYS[way], **settings)
+    return answer, perf_counter() - begin
+
+
 def _one(lp: GeneralLP, way: str, limit: float, truth: dict[str, Any]) -> dict[str, Any]:
     """Status, objective, time and whether they are the truth; "wrong" only where an answer is claimed."""
-    begin = perf_counter()
-    answer = solve_lp(lp, deadline=limit, **WAYS[way])
-    seconds = perf_counter() - begin
+    answer, seconds = timed(lp, way, deadline=limit)
     objective = answer.proof.objective if answer.status is Status.OPTIMAL and answer.proof else np.nan
     claimed = answer.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
     right = str(answer.status) == truth["status"]

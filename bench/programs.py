@@ -16,19 +16,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import block_diag, csc_array, eye_array, hstack, kron, random_array, vstack
 
 from copter.bench.course import Course, Play, method_round
-from copter.bench.lp import files_in, read_lp
+from copter.bench.lp import files_in, read_lp, timed
 from copter.bench.settings import Record
 from copter.bench.solvers import CVXPY, ORTOOLS, OWN
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.general_program import to_program
 from copter.solution import Status
-from copter.solvers.general.hybrid import solve_lp
 from copter.solvers.general.proof import Proof, prove
 
 if TYPE_CHECKING:
@@ -85,13 +84,9 @@ class Programs(Course):
             yield name, checked(make(rng, scale))
 
     def _own(self, settings: SolverSettings) -> Iterator[Record]:
-        ways: dict[str, dict[str, Any]] = {"copter": {}, OWN: {"solver": "copter", "presolve": False}}
+        way = "copter without presolve" if settings.name == OWN else "default"
         for number, (name, lp) in enumerate(self._programs()):
-            begin = perf_counter()
-            answer = solve_lp(
-                lp, deadline=settings.time_limit, tolerance=settings.tolerance, **ways[settings.name]
-            )
-            seconds = perf_counter() - begin
+            answer, seconds = timed(lp, way, deadline=settings.time_limit, tolerance=settings.tolerance)
             proof = None
             if answer.x is not None and answer.y is not None:
                 proof = prove(lp, answer.x, answer.y)

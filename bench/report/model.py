@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table.
-
-    Attributes
-    ----------
-    ours : bool
-        Whether it is copter's, and stands out.
-    """
+    """A row of a table; one of copter's stands out."""
 
     cells: tuple[str, ...]
     ours: bool = False
@@ -21,15 +15,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
-
-    Attributes
-    ----------
-    words : tuple of int
-        Which columns are words; the others are figures.
-    note : str
-        Below it.
-    """
+    """A table; the columns in `words` are words, the others figures."""
 
     title: str
     heads: tuple[str, ...]
@@ -40,15 +26,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture.
-
-    Attributes
-    ----------
-    name : str
-        Of its file, without ``.svg``.
-    svg : str
-        Of :func:`copter.bench.report.pictures.as_svg`.
-    """
+    """A picture (:func:`copter.bench.report.pictures.as_svg`); its file is called by the name."""
 
     name: str
     caption: str
@@ -65,13 +43,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Claim:
-    """A section: what is claimed, and what it rests on.
-
-    Attributes
-    ----------
-    key : str
-        Of links to it.
-    """
+    """A section: what is claimed, and what it rests on; links lead to the key."""
 
     key: str
     title: str
@@ -85,12 +57,7 @@ class Claim:
 class Lost:
     """A line on which copter is not the fastest with a certified answer.
 
-    Attributes
-    ----------
-    line, title, text : str
-        Its name, its title, and who is faster, by how much.
-    note : str
-        Why, if somebody wrote it down; else empty.
+    The text says who is faster and by how much, the note why, if somebody wrote it down.
     """
 
     line: str
@@ -103,11 +70,8 @@ class Lost:
 class FirstScreen:
     """What a reader who stops after a minute has to know.
 
-    Attributes
-    ----------
-    remarks : tuple of str
-        What else would mislead if it were left out: lines that are not done, answers that the checker
-        refused.
+    Remarks are what would mislead if it were left out: lines that are not done, answers that the checker
+    refused.
     """
 
     title: str
@@ -121,17 +85,7 @@ class FirstScreen:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole of it.
-
-    Attributes
-    ----------
-    overall : Claim
-        Over all lines.
-    claims : tuple of Claim
-        One a family.
-    papers : tuple of Claim
-        One a table or figure of a paper.
-    """
+    """The whole of it: a claim over all lines, one for each family, one for each table of a paper."""
 
     first: FirstScreen
     overall: Claim

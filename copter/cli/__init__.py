@@ -1,1 +1,8 @@
-"""The `copter` command. Nothing here imports numpy or a solver before a command runs."""
+"""The `copter` command.  Nothing here imports numpy or a solver before a command runs.
+
+Read `main.py` first, then `command.py`: a command is a frozen dataclass of options (`options.py`,
+`solvers.py`) and a function that takes it.  Domains add theirs to the groups `copter run` and `copter bench`
+(`domains.py`); what all runs do is in `run.py` and `runfolder.py`, what all benchmarks of a case do in
+`bench.py`.  `suite.py` has `copter bench all`, `report` and `compare`; `measurements.py`, `reproduce.py` and
+`solve.py` the other commands. `console.py` is where they write, `plots.py` what they draw.
+"""

@@ -93,8 +93,6 @@ class CourseRun(Run):
     ----------
     columns : mapping of str to str
         Fields of the records that rounds.csv holds, and what they mean.
-    options, path, title, config
-        As of :class:`Run`.
     """
 
     def __init__(
@@ -124,13 +122,7 @@ class CourseRun(Run):
             yield record
 
     def of(self, name: str, *, later: bool = False) -> NDArray[np.float64]:
-        """Return a field of all records, or of those that averages are over.
-
-        Parameters
-        ----------
-        later : bool
-            Without the rounds at the start that the course leaves out, if there are others.
-        """
+        """Return a field of all records; `later`, without those that the course leaves out of averages."""
         chosen = (self.records[self._played.left_out :] or self.records) if later else self.records
         return np.array([record[name] for record in chosen], float)
 
@@ -149,15 +141,11 @@ def follow(
     Parameters
     ----------
     what : str
-        What the bar counts.
-    total : int
-        How many there are.
+        What the bar counts, of which there are `total`.
     show : callable
         Text beside the bar after a round.
     done : callable, optional
         How many are done so far; without it the bar counts rounds.
-    quiet : bool
-        Whether there is no bar.
     """
     bar = progress("{task.fields[now]}", quiet=quiet)
     with bar:
@@ -167,13 +155,7 @@ def follow(
 
 
 def conclude(run: Run, **first: Any) -> None:
-    """Finish a run, and print its table or its JSON object.
-
-    Parameters
-    ----------
-    **first
-        What the object has besides the summary.
-    """
+    """Finish a run, and print its table or its JSON object, in which `first` stands before the summary."""
     summary = first | run.finish()
     if run.options.as_json:
         print_json(summary)

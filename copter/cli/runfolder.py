@@ -48,13 +48,7 @@ class RowFile:
 
 @dataclass
 class RunFolder:
-    """A folder that a run writes into.
-
-    Attributes
-    ----------
-    title : str
-        First line of README.txt.
-    """
+    """A folder that a run writes into; `title` is the first line of its README.txt."""
 
     path: Path
     title: str
@@ -74,15 +68,6 @@ class RunFolder:
         """Make the folder and write config.json and versions.json.
 
         A folder of an earlier run is used again only by ``force``; one that holds anything else never is.
-
-        Parameters
-        ----------
-        title : str
-            First line of README.txt.
-        command : sequence of str
-            Words of the command line.
-        config : mapping
-            Every setting of the run.
 
         Raises
         ------
@@ -113,36 +98,17 @@ class RunFolder:
         return folder
 
     def write_json(self, name: str, document: Mapping[str, Any], meaning: str) -> None:
-        """Write one JSON object.
-
-        Parameters
-        ----------
-        name : str
-            Of the file.
-        document : mapping
-            NaN and infinities are written as null.
-        meaning : str
-            What README.txt says of the file.
-        """
+        """Write one JSON object; `meaning` is what README.txt says of the file."""
         (self.path / name).write_text(json.dumps(plain(document), indent=2, allow_nan=False) + "\n")
         self._contents[name] = meaning
 
     def rows(self, name: str, columns: Mapping[str, str], meaning: str) -> RowFile:
-        """Open a CSV file of rows.
+        """Open a CSV file of rows, closed with the folder.
 
         Parameters
         ----------
-        name : str
-            Of the file.
         columns : mapping of str to str
             Name of each column, and what README.txt says of it.
-        meaning : str
-            What README.txt says of the file.
-
-        Returns
-        -------
-        RowFile
-            Closed with the folder.
         """
         self._note(name, columns, meaning)
         opened = RowFile(self.path / name, list(columns))
@@ -152,29 +118,13 @@ class RunFolder:
     def write_rows(
         self, name: str, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]], meaning: str
     ) -> None:
-        """Write a whole CSV file of rows.
-
-        Parameters
-        ----------
-        name, columns, meaning
-            See :meth:`rows`.
-        rows : iterable of mapping
-            Values by the names of the columns.
-        """
+        """Write a whole CSV file of rows, values by the names of the columns; see :meth:`rows`."""
         opened = self.rows(name, columns, meaning)
         for row in rows:
             opened.write(row)
 
     def note(self, name: str, meaning: str) -> None:
-        """Say what a file is that was written by somebody else.
-
-        Parameters
-        ----------
-        name : str
-            Of the file.
-        meaning : str
-            What README.txt says of it.
-        """
+        """Say what a file is that was written by somebody else."""
         self._contents[name] = meaning
 
     def _note(self, name: str, columns: Mapping[str, str], meaning: str) -> None:
@@ -182,15 +132,7 @@ class RunFolder:
         self._contents[name] = "\n".join(lines)
 
     def save_figure(self, name: str, figure: Figure, meaning: str) -> None:
-        """Write a figure as PNG.
-
-        Parameters
-        ----------
-        name : str
-            Of the file.
-        meaning : str
-            What README.txt says of the file.
-        """
+        """Write a figure as PNG."""
         figure.savefig(self.path / name, dpi=120)
         self._contents[name] = meaning
 
