@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from copter.cli.console import print_json, seconds, table
+from copter.cli.console import print_json, save_json, seconds, table
 from copter.cli.options import Deadline, JsonFlag, Threads, Tolerance, existing_file, solver_option
 from copter.errors import UnsupportedError
 
@@ -35,6 +36,8 @@ _FOUND, _NOTHING = 5, 6
 """Exit codes without a proof: with a point, and with none."""
 _AUTO = "auto"
 _ENDINGS = (".csv", ".json")
+_IN_SOLUTION = ("status", "reason", "sense", "objective", "bound", "gap", "size", "gap_is")
+"""Figures in the file of --solution."""
 _NO_GAP = 1e-6
 """Difference of objective and bound at which branch and bound stops, however small they are: HiGHS' own."""
 
@@ -119,9 +122,7 @@ def solve(
     figures, x, y = _of_all(lp, solver, perf_counter() - begin, *found)
     figures["relaxed"] = relax and bool(lp.integral.any())
     if solution is not None:
-        from copter.cli.solution_file import write_solution
-
-        write_solution(solution, lp, figures, x, y)
+        _write_solution(solution, lp, figures, x, y)
     if as_json:
         print_json(figures)
     else:
@@ -285,3 +286,33 @@ def _print(name: str, one: dict[str, Any]) -> None:
     if "ray" in one:
         rows.append((f"proof that it is {one['ray']['kind']}", f"value {one['ray']['value']:.3g}"))
     table(name, ("figure", "value"), rows, text_columns=2)
+
+
+def _write_solution(
+    path: Path,
+    lp: GeneralLP,
+    figures: dict[str, Any],
+    x: NDArray[np.float64] | None,
+    y: NDArray[np.float64] | None,
+) -> None:
+    """Write columns and rows by name, as ``.csv`` or, with the figures, as ``.json``."""
+    m, n = lp.A.shape
+    columns: list[tuple[str, float]] = []
+    rows: list[tuple[str, float, float | None]] = []
+    if x is not None:
+        names = lp.column_names or tuple(f"x{j}" for j in range(n))
+        columns = list(zip(names, x.tolist(), strict=True))
+        prices = [None] * m if y is None else y.tolist()
+        names = lp.row_names or tuple(f"r{i}" for i in range(m))
+        rows = list(zip(names, (lp.A @ x).tolist(), prices, strict=True))
+    if path.suffix.lower() == ".json":
+        document = {name: figures[name] for name in _IN_SOLUTION}
+        document["columns"] = [{"name": name, "value": value} for name, value in columns]
+        document["rows"] = [{"name": name, "activity": at, "price": price} for name, at, price in rows]
+        save_json(document, path)
+        return
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("kind", "name", "value", "price"))
+        writer.writerows(("column", name, value, "") for name, value in columns)
+        writer.writerows(("row", name, at, "" if price is None else price) for name, at, price in rows)
