@@ -118,8 +118,8 @@ def where(ray: str | None, processes: int | None) -> Spread:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solving(Options):
-    """How solvers are run."""
+class Solving:
+    """How solvers are run; a part of options."""
 
     tolerance: Tolerance = 1e-6
     mip_gap: float = 1e-3
@@ -150,6 +150,17 @@ class Proving(Solving):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OverActors(Solving):
+    """How solvers are run whose programs can be spread over actors."""
+
+    actors: Actors = 0
+
+    def solver_settings(self, name: str) -> SolverSettings:
+        """Return the settings of a solver; its programs are spread over actors if that was asked for."""
+        return replace(super().solver_settings(name), actors=self.actors)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunOptions(Options):
     """What every ``copter run`` takes."""
 
@@ -165,7 +176,7 @@ class RunOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchOptions(Solving):
+class BenchOptions(Solving, Options):
     """What every ``copter bench`` on a course of rounds takes."""
 
     solvers: SolverNames = Names(("copter", "highs-hot"))
@@ -176,17 +187,6 @@ class BenchOptions(Solving):
     def spread(self) -> Spread:
         """Return where solvers are measured: in a process of their own, unless they share this one."""
         return where(self.ray, 1 if self.isolate else None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpreadBenchOptions(BenchOptions):
-    """What every ``copter bench`` takes whose programs can be spread over actors."""
-
-    actors: Actors = 0
-
-    def solver_settings(self, name: str) -> SolverSettings:
-        """Return the settings of a solver; its programs are spread over actors if that was asked for."""
-        return replace(super().solver_settings(name), actors=self.actors)
 
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)

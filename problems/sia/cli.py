@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from copter.cli.command import Proving, RunOptions, SpreadBenchOptions, command
+from copter.cli.command import BenchOptions, OverActors, Proving, RunOptions, command
 from copter.cli.console import say, seconds
 from copter.cli.options import MipGap, SolverName, Tolerance, existing_file, positive
 from copter.problems.sia.names import Costs
@@ -198,7 +198,7 @@ def _warm_up(solver: Solver) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SiaBenchOptions(Proving, SpreadBenchOptions):
+class SiaBenchOptions(Proving, OverActors, BenchOptions):
     """Sia rounds through each solver: 2% of the jobs leave a round, all costs move.
 
     Rounds are recorded once and replayed through every solver.  With more than 100 million columns that do

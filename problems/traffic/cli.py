@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar, cast
 
 import typer
 
-from copter.cli.command import Options, RunOptions, Solving, SpreadBenchOptions, command
+from copter.cli.command import BenchOptions, Options, OverActors, RunOptions, Solving, command
 from copter.cli.console import errors, progress, seconds
 from copter.cli.options import Tolerance, one_of, positive, solver_option, solvers_option
 from copter.cli.solvers import Names, check_known
@@ -143,7 +143,7 @@ class TrafficRunOptions(NetworkOptions, Solving, RunOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrafficBenchOptions(NetworkOptions, SpreadBenchOptions):
+class TrafficBenchOptions(NetworkOptions, OverActors, BenchOptions):
     """Measure solvers on the same rounds of a network: time, feasible flow, share of the best bound."""
 
     rounds: Rounds = 5

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from copter.cli.command import BenchOptions, Solving, command
+from copter.cli.command import BenchOptions, Options, Solving, command
 from copter.cli.options import JsonFlag, SolverName
 
 Models = Annotated[int, typer.Option(min=10, help="Models in each round.")]
@@ -20,7 +20,7 @@ def register(run, bench):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServingRun(Solving):
+class ServingRun(Solving, Options):
     """Place models on machines, round by round."""
 
     models: Models = 100
