@@ -48,7 +48,8 @@ def measure(case: Case, course: Course, options: BenchOptions) -> tuple[list[Sol
 
     A solver that fails does not end the benchmark: hours of other solvers' rounds must not be lost to one.
     """
-    measured, failures, best = [], {}, Calm().best
+    measured, failures = [], {}
+    best = math.inf if options.ray is not None else Calm().best  # another machine has a speed of its own
     jobs = [Job(course, options.solver_settings(name), case.checker, best=best) for name in options.solvers]
     figures = tuple(course.figures)
 
