@@ -212,3 +212,24 @@ class CsvRow:
         if text and text not in ("true", "false", "1", "0"):
             raise self.error(name, f"{self.text(name)!r} is neither true nor false")
         return text in ("true", "1") if text else default
+
+
+def find(data: Path | None, *places: str) -> Path | None:
+    """First of some files or folders that is there; None without a folder, or if it has none of them.
+
+    Parameters
+    ----------
+    data : Path or None
+        Folder of real traces, or a file itself.
+    *places : str
+        Where it may lie, seen from the folder or from the folder ``cluster`` in it.
+    """
+    if data is None:
+        return None
+    if data.is_file():
+        return data if any(data.name == Path(place).name for place in places) else None
+    for root in (data, data / "cluster"):
+        for place in places:
+            if (root / place).exists():
+                return root / place
+    return None

@@ -4,12 +4,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.jobs import JobState, Timer
 from copter.problems.cluster.policy import ClusterState
-from copter.problems.cluster.profiles import CountProfile
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.simulator import Simulator
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.simulation.jobs import JobState, Timer
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.rivals import look
 
 

@@ -30,8 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import lsq_linear
 
 from copter.errors import InputError
-from copter.problems.cluster.traces.registry import find
-from copter.problems.reading import read_csv
+from copter.problems.reading import find, read_csv
 
 SCALE = 5.5
 """s of e = s / (s + k*): median over ElasticFlow's curves on A100."""

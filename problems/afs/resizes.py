@@ -15,11 +15,10 @@ import numpy as np
 from copter.problems.afs.models import ModelCurve, stand_ins
 from copter.problems.afs.study import play
 from copter.problems.afs.traces import testbed
-from copter.problems.cluster.parts import CheckpointRestart, Resize
-from copter.problems.cluster.profiles import CountProfile, Profile
-from copter.problems.cluster.resize import Coddl
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.simulation.resize import CheckpointRestart, Coddl, Resize
+from copter.problems.cluster.workload import JobSubmission, Scenario
 
 BURSTS = ("few", "many")
 SYSTEMS = {

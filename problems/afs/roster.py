@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from copter.problems.afs.allocation import Curves, steps
 from copter.problems.cluster.cluster import Cluster, Configuration, Configurations
-from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState, pinned
+from copter.problems.cluster.simulation.jobs import JobState
 
 _ROW = np.dtype(
     [

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.cluster.indices import indices
-from copter.problems.cluster.parts import Resize
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.results import JobRecord
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.simulator import Simulator
+from copter.problems.cluster.report.metrics import indices
+from copter.problems.cluster.simulation.resize import Resize
+from copter.problems.cluster.simulation.results import JobRecord
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.workload import Scenario
 
 
 @dataclass(frozen=True, eq=False)

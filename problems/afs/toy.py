@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from copter.problems.afs.study import play
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.profiles import CountProfile, Profile
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.workload import JobSubmission, Scenario
 
 RULES = ("srtf", "max-min", "afs-l", "afs-p")
 _HOURS_ALONE = 2.0

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from copter.errors import InputError
 from copter.problems.afs.models import ModelCurve, measured, stand_ins
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.profiles import CountProfile, Profile
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.traces.arrivals import in_scripts
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.traces.families import in_scripts
 from copter.problems.cluster.traces.philly import FILE, TracedJob, philly_jobs
-from copter.problems.cluster.traces.registry import find
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.reading import find
 
 VIRTUAL_CLUSTERS = (
     "0e4a51",

@@ -1,20 +1,27 @@
-"""`copter run cluster` and `copter bench cluster`: any scheduler on any trace, compared and swept."""
+"""`copter run cluster` and `copter bench cluster`: any scheduler on any trace, compared and swept.
+
+Options of `copter run cluster` and `copter bench cluster`, checked.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from copter.cli.command import command
+from copter.cli.command import RunOptions, Spreading, command
 from copter.cli.console import progress
-from copter.problems.cluster.names import NAMED_SWEEPS
-from copter.problems.cluster.options import ClusterBenchOptions, ClusterRunOptions, parse_value
+from copter.cli.options import JsonPath, Traces, one_of, positive
+from copter.cli.solvers import Names, check_known, check_names
+from copter.errors import choices
+from copter.problems.cluster.names import ESTIMATORS, NAMED_SWEEPS, PLACERS, SWEEPS
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from copter.problems.cluster.report import ClusterRun
+    from copter.problems.cluster.experiment import Setup
+    from copter.problems.cluster.report.run import ClusterRun
     from copter.spreading.tasks import Spread, Task
 
 _RUN_EXAMPLES = """\b
@@ -48,7 +55,7 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
 def run_cluster(options: ClusterRunOptions) -> None:
     """Run the command."""
     from copter.cli.run import conclude
-    from copter.problems.cluster.report import ClusterRun
+    from copter.problems.cluster.report.run import ClusterRun
 
     with options.spread() as spread, ClusterRun(options, options.folder("cluster")) as run:
         _follow(run, spread, options)
@@ -57,7 +64,7 @@ def run_cluster(options: ClusterRunOptions) -> None:
 
 def _follow(run: ClusterRun, spread: Spread, options: ClusterRunOptions) -> None:
     """Play all policies and seeds, each under a progress bar of completed jobs."""
-    from copter.problems.cluster.playing import Progress, run_tasks
+    from copter.problems.cluster.experiment import Progress, run_tasks
 
     bar = progress("{task.fields[hour]:6.1f} h", "queue {task.fields[queue]:4d}", quiet=options.as_json)
     lines: dict[Task, TaskID] = {}
@@ -79,7 +86,167 @@ def _follow(run: ClusterRun, spread: Spread, options: ClusterRunOptions) -> None
 
 def bench_cluster(options: ClusterBenchOptions) -> None:
     """Run the sweep."""
-    from copter.problems.cluster.sweep import run_sweep
+    from copter.problems.cluster.report.sweep import run_sweep
 
     words = [text.strip() for text in options.values.split(",")]
     run_sweep(options, words if options.sweep in NAMED_SWEEPS else [parse_value(text) for text in words])
+
+
+def _policies(text: str) -> Names:
+    from copter.problems.cluster.registry import policy_names
+
+    known = policy_names()
+    names = check_names(text, "policy", lambda name: check_known(name, (*known, "all"), "policy"))
+    return Names(known) if "all" in names else names
+
+
+def _settings(given: list[str]) -> list[str]:
+    for text in given:
+        policy, dot, rest = text.partition(".")
+        if not (dot and policy and "=" in rest and rest.partition("=")[0]):
+            raise typer.BadParameter(f"{text!r}: write POLICY.SETTING=VALUE, such as sia.p=-1")
+    return given
+
+
+def parse_value(text: str) -> Any:
+    """A setting as it was typed: a number, true or false, none, or a word."""
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+Policies: TypeAlias = Annotated[
+    Names,
+    typer.Option(
+        "--policy",
+        parser=_policies,
+        metavar="NAMES",
+        help="Policies, separated by commas, or all; an unknown one lists which there are.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConditionOptions(Spreading):
+    """What policies are played under."""
+
+    policies: Policies = Names(("sia",))
+    cluster: Annotated[
+        str, typer.Option(help="Cluster by name, such as heterogeneous-64; an unknown one lists them.")
+    ] = "heterogeneous-64"
+    trace: Annotated[str, typer.Option(help="Trace by name, such as philly, or a workload's CSV file.")] = (
+        "philly"
+    )
+    data: Traces = None
+    seeds: Annotated[int, typer.Option(min=1, help="Samples of the trace, from --seed on.")] = 1
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Jobs in the trace's time; its own number if not given.")
+    ] = None
+    round_seconds: Annotated[
+        float | None,
+        typer.Option(callback=positive, help="Length of rounds; each policy's own if not given."),
+    ] = None
+    estimator: Annotated[
+        str,
+        typer.Option(
+            callback=one_of(ESTIMATORS, "estimator"), help=f"What is known: {', '.join(ESTIMATORS)}."
+        ),
+    ] = ESTIMATORS[0]
+    placement: Annotated[
+        str, typer.Option(callback=one_of(PLACERS, "placer"), help=f"Of GPUs on nodes: {', '.join(PLACERS)}.")
+    ] = PLACERS[0]
+    interference: Annotated[
+        float,
+        typer.Option(min=0.0, max=0.99, help="Slowdown of distributed jobs that share a node, 0 to 1."),
+    ] = 0.0
+    failures: Annotated[
+        float | None,
+        typer.Option(callback=positive, help="Mean hours between failures of a node; none if not given."),
+    ] = None
+    max_hours: Annotated[
+        float | None, typer.Option(callback=positive, help="Stop at this simulated time.")
+    ] = None
+    sets: Annotated[
+        list[str],
+        typer.Option(
+            "--set", callback=_settings, metavar="POLICY.SETTING=VALUE", help="Setting of a policy."
+        ),
+    ] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        from copter.problems.cluster.registry import SettingsError
+
+        for name in self.policy_settings():
+            self.check_owner(name, "--set")
+        try:
+            self.setup()
+        except SettingsError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    def setup(self, **over: Any) -> Setup:
+        """Return what policies are played under.
+
+        Parameters
+        ----------
+        **over
+            In place of the options: what a sweep varies.
+
+        Raises
+        ------
+        SettingsError
+            A name that there is none of, or a setting that a policy cannot have.
+        """
+        from copter.problems.cluster.experiment import Setup
+        from copter.problems.cluster.registry import make_policy
+
+        own = {name: getattr(self, name) for name in Setup.names() if name != "settings"}
+        setup = Setup(**(own | {"settings": self.policy_settings()} | over))
+        for name in self.policies:
+            make_policy(name, **setup.settings.get(name, {}))
+        return setup
+
+    def check_owner(self, name: str, option: str) -> None:
+        """Raise a usage error if a setting is of no policy that is played, nor of the trace."""
+        if name not in (*self.policies, "trace"):
+            there = choices(name, [*self.policies, "trace"])
+            raise typer.BadParameter(f"{name!r} is no policy of --policy: {there}", param_hint=option)
+
+    def policy_settings(self) -> dict[str, dict[str, Any]]:
+        """Return the settings of policies, by their names."""
+        settings: dict[str, dict[str, Any]] = {}
+        for text in self.sets:
+            policy, _, rest = text.partition(".")
+            name, _, value = rest.partition("=")
+            settings.setdefault(policy, {})[name.replace("-", "_")] = parse_value(value)
+        return settings
+
+    def all_seeds(self) -> range:
+        """Return the seeds."""
+        return range(self.seed, self.seed + self.seeds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterRunOptions(ConditionOptions, RunOptions):
+    """Play schedulers of GPU clusters on the same jobs, and compare.
+
+    Every policy plays the same samples of the trace in the same simulator; the run folder holds rounds, jobs,
+    allocations, and report.html.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterBenchOptions(ConditionOptions):
+    """Sweep one thing (number of jobs, round length, a policy's setting...) over policies and seeds."""
+
+    sweep: Annotated[
+        str,
+        typer.Option(help=f"What to vary: {', '.join(SWEEPS)}, or POLICY.SETTING such as sia.p."),
+    ] = "jobs"
+    values: Annotated[str, typer.Option(help="Values, separated by commas.")] = "80,160,240,320"
+    json_path: JsonPath = None

@@ -2,6 +2,11 @@
 
 The nodes of a type that work are the first numbers that are not down (:func:`working_nodes`): when their
 number falls the last ones go, when a node fails the others keep their numbers.
+
+Failures of nodes, drawn before a simulation from their mean time between failures.
+
+A node fails after an exponential time with the given mean, is away for a time of its own, and so on; nodes
+are independent.  What a failure does to jobs is in :class:`.parts.NodeFailure`.
 """
 
 from __future__ import annotations
@@ -12,8 +17,31 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import count, islice
 
+import numpy as np
+
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.parts import NodeChange, NodeFailure
+
+
+@dataclass(frozen=True)
+class NodeChange:
+    """From ``time`` (seconds) on, a GPU type has ``nodes`` nodes; the last ones come and go."""
+
+    time: float
+    type: str
+    nodes: int
+
+
+@dataclass(frozen=True)
+class NodeFailure:
+    """At ``time`` (seconds) a node of a type fails; it is back ``repair_seconds`` later.
+
+    Jobs on it lose their GPUs and go back to their last checkpoint (:meth:`.profiles.Profile.checkpoint`).
+    """
+
+    time: float
+    type: str
+    node: int
+    repair_seconds: float
 
 
 @dataclass(frozen=True)
@@ -124,3 +152,47 @@ class NodeEvents:
 
     def _nodes(self, type: str) -> int:
         return next(one.nodes for one in self._cluster.types if one.name == type)
+
+
+def draw_failures(
+    types: Iterable[GpuType],
+    hours: float,
+    rng: np.random.Generator,
+    *,
+    mean_hours: float,
+    repair_hours: float = 1.0,
+) -> list[NodeFailure]:
+    """Failures of all nodes over a time.
+
+    Parameters
+    ----------
+    types : iterable of GpuType
+    hours : float
+        Failures after it are left out.
+    mean_hours : float
+        Mean time from the repair of a node to its next failure.
+    repair_hours : float
+        Mean of the exponential time that a repair takes.
+
+    Returns
+    -------
+    list of NodeFailure
+        By time; a node that is away does not fail.
+
+    Raises
+    ------
+    ValueError
+        A time is not positive, or not finite.
+    """
+    for name, value in (("hours", hours), ("mean_hours", mean_hours), ("repair_hours", repair_hours)):
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name} = {value}: must be positive and finite")
+    failures: list[NodeFailure] = []
+    for type in types:
+        for node in range(type.nodes):
+            time = float(rng.exponential(mean_hours))
+            while time < hours:
+                away = float(rng.exponential(repair_hours))
+                failures.append(NodeFailure(3600.0 * time, type.name, node, 3600.0 * away))
+                time += away + float(rng.exponential(mean_hours))
+    return sorted(failures, key=lambda one: one.time)

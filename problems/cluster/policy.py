@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from copter.errors import CopterError
 from copter.problems.cluster.cluster import Cluster, Configuration
-from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
 
 
@@ -154,3 +154,14 @@ class Policy(Protocol):
         -------
         mapping of str to Configuration or Placement
         """
+
+
+class Estimator(Protocol):
+    """What a policy knows of the jobs' profiles: sets :attr:`.jobs.JobState.seen`."""
+
+    def observe(self, now: ClusterState) -> None:
+        """Take in who arrived, and what ran since the last time, before the policy is asked."""
+
+    def profiling_seconds(self, job: JobState) -> float:
+        """Seconds by which profiling delays a job's first start, on its GPUs; 0 by default."""
+        return 0.0

@@ -24,7 +24,7 @@ import re
 from collections.abc import Callable
 
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.settings import SettingsError
+from copter.problems.cluster.registry import SettingsError
 
 PAI_GPU_TYPES = (
     GpuType("azure", 8, 6),

@@ -1,56 +1,149 @@
-"""Policies by name, found through the entry-point group ``copter.policies``.
+"""Policies and traces by name, from the entry-point groups ``copter.policies`` and ``copter.traces``.
 
-A package that has a policy declares it, and it is then known to every command::
+A package declares what it has, and it is then known to every command::
 
     [project.entry-points."copter.policies"]
     my-policy = "my_package.my_policy:MyPolicy"
 
-The object is a class or function that makes a fresh policy; its keyword arguments are the policy's settings.
+    [project.entry-points."copter.traces"]
+    my-trace = "my_package.my_trace:make"
+
+A policy is declared as a class or function that makes a fresh one; a trace as a function that is called with
+the cluster, the seed and the folder of real traces (or None), and returns a :class:`.workload.Scenario` on
+that cluster.  Keyword arguments of either are its settings; they are checked against the maker's signature.
 """
 
 from __future__ import annotations
 
-from functools import cache
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from numbers import Integral, Real
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from copter.errors import CopterError, InputError, choices
+from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.policy import Policy
-from copter.problems.cluster.settings import SettingsError, make_with
+from copter.problems.cluster.workload import Scenario
 
-GROUP = "copter.policies"
+POLICIES, TRACES = "copter.policies", "copter.traces"
+_TYPED = (str, Real, NoneType)
+"""Types of values that can be typed on a command line."""
 
 
-@cache
-def _entries() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
+class SettingsError(CopterError, ValueError):
+    """An unknown name, or a setting that a policy, a trace or the conditions of a run cannot have."""
 
 
 def policy_names() -> list[str]:
-    """Names of all policies that are installed.
+    """Names of all policies that are installed."""
+    return list(_entries(POLICIES))
 
-    Returns
-    -------
-    list of str
-    """
-    return list(_entries())
+
+def trace_names() -> list[str]:
+    """Names of all traces that are installed."""
+    return list(_entries(TRACES))
 
 
 def make_policy(name: str, **settings: Any) -> Policy:
     """Make a fresh policy.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`policy_names`.
-    **settings
-        As its maker takes them.
 
     Raises
     ------
     SettingsError
         There is no such policy, or it has no such setting.
     """
-    if name not in _entries():
-        raise SettingsError(f"unknown policy {name!r}; there are: {', '.join(policy_names())}")
-    policy: Policy = make_with(f"policy {name!r}", _entries()[name].load(), **settings)
+    policy: Policy = _make("policy", POLICIES, name, **settings)
     return policy
+
+
+def by_name(
+    name: str, cluster: Cluster, seed: int = 0, data: str | Path | None = None, **settings: Any
+) -> Scenario:
+    """Jobs of a trace, on a cluster.
+
+    Parameters
+    ----------
+    seed : int
+        The same seed gives the same jobs.
+    data : path, optional
+        Folder of real traces; a trace that has a file in it is sampled from that, others are generated.
+    **settings
+        As the trace takes them, such as ``jobs``, their number.
+
+    Raises
+    ------
+    SettingsError
+        There is no such trace, or it has no such setting.
+    InputError
+        The folder of real traces does not exist, or a file in it cannot be read.
+    """
+    folder = None if data is None else Path(data)
+    if folder is not None and not folder.exists() and name in _entries(TRACES):
+        raise InputError(folder, "data", "does not exist")
+    scenario: Scenario = _make("trace", TRACES, name, cluster, seed, folder, **settings)
+    return scenario
+
+
+@cache
+def _entries(group: str) -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in sorted(entry_points(group=group), key=lambda entry: entry.name)}
+
+
+def _make(what: str, group: str, name: str, *arguments: Any, **settings: Any) -> Any:
+    """Call the maker of a name, with settings that are checked first."""
+    entries = _entries(group)
+    if name not in entries:
+        raise SettingsError(f"unknown {what} {name!r}; there are: {', '.join(entries)}")
+    maker, what = entries[name].load(), f"{what} {name!r}"
+    known = dict(_parameters(maker))
+    for setting, value in settings.items():
+        if setting in known and not _fits(value, known[setting]):
+            raise SettingsError(f"{what}: {setting} = {value!r}: must be {_shown(known[setting])}")
+    try:
+        return maker(*arguments, **settings)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, CopterError) or not settings:
+            raise
+        given = ", ".join(f"{setting} = {value!r}" for setting, value in settings.items())
+        unknown = [setting for setting in settings if f"'{setting}'" in str(error)]
+        hint = f"; {choices(unknown[0], known)}" if unknown and known else ""
+        raise SettingsError(f"{what} with {given}: {error}{hint}") from error
+
+
+def _parameters(maker: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """Names of the settings that a maker names itself, with their types."""
+    called: Any = maker
+    while isinstance(called, partial):
+        called = called.func
+    try:
+        hints: Mapping[str, Any] = get_type_hints(called.__init__ if inspect.isclass(called) else called)
+    except NameError:  # a type that is there for type checkers only
+        hints = {}
+    for one in inspect.signature(maker).parameters.values():
+        if one.default is not one.empty:
+            yield one.name, hints.get(one.name, Any)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value is of a type; objects that nobody can type on a command line are not looked at."""
+    if hint is Any or not isinstance(value, _TYPED):
+        return True
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if isinstance(value, bool) or hint is bool:
+        return isinstance(value, bool) and hint is bool
+    wide = {float: Real, int: Integral}.get(hint, hint)
+    return isinstance(wide, type) and isinstance(value, wide)
+
+
+def _shown(hint: Any) -> str:
+    """A type as people read it."""
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(_shown(one) for one in get_args(hint))
+    return "none" if hint is NoneType else getattr(hint, "__name__", str(hint))

@@ -8,17 +8,21 @@ may follow, and an empty field is one that is not there:
 - ``batch_size, tuned_gpus``: what the job was tuned for, where a policy cannot adapt it (thesis 3.4.3);
 - ``min_gpus, max_gpus, max_batch_size``: limits of the user (thesis section 3.3.1);
 - ``tenant``: user, group or virtual cluster.
+
+What a simulation needs: a cluster, jobs, and the profile of each application.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
 
+from copter.problems.cluster.cluster import Cluster
+from copter.problems.cluster.profiles.base import Profile
 from copter.problems.reading import CsvRow, read_csv
 
 Kind: TypeAlias = Literal["adaptive", "strong-scaling", "rigid"]
@@ -178,3 +182,12 @@ def _count(row: CsvRow, name: str, what: str) -> int | None:
     if int(text) < 1:
         raise row.error(name, f"{text} must be at least 1")
     return int(text)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A cluster, jobs, and the profile of each application that they name."""
+
+    cluster: Cluster
+    jobs: list[JobSubmission]
+    profiles: Mapping[str, Profile]

@@ -18,18 +18,20 @@ import numpy as np
 from copter.bench.reproduction import Effort
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.interference import SharedNodes
-from copter.problems.cluster.placement import SiaPlacer
-from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.resize import FixedDelay
-from copter.problems.cluster.results import JobRecord
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.simulator import Simulator
-from copter.problems.cluster.traces.pollux import FOLDER, WORKLOADS, read_pollux_workload
-from copter.problems.cluster.traces.pollux_measurements import read_pollux_measurements
-from copter.problems.cluster.traces.registry import find
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.simulation.placement import SiaPlacer
+from copter.problems.cluster.simulation.resize import FixedDelay, SharedNodes
+from copter.problems.cluster.simulation.results import JobRecord
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.traces.pollux import (
+    FOLDER,
+    WORKLOADS,
+    read_pollux_measurements,
+    read_pollux_workload,
+)
+from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.reading import find
 
 CLUSTER = Cluster([GpuType("t4", 4, 16)])
 NEUMF_BATCH = 32768

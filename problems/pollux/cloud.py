@@ -12,13 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.measured import MeasuredProfile
-from copter.problems.cluster.placement import SiaPlacer
-from copter.problems.cluster.profiles import Profile
-from copter.problems.cluster.resize import FixedDelay
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.simulator import Simulator
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.measured import MeasuredProfile
+from copter.problems.cluster.simulation.placement import SiaPlacer
+from copter.problems.cluster.simulation.resize import FixedDelay
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux.autoscale import AutoscalingPollux
 
 GPUS_PER_NODE, MAX_NODES = 4, 16

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.cluster.jobs import JobState
+from copter.problems.cluster.simulation.jobs import JobState
 
 FLOOR = 1e-3
 """Added to speedups under a power mean, so that its value without GPUs is finite."""

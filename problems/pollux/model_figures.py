@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from copter.bench.reproduction import Effort, Figure, Reproduction
 from copter.errors import InputError
-from copter.problems.cluster.efficiency import efficiency, noise_scale
-from copter.problems.cluster.fit import fit_throughput
-from copter.problems.cluster.throughput import ThroughputParameters
-from copter.problems.cluster.traces.pollux import FOLDER
-from copter.problems.cluster.traces.pollux_measurements import read_pollux_measurements, read_steps
-from copter.problems.cluster.traces.registry import find
+from copter.problems.cluster.estimation.fit import fit_throughput
+from copter.problems.cluster.profiles.throughput import ThroughputParameters, efficiency, noise_scale
+from copter.problems.cluster.traces.pollux import FOLDER, read_pollux_measurements, read_steps
+from copter.problems.reading import find
 
 EPOCH, BATCH_SIZE = 15, 3200
 NODES = 4

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configuration
-from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.nodes import working_nodes
 from copter.problems.cluster.policy import ClusterState, Placement
+from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
 from copter.problems.pollux.fitness import POWER_MEAN, Fitness, utility
 from copter.problems.pollux.genetic import GENERATIONS, POPULATION, AllocationProblem, evolve

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configurations
-from copter.problems.cluster.jobs import JobState
-from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.simulation.jobs import JobState
 
 _KEPT = 4096
 """Tables that are remembered; jobs of one application at one level share theirs."""

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
-from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState, pinned
-from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
 
 _KEPT = 4096

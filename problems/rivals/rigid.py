@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configuration
-from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState, PolicyError, pinned
+from copter.problems.cluster.simulation.jobs import JobState
 
 ROUND_SECONDS = 360.0
 """Length of a round for policies of rigid jobs (thesis section 3.4, default parameters)."""

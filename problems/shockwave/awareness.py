@@ -13,9 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from copter.problems.cluster.jobs import JobState
-from copter.problems.cluster.parts import Estimator
-from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.policy import ClusterState, Estimator
+from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.shockwave.profiles import RegimeProfile
 from copter.problems.shockwave.traces import Mode, Regime
 

@@ -24,9 +24,8 @@ from copter.problems.shockwave.names import (
 )
 
 if TYPE_CHECKING:
-    from copter.problems.cluster.parts import Estimator
-    from copter.problems.cluster.policy import Policy
-    from copter.problems.cluster.results import RoundRecord
+    from copter.problems.cluster.policy import Estimator, Policy
+    from copter.problems.cluster.simulation.results import RoundRecord
     from copter.problems.shockwave import Job, Settings
     from copter.problems.shockwave.report import ShockwaveRun
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from copter.bench.reproduction import Effort, Figure, mean_figure
 from copter.errors import InputError
-from copter.problems.cluster.parts import Estimator
+from copter.problems.cluster.policy import Estimator
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.traces.registry import find
+from copter.problems.reading import find
 from copter.problems.shockwave.metrics import Metrics
 from copter.problems.shockwave.simulation import ReplayResult, replay
 from copter.problems.shockwave.traces import Job, read_jobs

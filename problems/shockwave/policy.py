@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from copter.problems.cluster.cluster import Configuration
-from copter.problems.cluster.jobs import JobState as ClusterJob
 from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.simulation.jobs import JobState as ClusterJob
 from copter.problems.cluster.workload import Kind
 from copter.problems.rivals.rigid import RigidRound, look
 from copter.problems.shockwave.interface import JobState, RoundState

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from copter.bench.reproduction import Effort, Figure, mean_figure
-from copter.problems.cluster.results import JobRecord
+from copter.problems.cluster.simulation.results import JobRecord
 from copter.problems.pollux.artifact import CLUSTER, Artifact
 from copter.problems.shockwave.experiments import FAIR, fairness_figures, run
 from copter.problems.shockwave.generator import GPU_MIX, HOURS, job_of

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configurations, GpuType
-from copter.problems.cluster.profiles import Profile, Row
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.shockwave.traces import Job
 
 RESTART_SECONDS = 20.0
@@ -35,13 +34,8 @@ class RegimeProfile(Profile):
         self.job = job
         self._rates = np.array([1.0 / regime.epoch_seconds for regime in job.regimes])
 
-    def row(self, configurations: Configurations, level: int) -> Row:  # noqa: D102 - see Profile
-        columns = np.flatnonzero(configurations.gpus == self.job.gpus)
-        return columns, np.full(columns.size, self._rates[level])
-
-    def rates(self, configurations: Configurations, column: int) -> NDArray[np.float64]:  # noqa: D102
-        runs = configurations.gpus[column] == self.job.gpus
-        return self._rates if runs else np.zeros_like(self._rates)
+    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+        return np.outer(shapes.gpus == self.job.gpus, self._rates[levels])
 
     def steps(self, level: int) -> float:
         """Training steps an epoch: samples over the batch size."""

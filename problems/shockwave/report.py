@@ -16,8 +16,7 @@ from copter.cli.plots import cumulative
 from copter.cli.run import Run
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.extras import extra
-from copter.problems.cluster.parts import Estimator
-from copter.problems.cluster.policy import Policy
+from copter.problems.cluster.policy import Estimator, Policy
 from copter.problems.shockwave import Job, ReplayResult, Shockwave, Solve, replay, schedule_matrix
 from copter.problems.shockwave.simulation import Watch
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from copter.problems.cluster.cluster import Cluster
-from copter.problems.cluster.profiles import Profile
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.traces.registry import find
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.workload import Scenario
+from copter.problems.reading import find
 from copter.problems.shockwave.generator import ARRIVAL_SECONDS, SIZE_MIX, generate
 from copter.problems.shockwave.profiles import RegimeProfile, submission_of
 from copter.problems.shockwave.traces import read_jobs

@@ -18,7 +18,7 @@ from copter.problems.sia.names import Costs
 
 if TYPE_CHECKING:
     from copter.bench.course import Course
-    from copter.problems.cluster.scenario import Scenario
+    from copter.problems.cluster.workload import Scenario
     from copter.problems.sia.records import RoundRecord
     from copter.solvers.base import Solver
 

@@ -15,15 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from copter.bench.reproduction import Effort, Figure, mean_figure
-from copter.problems.cluster.estimators import make_estimator
-from copter.problems.cluster.metrics import gpu_hours, summarise
-from copter.problems.cluster.parts import Placer
-from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.estimation.estimators import make_estimator
 from copter.problems.cluster.presets import cluster_by_name
-from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.simulator import Simulator
-from copter.problems.cluster.traces.registry import by_name
+from copter.problems.cluster.registry import by_name, make_policy
+from copter.problems.cluster.report.metrics import gpu_hours, summarise
+from copter.problems.cluster.simulation.placement import Placer, SiaPlacer
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.workload import Scenario
 
 LONG_ROUND_SECONDS = 360.0
 Key = TypeVar("Key")
@@ -44,7 +42,7 @@ class Rival:
     placer : callable
         Makes a placer, or None where GPUs are only counted.
     estimator : str
-        What it knows of the jobs, see :mod:`copter.problems.cluster.estimators`.
+        What it knows of the jobs, see :mod:`copter.problems.cluster.estimation.estimators`.
     """
 
     policy: str
@@ -84,7 +82,7 @@ COLUMNS: Mapping[str, tuple[str, str, float]] = {
     "worst FTF, authors' reading": ("worst_ftf_authors", "", 1.0),
     "unfair jobs, authors' reading": ("unfair_fraction_authors", "%", 100.0),
 }
-"""Name of a column, the figure of :func:`~copter.problems.cluster.metrics.summarise`, unit and factor."""
+"""Name of a column, the figure of :func:`.metrics.summarise`, its unit and factor."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ def play(scenario: Scenario, rival: Rival, seed: int = 0) -> Sample:
     Returns
     -------
     figures : dict of str to float
-        Of :func:`~copter.problems.cluster.metrics.summarise`.
+        Of :func:`~copter.problems.cluster.report.metrics.summarise`.
     hours : dict of (str, str) to float
         GPU-hours a job by model and GPU type.
     """

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
-from copter.problems.cluster.estimators import make_estimator
-from copter.problems.cluster.metrics import summarise
-from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.estimation.estimators import make_estimator
 from copter.problems.cluster.presets import cluster_by_name
-from copter.problems.cluster.results import JobRecord
-from copter.problems.cluster.simulator import Simulator
-from copter.problems.cluster.traces.registry import by_name
+from copter.problems.cluster.registry import by_name
+from copter.problems.cluster.report.metrics import summarise
+from copter.problems.cluster.simulation.placement import SiaPlacer
+from copter.problems.cluster.simulation.results import JobRecord
+from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.sia.comparison import Setting
 from copter.problems.sia.evolution import NAMES
 from copter.problems.sia.generator import JOBS_PER_GPU_DAY, generate

@@ -22,7 +22,8 @@ import numpy as np
 
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
-from copter.problems.cluster.profiles import CountProfile, Profile, ReplicaProfile, TableProfile
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.tables import CountProfile, ReplicaProfile, TableProfile
 from copter.problems.reading import Record, read_json
 
 HARDWARE_CLASSES = {

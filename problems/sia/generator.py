@@ -26,12 +26,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.cluster.analytic import PowerLawProfile, Scaling, TrainingProfile
 from copter.problems.cluster.cluster import Cluster
 from copter.problems.cluster.presets import cluster_by_name
-from copter.problems.cluster.profiles import Profile, ReplicaProfile
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.workload import JobSubmission, Kind, read_workload
+from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.tables import PowerLawProfile, ReplicaProfile
+from copter.problems.cluster.workload import JobSubmission, Kind, Scenario, read_workload
 from copter.problems.sia.files import SINGLE_PHASE_RESTART_SECONDS, read_cluster, read_profiles
 
 JOBS_PER_GPU_DAY = 2000 / 512

@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from copter.bench.reproduction import Effort, Figure, Reproduction
-from copter.problems.cluster.hybrid import MICROBATCHES, HybridProfile, gpt_profile
-from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.presets import cluster_by_name
-from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.results import Segment
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.simulator import Simulator
-from copter.problems.cluster.traces.registry import by_name
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.profiles.hybrid import MICROBATCHES, HybridProfile, gpt_profile
+from copter.problems.cluster.registry import by_name, make_policy
+from copter.problems.cluster.simulation.placement import SiaPlacer
+from copter.problems.cluster.simulation.results import Segment
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.workload import JobSubmission, Scenario
 
 ALONE = 3600.0
 """Seconds before the others arrive."""

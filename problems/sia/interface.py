@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from copter.errors import CopterError
 from copter.problems.cluster.cluster import Configuration
-from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
 from copter.program.program import ContinualProgram
 

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from copter.problems.cluster.policy import ClusterState
-from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.profiles.base import Profile
 
 
 class Parcel(NamedTuple):

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from copter.problems.cluster.cluster import Cluster
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.traces.registry import find
-from copter.problems.cluster.workload import read_workload
+from copter.problems.cluster.workload import Scenario, read_workload
+from copter.problems.reading import find
 from copter.problems.sia.files import profile_folder, read_profiles
 from copter.problems.sia.generator import JOBS_PER_GPU_DAY, arrival_times, builtin_profiles, draw_jobs
 

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configuration
-from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.profiles.base import Profile
 from copter.problems.sia.columns import Choices, RowCache
 from copter.problems.sia.interface import InfeasibleRoundError, Job, Shim, SiaError, SiaRound
 from copter.problems.sia.jobs import NONE, JobTable
@@ -73,7 +73,7 @@ class SiaPolicy:
     Examples
     --------
     >>> from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
-    >>> from copter.problems.cluster.profiles import ReplicaProfile
+    >>> from copter.problems.cluster.profiles.base import ReplicaProfile
     >>> from copter.solvers import make_solver
     >>> policy = SiaPolicy(Cluster([GpuType("T4", gpus_per_node=4, nodes=2)]))
     >>> profile = ReplicaProfile("inference", 60.0, 1e6, {"T4": (1, 400.0)})

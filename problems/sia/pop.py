@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
-from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
 from copter.problems.sia.mail import Mail, Parcel
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from copter.problems.cluster.parts import NodeChange
-from copter.problems.cluster.results import JobRecord
-from copter.problems.cluster.results import RoundRecord as ClusterRecord
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.simulator import Simulator
+from copter.problems.cluster.nodes import NodeChange
+from copter.problems.cluster.simulation.results import JobRecord
+from copter.problems.cluster.simulation.results import RoundRecord as ClusterRecord
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.workload import Scenario
 from copter.problems.sia.evolution import Evolution
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.records import RoundRecord

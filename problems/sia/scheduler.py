@@ -18,9 +18,9 @@ from functools import partial
 import numpy as np
 
 from copter.problems.cluster.cluster import Cluster, Configuration
-from copter.problems.cluster.jobs import JobState
 from copter.problems.cluster.policy import ClusterState
-from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
 from copter.problems.sia.interface import Job, SiaRound
 from copter.problems.sia.policy import SiaPolicy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from copter.problems.cluster.profiles import Profile
+from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.workload import Kind
 
 

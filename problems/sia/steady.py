@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from copter.problems.cluster.jobs import JobState
-from copter.problems.cluster.parts import NodeChange, Resize
+from copter.problems.cluster.nodes import NodeChange
 from copter.problems.cluster.policy import Allocation, ClusterState
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.simulator import Simulator
+from copter.problems.cluster.simulation.jobs import JobState
+from copter.problems.cluster.simulation.resize import Resize
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.workload import Scenario
 from copter.problems.sia.generator import builtin_cluster, builtin_profiles, draw_jobs
 from copter.problems.sia.names import Costs
 from copter.problems.sia.policy import SiaPolicy

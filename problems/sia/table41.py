@@ -22,10 +22,9 @@ import numpy as np
 from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
 from copter.errors import InputError
 from copter.problems.cluster.policy import Policy
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.simulator import Simulator
-from copter.problems.cluster.traces.registry import find
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.reading import find
 from copter.problems.sia.generator import read_scenario
 from copter.problems.sia.lp import LpStar
 from copter.problems.sia.pop import MILP, Pop

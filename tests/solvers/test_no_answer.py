@@ -9,7 +9,7 @@ import pytest
 from copter.bench.recording import Recorded, Recorder, RecordingProgram
 from copter.bench.settings import SolverSettings
 from copter.errors import NoAllocationError
-from copter.problems.cluster.parts import NodeChange
+from copter.problems.cluster.nodes import NodeChange
 from copter.problems.load_balancing import LoadBalancer
 from copter.problems.sia.generator import generate
 from copter.problems.sia.replay import Replay

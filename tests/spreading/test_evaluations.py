@@ -17,8 +17,8 @@ from copter.bench.reproduction import Effort
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.cli.main import app, main
-from copter.problems.cluster.estimators import make_estimator
-from copter.problems.cluster.simulator import Simulator
+from copter.problems.cluster.estimation.estimators import make_estimator
+from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.load_balancing.course import Balancing
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.pop import PopName, pop_name

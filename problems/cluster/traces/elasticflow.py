@@ -25,15 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import InputError
-from copter.problems.cluster.analytic import PowerLawProfile
 from copter.problems.cluster.cluster import Cluster
-from copter.problems.cluster.profiles import CountProfile, Profile
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.settings import SettingsError
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.tables import CountProfile, PowerLawProfile
+from copter.problems.cluster.registry import SettingsError
 from copter.problems.cluster.traces.philly import TracedJob
-from copter.problems.cluster.traces.registry import find
-from copter.problems.cluster.workload import JobSubmission
-from copter.problems.reading import read_csv
+from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.reading import find, read_csv
 
 TRACES = "microsoft_elasticflow-traces/data/raw-traces.tar.gz"
 THROUGHPUTS = "pkusys_ElasticFlow/ElasticFlow/scheduler/throughputs_{}"

@@ -17,12 +17,11 @@ from pathlib import Path
 
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster
-from copter.problems.cluster.profiles import CountProfile, Profile
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.settings import SettingsError
-from copter.problems.cluster.traces.registry import find
-from copter.problems.cluster.workload import JobSubmission
-from copter.problems.reading import Record, read_json
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.registry import SettingsError
+from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.reading import Record, find, read_json
 
 FOLDER = "stanford-futuredata_gavel/scheduler"
 RESTART_SECONDS = 20.0

@@ -19,18 +19,10 @@ from typing import Any
 import numpy as np
 
 from copter.problems.cluster.cluster import Cluster
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.traces.families import (
-    FAMILIES,
-    Shape,
-    generate,
-    make_scenario,
-    submission,
-)
-from copter.problems.cluster.traces.models import SIA_MODELS, draw_model, size_of
-from copter.problems.cluster.traces.registry import find
-from copter.problems.cluster.workload import JobSubmission
-from copter.problems.reading import read_csv
+from copter.problems.cluster.traces.families import FAMILIES, Shape, generate, make_scenario, submission
+from copter.problems.cluster.traces.tuned import SIA_MODELS, draw_model, size_of
+from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.reading import find, read_csv
 
 FILE = "petuum_adaptdl_osdi21-artifact/simulator/traces/philly.csv"
 REQUIRED = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")

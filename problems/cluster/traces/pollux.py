@@ -4,6 +4,24 @@ The columns are ``name, time, application, num_replicas, batch_size``: seconds o
 the GPUs and batch size that the job was tuned for.  ``workloads`` are the paper's, of 160 jobs;
 ``workloads-0.5``, ``-1.5`` and ``-2.0`` have that many times the jobs, ``workloads-realistic`` has the users'
 own sizes (Pollux section 5.3.1).  The thesis' authors publish their workloads in the same columns.
+
+Reader of Pollux' measurements: how fast six training jobs ran on T4 GPUs, and how noisy gradients were.
+
+A folder ``traces`` has one folder for each model (the artifact of Pollux, ``simulator/traces``), in it
+
+- ``placements.csv`` with ``placement, local_bsz, step_time, sync_time``: a placement is written as its GPUs
+  on each node, one digit a node, "44" for two nodes with four GPUs each.  A profile goes by nodes and GPUs
+  alone: placements that have these in common are averaged.
+- ``scalability.csv`` with ``num_nodes, num_replicas, local_bsz, step_time, sync_time``: on more nodes.
+- ``validation-<batch size>.csv`` with ``progress, iteration, metric, grad_sqr, grad_var``: one line an epoch
+  of a full training run under that batch size.  The smallest one is the initial batch size, and progress is
+  in steps of it.
+
+A job trains for all epochs of its file.  That is what the shipped results do: the run times of jobs that did
+not wait are those of all epochs, to a second or two, and the delay of one start (ncf, imagenet on 32 GPUs,
+yolov3 on 4).
+
+Source: Pollux section 5.3 and table 1.
 """
 
 from __future__ import annotations
@@ -12,15 +30,16 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from copter.errors import InputError
-from copter.problems.cluster.builtin import builtin_goodput_profiles
 from copter.problems.cluster.cluster import Cluster
-from copter.problems.cluster.profiles import Profile
-from copter.problems.cluster.scenario import Scenario
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
+from copter.problems.cluster.profiles.measured import GradientStatistics, Measured, MeasuredProfile, StepTimes
 from copter.problems.cluster.traces.families import Shape, generate
-from copter.problems.cluster.traces.registry import find
-from copter.problems.cluster.workload import JobSubmission
-from copter.problems.reading import read_csv
+from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.reading import CsvRow, find, read_csv
 
 FOLDER = "petuum_adaptdl_osdi21-artifact/simulator"
 REQUIRED = ("name", "time", "application", "num_replicas", "batch_size")
@@ -105,3 +124,138 @@ def pollux(
     profiles: dict[str, Profile] = dict(builtin_goodput_profiles())
     submissions = read_pollux_workload(path, profiles)
     return Scenario(cluster, submissions[: shape.jobs], profiles)
+
+
+TYPE = "t4"
+"""GPUs of the testbed (Pollux section 5.1)."""
+RESTART_SECONDS = 30.0
+"""Delay of a job whose GPUs change (Pollux section 5.3)."""
+_VALIDATION = "validation-"
+
+
+def read_pollux_measurements(folder: str | Path) -> dict[str, MeasuredProfile]:
+    """Profiles of the measured models.
+
+    Parameters
+    ----------
+    folder : path
+        The one with a folder for each model, or its parent.
+
+    Returns
+    -------
+    dict of str to MeasuredProfile
+        By name of the model.
+
+    Raises
+    ------
+    InputError
+        A missing or malformed file; names the file, the line and the field.
+    """
+    folder = Path(folder)
+    if (folder / "traces").is_dir():
+        folder /= "traces"
+    models = sorted(path.parent for path in folder.glob("*/placements.csv"))
+    if not models:
+        raise InputError(folder, "<model>/placements.csv", "no measurements in this folder")
+    return {model.name: _read_model(model) for model in models}
+
+
+def read_steps(folder: str | Path) -> list[tuple[int, int, int, float, float]]:
+    """Measured steps of one model, one for each line of its files.
+
+    Parameters
+    ----------
+    folder : path
+        Of the model.
+
+    Returns
+    -------
+    list of (nodes, gpus, local batch, step seconds, synchronisation seconds)
+
+    Raises
+    ------
+    InputError
+    """
+    folder = Path(folder)
+    steps = []
+    for row in read_csv(folder / "placements.csv", ("placement", "local_bsz", "step_time", "sync_time")):
+        placement = row.text("placement")
+        if not placement.isdecimal() or "0" in placement:
+            raise row.error("placement", f"{placement[:40]!r} is not a digit from 1 to 9 for each node")
+        steps.append((len(placement), sum(map(int, placement)), *_step(row)))
+    if (folder / "scalability.csv").exists():
+        columns = ("num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time")
+        for row in read_csv(folder / "scalability.csv", columns):
+            steps.append((_whole(row, "num_nodes"), _whole(row, "num_replicas"), *_step(row)))
+    return steps
+
+
+def read_step_times(folder: str | Path) -> Measured:
+    """Measured times of one model's steps, averaged over placements with the same nodes and GPUs.
+
+    Parameters
+    ----------
+    folder : path
+        Of the model.
+
+    Returns
+    -------
+    mapping of (nodes, gpus) to mapping of local batch to (step seconds, synchronisation seconds)
+
+    Raises
+    ------
+    InputError
+    """
+    found: dict[tuple[int, int], dict[int, list[tuple[float, float]]]] = {}
+    for nodes, gpus, local, *times in read_steps(folder):
+        found.setdefault((nodes, gpus), {}).setdefault(local, []).append((times[0], times[1]))
+    return {key: {size: _mean(times) for size, times in by_batch.items()} for key, by_batch in found.items()}
+
+
+def _read_model(folder: Path) -> MeasuredProfile:
+    paths = {_batch_size(path): path for path in folder.glob(f"{_VALIDATION}*.csv")}
+    if not paths:
+        raise InputError(folder, f"{_VALIDATION}<batch size>.csv", "is missing")
+    sizes = sorted(paths)
+    runs = []
+    for size in sizes:
+        rows = read_csv(paths[size], ("progress", "grad_sqr", "grad_var"))
+        runs.append(
+            np.array([[row.amount(name) for name in ("progress", "grad_sqr", "grad_var")] for row in rows])
+        )
+        if not runs[-1].size:
+            raise InputError(paths[size], "progress", "has no epoch")
+    epochs = min(len(run) for run in runs)
+    table = np.stack([run[:epochs] for run in runs], axis=1)
+    gradients = GradientStatistics(np.array(sizes, np.float64), table[:, :, 1], table[:, :, 2])
+    progress = runs[0][:epochs, 0]
+    try:
+        times = StepTimes(read_step_times(folder))
+        return MeasuredProfile(folder.name, RESTART_SECONDS, progress, times, gradients, TYPE, sizes[-1])
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(folder, "measurements", str(error)) from None
+
+
+def _batch_size(path: Path) -> int:
+    text = path.stem.removeprefix(_VALIDATION)
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(path, "file", f"{text!r} in its name is no batch size")
+    return int(text)
+
+
+def _step(row: CsvRow) -> tuple[int, float, float]:
+    return _whole(row, "local_bsz"), row.amount("step_time"), row.amount("sync_time")
+
+
+def _whole(row: CsvRow, name: str) -> int:
+    value = row.whole(name)
+    if value < 1:
+        raise row.error(name, f"{value} must be at least 1")
+    return value
+
+
+def _mean(times: list[tuple[float, float]]) -> tuple[float, float]:
+    step, sync = np.mean(times, axis=0)
+    return float(step), float(sync)

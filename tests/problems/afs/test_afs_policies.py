@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator, make_policy
-from copter.problems.cluster.profiles import CountProfile
+from copter.problems.cluster.profiles.tables import CountProfile
 
 ALL = (
     "afs-l",

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from copter.problems.cluster.efficiency import efficiency
-from copter.problems.cluster.fit import fit_throughput
-from copter.problems.cluster.goodput import BatchLimits, TypeModel, best_batches
-from copter.problems.cluster.throughput import ThroughputParameters
+from copter.problems.cluster.estimation.fit import fit_throughput
+from copter.problems.cluster.profiles.goodput import BatchLimits, TypeModel, best_batches
+from copter.problems.cluster.profiles.throughput import ThroughputParameters, efficiency
 
 goodput = pytest.importorskip("adaptdl.goodput")
 

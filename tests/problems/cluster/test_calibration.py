@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from real_data import DATA
 
-from copter.problems.cluster import calibration
-from copter.problems.cluster.builtin import builtin_goodput_profiles
-from copter.problems.cluster.calibration import GoodputTable, fit_table, measured_table, read_table
 from copter.problems.cluster.cluster import Configuration
-from copter.problems.cluster.goodput import BatchLimits, GoodputProfile, TypeModel
-from copter.problems.cluster.throughput import ThroughputParameters
-from copter.problems.cluster.traces.pollux_measurements import read_pollux_measurements
+from copter.problems.cluster.estimation import calibration
+from copter.problems.cluster.estimation.calibration import GoodputTable, fit_table, measured_table, read_table
+from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
+from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
+from copter.problems.cluster.profiles.throughput import ThroughputParameters
+from copter.problems.cluster.traces.pollux import read_pollux_measurements
 
 MEASUREMENTS, TABLES = DATA / "cluster" / calibration.ARTIFACT, DATA / "cluster" / calibration.TABLES
 LIMITS = BatchLimits(32, 4096)

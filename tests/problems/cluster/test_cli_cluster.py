@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from copter.cli.main import app, main
+from copter.problems.cluster.experiment import Setup
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.setups import Setup
 
 KEYS = (
     "average_jct_hours p50_jct_hours p99_jct_hours makespan_hours gpu_hours_per_job restarts_per_job "

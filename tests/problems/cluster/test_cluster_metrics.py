@@ -7,10 +7,16 @@ import pytest
 from scipy import stats
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
-from copter.problems.cluster.indices import indices, statistical_efficiency
-from copter.problems.cluster.metrics import gpu_hours, interval, over_seeds, summarise
-from copter.problems.cluster.placement import SiaPlacer
-from copter.problems.cluster.profiles import CountProfile
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.report.metrics import (
+    gpu_hours,
+    indices,
+    interval,
+    over_seeds,
+    statistical_efficiency,
+    summarise,
+)
+from copter.problems.cluster.simulation.placement import SiaPlacer
 
 HOUR = 3600.0
 

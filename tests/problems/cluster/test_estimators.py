@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from copter.problems.cluster import Cluster, Configuration, GpuType, JobSubmission, Scenario, Simulator
-from copter.problems.cluster.builtin import builtin_goodput_profiles
-from copter.problems.cluster.estimators import (
+from copter.problems.cluster.estimation.estimators import (
     NOMINAL,
     Bootstrap,
     NoProf,
@@ -16,7 +15,8 @@ from copter.problems.cluster.estimators import (
     bootstrapped,
     profiled_batches,
 )
-from copter.problems.cluster.throughput import ThroughputParameters
+from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
+from copter.problems.cluster.profiles.throughput import ThroughputParameters
 from copter.problems.sia import Sia
 
 CLUSTER = Cluster([GpuType("t4", 4, 2), GpuType("a100", 8, 1)])

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.failures import draw_failures
-from copter.problems.cluster.interference import SharedNodes
-from copter.problems.cluster.jobs import JobState, Timer
-from copter.problems.cluster.profiles import CountProfile
+from copter.problems.cluster.nodes import draw_failures
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.simulation.jobs import JobState, Timer
+from copter.problems.cluster.simulation.resize import SharedNodes
 from copter.problems.cluster.workload import JobSubmission
 
 TYPES = [GpuType("a", 4, 30), GpuType("b", 8, 20)]

@@ -7,20 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from copter.problems.cluster.builtin import builtin_goodput_profiles
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.fairness import (
+from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
+from copter.problems.cluster.profiles.tables import CountProfile, ReplicaProfile
+from copter.problems.cluster.report.fairness import (
     Alone,
     fairness_figures,
     finish_time_fairness,
     first_waits,
     requested_fairness,
 )
-from copter.problems.cluster.indices import statistical_efficiency
-from copter.problems.cluster.profiles import CountProfile, ReplicaProfile
-from copter.problems.cluster.results import JobRecord, RoundRecord, Segment
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.report.metrics import statistical_efficiency
+from copter.problems.cluster.simulation.results import JobRecord, RoundRecord, Segment
+from copter.problems.cluster.workload import JobSubmission, Scenario
 
 # 120 units of work; on a: 1, 1.5 and 2 units a second on 1, 2 and 4 GPUs, on b twice that.
 APP = CountProfile("app", 10.0, 120.0, [1, 2, 4], {"a": [1, 1.5, 2], "b": [2, 3, 4]})

@@ -5,11 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.problems.cluster.builtin import builtin_goodput_profiles
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
-from copter.problems.cluster.efficiency import adascale_gain, efficiency, learning_rate_factor, noise_scale
-from copter.problems.cluster.goodput import BatchLimits, GoodputProfile, TypeModel, best_batches
-from copter.problems.cluster.throughput import ThroughputParameters
+from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
+from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel, best_batches
+from copter.problems.cluster.profiles.throughput import (
+    ThroughputParameters,
+    adascale_gain,
+    efficiency,
+    learning_rate_factor,
+    noise_scale,
+)
 
 times = st.floats(0.001, 1.0)
 parameters = st.builds(
@@ -79,7 +84,7 @@ def test_a_row_has_the_rates_of_each_configuration():
         columns, values = PROFILE.row(configurations, level)
         assert {configurations[int(k)].type for k in columns} == {"t4"}
         for column, value in zip(columns, values, strict=True):
-            assert PROFILE.rates(configurations, int(column))[level] == pytest.approx(value, rel=1e-12)
+            assert PROFILE.curve(configurations[int(column)])[level] == pytest.approx(value, rel=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (4, 16)])

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from copter.problems.cluster.efficiency import noise_scale
-from copter.problems.cluster.gradients import NoiseEstimator, replica_statistics
+from copter.problems.cluster.estimation.gradients import NoiseEstimator, replica_statistics
+from copter.problems.cluster.profiles.throughput import noise_scale
 
 MEAN = np.linspace(-1.0, 1.0, 50)
 DEVIATION = 3.0

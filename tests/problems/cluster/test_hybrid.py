@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
-from copter.problems.cluster.efficiency import efficiency
-from copter.problems.cluster.goodput import BatchLimits
-from copter.problems.cluster.hybrid import HybridProfile, gpt_profile, pipeline
+from copter.problems.cluster.profiles.goodput import BatchLimits
+from copter.problems.cluster.profiles.hybrid import HybridProfile, gpt_profile, pipeline
+from copter.problems.cluster.profiles.throughput import efficiency
 
 CONFIGURATIONS = Cluster([GpuType("rtx", 8, 3), GpuType("a100", 8, 2), GpuType("t4", 4, 2)]).configurations
 PROFILE = HybridProfile(
@@ -31,7 +31,7 @@ def test_a_pipeline_by_hand():
     assert PROFILE.curve(Configuration(3, 24, "rtx"))[0] == 0
     columns, values = PROFILE.row(CONFIGURATIONS, 1)
     assert [CONFIGURATIONS[int(k)].gpus for k in columns] == [4, 8, 16]
-    assert values == pytest.approx([PROFILE.rates(CONFIGURATIONS, int(k))[1] for k in columns])
+    assert values == pytest.approx([PROFILE.curve(CONFIGURATIONS[int(k)])[1] for k in columns])
 
 
 def test_a_fixed_batch_is_divided_among_the_replicas():

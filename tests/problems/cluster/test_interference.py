@@ -3,9 +3,9 @@
 import pytest
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Placement, Scenario, Simulator
-from copter.problems.cluster.interference import SharedNodes
-from copter.problems.cluster.placement import SiaPlacer
-from copter.problems.cluster.profiles import CountProfile
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.simulation.placement import SiaPlacer
+from copter.problems.cluster.simulation.resize import SharedNodes
 
 
 class OnNodes:

@@ -8,7 +8,7 @@ from real_data import DATA
 
 from copter.errors import InputError
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
-from copter.problems.cluster.traces.pollux_measurements import read_pollux_measurements
+from copter.problems.cluster.traces.pollux import read_pollux_measurements
 
 ARTIFACT = DATA / "cluster" / "petuum_adaptdl_osdi21-artifact" / "simulator"
 
@@ -60,7 +60,7 @@ def test_the_best_batch_is_the_best_of_all(folder):
     configurations = Cluster([GpuType("t4", 4, 2), GpuType("v100", 4, 1)]).configurations
     columns, values = profile.row(configurations, 0)
     assert {configurations[int(k)] for k in columns} == {Configuration(1, 1, "t4"), Configuration(1, 2, "t4")}
-    assert values == pytest.approx([profile.rates(configurations, int(k))[0] for k in columns])
+    assert values == pytest.approx([profile.curve(configurations[int(k)])[0] for k in columns])
 
 
 def test_a_fixed_batch(folder):

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster import Cluster, Configuration, GpuType, JobSubmission, Scenario, Simulator
-from copter.problems.cluster.analytic import Scaling, TrainingProfile
-from copter.problems.cluster.estimators import make_estimator
-from copter.problems.cluster.overestimate import LinearBeyond
+from copter.problems.cluster.estimation.estimators import LinearBeyond, make_estimator
+from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.sia import Sia
 
 CLUSTER = Cluster([GpuType("A", 4, 4), GpuType("B", 8, 1)])

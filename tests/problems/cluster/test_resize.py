@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
-from copter.problems.cluster.jobs import JobState, Timer
 from copter.problems.cluster.policy import ClusterState, Placement
-from copter.problems.cluster.profiles import CountProfile, TableProfile
-from copter.problems.cluster.resize import Coddl, DispatchRestart, FixedDelay
+from copter.problems.cluster.profiles.tables import CountProfile, TableProfile
+from copter.problems.cluster.simulation.jobs import JobState, Timer
+from copter.problems.cluster.simulation.resize import Coddl, DispatchRestart, FixedDelay
 from copter.problems.cluster.workload import JobSubmission
 
 CLUSTER = Cluster([GpuType("a", 4, 4)])

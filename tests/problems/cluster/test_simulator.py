@@ -13,10 +13,11 @@ from copter.problems.cluster import (
     Scenario,
     Simulator,
 )
-from copter.problems.cluster.parts import NodeChange, NodeFailure, Placed
+from copter.problems.cluster.nodes import NodeChange, NodeFailure
 from copter.problems.cluster.policy import Placement
-from copter.problems.cluster.profiles import ReplicaProfile, TableProfile
-from copter.problems.cluster.simulator import StarvationError
+from copter.problems.cluster.profiles.tables import ReplicaProfile, TableProfile
+from copter.problems.cluster.simulation.placement import Placed
+from copter.problems.cluster.simulation.simulator import StarvationError
 
 ONE, TWO = Configuration(1, 1, "T4"), Configuration(1, 2, "T4")
 

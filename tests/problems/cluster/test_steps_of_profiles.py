@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster.cluster import Configuration
-from copter.problems.cluster.goodput import BatchLimits, GoodputProfile, TypeModel
-from copter.problems.cluster.throughput import ThroughputParameters
+from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
+from copter.problems.cluster.profiles.throughput import ThroughputParameters
 
 MODEL = TypeModel(ThroughputParameters(0.05, 0.001, 0.02, 0.001, 0.05, 0.002, 1.5), 256)
 PROFILE = GoodputProfile(

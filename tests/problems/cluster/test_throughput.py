@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from real_data import DATA
 
-from copter.problems.cluster.fit import fit_throughput
-from copter.problems.cluster.throughput import ThroughputParameters, split_batch
-from copter.problems.cluster.traces.pollux_measurements import read_steps
+from copter.problems.cluster.estimation.fit import fit_throughput
+from copter.problems.cluster.profiles.throughput import ThroughputParameters, split_batch
+from copter.problems.cluster.traces.pollux import read_steps
 
 TRACES = DATA / "cluster" / "petuum_adaptdl_osdi21-artifact" / "simulator" / "traces"
 PARAMETERS = ThroughputParameters(0.1, 0.01, 0.02, 0.003, 0.2, 0.004, 2.0)
@@ -72,7 +72,7 @@ def test_a_fit_of_exact_times_predicts_them(seed):
 def test_the_gradient_of_the_fit_is_exact():
     from scipy.optimize import approx_fprime
 
-    from copter.problems.cluster import fit
+    from copter.problems.cluster.estimation import fit
 
     nodes, gpus, local, seconds = _grid(PARAMETERS)
     noisy = seconds * np.exp(np.random.default_rng(0).normal(0, 0.2, seconds.size))

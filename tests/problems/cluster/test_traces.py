@@ -9,11 +9,10 @@ from real_data import DATA
 from copter.errors import InputError
 from copter.problems.cluster.presets import cluster_by_name
 from copter.problems.cluster.traces import by_name, trace_names
-from copter.problems.cluster.traces.arrivals import by_hour, in_scripts
-from copter.problems.cluster.traces.families import FAMILIES, draw
-from copter.problems.cluster.traces.models import size_of
+from copter.problems.cluster.traces.families import FAMILIES, by_hour, draw, in_scripts
 from copter.problems.cluster.traces.philly import FILE, TracedJob, read_philly, sample
 from copter.problems.cluster.traces.pollux import FOLDER, read_pollux_workload
+from copter.problems.cluster.traces.tuned import size_of
 
 CLUSTER = cluster_by_name("heterogeneous-64")
 PHILLY = DATA / "cluster" / FILE

@@ -5,13 +5,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from copter.problems.cluster.builtin import builtin_goodput_profiles
 from copter.problems.cluster.cluster import Cluster, GpuType
 from copter.problems.cluster.presets import cluster_by_name
-from copter.problems.cluster.profiles import CountProfile
+from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
+from copter.problems.cluster.profiles.tables import CountProfile
 from copter.problems.cluster.traces import TunedJobs
-from copter.problems.cluster.traces.models import REQUESTED, size_of_model
-from copter.problems.cluster.traces.tuned import constrained, requested
+from copter.problems.cluster.traces.tuned import REQUESTED, constrained, requested, size_of_model
 from copter.problems.cluster.workload import JobSubmission
 
 CLUSTER = Cluster([GpuType("a", 4, 4), GpuType("b", 4, 1)])

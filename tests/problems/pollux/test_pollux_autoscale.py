@@ -3,13 +3,12 @@
 import pytest
 from rivals_cases import simulate
 
-from copter.problems.cluster.analytic import Scaling, TrainingProfile
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
-from copter.problems.cluster.jobs import JobState, Timer
-from copter.problems.cluster.placement import SiaPlacer
 from copter.problems.cluster.policy import ClusterState
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
+from copter.problems.cluster.simulation.jobs import JobState, Timer
+from copter.problems.cluster.simulation.placement import SiaPlacer
+from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux.autoscale import AutoscalingPollux
 from copter.problems.pollux.cloud import train_in_the_cloud
 

@@ -5,15 +5,14 @@ import pytest
 from rivals_cases import simulate
 
 from copter.problems.cluster import make_policy
-from copter.problems.cluster.analytic import Scaling, TrainingProfile
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
-from copter.problems.cluster.jobs import JobState, Timer
-from copter.problems.cluster.parts import NodeFailure
-from copter.problems.cluster.placement import SiaPlacer
+from copter.problems.cluster.nodes import NodeFailure
 from copter.problems.cluster.policy import ClusterState
-from copter.problems.cluster.profiles import CountProfile
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.simulation.jobs import JobState, Timer
+from copter.problems.cluster.simulation.placement import SiaPlacer
+from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.pollux import WEIGHTED_MEAN, Pollux
 
 T4 = Cluster([GpuType("t4", 4, 4)])

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.jobs import JobState, Timer
 from copter.problems.cluster.policy import ClusterState
-from copter.problems.cluster.profiles import CountProfile
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.simulation.jobs import JobState, Timer
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.rivals import Optimus
 

@@ -3,7 +3,7 @@
 import pytest
 from rivals_cases import cluster_of, scenario_of, simulate
 
-from copter.problems.cluster.parts import NodeChange
+from copter.problems.cluster.nodes import NodeChange
 from copter.problems.rivals import Tiresias
 
 

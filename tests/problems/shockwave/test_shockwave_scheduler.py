@@ -10,11 +10,10 @@ from shockwave_cases import jobs as some_jobs
 from shockwave_cases import needs_data, now, result_path, state, static, trace_path
 
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.profiles import TableProfile
+from copter.problems.cluster.profiles.tables import TableProfile
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.simulator import Simulator
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.simulation.simulator import Simulator
+from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.shockwave import (
     BASELINES,
     Job,

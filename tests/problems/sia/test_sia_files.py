@@ -183,7 +183,7 @@ def test_real_profiles():
     with np.load(PAI / "derived_npz" / "bert.npz") as file:
         column = found.index(Configuration(2, 8, "aws"))
         at = (file["num_nodes"] == 2) & (file["num_gpus"] == 8) & (file["gpu_type"] == "aws")
-        assert profiles["bert"].rates(found, column) == pytest.approx(file["goodput"][:, at].ravel())
+        assert profiles["bert"].curve(found[column]) == pytest.approx(file["goodput"][:, at].ravel())
 
 
 @needs_data

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from copter.problems.cluster.analytic import Scaling
+from copter.problems.cluster.profiles.analytic import Scaling
 from copter.problems.sia import builtin_cluster, builtin_profiles, generate
 from copter.problems.sia.generator import HOURLY, JOB_MIX, TRAINING, arrival_times
 
@@ -77,8 +77,8 @@ def test_rates_are_the_rows_read_down():
     profile, found = builtin_profiles()["bert"], builtin_cluster(512).configurations
     column = found.index((2, 16, "azure"))
     rows = [profile.goodput(found, level)[column] for level in range(profile.n_levels)]
-    assert profile.rates(found, column).tolist() == rows
-    assert not profile.rates(found, found.index((1, 1, "a10-pcie"))).any()
+    assert profile.curve(found[column]).tolist() == rows
+    assert not profile.curve(found[found.index((1, 1, "a10-pcie"))]).any()
 
 
 def test_one_gpu_without_noise_has_speedup_one():

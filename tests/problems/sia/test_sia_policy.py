@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sia_cases import BIG, LAM, PAIR, RISING, columns, force, gpus, make, milp, table
 
-from copter.problems.cluster.analytic import Scaling, TrainingProfile
+from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.sia import (
     Cluster,
     Configuration,

@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from copter.problems.cluster.cluster import Cluster, GpuType
-from copter.problems.cluster.parts import NodeChange
-from copter.problems.cluster.profiles import ReplicaProfile
+from copter.problems.cluster.nodes import NodeChange
+from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.cluster.registry import make_policy
-from copter.problems.cluster.scenario import Scenario
-from copter.problems.cluster.simulator import Simulator, StarvationError
-from copter.problems.cluster.workload import JobSubmission
+from copter.problems.cluster.simulation.simulator import Simulator, StarvationError
+from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.sia.generator import generate
 from copter.problems.sia.lp import LpStar
 from copter.problems.sia.pop import Pop

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.problems.cluster.jobs import JobState, Timer
+from copter.problems.cluster.simulation.jobs import JobState, Timer
 from copter.problems.cluster.workload import JobSubmission
 from copter.problems.sia import (
     Cluster,
@@ -44,8 +44,8 @@ def test_table_gives_what_is_on_its_grid_and_in_the_cluster():
     assert profile.goodput(CONFIGURATIONS, 1).tolist() == [3.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     columns, values = profile.row(CONFIGURATIONS, 1)
     assert (columns.tolist(), values.tolist()) == ([0], [3.0])
-    assert profile.rates(CONFIGURATIONS, 1).tolist() == [2.0, 0.0]
-    assert profile.rates(CONFIGURATIONS, 4).tolist() == [0.0, 0.0]
+    assert profile.curve(CONFIGURATIONS[1]).tolist() == [2.0, 0.0]
+    assert profile.curve(CONFIGURATIONS[4]).tolist() == [0.0, 0.0]
 
 
 def test_a_table_follows_the_cluster():

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
-from copter.problems.cluster.parts import NodeChange, NodeFailure
-from copter.problems.cluster.placement import SiaPlacer
-from copter.problems.cluster.profiles import ReplicaProfile
+from copter.problems.cluster.nodes import NodeChange, NodeFailure
+from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.cluster.registry import make_policy
+from copter.problems.cluster.simulation.placement import SiaPlacer
 from copter.problems.sia import Sia, generate
 
 PAIR = Cluster([GpuType("A", 4, 2), GpuType("B", 8, 1)])

@@ -8,7 +8,7 @@ from real_data import DATA
 
 from copter.bench.reproduction import Effort
 from copter.errors import InputError
-from copter.problems.cluster.traces.registry import find
+from copter.problems.reading import find
 from copter.problems.sia.generator import generate
 from copter.problems.sia.pop import Pop
 from copter.problems.sia.scheduler import Sia

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, Simulator
-from copter.problems.cluster.profiles import ReplicaProfile
+from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.sia import Sia, SiaError
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.timeshare import BONUS, TimeShare

@@ -1,0 +1,412 @@
+"""What a scheduler knows of how fast jobs run: from the truth to nothing but what it has seen itself.
+
+A job's profile is a throughput model for each GPU type (:mod:`.throughput`) and one efficiency for all.  The
+efficiency of the level in which the job is counts as known: executors report the gradient noise every 30
+seconds.  Throughput is learned.  While a job runs it reports the time of its step every 30 seconds, and so do
+profiling runs, each with noise:
+
+    reported = true exp(e),   e ~ N(0, sigma^2)
+
+What is known of a type, and so its model, is the first of these that there is:
+
+1. the type ran on several GPUs: the model that fits all its reports (:mod:`.fit`);
+2. another one did: its own model of a pass, fitted to its reports on one GPU, and the other one's
+   synchronisation in proportion to the ratio rho = T_grad,B(m0) / T_grad,A(m0) of their passes, which is
+
+       est-xput_B(N) = xput_B(1) / xput_A(1) xput_A(N)                                          (3.1)
+
+   at the batch size m0 of the ratio;
+3. neither: its own model of a pass, and perfect scaling, no time for synchronisation.
+
+Without profiling a type that never ran has no model of a pass: it counts as fast as those that ran, and
+before any ran a pass takes the same nominal time everywhere.
+
+Sources: Sia, thesis sections 3.3.1, 3.3.2 and 3.5.8; the fit is that of Pollux, section 4.1.
+
+Overestimate, then measure: throughput is linear in the GPUs until a job has run on them.
+
+With the largest count k of GPUs of a type on which a job ran, at speed v(k), and g the count in question,
+
+    est(g) = v(g)            if it ran on g GPUs, or on more: shrinking to measure costs milliseconds
+             v(k) g / k      otherwise
+
+A job that never ran on a type is known by the speed of one GPU, or of the fewest that it runs on: the first
+iterations give it before the share is settled.
+
+Source: AFS, section 4.2 ("overestimate first and re-adjust later").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.cluster.cluster import Configuration, Configurations
+from copter.problems.cluster.estimation.fit import fit_throughput
+from copter.problems.cluster.policy import ClusterState, Estimator
+from copter.problems.cluster.profiles.base import Profile, Row
+from copter.problems.cluster.profiles.goodput import GoodputProfile, TypeModel
+from copter.problems.cluster.profiles.throughput import ThroughputParameters
+from copter.problems.cluster.simulation.jobs import JobState
+from copter.solvers.blas import one_blas_thread
+
+REPORT_SECONDS = 30.0
+"""Between two reports of an executor (thesis section 3.3.1)."""
+NOISE = 0.05
+"""Standard deviation of the logarithm of a reported step time."""
+PROFILED_BATCHES = 10
+"""Local batch sizes that are profiled on one GPU of each type (thesis section 3.3.2)."""
+PROFILING_GPU_HOURS = 0.1
+"""Of one job, over all types (thesis section 3.5.8)."""
+NOMINAL = ThroughputParameters(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+"""Before anything is known: one second an example, perfect scaling."""
+
+
+class Oracle(Estimator):
+    """Knows all profiles: the ideal.  The 1 to 10 GPU-hours a job that this would take are not charged."""
+
+    def observe(self, now: ClusterState) -> None:
+        """Nothing to learn."""
+
+
+class _Reports:
+    """Mean logarithm of the reported step times of a job on one type, by nodes, GPUs and local batch."""
+
+    def __init__(self) -> None:
+        self.keys: dict[tuple[int, int, int], int] = {}
+        self.mean: list[float] = []
+        self.count: list[int] = []
+        self.total = 0
+        self._shapes: set[tuple[int, int]] = set()
+
+    def add(self, nodes: int, gpus: int, local_batch: int, log_seconds: float, reports: int) -> bool:
+        """Take in the mean of some reports; returns whether it is worth fitting again.
+
+        It is where the job ran on so many GPUs for the first time, or has twice as many reports.
+        """
+        at = self.keys.setdefault((nodes, gpus, local_batch), len(self.mean))
+        if at == len(self.mean):
+            self.mean.append(0.0)
+            self.count.append(0)
+        self.count[at] += reports
+        self.mean[at] += (log_seconds - self.mean[at]) * reports / self.count[at]
+        doubled = (self.total + reports).bit_length() > self.total.bit_length()
+        new = (nodes, gpus) not in self._shapes
+        self._shapes.add((nodes, gpus))
+        self.total += reports
+        return new or doubled
+
+    @property
+    def scaled_out(self) -> int:
+        """Number of shapes with several GPUs that reported."""
+        return sum(gpus > 1 for _, gpus in self._shapes)
+
+    def fit(self) -> ThroughputParameters:
+        """Model that fits them best."""
+        nodes, gpus, batch = (np.array(column) for column in zip(*self.keys, strict=True))
+        return fit_throughput(nodes, gpus, batch, np.exp(self.mean))
+
+
+class _Known:
+    """What was learned of one job."""
+
+    def __init__(self, truth: GoodputProfile, types: Iterable[str]) -> None:
+        self.truth = truth
+        self.reports = {type: _Reports() for type in types if type in truth.models}
+        self.fitted: dict[str, ThroughputParameters] = {}
+        self.since = math.nan
+        self.heard_until = self.run_seconds = 0.0
+
+    def parameters(self) -> dict[str, ThroughputParameters]:
+        """Model of each type by the rules of the module."""
+        scaled = {type: reports.scaled_out for type, reports in self.reports.items()}
+        best = max(scaled, key=lambda type: scaled[type])
+        ran = [type for type in self.reports if type in self.fitted]
+        models = {}
+        for type in self.reports:
+            own = self.fitted.get(type)
+            if own is None:  # as fast as what ran, the longest first
+                own = self.fitted[max(ran, key=lambda one: scaled[one])] if ran else NOMINAL
+            elif not scaled[type] and scaled[best]:
+                own = bootstrapped(own, self.fitted[best], self.truth.limits.initial)
+            models[type] = own
+        return models
+
+    def profile(self) -> GoodputProfile:
+        """The job as it seems to run."""
+        truth = self.truth
+        models = {
+            type: TypeModel(parameters, truth.models[type].max_local_batch)
+            for type, parameters in self.parameters().items()
+        }
+        return truth.with_models(models)
+
+
+def bootstrapped(
+    own: ThroughputParameters, other: ThroughputParameters, batch: float
+) -> ThroughputParameters:
+    """A type's own pass with the synchronisation of another type, in proportion to their passes (3.1).
+
+    Parameters
+    ----------
+    own : ThroughputParameters
+        Fitted to one GPU.
+    other : ThroughputParameters
+        Fitted to several GPUs of another type.
+    batch : float
+        Local batch size at which the passes are compared.
+    """
+    ratio = float(own.grad_seconds(batch) / other.grad_seconds(batch))
+    scaled = other.scaled(ratio)
+    return scaled._replace(alpha_grad=own.alpha_grad, beta_grad=own.beta_grad)
+
+
+class NoProf:
+    """Profiles nothing; learns by running.
+
+    Jobs whose profile is no :class:`.goodput.GoodputProfile`, such as batch inference, are known from the
+    start: their throughput follows from that of one replica.
+
+    Parameters
+    ----------
+    noise : float
+        sigma, of one report.
+    """
+
+    def __init__(self, *, noise: float = NOISE, seed: int = 0) -> None:
+        if not 0 <= noise < math.inf:
+            raise ValueError(f"noise = {noise}: must be finite and not negative")
+        self.noise, self._rng = noise, np.random.default_rng(seed)
+        self._known: dict[str, _Known] = {}
+        self._steps: dict[tuple[GoodputProfile, Configuration, int], tuple[int, float]] = {}
+
+    def observe(self, now: ClusterState) -> None:
+        """Take in reports of the jobs that ran, and profile those that arrived."""
+        for job in now.left:
+            self._known.pop(job.name, None)
+        for job in now.arrived:
+            if isinstance(job.profile, GoodputProfile):
+                known = self._known[job.name] = self._note(job.profile, now.cluster.names)
+                self._fit(known, self._profile(known))
+                job.seen = known.profile()
+        for name, known in self._known.items():
+            job = now.jobs[name]
+            if self._listen(job, known):
+                job.seen = known.profile()
+
+    def profiling_seconds(self, job: JobState) -> float:
+        """Seconds by which profiling delays a job's first start."""
+        return 0.0
+
+    def _note(self, job: GoodputProfile, types: Iterable[str]) -> _Known:
+        """Begin to learn of a job."""
+        return _Known(job, types)
+
+    def _profile(self, known: _Known) -> Iterable[str]:
+        """Profile a job that arrived; returns the types of which more is known."""
+        return ()
+
+    def _listen(self, job: JobState, known: _Known) -> bool:
+        """Reports of a job since the last time; returns whether a model changed."""
+        if known.since != job.since:  # since the last time, after it was listened to: executors begin anew
+            known.since, known.heard_until = job.since, known.run_seconds
+        known.run_seconds = job.run_seconds
+        held, reports = job.allocation, int((job.run_seconds - known.heard_until) // REPORT_SECONDS)
+        if held is None or not reports:  # lost to a failure, or hardly ran
+            return False
+        known.heard_until += reports * REPORT_SECONDS
+        local_batch, seconds = self._step(known.truth, held, min(job.level, known.truth.n_levels - 1))
+        return self._fit(known, self._report(known, held, local_batch, seconds, reports))
+
+    def _step(self, truth: GoodputProfile, held: Configuration, level: int) -> tuple[int, float]:
+        """Local batch of a job as it really runs, and seconds of its step."""
+        key = (truth, held, level)
+        if key not in self._steps:
+            local = truth.best_batch(held, level).local_batch
+            model = truth.models[held.type].parameters
+            self._steps[key] = local, float(model.step_seconds(held.nodes, held.gpus, local))
+        return self._steps[key]
+
+    def _report(
+        self, known: _Known, held: Configuration, local_batch: int, seconds: float, reports: int
+    ) -> tuple[str, ...]:
+        """Write reports down; returns the type if it is worth fitting again."""
+        error = self._rng.normal(0.0, self.noise / math.sqrt(reports))
+        shape = (held.nodes, held.gpus, local_batch)
+        news = known.reports[held.type].add(*shape, math.log(seconds) + error, reports)
+        return (held.type,) if news else ()
+
+    def _fit(self, known: _Known, types: Iterable[str]) -> bool:
+        types = tuple(types)
+        with one_blas_thread(None):
+            for type in types:
+                known.fitted[type] = known.reports[type].fit()
+        return bool(types)
+
+
+class Bootstrap(NoProf):
+    """Profiles one GPU of each type when a job arrives, all types at the same time, and learns by running.
+
+    The GPU time of profiling is spread over the types, and the job's first start is late by its share.
+
+    Parameters
+    ----------
+    gpu_hours : float
+        That profiling of a job takes.
+    noise : float
+        sigma, of one report.
+    """
+
+    def __init__(
+        self, *, gpu_hours: float = PROFILING_GPU_HOURS, noise: float = NOISE, seed: int = 0
+    ) -> None:
+        super().__init__(noise=noise, seed=seed)
+        if not 0 <= gpu_hours < math.inf:
+            raise ValueError(f"gpu_hours = {gpu_hours}: must be finite and not negative")
+        self.gpu_hours = gpu_hours
+
+    def profiling_seconds(self, job: JobState) -> float:
+        """Seconds by which profiling delays a job's first start."""
+        known = self._known.get(job.name)
+        return 0.0 if known is None else self.gpu_hours * 3600.0 / max(len(known.reports), 1)
+
+    def _profile(self, known: _Known) -> Iterable[str]:
+        truth = known.truth
+        for type in known.reports:
+            model = truth.models[type]
+            for local in profiled_batches(truth.limits.initial, model.max_local_batch).tolist():
+                seconds = float(model.parameters.step_seconds(1, 1, local))
+                self._report(known, Configuration(1, 1, type), local, seconds, 1)
+        return tuple(known.reports)
+
+
+class TypeBlind(NoProf):
+    """Profiles nothing; learns one model for all GPU types, by running on any of them.
+
+    That is what Pollux sees of a cluster with several types, which it takes for one (thesis section 3.4.3).
+    """
+
+    def _note(self, job: GoodputProfile, types: Iterable[str]) -> _Known:
+        known = super()._note(job, types)
+        known.reports = dict.fromkeys(known.reports, _Reports())
+        return known
+
+    def _fit(self, known: _Known, types: Iterable[str]) -> bool:
+        first = next(iter(types), None)
+        if first is None:
+            return False
+        super()._fit(known, (first,))
+        known.fitted = dict.fromkeys(known.reports, known.fitted[first])
+        return True
+
+
+def profiled_batches(initial: int, largest: int) -> NDArray[np.int64]:
+    """Local batch sizes to profile: growing ones, from the smallest to what the memory holds.
+
+    Parameters
+    ----------
+    initial, largest : int
+        The job's initial batch size, and the most examples that fit on the GPU.
+
+    Returns
+    -------
+    (k,) int array
+        Ascending, at most :data:`PROFILED_BATCHES`.
+    """
+    first = max(1, min(initial, largest) // 4)
+    return np.unique(np.geomspace(first, largest, PROFILED_BATCHES).round().astype(np.int64))
+
+
+def make_estimator(name: str, seed: int = 0) -> Estimator:
+    """Make a fresh estimator.
+
+    Parameters
+    ----------
+    name : {"oracle", "bootstrap", "no-profile", "type-blind", "overestimate"}
+    seed : int
+        Of the noise of reports.
+
+    Raises
+    ------
+    ValueError
+        There is no such estimator.
+    """
+    makers: dict[str, Callable[[], Estimator]] = {
+        "oracle": Oracle,
+        "bootstrap": lambda: Bootstrap(seed=seed),
+        "no-profile": lambda: NoProf(seed=seed),
+        "type-blind": lambda: TypeBlind(seed=seed),
+        "overestimate": Overestimate,
+    }
+    if name not in makers:
+        raise ValueError(f"unknown estimator {name!r}; there are: {', '.join(makers)}")
+    return makers[name]()
+
+
+class LinearBeyond(Profile):
+    """A profile as it seems where it was measured up to some GPUs of each type.
+
+    Parameters
+    ----------
+    measured : mapping of str to int
+        Largest GPU count on which the job ran, by type.
+    """
+
+    def __init__(self, truth: Profile, measured: dict[str, int]) -> None:
+        super().__init__(truth.name, truth.restart_seconds, truth.progress, truth.calibration)
+        self.truth, self.measured = truth, dict(measured)
+
+    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+        return np.stack([self._linear(shape)[levels] for shape in shapes])
+
+    def _linear(self, shape: Configuration) -> NDArray[np.float64]:
+        nodes, gpus, type = shape
+        truth, known = self.truth.curve(shape), self.measured.get(type, 0)
+        if gpus <= known or not truth.any():
+            return truth
+        per_node = -(-gpus // nodes)
+        for fewest in (known,) if known else range(1, gpus):
+            rates = self.truth.curve(Configuration(-(-fewest // per_node), fewest, type))
+            if rates.any():
+                return rates * (gpus / fewest)
+        return truth
+
+    def row(self, configurations: Configurations, level: int) -> Row:
+        """Linear from the largest known configuration of the cluster, or the smallest that runs the job."""
+        columns, values = self.truth.row(configurations, level)
+        types, gpus = configurations.type_index[columns], configurations.gpus[columns]
+        values = np.array(values, np.float64)
+        for position, type in enumerate(configurations.types):
+            here = np.flatnonzero(types == position)
+            if not here.size:
+                continue
+            here = here[np.argsort(gpus[here], kind="stable")]
+            known = int(np.searchsorted(gpus[here], self.measured.get(type, 0), side="right"))
+            last = here[max(known - 1, 0)]
+            beyond = here[max(known, 1) :]
+            values[beyond] = values[last] * gpus[beyond] / gpus[last]
+        return columns, values
+
+
+class Overestimate(Estimator):
+    """The estimator."""
+
+    def __init__(self) -> None:
+        self._measured: dict[str, dict[str, int]] = {}
+
+    def observe(self, now: ClusterState) -> None:
+        """Learn from the GPUs that jobs ran on."""
+        for job in now.left:
+            self._measured.pop(job.name, None)
+        for name, job in now.jobs.items():
+            new = name not in self._measured
+            known = self._measured.setdefault(name, {})
+            held = job.allocation
+            more = held is not None and job.run_seconds > 0 and held.gpus > known.get(held.type, 0)
+            if held is not None and more:
+                known[held.type] = held.gpus
+            if new or more:
+                job.seen = LinearBeyond(job.profile, known)

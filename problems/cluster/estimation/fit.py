@@ -1,0 +1,184 @@
+"""Fitting the throughput model to measured times of training steps.
+
+The parameters minimise the root mean squared logarithmic error of T_iter, and of T_grad where it was measured
+as well, subject to alpha, beta >= 0 and 1 <= gamma <= 10, by L-BFGS-B with the exact gradient.  With
+x = T_grad / T_iter and y = T_sync / T_iter
+
+    d log T_iter / d T_grad = x^(gamma - 1) / T_iter,  the same with y for T_sync,
+    d log T_iter / d gamma  = (x^gamma log x + y^gamma log y) / gamma.
+
+A parameter of which the measurements say nothing is 0: the job is believed to scale perfectly until it has
+run that way (prior-driven exploration).  That is alpha_local before several GPUs of one node were used,
+alpha_node before several nodes were, and each beta before three GPUs were used so.
+
+Source: Pollux section 4.1 (online model fitting, prior-driven exploration).  It sets alphas to 0 by the most
+GPUs and nodes that were used at all, which comes to the same once a job ran both within and across nodes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize, nnls
+
+from copter.problems.cluster.profiles.throughput import MAX_GAMMA, ThroughputParameters
+
+_STARTS = (1.1, 2.0, 5.0)
+"""Values of gamma from which the fit starts."""
+_TINY = 1e-12
+_LEAST_BETA = 1e-6
+"""Of beta_grad, over the median time of an example: a pass takes time, whatever a few noisy reports say."""
+
+
+class StepMeasurements(NamedTuple):
+    """Times of training steps without accumulation.
+
+    Attributes
+    ----------
+    nodes, gpus : (n,) int array
+    local_batch : (n,) array
+        Examples on each GPU.
+    seconds : (n,) array
+        Of a step.
+    grad_seconds : (n,) array, optional
+        Of the part of it that a pass takes which does not synchronise.
+    """
+
+    nodes: NDArray[np.int64]
+    gpus: NDArray[np.int64]
+    local_batch: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    grad_seconds: NDArray[np.float64] | None = None
+
+
+def fit_throughput(
+    nodes: ArrayLike,
+    gpus: ArrayLike,
+    local_batch: ArrayLike,
+    seconds: ArrayLike,
+    grad_seconds: ArrayLike | None = None,
+) -> ThroughputParameters:
+    """Parameters that fit measured times best.
+
+    Parameters
+    ----------
+    nodes, gpus : (n,) array_like of int
+    local_batch : (n,) array_like
+        Examples on each GPU.
+    seconds : (n,) array_like
+        Of a step without accumulation.
+    grad_seconds : (n,) array_like, optional
+        Of a pass that does not synchronise.
+
+    Raises
+    ------
+    ValueError
+        There are no measurements, they differ in number, or a time is not positive.
+    """
+    data = _checked(nodes, gpus, local_batch, seconds, grad_seconds)
+    scale = _scales(data)
+    free = _identified(data)
+    best, least = None, np.inf
+    for gamma in _STARTS if free[2:].any() else _STARTS[:1]:
+        start = _start(data, gamma) / scale
+        start[~free] = np.where(np.arange(7) == 6, gamma, 0.0)[~free]
+        upper = np.where(free, np.inf, start)
+        bounds = [(0.0, high) for high in upper[:6]] + [(1.0, MAX_GAMMA if free[6] else gamma)]
+        bounds = [(low if is_free else high, high) for (low, high), is_free in zip(bounds, free, strict=True)]
+        found = minimize(
+            _objective, start, (data, scale), "L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 400}
+        )
+        if found.fun < least:
+            best, least = found.x, found.fun
+    assert best is not None
+    if not best[:2].any():
+        best[1] = _LEAST_BETA
+    return ThroughputParameters(*(float(value) for value in best * scale))
+
+
+def _checked(
+    nodes: ArrayLike, gpus: ArrayLike, local_batch: ArrayLike, seconds: ArrayLike, grad: ArrayLike | None
+) -> StepMeasurements:
+    data = StepMeasurements(
+        np.atleast_1d(np.asarray(nodes, np.int64)),
+        np.atleast_1d(np.asarray(gpus, np.int64)),
+        np.atleast_1d(np.asarray(local_batch, np.float64)),
+        np.atleast_1d(np.asarray(seconds, np.float64)),
+        None if grad is None else np.atleast_1d(np.asarray(grad, np.float64)),
+    )
+    columns = [column for column in data if column is not None]
+    if not columns[0].size or any(column.shape != columns[0].shape for column in columns):
+        raise ValueError(f"measurements have the shapes {[column.shape for column in columns]}")
+    for name, column in zip(data._fields, data, strict=True):
+        if column is not None and not (np.isfinite(column).all() and (column > 0).all()):
+            raise ValueError(f"measurements: {name} must be positive and finite")
+    return data
+
+
+def _identified(data: StepMeasurements) -> NDArray[np.bool_]:
+    """Parameters of which the measurements say something."""
+    within, between = (data.nodes == 1) & (data.gpus > 1), data.nodes > 1
+    more = data.gpus > 2
+    several = bool(within.any() or between.any())
+    seen = [within.any(), (within & more).any(), between.any(), (between & more).any(), several]
+    return np.array([True, True, *seen], np.bool_)
+
+
+def _scales(data: StepMeasurements) -> NDArray[np.float64]:
+    """Sizes of the parameters, by which L-BFGS-B sees them near 1."""
+    time, batch, gpus = np.median(data.seconds), np.median(data.local_batch), max(np.median(data.gpus), 1.0)
+    return np.array([time, time / batch, time, time / gpus, time, time / gpus, 1.0])
+
+
+def _start(data: StepMeasurements, gamma: float) -> NDArray[np.float64]:
+    """Least squares for T_grad, then, with it and gamma given, for T_sync."""
+    if data.grad_seconds is not None:
+        grad, batch = data.grad_seconds, data.local_batch
+    else:
+        fewest = data.gpus == data.gpus.min()
+        grad, batch = data.seconds[fewest], data.local_batch[fewest]
+    # Relative errors are about logarithmic ones.
+    (alpha, beta), _ = nnls(np.stack((1.0 / grad, batch / grad), axis=1), np.ones(grad.size))
+    if alpha + beta * data.local_batch.min() <= 0:
+        alpha = float(grad.min())
+    passed = alpha + beta * data.local_batch
+    rest = np.maximum(data.seconds**gamma - passed**gamma, (0.01 * data.seconds) ** gamma) ** (1.0 / gamma)
+    start = [alpha, beta]
+    for where in ((data.nodes == 1) & (data.gpus > 1), data.nodes > 1):
+        if where.any():
+            features = np.stack((np.ones(int(where.sum())), data.gpus[where] - 2.0), axis=1)
+            start += list(nnls(features, rest[where])[0])
+        else:
+            start += [0.0, 0.0]
+    return np.array([*start, gamma])
+
+
+def _objective(
+    x: NDArray[np.float64], data: StepMeasurements, scale: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Mean squared logarithmic error, and its gradient."""
+    alpha, beta, alpha_local, beta_local, alpha_node, beta_node, gamma = x * scale
+    more = data.gpus - 2.0
+    within, between = (data.nodes == 1) & (data.gpus > 1), data.nodes > 1
+    grad = np.maximum(alpha + beta * data.local_batch, _TINY)
+    sync = within * (alpha_local + beta_local * more) + between * (alpha_node + beta_node * more)
+    larger = np.maximum(grad, sync)
+    total = larger * ((grad / larger) ** gamma + (sync / larger) ** gamma) ** (1.0 / gamma)
+    share_grad, share_sync = grad / total, sync / total
+    error = np.log(total / data.seconds)
+    by_total = 2.0 * error / error.size
+    by_grad = by_total * share_grad ** (gamma - 1.0) / total
+    by_sync = by_total * np.where(sync > 0, share_sync, 0.0) ** (gamma - 1.0) / total
+    log_sync = np.log(np.maximum(share_sync, _TINY))
+    by_gamma = by_total * (share_grad**gamma * np.log(share_grad) + share_sync**gamma * log_sync) / gamma
+    value = float(error @ error) / error.size
+    if data.grad_seconds is not None:
+        own = np.log(grad / data.grad_seconds)
+        value += float(own @ own) / own.size
+        by_grad = by_grad + 2.0 * own / (own.size * grad)
+    gradient = [by_grad.sum(), by_grad @ data.local_batch]
+    for where in (within, between):
+        gradient += [by_sync @ where, by_sync @ (where * more)]
+    return value, np.array([*gradient, by_gamma.sum()]) * scale

@@ -1,0 +1,111 @@
+"""Analytic goodput of a training job on any configuration: throughput x statistical efficiency.
+
+Time and batch size in units of the job's initial batch M0 on one GPU of a type; m = M / M0, n GPUs on k
+nodes:
+
+    T_grad = a + (1 - a) m / n                      an iteration's own work, with a part that does not shrink
+    T_sync = 0 (n = 1), else s_local (k = 1), else s_node (1 + log2(k) / 8)       all-reduce
+    T_iter = (T_grad^g + T_sync^g)^(1/g)            overlap of the two, g = 1.6
+    efficiency = (noise + 1) / (noise + m)          noise: gradient noise scale over M0, rises with progress
+    goodput = speed(type) max_m  m / T_iter(m) efficiency(m),   1 <= m <= m_max
+
+The form is that of Pollux (section 3.1 and 3.2, equations 6 to 11) and Sia (thesis section 3.3.2), with two
+simplifications: the all-reduce grows with the logarithm of the nodes, so that it stays meaningful on hundreds
+of them, and a type has a speed but no scaling of its own.  Pollux' own model, one for each type, is that of
+:mod:`.goodput`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.cluster.cluster import Configurations
+from copter.problems.cluster.profiles.base import Profile
+
+OVERLAP = 1.6
+BATCH_SIZES = 24
+"""Points of the geometric grid on which the best batch size is looked for."""
+LEVELS = 8
+"""Levels into which a training job's progress is cut: how often its goodput is reported as changed."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How a training job scales; see the module for the symbols.
+
+    Attributes
+    ----------
+    m_max : float
+        Largest batch over the initial one.
+    noise : (float, float)
+        Gradient noise scale at the start and at the end of training, over the initial batch.
+    overhead : float
+        a.
+    sync : (float, float)
+        s_local, s_node.
+    """
+
+    m_max: float
+    noise: tuple[float, float]
+    overhead: float
+    sync: tuple[float, float]
+
+    def speedup(self, gpus: NDArray[np.int64], nodes: NDArray[np.int64], noise: float) -> NDArray[np.float64]:
+        """Goodput over that of one GPU without noise limits, for arrays of configurations.
+
+        Parameters
+        ----------
+        gpus, nodes : (n,) int array
+        noise : float
+            Gradient noise scale over the initial batch.
+
+        Returns
+        -------
+        (n,) array
+        """
+        batch = np.geomspace(1.0, self.m_max, BATCH_SIZES)[:, None]
+        compute = self.overhead + (1.0 - self.overhead) * batch / gpus
+        between = self.sync[1] * (1.0 + np.log2(nodes) / 8.0)
+        wait = np.where(gpus == 1, 0.0, np.where(nodes == 1, self.sync[0], between))
+        seconds = (compute**OVERLAP + wait**OVERLAP) ** (1.0 / OVERLAP)
+        return (batch / seconds * (noise + 1.0) / (noise + batch)).max(axis=0)
+
+
+class TrainingProfile(Profile):
+    """Goodput of an adaptive training job, cut into levels in which its gradient noise grows geometrically.
+
+    Parameters
+    ----------
+    speed : mapping of GPU type to float
+        Progress a second on one GPU at the initial batch size; other types cannot run the job.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        restart_seconds: float,
+        work: float,
+        speed: Mapping[str, float],
+        scaling: Scaling,
+        *,
+        levels: int = LEVELS,
+    ) -> None:
+        super().__init__(name, restart_seconds, work * np.arange(1, levels + 1) / levels)
+        self.speed, self.scaling = dict(speed), scaling
+        self.noise = np.geomspace(*scaling.noise, levels)
+
+    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+        speed = np.array([self.speed.get(type, 0.0) for type in shapes.types])[shapes.type_index]
+        noise = self.noise[levels].tolist()
+        return np.stack(
+            [speed * self.scaling.speedup(shapes.gpus, shapes.nodes, one) for one in noise], axis=1
+        )
+
+    def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
+        """Throughput at the initial batch size, the only one in examples that it knows."""
+        fixed = replace(self.scaling, m_max=1.0)
+        return self._variant("fixed", progress=self.progress[-1:], scaling=fixed, noise=np.zeros(1))

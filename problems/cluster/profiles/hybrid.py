@@ -1,0 +1,171 @@
+"""Hybrid-parallel jobs: pipelines of several GPUs, replicated for data parallelism.
+
+A pipeline has P stages, one on each GPU; K GPUs hold N = K / P replicas, and other numbers of GPUs cannot run
+the job.  Each replica passes M microbatches of one example through its pipeline (GPipe), and the replicas
+then synchronise their gradients.  With t seconds of a microbatch in a stage, forward and backward,
+
+    T_grad = (P - 1) t + M t                              filling the pipeline, then a microbatch every t
+    T_iter = (T_grad^gamma + T_sync(N)^gamma)^(1/gamma)
+    batch = N M,   goodput = batch / T_iter EFFICIENCY(batch)
+
+which is the throughput model of data-parallel jobs for replicas in place of GPUs, with alpha_grad = (P - 1)
+t, beta_grad = t and a local batch of M.
+
+Source: thesis sections 3.3.4 and 3.5.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from copter.problems.cluster.cluster import Configurations
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
+from copter.problems.cluster.profiles.goodput import BatchLimits
+from copter.problems.cluster.profiles.throughput import ThroughputParameters, efficiency
+
+MICROBATCHES = 48
+"""Of one example each that a replica runs (thesis section 3.5.3)."""
+RESTART_SECONDS = 250.0
+"""Of the GPT: the longest that the thesis names, for its largest model."""
+
+
+class Pipeline(NamedTuple):
+    """A replica on a type of GPU.
+
+    Attributes
+    ----------
+    stages : int
+        P, GPUs of a replica.
+    parameters : ThroughputParameters
+        With replicas in place of GPUs.
+    """
+
+    stages: int
+    parameters: ThroughputParameters
+
+
+def pipeline(
+    stages: int, stage_seconds: float, sync: tuple[float, float, float, float], gamma: float
+) -> Pipeline:
+    """Pipeline of GPipe.
+
+    Parameters
+    ----------
+    stage_seconds : float
+        t, of a microbatch in a stage, forward and backward.
+    sync : (float, float, float, float)
+        Seconds of synchronisation: of two replicas on one node, of each further one; the same across nodes.
+    gamma : float
+        Overlap, from 1 (none) to 10.
+    """
+    return Pipeline(stages, ThroughputParameters((stages - 1) * stage_seconds, stage_seconds, *sync, gamma))
+
+
+class HybridProfile(Profile):
+    """Goodput of a hybrid-parallel job.
+
+    Parameters
+    ----------
+    progress : (L,) array_like
+        Steps at the initial batch size at which each level ends.
+    noise : (L,) array_like
+        Gradient noise scale in each level, examples.
+    pipelines : mapping of GPU type to Pipeline
+        Other types cannot run the job.
+    limits : BatchLimits
+        The initial batch is that of one replica, unless the batch size is fixed.
+
+    Attributes
+    ----------
+    batch_size : int or None
+        Divided among the replicas, if it is fixed; else each replica has as many as the initial batch.
+
+    Raises
+    ------
+    ValueError
+        The noise is not that of each level, or a pipeline stands for no job.
+    """
+
+    batch_size: int | None = None
+
+    def __init__(
+        self,
+        name: str,
+        restart_seconds: float,
+        progress: ArrayLike,
+        noise: ArrayLike,
+        pipelines: Mapping[str, Pipeline],
+        limits: BatchLimits,
+    ) -> None:
+        super().__init__(name, restart_seconds, progress)
+        self.noise = np.array(noise, np.float64)
+        if self.noise.shape != (self.n_levels,) or not (self.noise >= 0).all():
+            raise ValueError(f"profile {name!r}: noise must be {self.n_levels} numbers, not negative")
+        for type, one in pipelines.items():
+            if one.stages < 1:
+                raise ValueError(f"profile {name!r}: {type}: {one.stages} stages")
+            one.parameters.check()
+        self.pipelines, self.limits = dict(pipelines), limits
+
+    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+        values = np.zeros((len(shapes), levels.size))
+        for position, type in enumerate(shapes.types):
+            if type in self.pipelines:
+                here = np.flatnonzero(shapes.type_index == position)
+                nodes, gpus = shapes.nodes[here, None], shapes.gpus[here, None]
+                values[here] = self._goodput(self.pipelines[type], nodes, gpus, self.noise[levels])
+        return values
+
+    def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
+        """The same job with one batch size, which more replicas divide into fewer microbatches each."""
+        size = self.limits.initial if batch_size is None else batch_size
+        return self._variant(("fixed", size), batch_size=size)
+
+    def _goodput(
+        self, one: Pipeline, nodes: NDArray[np.int64], gpus: NDArray[np.int64], noise: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Steps of the initial batch a second."""
+        replicas = gpus // one.stages
+        count = np.maximum(replicas, 1)
+        each = self.limits.initial if self.batch_size is None else np.ceil(self.batch_size / count)
+        batch = count * each if self.batch_size is None else np.full(gpus.shape, float(self.batch_size))
+        # The last replica of an uneven division has less; a step takes as long as the others.
+        seconds = one.parameters.step_seconds(nodes, count, each)
+        largest = max(self.limits.largest, self.batch_size or 0)
+        runs = (gpus % one.stages == 0) & (replicas >= 1) & (batch <= largest) & (replicas <= batch)
+        rate = batch / seconds * efficiency(noise, self.limits.initial, batch) / self.limits.initial
+        return np.where(runs, rate, 0.0)
+
+
+def gpt_profile(epochs: float = 2.0) -> HybridProfile:
+    """The 2.8-billion-parameter GPT that is fine-tuned on SQuAD: two stages on a100, eight on rtx.
+
+    Batch sizes, stages and microbatches are the thesis'; gradient noise and examples to train on are BERT's,
+    as there.  It prints no times.  Ours are of 6 x 2.8e9 FLOP a token, 384 tokens an example and a third more
+    for recomputed activations, at 40% of an a100's 312 TFLOP/s and 30% of an rtx's 54; gradients of 5.6 GB
+    are reduced at 200 GB/s between a100 nodes and 6.25 GB/s between rtx nodes, mostly while the pipeline
+    computes.
+
+    Parameters
+    ----------
+    epochs : float
+        Passes over the data; BERT makes two.
+
+    Returns
+    -------
+    HybridProfile
+        For types a100 and rtx; progress is in steps of 48 examples.
+    """
+    bert = builtin_goodput_profiles()["bert"]
+    pipelines = {
+        "a100": pipeline(2, 0.034, (0.02, 0.005, 0.06, 0.005), 3.0),
+        "rtx": pipeline(8, 0.067, (0.9, 0.1, 0.9, 0.1), 3.0),
+    }
+    progress = bert.progress * bert.limits.initial / MICROBATCHES * epochs / 2.0
+    limits = BatchLimits(MICROBATCHES, 384)
+    return HybridProfile("gpt", RESTART_SECONDS, progress, bert.noise, pipelines, limits)

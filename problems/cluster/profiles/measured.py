@@ -1,0 +1,316 @@
+"""Goodput from measurements: times of a training step and statistics of the gradient, interpolated.
+
+The time of a step is linear between the measured numbers of nodes and GPUs and, there, between the measured
+local batches.  The gradient's squared norm mu^2 and variance sigma^2 were measured in each epoch under
+several batch sizes and are linear between those.  A step of batch m takes T(m) seconds and is worth
+
+    r(m) = (sigma^2 + mu^2) / (sigma^2 m0 / m + mu^2)
+
+steps at the initial batch size m0.  Progress is counted in such steps, a level is an epoch, and goodput is
+the largest r(m) / T(m) over the batch sizes that fit.
+
+Source: Pollux section 5.3 (simulating system throughput and statistical efficiency), equation 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import Delaunay, QhullError
+
+from copter.problems.cluster.cluster import Configuration, Configurations
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.throughput import BatchChoice, split_batch
+
+BATCH_SIZES = 50
+"""Batch sizes, spaced geometrically, among which the best one is looked for."""
+
+_NOTHING = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+Measured: TypeAlias = Mapping[tuple[int, int], Mapping[int, tuple[float, float]]]
+
+
+class StepTimes:
+    """Seconds of a step by nodes, GPUs and local batch.
+
+    Parameters
+    ----------
+    measured : mapping of (nodes, gpus) to mapping of local batch to (step seconds, synchronisation seconds)
+
+    Attributes
+    ----------
+    min_local_batch : int
+        Smallest local batch that was measured on one GPU.
+
+    Raises
+    ------
+    ValueError
+        There is no measurement of one GPU, or a time that is not positive.
+    """
+
+    def __init__(self, measured: Measured) -> None:
+        if (1, 1) not in measured:
+            raise ValueError("there is no measurement of one GPU")
+        self._known = {key: _grid(key, by_batch) for key, by_batch in sorted(measured.items())}
+        self._points = np.array(list(self._known), np.float64)
+        try:
+            self._triangles: Delaunay | None = Delaunay(self._points)
+        except (QhullError, ValueError):
+            self._triangles = None  # fewer than three measured shapes, or all on one line
+        self._max_nodes = int(self._points[:, 0].max())
+        self.min_local_batch = int(self._known[1, 1][0][0])
+
+    def max_local_batch(self, max_batch: int) -> int:
+        """Largest local batch that was measured wherever the whole batch is within a limit."""
+        sizes = self._known[1, 1][0]
+        last = [(gpus, grid[-1]) for (_, gpus), (grid, _) in self._known.items()]
+        everywhere = [
+            size for size in sizes if all(size <= end or gpus * size > max_batch for gpus, end in last)
+        ]
+        return int(max(everywhere, default=sizes[0]))
+
+    def at(self, nodes: int, gpus: int) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Times by local batch.
+
+        Parameters
+        ----------
+        nodes, gpus : int
+            More nodes than were measured count as the most that were.
+
+        Returns
+        -------
+        local_batch : (k,) array
+            Ascending.
+        seconds : (k, 2) array
+            Of a step, and of the synchronisation in it.  None in place of both where the nodes and GPUs lie
+            outside of what was measured.
+        """
+        key = (min(nodes, self._max_nodes), gpus)
+        if key not in self._known:
+            grid = self._between(key)
+            if grid is None:
+                return None
+            self._known[key] = grid
+        return self._known[key]
+
+    def seconds(
+        self, nodes: int, gpus: int, local_batch: ArrayLike, accumulation: ArrayLike = 0
+    ) -> NDArray[np.float64]:
+        """Seconds of a step with accumulation; infinite outside of what was measured.
+
+        Parameters
+        ----------
+        accumulation : array_like of int
+            Passes beyond the first, which take a step's time without its synchronisation.
+        """
+        local_batch = np.asarray(local_batch, np.float64)
+        known = self.at(nodes, gpus)
+        if known is None:
+            return np.full(local_batch.shape, np.inf)
+        grid, times = known
+        step, sync = (np.interp(local_batch, grid, times[:, k]) for k in range(2))
+        seconds = step + np.asarray(accumulation) * (step - sync)
+        return np.where(local_batch > grid[-1], np.inf, seconds)
+
+    def _between(self, key: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Linear interpolation over the triangle of measured shapes around one."""
+        if self._triangles is None:
+            return None
+        simplex = int(self._triangles.find_simplex(np.array(key, np.float64), tol=1e-9))
+        if simplex < 0:
+            return None
+        to_corner = self._triangles.transform[simplex]
+        weights = to_corner[:2] @ (np.array(key, np.float64) - to_corner[2])
+        weights = np.append(weights, 1.0 - weights.sum())
+        corners = self._points[self._triangles.simplices[simplex]].astype(int)
+        used = [
+            (weight, self._known[int(nodes), int(gpus)])
+            for weight, (nodes, gpus) in zip(weights, corners, strict=True)
+            if weight > 1e-9
+        ]
+        last = min(grid[-1] for _, (grid, _) in used)
+        sizes = np.unique(np.concatenate([grid[grid <= last] for _, (grid, _) in used]))
+        total = np.zeros((sizes.size, 2))
+        for weight, (grid, times) in used:
+            columns = [np.interp(sizes, grid, times[:, k]) for k in range(2)]
+            total += weight * np.stack(columns, axis=1)
+        return sizes, total
+
+
+def _grid(
+    key: tuple[int, int], by_batch: Mapping[int, tuple[float, float]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    sizes = sorted(by_batch)
+    times = np.array([by_batch[size] for size in sizes], np.float64)
+    if not sizes or sizes[0] < 1 or not (np.isfinite(times).all() and (times[:, 0] > 0).all()):
+        raise ValueError(f"{key[1]} GPUs on {key[0]} nodes: times of a step must be positive and finite")
+    times[:, 1] = np.clip(times[:, 1], 0.0, times[:, 0])  # a synchronisation is part of its step
+    return np.array(sizes, np.float64), times
+
+
+class GradientStatistics(NamedTuple):
+    """Statistics of the gradient by epoch and batch size.
+
+    Attributes
+    ----------
+    batch_sizes : (B,) array
+        Ascending; the first is the initial one.
+    squared_norm, variance : (L, B) array
+        mu^2, and sigma^2 at the initial batch size.
+    """
+
+    batch_sizes: NDArray[np.float64]
+    squared_norm: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+    def gain(self, batch_size: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Steps at the initial batch size that a step is worth, by epoch.
+
+        Parameters
+        ----------
+        batch_size : (C,) array
+
+        Returns
+        -------
+        (L, C) array
+        """
+        squared_norm, variance = self._at(self.squared_norm, batch_size), self._at(self.variance, batch_size)
+        scale = batch_size / self.batch_sizes[0]
+        return (variance + squared_norm) / (variance / scale + squared_norm)
+
+    def _at(self, table: NDArray[np.float64], batch_size: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.batch_sizes.size == 1:
+            return np.repeat(table, batch_size.size, axis=1)
+        last = self.batch_sizes.size - 2
+        below = (np.searchsorted(self.batch_sizes, batch_size, side="right") - 1).clip(0, last)
+        width = np.diff(self.batch_sizes)[below]
+        weight = ((batch_size - self.batch_sizes[below]) / width).clip(0.0, 1.0)
+        return table[:, below] * (1.0 - weight) + table[:, below + 1] * weight
+
+
+class MeasuredProfile(Profile):
+    """Goodput of a training job whose steps and gradients were measured on one type of GPU.
+
+    Parameters
+    ----------
+    progress : (L,) array_like
+        End of each epoch, in steps at the initial batch size.
+    gradients : GradientStatistics
+        With L epochs.
+    type : str
+        Of the GPUs.
+    max_batch : int
+        Largest batch size that may be chosen.
+
+    Attributes
+    ----------
+    batch_size : int or None
+        The only batch size, if it is fixed.
+    """
+
+    batch_size: int | None = None
+
+    def __init__(
+        self,
+        name: str,
+        restart_seconds: float,
+        progress: ArrayLike,
+        times: StepTimes,
+        gradients: GradientStatistics,
+        type: str,
+        max_batch: int,
+    ) -> None:
+        super().__init__(name, restart_seconds, progress)
+        if gradients.squared_norm.shape[0] != self.n_levels:
+            epochs = f"{gradients.squared_norm.shape[0]} epochs of gradients"
+            raise ValueError(f"profile {name!r}: {epochs}, {self.n_levels} of progress")
+        self.times, self.gradients, self.type = times, gradients, type
+        self.initial_batch, self.max_batch = int(gradients.batch_sizes[0]), int(max_batch)
+        self.max_local_batch = times.max_local_batch(self.max_batch)
+
+    @property
+    def batch_range(self) -> tuple[int, int]:  # noqa: D102 - see Profile
+        return self.initial_batch, self.max_batch
+
+    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+        rates = np.zeros((len(shapes), levels.size))
+        for k, (nodes, gpus, type) in enumerate(shapes):
+            batch, _, _, seconds = self._candidates(nodes, gpus) if type == self.type else _NOTHING
+            if batch.size:
+                gain = self.gradients.gain(batch.astype(np.float64))
+                rates[k] = (gain / seconds).max(axis=1)[levels]
+        return rates
+
+    def best_batch(self, configuration: Configuration, level: int) -> BatchChoice:
+        """Batch with the most goodput under a configuration.
+
+        Returns
+        -------
+        BatchChoice
+            The factor on the learning rate is AdaScale's.
+
+        Raises
+        ------
+        ValueError
+            The job cannot run under the configuration.
+        """
+        batch, local, accumulation, seconds = self._candidates(configuration.nodes, configuration.gpus)
+        if configuration.type != self.type or not batch.size:
+            raise ValueError(f"profile {self.name!r} does not run on {configuration}")
+        gain = self.gradients.gain(batch.astype(np.float64))[level]
+        best = int(np.argmax(gain / seconds))
+        return BatchChoice(int(batch[best]), int(local[best]), int(accumulation[best]), float(gain[best]))
+
+    def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
+        """Goodput at one batch size: throughput times an efficiency that is the same on all GPUs.
+
+        A batch that does not fit at all raises ValueError.
+        """
+        size = self.initial_batch if batch_size is None else int(batch_size)
+        if not 1 <= size <= self.max_batch:
+            raise ValueError(f"profile {self.name!r}: batch size {size}: must be from 1 to {self.max_batch}")
+        return self._variant(("fixed", size), batch_size=size)
+
+    def with_max_batch(self, max_batch_size: int) -> Profile:
+        """The same job with a smaller limit on its batch size; at least the initial one."""
+        # What fits on a GPU does not change with the limit.
+        largest = min(self.max_batch, max(max_batch_size, self.initial_batch))
+        return self._variant(("largest", largest), max_batch=largest)
+
+    def efficiency(self, configuration: Configuration, level: int) -> float:
+        """Gain of a step at the best batch over that of its examples at the initial batch size."""
+        best = self.best_batch(configuration, level)
+        return best.learning_rate_factor * self.initial_batch / best.batch_size
+
+    def steps(self, level: int) -> float:
+        """Steps at its own batch size in a unit of progress, which is one at the initial; 1 if it adapts."""
+        if self.batch_size is None:
+            return 1.0
+        return 1.0 / float(self.gradients.gain(np.array([float(self.batch_size)]))[level, 0])
+
+    def _candidates(
+        self, nodes: int, gpus: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Batch sizes that can run, how they are split, and the seconds of a step."""
+        least = max(self.initial_batch, gpus * self.times.min_local_batch)
+        if self.batch_size is not None:
+            wanted = np.array([float(self.batch_size)])
+        elif least > self.max_batch:
+            wanted = np.empty(0)
+        else:
+            wanted = np.geomspace(least, self.max_batch, BATCH_SIZES)
+        local, accumulation = split_batch(wanted, gpus, self.max_local_batch)
+        if gpus == 1:
+            # One GPU alone sees the gradient's variance only if it accumulates two passes or more.
+            accumulation = np.where(wanted > self.initial_batch, np.maximum(accumulation, 1), accumulation)
+            local = np.ceil(wanted / (accumulation + 1) - 1e-9).astype(np.int64)
+        # Rounding up must not lift the batch over its limit.
+        local = np.minimum(local, self.max_batch // (gpus * (accumulation + 1)))
+        local = np.maximum(local, self.times.min_local_batch if self.batch_size is None else 1)
+        batch = gpus * local * (accumulation + 1)
+        seconds = self.times.seconds(nodes, gpus, local, accumulation)
+        runs = np.isfinite(seconds) & (batch <= self.max_batch) & (wanted >= gpus)
+        return batch[runs], local[runs], accumulation[runs], seconds[runs]

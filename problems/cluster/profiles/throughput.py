@@ -1,0 +1,285 @@
+"""Throughput of data-parallel training: the seven-parameter model of Pollux.
+
+K GPUs on N nodes, a local batch of b examples on each GPU, s further passes whose gradients are accumulated
+before they are synchronised; the whole batch is m = K b (s + 1):
+
+    T_grad = alpha_grad + beta_grad b                                                      (9)
+    T_sync = 0                                          K = 1                              (10)
+             alpha_local + beta_local (K - 2)           N = 1, K >= 2
+             alpha_node + beta_node (K - 2)             otherwise
+    T_iter = (T_grad^gamma + T_sync^gamma)^(1/gamma)    one pass with its synchronisation  (11)
+    T = s T_grad + T_iter,    throughput = m / T                                           (8)
+
+Sources: Pollux section 3.2, equations 8 to 12; gradient accumulation and one set of parameters for each GPU
+type: Sia, thesis sections 3.3.1 and 3.3.2.
+
+Statistical efficiency: how much an example contributes to training when the batch grows.
+
+With the initial batch size m0, the gradient's squared norm mu^2 and its variance sigma^2 at that batch size,
+
+    phi = m0 sigma^2 / mu^2                      gradient noise scale, in examples
+    EFFICIENCY(m) = (phi + m0) / (phi + m)       (7)
+    r(m) = (phi / m0 + 1) / (phi / m + 1)        (5), gain of AdaScale: the factor on the learning rate
+
+so r(m) m0 / m = EFFICIENCY(m), and a step at m is worth r steps at m0.
+
+Sources: Pollux sections 2.2 and 3.1, equations 5 and 7; the square-root rule for optimisers of Adam's family:
+Sia, thesis section 3.3.5.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+MAX_GAMMA = 10.0
+"""Largest gamma: beyond it synchronisation and computation overlap perfectly (Pollux section 4.1)."""
+
+
+class BatchChoice(NamedTuple):
+    """How a job trains under a configuration.
+
+    Attributes
+    ----------
+    batch_size : int
+        Examples of the whole batch.
+    local_batch : int
+        Examples on each GPU in one pass.
+    accumulation : int
+        Passes beyond the first whose gradients are accumulated.
+    learning_rate_factor : float
+        On the learning rate of the initial batch size.
+    """
+
+    batch_size: int
+    local_batch: int
+    accumulation: int
+    learning_rate_factor: float
+
+
+class ThroughputParameters(NamedTuple):
+    """Parameters of one job on one type of GPU (equation 12), in seconds but for gamma.
+
+    Attributes
+    ----------
+    alpha_grad, beta_grad : float
+        A pass, and what each example of the local batch adds to it.
+    alpha_local, beta_local : float
+        Synchronisation within a node, and what each GPU beyond the second adds to it.
+    alpha_node, beta_node : float
+        The same between nodes.
+    gamma : float
+        From 1, where computation and synchronisation follow each other, to 10, where they overlap.
+    """
+
+    alpha_grad: float
+    beta_grad: float
+    alpha_local: float
+    beta_local: float
+    alpha_node: float
+    beta_node: float
+    gamma: float
+
+    def check(self) -> None:
+        """Refuse parameters that stand for no job.
+
+        Raises
+        ------
+        ValueError
+            A time is negative or not finite, a pass takes no time, or gamma is not from 1 to 10.
+        """
+        for name, value in zip(self._fields[:-1], self, strict=False):
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name} = {value}: must be finite and not negative")
+        if self.alpha_grad + self.beta_grad <= 0:
+            raise ValueError("alpha_grad and beta_grad are both 0: a pass must take time")
+        if not 1 <= self.gamma <= MAX_GAMMA:
+            raise ValueError(f"gamma = {self.gamma}: must be from 1 to {MAX_GAMMA:g}")
+
+    def scaled(self, factor: float) -> ThroughputParameters:
+        """Parameters of a job for which everything takes ``factor`` times as long."""
+        return ThroughputParameters(*(factor * value for value in self))._replace(gamma=self.gamma)
+
+    def grad_seconds(self, local_batch: ArrayLike) -> NDArray[np.float64]:
+        """Seconds of one pass over the local batch (9).
+
+        Parameters
+        ----------
+        local_batch : array_like
+            Examples on each GPU.
+        """
+        return self.alpha_grad + self.beta_grad * np.asarray(local_batch, np.float64)
+
+    def sync_seconds(self, nodes: ArrayLike, gpus: ArrayLike) -> NDArray[np.float64]:
+        """Seconds of synchronising the gradients (10).
+
+        Parameters
+        ----------
+        nodes, gpus : array_like of int
+        """
+        nodes, gpus = np.asarray(nodes), np.asarray(gpus)
+        within = self.alpha_local + self.beta_local * (gpus - 2)
+        between = self.alpha_node + self.beta_node * (gpus - 2)
+        return np.where(gpus <= 1, 0.0, np.where(nodes <= 1, within, between))
+
+    def step_seconds(
+        self, nodes: ArrayLike, gpus: ArrayLike, local_batch: ArrayLike, accumulation: ArrayLike = 0
+    ) -> NDArray[np.float64]:
+        """Seconds of one step of training: the passes that accumulate, and the one that synchronises.
+
+        Parameters
+        ----------
+        nodes, gpus : array_like of int
+        local_batch : array_like
+            Examples on each GPU in one pass.
+        accumulation : array_like of int
+            s, passes beyond the first.
+
+        Returns
+        -------
+        array
+            Of the shape to which the arguments broadcast.
+        """
+        return self.combined(local_batch, self.sync_seconds(nodes, gpus), accumulation)
+
+    def combined(
+        self, local_batch: ArrayLike, sync: ArrayLike, accumulation: ArrayLike
+    ) -> NDArray[np.float64]:
+        """Seconds of one step whose synchronisation takes a known time (11).
+
+        Parameters
+        ----------
+        sync : array_like
+            Of :meth:`sync_seconds`.
+        accumulation : array_like of int
+        """
+        grad = self.grad_seconds(local_batch)
+        # The larger one is taken out of the norm: small times to the power of gamma would vanish.
+        larger, smaller = np.maximum(grad, sync), np.minimum(grad, sync)
+        share = np.divide(smaller, larger, out=np.zeros(np.shape(larger)), where=larger > 0)
+        return np.asarray(accumulation) * grad + larger * (1.0 + share**self.gamma) ** (1.0 / self.gamma)
+
+    def throughput(
+        self, nodes: ArrayLike, gpus: ArrayLike, local_batch: ArrayLike, accumulation: ArrayLike = 0
+    ) -> NDArray[np.float64]:
+        """Examples a second (8).
+
+        Parameters
+        ----------
+        nodes, gpus : array_like of int
+        accumulation : array_like of int
+        """
+        batch = np.asarray(gpus) * np.asarray(local_batch, np.float64) * (np.asarray(accumulation) + 1)
+        return batch / self.step_seconds(nodes, gpus, local_batch, accumulation)
+
+
+def split_batch(
+    batch_size: ArrayLike, gpus: ArrayLike, max_local_batch: ArrayLike
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Divide a batch over GPUs with as few passes as their memory allows.
+
+    Parameters
+    ----------
+    batch_size : array_like
+        Examples of the whole batch.
+    gpus : array_like of int
+    max_local_batch : array_like of int
+        Most examples that fit on one GPU.
+
+    Returns
+    -------
+    local_batch : int array
+        Examples on each GPU in one pass, rounded up.
+    accumulation : int array
+        Passes beyond the first.
+    """
+    share = np.ceil(np.asarray(batch_size) / np.asarray(gpus) - 1e-9)
+    passes = np.maximum(np.ceil(share / np.asarray(max_local_batch)), 1.0)
+    return np.ceil(share / passes).astype(np.int64), passes.astype(np.int64) - 1
+
+
+ScalingRule: TypeAlias = Literal["adascale", "square-root"]
+
+
+def noise_scale(squared_norm: ArrayLike, variance: ArrayLike, initial_batch: float) -> NDArray[np.float64]:
+    """Gradient noise scale from statistics of the gradient at the initial batch size.
+
+    Parameters
+    ----------
+    squared_norm : array_like
+        mu^2, squared norm of the expected gradient.
+    variance : array_like
+        sigma^2, trace of the covariance of the gradient at the initial batch size.
+    initial_batch : float
+        m0, examples.
+
+    Returns
+    -------
+    array
+        phi, examples.
+    """
+    return initial_batch * np.asarray(variance, np.float64) / np.asarray(squared_norm, np.float64)
+
+
+def efficiency(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) -> NDArray[np.float64]:
+    """Progress an example makes at a batch size over what it makes at the initial one (7).
+
+    Parameters
+    ----------
+    noise : array_like
+        phi, examples.
+    batch_size : array_like
+        At least the initial one.
+
+    Returns
+    -------
+    array
+        In (0, 1].
+    """
+    noise = np.asarray(noise, np.float64)
+    return (noise + initial_batch) / (noise + np.asarray(batch_size, np.float64))
+
+
+def adascale_gain(noise: ArrayLike, initial_batch: float, batch_size: ArrayLike) -> NDArray[np.float64]:
+    """Steps at the initial batch size that one step at a batch size is worth (5).
+
+    Parameters
+    ----------
+    noise : array_like
+        phi, examples.
+
+    Returns
+    -------
+    array
+        From 1 to batch_size / initial_batch.
+    """
+    noise = np.asarray(noise, np.float64)
+    return (noise / initial_batch + 1.0) / (noise / np.asarray(batch_size, np.float64) + 1.0)
+
+
+def learning_rate_factor(
+    rule: ScalingRule, noise: ArrayLike, initial_batch: float, batch_size: ArrayLike
+) -> NDArray[np.float64]:
+    """Factor on the initial learning rate at a batch size.
+
+    Parameters
+    ----------
+    rule : {"adascale", "square-root"}
+        The gain of AdaScale for stochastic gradient descent, the square root of the batch sizes' ratio for
+        optimisers of Adam's family.
+    noise : array_like
+        phi, examples; the square-root rule takes none of it.
+
+    Raises
+    ------
+    ValueError
+        There is no such rule.
+    """
+    if rule == "adascale":
+        return adascale_gain(noise, initial_batch, batch_size)
+    if rule == "square-root":
+        return np.sqrt(np.asarray(batch_size, np.float64) / initial_batch)
+    raise ValueError(f"unknown scaling rule {rule!r}; there are: {', '.join(get_args(ScalingRule))}")

@@ -1,0 +1,276 @@
+"""Finish time fairness: the time a job took over the time it would take alone on its share of the cluster.
+
+With T_s the completion time of a job, N the GPUs of the cluster and N_avg the mean number of jobs there while
+it was, rho = T_s / T_f, and T_f is its time on N / N_avg GPUs of its own (Themis; thesis section 3.5.5).  A
+job above 1 was treated unfairly.
+
+Over several GPU types there are two readings.  Printed is
+
+    rho = sum_g (N_g / N) rho_g      (3.6),   rho_g = T_s / T_g
+
+with T_g the time on N_g / N_avg GPUs of type g.  The script with which the authors compute their figures
+gives a job N / N_avg GPUs of each type in turn (as many as there are), which is more, and takes
+
+    rho = T_s / sum_g (N_g / N) T_g.
+
+The printed one is the default: under it more of the figures that the thesis gives come out (docs/cluster.md).
+Both reduce to the first definition on one type.  Times on a share are the authors': a share between two whole
+numbers of GPUs takes a time between those on either, below the fewest GPUs m that the job can run on it is
+the time on m GPUs times m over the share; a job uses as many GPUs of its share as help, a rigid job at most
+those that it asks for; the time includes the wait until the scheduler is asked, as in the shared cluster, and
+one start.  A type that cannot run the job does not count.
+
+Shockwave counts contention in jobs over GPUs and its jobs are rigid: rho = T_s / (T_e max(1, C)), with T_e
+the run time alone on the GPUs that a job asks for, C the jobs of the whole trace over all GPUs, or the mean
+while the job was there (sections 2.1 and 8.1; copter.problems.shockwave.metrics has both).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.cluster.cluster import GpuType
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.simulation.jobs import job_profile
+from copter.problems.cluster.simulation.results import JobRecord, RoundRecord
+from copter.problems.cluster.workload import Kind, Scenario
+
+Rule: TypeAlias = Literal["authors", "printed"]
+Contention: TypeAlias = Literal["trace", "live"]
+Floats: TypeAlias = NDArray[np.float64]
+
+
+class Alone:
+    """Run times of jobs alone on GPUs of one type.
+
+    Parameters
+    ----------
+    jobs : sequence of JobRecord
+        Some of its jobs.
+
+    Attributes
+    ----------
+    groups : list of (Profile, (k,) int array)
+        Jobs with the same profile and limits, by their positions.
+    """
+
+    def __init__(self, scenario: Scenario, jobs: Sequence[JobRecord]) -> None:
+        self._cluster, self._n = scenario.cluster, len(jobs)
+        submissions = {one.name: one for one in scenario.jobs}
+        gpus = self._cluster.gpus
+        members: dict[tuple[str, str, tuple[int | None, ...], int], list[int]] = {}
+        for k, job in enumerate(jobs):
+            one = submissions[job.name]
+            most = min(one.max_gpus or gpus, job.gpus if job.kind == "rigid" else gpus)
+            limits = (one.batch_size, one.max_batch_size, one.min_gpus, one.max_gpus)  # as in job_profile
+            members.setdefault((job.application, job.kind, limits, most), []).append(k)
+        self._limits = [most for *_, most in members]
+        self.groups: list[tuple[Profile, NDArray[np.int64]]] = []
+        for (application, kind, *_), group in members.items():
+            first = submissions[jobs[group[0]].name]
+            profile = job_profile(first, scenario.profiles[application], cast(Kind, kind))
+            self.groups.append((profile, np.array(group)))
+
+    def seconds(self, type: GpuType, shares: Floats, *, start: bool = True) -> Floats:
+        """Run time of each job on a share of a type.
+
+        Parameters
+        ----------
+        shares : (n,) array
+            GPUs, fractions of one too.
+        start : bool
+            Whether the restart seconds of a start are added.
+
+        Returns
+        -------
+        (n,) array
+            Infinite where the type cannot run the job.
+        """
+        out = np.full(self._n, math.inf)
+        for (profile, at), most in zip(self.groups, self._limits, strict=True):
+            share = np.minimum(shares[at], type.gpus)
+            limit = min(most, type.gpus, max(math.ceil(share.max()), type.gpus_per_node))
+            if limit:
+                out[at] = _shared(*self._whole(profile, type, limit), share)
+                out[at] += profile.restart_seconds if start else 0.0
+        return out
+
+    def remaining(self, index: NDArray[np.int64], progress: Floats) -> Floats:
+        """Run time on one GPU, or on the fewest that run it, from a progress on; of the fastest type.
+
+        Parameters
+        ----------
+        index : (k,) int array
+            Positions of jobs.
+        progress : (k,) array
+
+        Returns
+        -------
+        (k,) array
+        """
+        group = np.empty(self._n, np.int64)
+        for k, (_, at) in enumerate(self.groups):
+            group[at] = k
+        out = np.full(index.size, math.inf)
+        for k, (profile, _) in enumerate(self.groups):
+            at = np.flatnonzero(group[index] == k)
+            ends = np.concatenate(([0.0], profile.progress))
+            for type in self._cluster.types:
+                counts, _ = self._whole(profile, type, type.gpus_per_node)
+                if counts.size:
+                    clock = profile.clock(self._cluster.packed(type.name, int(counts[0])))
+                    out[at] = np.minimum(out[at], clock[-1] - np.interp(progress[at], ends, clock))
+        return out
+
+    def _whole(self, profile: Profile, type: GpuType, most: int) -> tuple[NDArray[np.int64], Floats]:
+        """Counts of GPUs up to a limit, from the fewest that run a job, and its times with their best use."""
+        size = type.gpus_per_node
+        within = [1 << k for k in range(size.bit_length())]
+        counts = sorted({*within, *range(size, most + 1, size), most})
+        steps = np.diff(profile.progress, prepend=0.0)
+        best = np.zeros(profile.n_levels)
+        known: list[tuple[int, float]] = []
+        for count in counts:
+            if count > most:
+                break
+            best = np.maximum(best, profile.curve(self._cluster.packed(type.name, count)))
+            if (best > 0).all():
+                known.append((count, float(np.sum(steps / best)) * profile.calibration))
+        return np.array([count for count, _ in known], np.int64), np.array([time for _, time in known])
+
+
+def _shared(counts: NDArray[np.int64], times: Floats, shares: Floats) -> Floats:
+    """Times on shares, from those on whole numbers of GPUs."""
+    if not counts.size:
+        return np.full(shares.size, math.inf)
+    low, high = (np.maximum(edge(shares), counts[0]) for edge in (np.floor, np.ceil))
+    before, after = (times[np.searchsorted(counts, edge, side="right") - 1] for edge in (low, high))
+    between = before + (after - before) * np.clip(shares - low, 0.0, 1.0)
+    return np.where(shares < counts[0], times[0] * counts[0] / shares, between)
+
+
+def first_waits(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> Floats:
+    """Seconds from each submission until the policy was asked.
+
+    Parameters
+    ----------
+    jobs : sequence of JobRecord
+    rounds : sequence of RoundRecord
+
+    Returns
+    -------
+    (n,) array
+    """
+    times = np.array([one.time for one in rounds] + [math.inf])
+    submitted = np.array([job.submitted for job in jobs])
+    return times[np.searchsorted(times, submitted)] - submitted
+
+
+def finish_time_fairness(
+    scenario: Scenario,
+    jobs: Sequence[JobRecord],
+    rule: Rule = "printed",
+    *,
+    waits: Floats | None = None,
+    alone: Alone | None = None,
+) -> Floats:
+    """Finish time fairness rho of each job on one or several GPU types.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its cluster is the one of the start.
+    jobs : sequence of JobRecord
+    rule : {"printed", "authors"}
+        Reading of (3.6), see the head of this module.
+    waits : (n,) array, optional
+        Seconds that each job would wait alone too, of :func:`first_waits`; none by default.
+    alone : Alone, optional
+        Of these jobs, if it is there already.
+
+    Returns
+    -------
+    (n,) array
+        NaN for a job that did not complete.
+    """
+    if rule not in get_args(Rule):
+        raise ValueError(f"rule = {rule!r}: must be one of {get_args(Rule)}")
+    cluster, alone = scenario.cluster, Alone(scenario, jobs) if alone is None else alone
+    there = np.maximum(np.array([job.contention for job in jobs]) * cluster.gpus, 1.0)
+    jct = np.array([job.jct for job in jobs])
+    weight, total = np.zeros(len(jobs)), np.zeros(len(jobs))
+    for type in cluster.types:
+        own = type.gpus if rule == "printed" else cluster.gpus
+        seconds = alone.seconds(type, own / there) + (0.0 if waits is None else waits)
+        runs = np.isfinite(seconds)
+        weight += type.gpus * runs
+        term = jct / np.where(runs, seconds, 1.0) if rule == "printed" else seconds
+        total += np.where(runs, type.gpus * term, 0.0)
+    if rule == "printed":
+        return np.divide(total, weight, out=np.full(len(jobs), math.nan), where=weight > 0)
+    return np.divide(jct * weight, total, out=np.full(len(jobs), math.nan), where=total > 0)
+
+
+def requested_fairness(
+    scenario: Scenario, jobs: Sequence[JobRecord], contention: Contention = "trace"
+) -> Floats:
+    """Finish time fairness of jobs on the GPUs that they ask for, as Shockwave's authors compute it.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Of one GPU type.
+    jobs : sequence of JobRecord
+        Each with a GPU count that it asks for.
+    contention : {"trace", "live"}
+        Of the whole trace, or the mean while a job was there.
+
+    Returns
+    -------
+    (n,) array
+        NaN for a job that did not complete.
+
+    Raises
+    ------
+    ValueError
+        There are several GPU types, or a job asks for no count.
+    """
+    if contention not in get_args(Contention):
+        raise ValueError(f"contention = {contention!r}: must be one of {get_args(Contention)}")
+    cluster = scenario.cluster
+    if len(cluster.types) != 1:
+        raise ValueError(f"the fairness of requests is for one GPU type, not {list(cluster.names)}")
+    nothing = next((job.name for job in jobs if job.gpus < 1), None)
+    if nothing is not None:
+        raise ValueError(f"job {nothing!r} asks for no number of GPUs")
+    asked = np.array([job.gpus for job in jobs], np.float64)
+    seconds = Alone(scenario, jobs).seconds(cluster.types[0], asked, start=False)
+    if contention == "trace":
+        factor = np.full(len(jobs), len(jobs) / cluster.gpus)
+    else:
+        factor = np.array([job.contention for job in jobs])
+    return np.array([job.jct for job in jobs]) / (seconds * np.maximum(factor, 1.0))
+
+
+def fairness_figures(rho: Floats) -> dict[str, float]:
+    """Worst fairness and share of unfairly treated jobs.
+
+    Parameters
+    ----------
+    rho : (n,) array
+        NaN is left out.
+
+    Returns
+    -------
+    dict of str to float
+        worst_ftf and unfair_fraction; NaN without jobs.
+    """
+    known = rho[~np.isnan(rho)]
+    if not known.size:
+        return {"worst_ftf": math.nan, "unfair_fraction": math.nan}
+    return {"worst_ftf": float(known.max()), "unfair_fraction": float(np.mean(known > 1.0))}

@@ -1,0 +1,188 @@
+"""What `copter run cluster` leaves: rounds, jobs and allocations of every policy, plots, and report.html."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from copter.cli.console import seconds, table
+from copter.cli.run import Run
+from copter.cli.runfolder import RowFile, RunFolder
+from copter.problems.cluster.experiment import Outcome, averages
+from copter.problems.cluster.report.sweep import number
+from copter.problems.cluster.simulation.results import RoundRecord
+
+if TYPE_CHECKING:
+    from copter.problems.cluster.cli import ClusterRunOptions
+
+_WHO = {"policy": "its name", "seed": "of the sample of the trace"}
+_ROUND = _WHO | {
+    "index": "times that the policy was asked before",
+    "time": "seconds",
+    "seconds": "until it is asked again",
+    "jobs": "jobs that are there",
+    "running": "jobs that have GPUs",
+    "arrived": "jobs that entered",
+    "completed": "jobs that completed before the next row",
+    "gpus": "GPUs given",
+    "there": "GPUs of the cluster",
+    "demand": "GPUs that the jobs ask for: a rigid job its count, another one at least one",
+    "starts": "jobs that got GPUs for the first time",
+    "restarts": "jobs that got other GPUs than before, or some again",
+    "evicted": "jobs that no nodes were found for",
+    "moved": "jobs that changed nodes and nothing else",
+    "policy_seconds": "seconds that the policy took",
+}
+_JOB = _WHO | {
+    "name": "name of the job",
+    "application": "its profile",
+    "category": "sort of job, in the trace's own words",
+    "tenant": "its virtual cluster or user, where the trace names one",
+    "kind": "what the policy adapts of it: adaptive, strong-scaling or rigid",
+    "gpus": "GPUs that it asks for; 0 if it does not say",
+    "submitted": "seconds of its submission",
+    "started": "seconds at which it first got GPUs; nan if never",
+    "finished": "seconds at which it completed; nan if it did not",
+    "jct": "finished - submitted",
+    "run_seconds": "seconds in which it ran, restarts not counted",
+    "gpu_seconds": "GPUs held times seconds, restarts included",
+    "restarts": "changes of allocation after the first start",
+    "contention": "mean of jobs over GPUs while it was there",
+}
+_SEGMENT = _WHO | {
+    "job": "name of the job",
+    "begin": "seconds from which on it held these GPUs",
+    "end": "seconds until which it did",
+    "type": "of the GPUs",
+    "gpus": "how many",
+    "nodes": "on how many nodes",
+    "place": "node:GPUs, separated by spaces; empty where GPUs are only counted",
+    "restart_seconds": "of it without progress",
+    "progress": "of the job at the end, before what a failure takes back",
+    "batch_size": "examples of the batch with which it trained at the end; empty where its profile has none",
+    "local_batch": "of it on each GPU in one pass",
+    "accumulation": "passes beyond the first in a step",
+    "learning_rate_factor": "on the learning rate of the initial batch size",
+}
+_TABLE = {
+    "average_jct_hours": "average JCT (h)",
+    "p50_jct_hours": "p50 (h)",
+    "p99_jct_hours": "p99 (h)",
+    "makespan_hours": "makespan (h)",
+    "gpu_hours_per_job": "GPU-h/job",
+    "restarts_per_job": "restarts",
+    "utilisation": "used",
+    "worst_ftf": "worst FTF",
+    "unfair_fraction": "unfair",
+    "jobs_completed": "jobs",
+}
+
+
+class ClusterRun(Run):
+    """Simulations of several policies with the folder that they are written into, if any.
+
+    Parameters
+    ----------
+    path : Path, optional
+        Run folder; None writes nothing.
+    """
+
+    meaning = "figures of each policy, with _std and the interval of the mean, _low to _high, beside each"
+
+    def __init__(self, options: ClusterRunOptions, path: Path | None) -> None:
+        title = f"{options.trace} on {options.cluster}, {options.seeds} seeds: {', '.join(options.policies)}"
+        super().__init__(options, path, title)
+        self.outcomes: list[Outcome] = []
+        self._files: dict[str, RowFile] = {}
+        if self._folder is not None:
+            for name, columns, row in (
+                ("rounds.csv", _ROUND, "round"),
+                ("jobs.csv", _JOB, "job"),
+                ("allocations.csv", _SEGMENT, "time in which a job held the same GPUs"),
+            ):
+                self._files[name] = self._folder.rows(name, columns, f"a row per policy, seed and {row}:")
+
+    def take(self, outcome: Outcome) -> None:
+        """Write down what became of a policy with a seed."""
+        self.outcomes.append(outcome)
+        if self._folder is None:
+            return
+        who = {"policy": outcome.policy, "seed": outcome.seed}
+        for record in outcome.rounds:
+            self._files["rounds.csv"].write(who | _round(record))
+        for job in outcome.jobs:
+            self._files["jobs.csv"].write(who | asdict(job))
+        for segment in outcome.segments:
+            place = " ".join(f"{node}:{gpus}" for node, gpus in segment.place or ())
+            self._files["allocations.csv"].write(who | asdict(segment) | {"place": place})
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of the run."""
+        first = self.outcomes[0]
+        policies = averages(self.outcomes)
+        for name, one in policies.items():
+            mine = [len(outcome.rejected) for outcome in self.outcomes if outcome.policy == name]
+            one["rejected"] = sum(mine) / len(mine)
+        return {
+            "gpus": first.scenario.cluster.gpus,
+            "jobs": len(first.scenario.jobs),
+            "policies": policies,
+        }
+
+    def write(self, folder: RunFolder) -> None:
+        """Draw the report."""
+        from copter.problems.cluster.report.page import write_page
+
+        write_page(folder.path / "report.html", self.title, self.outcomes, self.summary["policies"])
+        folder.note("report.html", "pictures and tables of this run in one page that needs nothing else")
+
+    def print_summary(self) -> None:
+        """Print the table at the end."""
+        jobs, gpus, policies = (self.summary[name] for name in ("jobs", "gpus", "policies"))
+        rejected = [f"{name} {one['rejected']:g}" for name, one in policies.items() if one["rejected"]]
+        note = f"; jobs that do not fit on it: {', '.join(rejected)}" if rejected else ""
+        table(
+            f"{self.title} ({jobs} jobs, {gpus} GPUs{note})",
+            table_columns(),
+            table_rows(policies),
+        )
+
+
+def table_rows(policies: dict[str, dict[str, float]]) -> Sequence[tuple[str, ...]]:
+    """Rows of the table of policies.
+
+    Parameters
+    ----------
+    policies : dict of str to dict of str to float
+        Of :func:`.experiment.averages`.
+
+    Returns
+    -------
+    sequence of tuple of str
+    """
+    return [
+        (
+            name,
+            *(number(one[key], one[f"{key}_std"]) for key in _TABLE),
+            seconds(one["policy_p50_s"]),
+            seconds(one["policy_p99_s"]),
+        )
+        for name, one in policies.items()
+    ]
+
+
+def table_columns() -> tuple[str, ...]:
+    """Heads of the table of policies.
+
+    Returns
+    -------
+    tuple of str
+    """
+    return ("policy", *_TABLE.values(), "policy p50", "p99")
+
+
+def _round(record: RoundRecord) -> dict[str, Any]:
+    row = {name: getattr(record, name) for name in _ROUND if name not in _WHO}
+    return row | {"gpus": sum(record.gpus.values()), "there": sum(record.there.values())}

@@ -1,0 +1,111 @@
+"""Sweeps: one thing varied over policies and seeds, a row for each value and policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from copter.cli.console import errors, progress, save_json, seconds, table
+from copter.problems.cluster.experiment import Progress, averages, run_tasks
+from copter.problems.cluster.names import SWEEPS
+from copter.spreading.tasks import Task
+
+if TYPE_CHECKING:
+    from copter.problems.cluster.cli import ClusterBenchOptions
+
+_SHOWN = {
+    "average_jct_hours": "average JCT (h)",
+    "p99_jct_hours": "p99 JCT (h)",
+    "makespan_hours": "makespan (h)",
+    "gpu_hours_per_job": "GPU-h/job",
+    "worst_ftf": "worst FTF",
+    "unfair_fraction": "unfair",
+}
+
+
+def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
+    """Play all values, print the table, and write the document if asked to.
+
+    Parameters
+    ----------
+    values : sequence
+        Of what is varied.
+    """
+    begin = perf_counter()
+    setups = [options.setup(**varied(options, value)) for value in values]
+    tasks = [
+        Task(f"{options.sweep} = {value}, {one.name}", one.function, one.arguments)
+        for value, setup in zip(values, setups, strict=True)
+        for one in run_tasks(setup, options.policies, options.all_seeds())
+    ]
+    bar = progress(quiet=str(options.json_path) == "-")
+    with options.spread() as spread, bar:
+        line = bar.add_task("runs", total=len(tasks))
+
+        def show(task: Task, now: Progress) -> None:
+            bar.update(line, description=task.name, advance=now.over)
+
+        outcomes = [ended.result() for ended in spread.each(tasks, show)]
+    results: list[dict[str, Any]] = []
+    runs = len(options.policies) * options.seeds
+    for k, value in enumerate(values):
+        averaged = averages(outcomes[k * runs : (k + 1) * runs])
+        results += [{"value": value, "policy": policy, **figures} for policy, figures in averaged.items()]
+    if options.json_path is not None:
+        save_json(_document(options, results), options.json_path)
+        if str(options.json_path) == "-":
+            return
+    _show(options.sweep, results)
+    errors().print(f"swept in {seconds(perf_counter() - begin)}")
+
+
+def varied(options: ClusterBenchOptions, value: Any) -> dict[str, Any]:
+    """What a value of the sweep sets.
+
+    Returns
+    -------
+    dict
+        Of :class:`.setups.Setup`'s attributes.
+    """
+    if options.sweep in SWEEPS:
+        return {options.sweep.replace("-", "_"): value}
+    who, dot, name = options.sweep.partition(".")
+    if not dot:
+        raise typer.BadParameter(
+            f"{options.sweep!r}: one of {', '.join(SWEEPS)}, or POLICY.SETTING such as sia.p",
+            param_hint="--sweep",
+        )
+    options.check_owner(who, "--sweep")
+    settings = {policy: dict(own) for policy, own in options.policy_settings().items()}
+    settings.setdefault(who, {})[name.replace("-", "_")] = value
+    return {"settings": settings}
+
+
+def _document(options: ClusterBenchOptions, results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    from copter.bench.machine import machine, versions
+
+    return {
+        "settings": options.settings(),
+        "machine": machine(),
+        "versions": versions(),
+        "results": list(results),
+    }
+
+
+def _show(what: str, results: Sequence[dict[str, Any]]) -> None:
+    rows = [
+        (str(one["value"]), one["policy"], *(number(one[name], one[f"{name}_std"]) for name in _SHOWN))
+        for one in results
+    ]
+    table(f"Sweep of {what}", (what, "policy", *_SHOWN.values()), rows, text_columns=2)
+
+
+def number(mean: float, std: float) -> str:
+    """A figure with its standard deviation, as people read it."""
+    if not math.isfinite(mean):
+        return "-"
+    return f"{mean:.3g}" + (f" ± {std:.2g}" if math.isfinite(std) else "")

@@ -1,0 +1,358 @@
+"""Nodes for the configurations that a policy chose.
+
+Rules (thesis section 3.3.1):
+
+(a) a job that asks for part of a node gets it on one node,
+(b) a job that asks for whole nodes gets whole nodes,
+(c) if free GPUs are too scattered for that, some jobs are evicted and placed again.
+
+A job whose configuration did not change stays where it is, unless it is evicted.  No node is ever shared by
+two distributed jobs, those of more than one node: their traffic would meet on its network card.
+
+With powers of two within a node of 2^k GPUs, and whole nodes beyond it, everything that fits by its counts
+finds a place.  Jobs are placed from the largest to the smallest; let the largest without a place want g GPUs
+of a node, while g or more are free in all.  A node with 0 < f < g free GPUs has jobs smaller than g that fill
+at least g - f of it, because 2^k - f is no multiple of g.  So only smaller jobs are evicted, and the smallest
+always fit.  Other counts (6 GPUs on nodes of 4) are placed as well as this finds: whole nodes, and a rest on
+a node that no other distributed job uses.  A job that finds no place has nothing until the policy is asked
+again.  These are the counts of AFS' network packing too, and its Proposition 1 (appendix E); its shares are
+regulated in :mod:`copter.problems.afs.allocation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Protocol, TypeAlias, cast
+
+from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
+from copter.problems.cluster.nodes import working_nodes
+from copter.problems.cluster.policy import Allocation, Placement, PolicyError
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What a placer found.
+
+    Attributes
+    ----------
+    places : mapping of str to Placement
+        Of every job that was placed; configurations where GPUs are only counted.
+    evicted : tuple of str
+        Jobs that were to have GPUs and found no nodes: they have none until the policy is asked again.
+    moved : tuple of str
+        Jobs that kept their configuration and changed nodes.
+    """
+
+    places: Mapping[str, Allocation]
+    evicted: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+
+
+class Placer(Protocol):
+    """Finds nodes for configurations."""
+
+    def place(
+        self,
+        cluster: Cluster,
+        down: Mapping[str, frozenset[int]],
+        held: Mapping[str, Placement],
+        wanted: Mapping[str, Allocation],
+        fixed: Collection[str] = (),
+    ) -> Placed:
+        """Find nodes for every job that is to have GPUs.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            Its nodes are those that work: of a type with n of them they are the first n numbers that are not
+            in `down`.
+        down : mapping of str to frozenset of int
+            Nodes of each type that failed.
+        held : mapping of str to Placement
+            Where jobs are now; nodes that are gone included.
+        wanted : mapping of str to Configuration or Placement
+            A Placement is the policy's own choice of nodes.
+        fixed : collection of str
+            Jobs that are not moved while their configuration stays.
+        """
+
+
+Nodes: TypeAlias = tuple[tuple[int, int], ...]
+_NONE: frozenset[int] = frozenset()
+
+
+class SiaPlacer:
+    """The three rules; nodes that a policy chose itself are checked and taken as they are.
+
+    Parameters
+    ----------
+    sharing : bool
+        A distributed job that finds no place otherwise may use a node of another one, as in the simulators
+        of Gavel and Pollux.  Only jobs whose count is none of the cluster's configurations ever need it.
+    """
+
+    def __init__(self, *, sharing: bool = False) -> None:
+        self._sharing = sharing
+
+    def place(
+        self,
+        cluster: Cluster,
+        down: Mapping[str, frozenset[int]],
+        held: Mapping[str, Placement],
+        wanted: Mapping[str, Allocation],
+        fixed: Collection[str] = (),
+    ) -> Placed:
+        """Find nodes for every job that is to have GPUs.
+
+        Parameters
+        ----------
+        cluster : Cluster
+            Its nodes are those that work.
+        down : mapping of str to frozenset of int
+            Nodes of each type that failed.
+        held : mapping of str to Placement
+            Where jobs are now; a place on nodes that are gone is as good as none.
+        wanted : mapping of str to Configuration or Placement
+            The order decides between equals.
+        fixed : collection of str
+            Jobs that are not moved while their configuration stays.
+
+        Returns
+        -------
+        Placed
+            Jobs that stay have the same object as before.
+
+        Raises
+        ------
+        PolicyError
+            A GPU type is not there, or a policy chose nodes that are not there, or too many GPUs of one.
+        """
+        by_type: dict[str, dict[str, Allocation]] = {type.name: {} for type in cluster.types}
+        for name, want in wanted.items():
+            if want.type not in by_type:
+                raise PolicyError(f"job {name!r}: the cluster has no GPU type {want.type!r}")
+            by_type[want.type][name] = want
+        places: dict[str, Allocation] = {}
+        evicted: list[str] = []
+        moved: list[str] = []
+        for type in cluster.types:
+            pool = _Pool(type, down.get(type.name, _NONE), self._sharing)
+            evicted += pool.fit(by_type[type.name], held, fixed)
+            for name, nodes in pool.jobs.items():
+                have = held.get(name)
+                if have is not None and have.type == type.name:
+                    if have.nodes == nodes:
+                        places[name] = have
+                        continue
+                    if _is(have.nodes, by_type[type.name][name]):
+                        moved.append(name)
+                places[name] = Placement(type.name, nodes)
+        return Placed(places, tuple(evicted), tuple(moved))
+
+
+def _is(nodes: Nodes, want: Allocation) -> bool:
+    """Whether nodes of the same type are what a policy wants."""
+    if isinstance(want, Placement):
+        return nodes == want.nodes
+    return len(nodes) == want.nodes and sum(gpus for _, gpus in nodes) == want.gpus
+
+
+def _parts(want: Configuration, size: int) -> list[int]:
+    """GPUs on each node: as many whole nodes as possible, and the rest."""
+    parts = []
+    left = want.gpus
+    for after in range(want.nodes - 1, -1, -1):
+        parts.append(min(size, left - after))
+        left -= parts[-1]
+    return parts
+
+
+class _Pool:
+    """The nodes of one type, and what is free on them.
+
+    A heap for each number of free GPUs has at least all nodes with that number; entries that are no longer
+    true are dropped when they come up.
+    """
+
+    def __init__(self, type: GpuType, down: frozenset[int], sharing: bool) -> None:
+        self.type, self.size, self.sharing = type, type.gpus_per_node, sharing
+        working = working_nodes(type, down)
+        self.free = [0] * (working[-1] + 1 if working else 0)
+        for node in working:
+            self.free[node] = self.size
+        self.distributed = [False] * len(self.free)
+        self.jobs: dict[str, Nodes] = {}
+        self._heaps: list[list[int]] = []
+        self._alone: dict[int, dict[str, int]] | None = None
+
+    def fit(
+        self, wanted: Mapping[str, Allocation], held: Mapping[str, Placement], fixed: Collection[str]
+    ) -> list[str]:
+        """Place jobs; returns those that found no place."""
+        queue: list[tuple[bool, int, int, str]] = []
+        chosen = [(name, want.nodes) for name, want in wanted.items() if isinstance(want, Placement)]
+        for name, nodes in chosen:
+            if not self._has(nodes):
+                what = f"{nodes} of {self.type} were chosen for it, and are not free"
+                raise PolicyError(f"job {name!r}: {what}")
+            self._take(name, nodes)
+        for order, (name, want) in enumerate(wanted.items()):
+            if isinstance(want, Placement):
+                continue
+            have = held.get(name)
+            if have is None or have.type != want.type or not self._keep(name, have.nodes, want):
+                queue.append((want.nodes == 1, -want.gpus, order, name))
+        if queue:
+            self._heaps = [[] for _ in range(self.size + 1)]
+            for node, free in enumerate(self.free):
+                self._heaps[free].append(node)
+        heapify(queue)
+        number = {name: order for order, name in enumerate(wanted)} if queue else {}
+        stay = {*fixed, *(name for name, _ in chosen)}
+        lost = []
+        while queue:
+            *_, name = heappop(queue)
+            want = cast(Configuration, wanted[name])
+            have = held.get(name)
+            own = have.nodes if have is not None and have.type == want.type else ()
+            parts = _parts(want, self.size)
+            nodes, victims = self._find(parts, own, stay, apart=len(parts) > 1)
+            if not nodes and self.sharing and len(parts) > 1:
+                nodes, victims = self._find(parts, own, stay, apart=False)
+            if not nodes:
+                lost.append(name)
+                continue
+            for victim in victims:
+                heappush(queue, (True, -self._drop(victim), number[victim], victim))
+            self._take(name, nodes)
+        return lost
+
+    def _keep(self, name: str, nodes: Nodes, want: Configuration) -> bool:
+        """Leave a job where it is, if that is what it is to have and still there."""
+        if len(nodes) == 1 and want.nodes == 1:  # most jobs
+            node, gpus = nodes[0]
+            if gpus != want.gpus or node >= len(self.free) or self.free[node] < gpus:
+                return False
+            self.free[node] -= gpus
+            self.jobs[name] = nodes
+            return True
+        if not (_is(nodes, want) and self._stays(nodes)):
+            return False
+        self._take(name, nodes)
+        return True
+
+    def _has(self, nodes: Nodes) -> bool:
+        """Whether these GPUs are free."""
+        return all(0 <= node < len(self.free) and 1 <= gpus <= self.free[node] for node, gpus in nodes)
+
+    def _stays(self, nodes: Nodes) -> bool:
+        """Whether a job can stay on nodes."""
+        apart = len(nodes) == 1 or self.sharing or not any(self.distributed[node] for node, _ in nodes)
+        return apart and self._has(nodes)
+
+    def _take(self, name: str, nodes: Nodes) -> None:
+        self.jobs[name] = nodes
+        for node, gpus in nodes:
+            self.free[node] -= gpus
+            if self._heaps:
+                heappush(self._heaps[self.free[node]], node)
+        if len(nodes) > 1:
+            for node, _ in nodes:
+                self.distributed[node] = True
+        elif self._alone is not None:
+            self._alone.setdefault(nodes[0][0], {})[name] = nodes[0][1]
+
+    def _drop(self, name: str) -> int:
+        """Take a job off its only node; returns its GPUs."""
+        assert self._alone is not None
+        ((node, gpus),) = self.jobs.pop(name)
+        self.free[node] += gpus
+        heappush(self._heaps[self.free[node]], node)
+        del self._alone[node][name]
+        return gpus
+
+    def _find(
+        self, parts: list[int], own: Nodes, stay: Collection[str], *, apart: bool
+    ) -> tuple[Nodes, list[str]]:
+        """Nodes for a job, by preference its own, and the jobs to evict for it; empty if there are none.
+
+        With `apart` none that a distributed job uses.
+        """
+        found: dict[int, int] = {}
+        victims: list[str] = []
+        for gpus in parts:
+            node = self._own(gpus, own, found, apart)
+            node = self._tightest(gpus, found, apart) if node is None else node
+            if node is None:
+                room = self._room(gpus, found, stay, apart)
+                if room is None:
+                    return (), []
+                node, more = room
+                victims += more
+            found[node] = gpus
+        return tuple(sorted(found.items())), victims
+
+    def _open(self, node: int, found: Collection[int], apart: bool) -> bool:
+        """Whether a job that is on some nodes already may use a node, if it has room."""
+        return node not in found and not (apart and self.distributed[node])
+
+    def _own(self, gpus: int, own: Nodes, found: Collection[int], apart: bool) -> int | None:
+        for node, _ in own:
+            if node < len(self.free) and self.free[node] >= gpus and self._open(node, found, apart):
+                return node
+        return None
+
+    def _tightest(self, gpus: int, found: Collection[int], apart: bool) -> int | None:
+        """Node with the fewest free GPUs that suffice."""
+        for free in range(gpus, self.size + 1):
+            heap, skipped = self._heaps[free], []
+            while heap:
+                if self.free[heap[0]] != free:
+                    heappop(heap)
+                elif self._open(heap[0], found, apart):
+                    break
+                else:
+                    skipped.append(heappop(heap))
+            node = heap[0] if heap else None
+            for one in skipped:
+                heappush(heap, one)
+            if node is not None:
+                return node
+        return None
+
+    def _room(
+        self, gpus: int, found: Collection[int], stay: Collection[str], apart: bool
+    ) -> tuple[int, list[str]] | None:
+        """Node that the fewest evictions of smaller jobs make room on, and those jobs."""
+        if self._alone is None:
+            self._alone = {}
+            for name, nodes in self.jobs.items():
+                if len(nodes) == 1:
+                    self._alone.setdefault(nodes[0][0], {})[name] = nodes[0][1]
+        best: tuple[int, int, int, list[str]] | None = None
+        for node in sorted(self._alone):
+            if not self._open(node, found, apart):
+                continue
+            small = [(n, name) for name, n in self._alone[node].items() if n < gpus and name not in stay]
+            victims = _victims(sorted(small, key=lambda one: one[0]), gpus - self.free[node])
+            if victims:
+                size = sum(n for n, _ in victims)
+                candidate = (len(victims), size, node, [name for _, name in victims])
+                best = candidate if best is None else min(best, candidate)
+        return None if best is None else (best[2], best[3])
+
+
+def _victims(jobs: list[tuple[int, str]], need: int) -> list[tuple[int, str]]:
+    """The fewest of jobs, given by ascending size, that free so many GPUs; none if all do not."""
+    for one in jobs:
+        if one[0] >= need:
+            return [one]
+    victims = []
+    for one in reversed(jobs):
+        victims.append(one)
+        need -= one[0]
+        if need <= 0:
+            return victims
+    return []
