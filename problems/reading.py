@@ -75,24 +75,14 @@ class Record:
         return value
 
     def amount(self, name: str) -> float:
-        """Return a field that is a finite number, not negative.
-
-        Raises
-        ------
-        InputError
-        """
+        """Return a field that is a finite number, not negative."""
         value = float(self.get(name, float))
         if not 0.0 <= value < math.inf:
             raise self.error(name, f"{value} must be finite and not negative")
         return value
 
     def numbers(self, name: str, count: int) -> list[float]:
-        """Return a field that is a list of so many numbers.
-
-        Raises
-        ------
-        InputError
-        """
+        """Return a field that is a list of so many numbers."""
         values = self.fields.get(name)
         if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
             raise self.error(name, "must be a list of numbers")
@@ -101,12 +91,7 @@ class Record:
         return [float(value) for value in values]
 
     def record(self, name: str) -> Record:
-        """Return a field that is an object.
-
-        Raises
-        ------
-        InputError
-        """
+        """Return a field that is an object."""
         if name not in self.fields:
             raise self.error(name, "is missing")
         return Record(self.path, self.fields[name], f"{self.where}.{name}" if self.where else name)
@@ -153,7 +138,6 @@ class CsvRow:
     ----------
     path : path
         The file.
-    fields : mapping of str to str or None
     """
 
     def __init__(self, path: str | Path, line: int, fields: Mapping[str, str | None]) -> None:
@@ -168,12 +152,7 @@ class CsvRow:
         return (self._fields.get(name) or "").strip()
 
     def amount(self, name: str) -> float:
-        """Return a field that is a finite number, not negative.
-
-        Raises
-        ------
-        InputError
-        """
+        """Return a field that is a finite number, not negative."""
         text = self.text(name)
         try:
             value = float(text)
@@ -184,12 +163,7 @@ class CsvRow:
         return value
 
     def whole(self, name: str) -> int:
-        """Return a field that is a whole number.
-
-        Raises
-        ------
-        InputError
-        """
+        """Return a field that is a whole number."""
         text = self.text(name)
         try:
             return int(text)
@@ -203,10 +177,6 @@ class CsvRow:
         ----------
         default : bool
             What it is if it is empty or not there.
-
-        Raises
-        ------
-        InputError
         """
         text = self.text(name).lower()
         if text and text not in ("true", "false", "1", "0"):

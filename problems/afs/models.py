@@ -149,7 +149,6 @@ def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
     ----------
     data : path
         Folder of real traces.
-    gpu : {"A100", "T4"}
 
     Returns
     -------
@@ -171,10 +170,6 @@ def measured(data: str | Path, gpu: str) -> list[ModelCurve]:
 
 def measurements(data: str | Path, gpu: str) -> Iterable[tuple[str, NDArray[np.int64], NDArray[np.float64]]]:
     """All that ElasticFlow measured on one type of GPU.
-
-    Parameters
-    ----------
-    gpu : {"A100", "T4"}
 
     Yields
     ------

@@ -72,12 +72,7 @@ class AfsP(SharePolicy):
         return count
 
     def uncrowded(self, pool: Pool) -> NDArray[np.int64]:
-        """Shares when every job can have some.
-
-        Returns
-        -------
-        (n,) int array
-        """
+        """Shares when every job can have some, shape (n,)."""
         return afs_shares(
             pool.curves, pool.rows["rank"], pool.gpus, key_is_work=False, ahead=pool.rows["reserved"]
         )

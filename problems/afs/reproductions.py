@@ -98,12 +98,7 @@ def _p99(run: Run) -> float:
 
 
 def figure_2(effort: Effort) -> list[Figure]:
-    """Three regimes: JCT, queue length, cluster efficiency and blocking index of two traces.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Three regimes: JCT, queue length, cluster efficiency and blocking index of two traces."""
     paper = {
         9: {"srtf": 31.1, "srsf": 32.8, "max-min": 18.3, "afs-l": 15.2},
         1: {"srtf": 84.7, "srsf": 79.7, "max-min": 1516.8, "afs-l": 57.6},
@@ -122,12 +117,7 @@ def figure_2(effort: Effort) -> list[Figure]:
 
 
 def figure_6(effort: Effort) -> list[Figure]:
-    """How many times higher the average JCT is when jobs get the GPUs with which they are fastest.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """How many times higher the average JCT is when jobs get the GPUs with which they are fastest."""
     paper = {"srtf": (1 / 1.21, 4.85), "srsf": (1 / 1.17, 5.84), "tiresias-l": (NAN, 16.14)}
     figures: list[Figure] = []
     found: dict[str, list[float]] = {policy: [] for policy in paper}
@@ -144,12 +134,7 @@ def figure_6(effort: Effort) -> list[Figure]:
 
 
 def figure_8(effort: Effort) -> list[Figure]:
-    """How much sooner a job completes with CoDDL's resizes than without parts of them.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """How much sooner a job completes with CoDDL's resizes than without parts of them."""
     paper = {"few": (2.12, 2.82), "many": (1.19, 1.30)}
     figures = []
     for burst in BURSTS:
@@ -164,12 +149,7 @@ def figure_8(effort: Effort) -> list[Figure]:
 
 
 def figure_10(effort: Effort) -> list[Figure]:
-    """JCT under Tiresias-L over that under AFS-P and Max-Min, by fifths of the jobs' lengths.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """JCT under Tiresias-L over that under AFS-P and Max-Min, by fifths of the jobs' lengths."""
     figures = []
     for trace in (9,) if effort.quick else (9, 1):
         base = _play(effort, trace, "tiresias-l", effort.seed).simulator.job_results()
@@ -181,12 +161,7 @@ def figure_10(effort: Effort) -> list[Figure]:
 
 
 def appendix_a(effort: Effort) -> list[Figure]:
-    """The toy example: the optimum without arrivals is the worse one with them.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """The toy example: the optimum without arrivals is the worse one with them."""
     paper = {"srtf": 1.25, "max-min": 2.0}
     figures = [
         Figure("A and B", policy, "h", toy_hours(policy, 0), paper.get(policy, NAN)) for policy in RULES
@@ -198,12 +173,7 @@ def appendix_a(effort: Effort) -> list[Figure]:
 
 
 def two_jobs(effort: Effort) -> list[Figure]:
-    """How often splits of GPUs between two jobs are the best ones, and by how much they miss.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """How often splits of GPUs between two jobs are the best ones, and by how much they miss."""
     rng = np.random.default_rng(effort.seed)
     count, figures = (200 if effort.quick else 2000), []
     for concave in (True, False):
@@ -225,12 +195,7 @@ def two_jobs(effort: Effort) -> list[Figure]:
 
 
 def curves(effort: Effort) -> list[Figure]:
-    """Fits of the formula of the stand-ins to ElasticFlow's measured curves.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Fits of the formula of the stand-ins to ElasticFlow's measured curves."""
     assert effort.data is not None
     figures = []
     for gpu in ("A100", "T4"):

@@ -34,10 +34,6 @@ _SHORT_GPU_SECONDS, _LONG_GPU_SECONDS = (60.0, 600.0), 3600.0
 def burst(kind: str, seed: int) -> Scenario:
     """The monitored job, and the others.
 
-    Parameters
-    ----------
-    kind : {"few", "many"}
-
     Returns
     -------
     Scenario
@@ -71,7 +67,6 @@ def monitored_hours(kind: str, system: str, seed: int) -> float:
 
     Parameters
     ----------
-    kind : {"few", "many"}
     system : str
         One of :data:`SYSTEMS`.
     """

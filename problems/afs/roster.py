@@ -292,10 +292,6 @@ class Roster:
         Parameters
         ----------
         count : (n,) int array
-
-        Returns
-        -------
-        dict of str to Configuration
         """
         given: dict[str, Configuration] = {}
         got = np.flatnonzero(count)
@@ -306,12 +302,7 @@ class Roster:
         return given
 
     def remember(self, given: dict[str, Configuration]) -> None:
-        """Note who has GPUs from now on, and so changes until the next event.
-
-        Parameters
-        ----------
-        given : dict of str to Configuration
-        """
+        """Note who has GPUs from now on, and so changes until the next event."""
         lost = [name for name in self._held if name not in given]
         for name in lost:
             self.rows["runs"][self._slots[name]] = False

@@ -129,10 +129,6 @@ def curves_by_name(name: str, data: Path | None) -> list[ModelCurve]:
         Stand-ins with the paper's best counts, or ElasticFlow's measurements.
     data : Path or None
         Folder of real traces, for the measured ones.
-
-    Returns
-    -------
-    list of ModelCurve
     """
     if name == "table-4":
         return stand_ins()
@@ -156,10 +152,8 @@ def make_scenario(
 
     Parameters
     ----------
-    trace : sequence of TracedJob
     cluster : Cluster
         The curves hold on each of its types.
-    curves : sequence of ModelCurve
     peak_requests : bool
         Jobs ask for the GPUs with which they are fastest, not for those of the trace (Figure 6); their work
         is the same.
@@ -213,7 +207,6 @@ def virtual_cluster(
         Folder of real traces.
     vc : str
         Virtual cluster, by name or number.
-    curves : {"table-4", "A100", "T4"}
     jobs : int, optional
         The first ones only; of a generated trace their number.
     gpu_load : float

@@ -28,7 +28,6 @@ def total_seconds(work: Sequence[float], speed: Pair, split: tuple[int, int], gp
 
     Parameters
     ----------
-    work : pair of float
     speed : pair of (>= gpus + 1,) array
         Throughput of each from 0 GPUs on.
     split : (int, int)

@@ -18,3 +18,6 @@ from copter.problems.cluster.workload import Kind as Kind
 from copter.problems.cluster.workload import Scenario as Scenario
 from copter.problems.cluster.workload import read_workload as read_workload
 from copter.problems.cluster.workload import write_workload as write_workload
+
+ESTIMATORS: tuple[str, ...]
+PLACERS: tuple[str, ...]

@@ -1,7 +1,4 @@
-"""`copter run cluster` and `copter bench cluster`: any scheduler on any trace, compared and swept.
-
-Options of `copter run cluster` and `copter bench cluster`, checked.
-"""
+"""`copter run cluster` and `copter bench cluster`: any scheduler on any trace, compared and swept."""
 
 from __future__ import annotations
 
@@ -15,14 +12,28 @@ from copter.cli.console import progress
 from copter.cli.options import JsonPath, Traces, one_of, positive
 from copter.cli.solvers import Names, check_known, check_names
 from copter.errors import choices
-from copter.problems.cluster.names import ESTIMATORS, NAMED_SWEEPS, PLACERS, SWEEPS
+from copter.problems.cluster import ESTIMATORS, PLACERS
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from copter.problems.cluster.experiment import Setup
-    from copter.problems.cluster.report.run import ClusterRun
-    from copter.spreading.tasks import Spread, Task
+    from copter.spreading.tasks import Task
+
+SWEEPS = (
+    "jobs",
+    "round-seconds",
+    "estimator",
+    "placement",
+    "interference",
+    "failures",
+    "cluster",
+    "trace",
+)
+"""What `copter bench cluster` varies, besides settings of policies and of traces."""
+
+NAMED_SWEEPS = ("estimator", "placement", "cluster", "trace")
+"""Those of them whose values are names, "none" included."""
 
 _RUN_EXAMPLES = """\b
 Examples:
@@ -53,18 +64,10 @@ def register(run: typer.Typer, bench: typer.Typer) -> None:
 
 
 def run_cluster(options: ClusterRunOptions) -> None:
-    """Run the command."""
-    from copter.cli.run import conclude
-    from copter.problems.cluster.report.run import ClusterRun
-
-    with options.spread() as spread, ClusterRun(options, options.folder("cluster")) as run:
-        _follow(run, spread, options)
-        conclude(run)
-
-
-def _follow(run: ClusterRun, spread: Spread, options: ClusterRunOptions) -> None:
     """Play all policies and seeds, each under a progress bar of completed jobs."""
+    from copter.cli.run import conclude
     from copter.problems.cluster.experiment import Progress, run_tasks
+    from copter.problems.cluster.report.run import ClusterRun
 
     bar = progress("{task.fields[hour]:6.1f} h", "queue {task.fields[queue]:4d}", quiet=options.as_json)
     lines: dict[Task, TaskID] = {}
@@ -79,9 +82,11 @@ def _follow(run: ClusterRun, spread: Spread, options: ClusterRunOptions) -> None
         if now.over:  # the policy's next seed takes its line
             free.append(lines[task])
 
-    with bar:
-        for ended in spread.each(run_tasks(options.setup(), options.policies, options.all_seeds()), show):
-            run.take(ended.result())
+    with options.spread() as spread, ClusterRun(options, options.folder("cluster")) as run:
+        with bar:
+            for ended in spread.each(run_tasks(options.setup(), options.policies, options.all_seeds()), show):
+                run.take(ended.result())
+        conclude(run)
 
 
 def bench_cluster(options: ClusterBenchOptions) -> None:

@@ -1,14 +1,9 @@
 """Policies over seeds: what `copter run cluster`, its sweeps and the reproductions play and average.
 
-Every policy plays the same jobs of a seed.
-
-Conditions by name: what the commands' words stand for.
-
-A policy on a sample of a trace as a task: what `copter run cluster` and its sweeps spread.
-
-Everything that a run computes from is in the setup, the policy's name and the seed, so its outcome is the
-same wherever it runs, but for the seconds that the policy took: those are of the machine and of what else it
-did.
+:class:`Conditions` are what a policy is played under; every policy plays the same jobs of a seed.
+:class:`Setup` makes conditions of the names that the commands take.  :func:`run_tasks` are the runs of a
+setup as tasks that can be spread: everything that a run computes from is in the setup, the policy's name and
+the seed, so its :class:`Outcome` is the same wherever it runs, but for the seconds that the policy took.
 """
 
 from __future__ import annotations
@@ -24,8 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from copter.errors import choices
+from copter.problems.cluster import ESTIMATORS, PLACERS
 from copter.problems.cluster.estimation.estimators import make_estimator
-from copter.problems.cluster.names import ESTIMATORS, PLACERS
 from copter.problems.cluster.nodes import NodeChange, NodeFailure, draw_failures
 from copter.problems.cluster.policy import Estimator, Policy
 from copter.problems.cluster.presets import cluster_by_name
@@ -101,9 +96,6 @@ class Outcome:
 
     Attributes
     ----------
-    jobs : list of JobRecord
-    rounds : list of RoundRecord
-    segments : list of Segment
     rejected : tuple of str
         Jobs that do not fit on the cluster.
     figures : dict of str to float
@@ -146,10 +138,6 @@ def conclude(name: str, seed: int, simulator: Simulator) -> Outcome:
 def averages(outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
     """Figures of each policy over its seeds: the mean by name, `_std` and the ends of its interval beside it.
 
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-
     Returns
     -------
     dict of str to dict of str to float
@@ -191,7 +179,7 @@ class Setup:
     jobs : int, optional
         In place of the trace's own number.
     estimator, placement : str
-        Of :mod:`.names`.
+        Of the words of :mod:`copter.problems.cluster`.
     interference : float
         Slowdown of distributed jobs that share a node.
     failures : float, optional
@@ -237,12 +225,7 @@ class Setup:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Names of the attributes.
-
-        Returns
-        -------
-        tuple of str
-        """
+        """Names of the attributes."""
         return tuple(one.name for one in fields(cls))
 
     def conditions(self) -> Conditions:
@@ -322,11 +305,6 @@ class Progress(NamedTuple):
 
 def run_tasks(setup: Setup, policies: Sequence[str], seeds: Sequence[int]) -> list[Task]:
     """Tasks of all policies and seeds, policy by policy.
-
-    Parameters
-    ----------
-    policies : sequence of str
-    seeds : sequence of int
 
     Returns
     -------

@@ -3,10 +3,8 @@
 The nodes of a type that work are the first numbers that are not down (:func:`working_nodes`): when their
 number falls the last ones go, when a node fails the others keep their numbers.
 
-Failures of nodes, drawn before a simulation from their mean time between failures.
-
-A node fails after an exponential time with the given mean, is away for a time of its own, and so on; nodes
-are independent.  What a failure does to jobs is in :class:`.parts.NodeFailure`.
+Failures are drawn before a simulation (:func:`draw_failures`): a node fails after an exponential time with a
+given mean, is away for a time of its own, and so on; nodes are independent.
 """
 
 from __future__ import annotations
@@ -59,7 +57,6 @@ def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
     ----------
     type : GpuType
         Its `nodes` are those that work.
-    down : collection of int
 
     Returns
     -------
@@ -78,7 +75,6 @@ class NodeEvents:
     ----------
     cluster : Cluster
         Its nodes are changed as events are played.
-    events : iterable of NodeChange or NodeFailure
 
     Attributes
     ----------
@@ -141,12 +137,7 @@ class NodeEvents:
         return failed
 
     def working(self, type: str) -> frozenset[int]:
-        """Numbers of the nodes of a type that work.
-
-        Returns
-        -------
-        frozenset of int
-        """
+        """Numbers of the nodes of a type that work."""
         of = next(one for one in self._cluster.types if one.name == type)
         return frozenset(working_nodes(of, self.down.get(type, frozenset())))
 
@@ -166,7 +157,6 @@ def draw_failures(
 
     Parameters
     ----------
-    types : iterable of GpuType
     hours : float
         Failures after it are left out.
     mean_hours : float

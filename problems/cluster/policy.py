@@ -109,7 +109,6 @@ def pinned(jobs: Iterable[JobState], free: dict[str, int]) -> dict[str, Configur
 
     Parameters
     ----------
-    jobs : iterable of JobState
     free : dict of str to int
         GPUs of each type; less by these jobs' afterwards.
 
@@ -148,12 +147,7 @@ class Policy(Protocol):
     round_seconds: float | None
 
     def schedule(self, now: ClusterState) -> Mapping[str, Allocation]:
-        """What every job that is to have GPUs gets, by name.
-
-        Returns
-        -------
-        mapping of str to Configuration or Placement
-        """
+        """What every job that is to have GPUs gets, by name."""
 
 
 class Estimator(Protocol):

@@ -83,12 +83,7 @@ _SIZED: dict[str, Callable[[int], Cluster]] = {
 
 
 def cluster_names() -> list[str]:
-    """Names that :func:`cluster_by_name` knows; N stands for a number of GPUs.
-
-    Returns
-    -------
-    list of str
-    """
+    """Names that :func:`cluster_by_name` knows; N stands for a number of GPUs."""
     virtual = [f"philly-{name}" for name in VIRTUAL_CLUSTERS]
     return sorted([*_FIXED, *(f"{name}-N" for name in _SIZED), *virtual])
 

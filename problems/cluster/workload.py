@@ -1,4 +1,4 @@
-"""Job submissions, and the reader of workload files.
+"""Jobs as they are handed in, the reader of workload files, and the scenario that a simulation plays.
 
 A workload file is CSV with the columns ``name, time, category, application``: the format of the authors' PAI
 workloads (times in seconds since the start, sampled from Alibaba's PAI trace over 24 hours).  Any of these
@@ -8,8 +8,6 @@ may follow, and an empty field is one that is not there:
 - ``batch_size, tuned_gpus``: what the job was tuned for, where a policy cannot adapt it (thesis 3.4.3);
 - ``min_gpus, max_gpus, max_batch_size``: limits of the user (thesis section 3.3.1);
 - ``tenant``: user, group or virtual cluster.
-
-What a simulation needs: a cluster, jobs, and the profile of each application.
 """
 
 from __future__ import annotations
@@ -103,10 +101,6 @@ def read_workload(path: str | Path, applications: Collection[str] | None = None)
     applications : collection of str, optional
         Known applications; another one in the file is an error.
 
-    Returns
-    -------
-    list of JobSubmission
-
     Raises
     ------
     InputError
@@ -128,12 +122,7 @@ def read_workload(path: str | Path, applications: Collection[str] | None = None)
 
 
 def write_workload(path: str | Path, jobs: Iterable[JobSubmission]) -> None:
-    """Write jobs as a file that :func:`read_workload` reads back as they are.
-
-    Parameters
-    ----------
-    jobs : iterable of JobSubmission
-    """
+    """Write jobs as a file that :func:`read_workload` reads back as they are."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(REQUIRED + OPTIONAL)

@@ -1,8 +1,9 @@
+from typing import Literal, TypeAlias
+
 from copter.problems.load_balancing.balancer import LoadBalancer as LoadBalancer
 from copter.problems.load_balancing.heuristic import greedy as greedy
 from copter.problems.load_balancing.milp import Exact as Exact
 from copter.problems.load_balancing.milp import solve_exact as solve_exact
-from copter.problems.load_balancing.names import MODES as MODES
 from copter.problems.load_balancing.outcome import BalancingRound as BalancingRound
 from copter.problems.load_balancing.outcome import LoadBalancingError as LoadBalancingError
 from copter.problems.load_balancing.outcome import imbalance as imbalance
@@ -13,3 +14,7 @@ from copter.problems.load_balancing.workload import LoadTable as LoadTable
 from copter.problems.load_balancing.workload import read_loads as read_loads
 from copter.problems.load_balancing.workload import write_loads as write_loads
 from copter.problems.load_balancing.workload import zipf_loads as zipf_loads
+
+Mode: TypeAlias = Literal["stateless", "stateful"]
+MODES: tuple[Mode, ...]
+METHODS: tuple[str, ...]

@@ -96,9 +96,7 @@ class LoadBalancer(ShardState):
 
         Parameters
         ----------
-        shards : iterable of hashable
         loads, sizes : float or (n,) array_like
-        servers : iterable of hashable or None, optional
 
         Raises
         ------

@@ -13,7 +13,7 @@ from copter.cli.command import BenchOptions, Options, RunOptions, Solving, comma
 from copter.cli.console import seconds
 from copter.cli.options import MipGap, Tolerance, existing_file, one_of, solver_option, solvers_option
 from copter.cli.solvers import Names
-from copter.problems.load_balancing.names import METHODS, MODES, Mode
+from copter.problems.load_balancing import METHODS, MODES, Mode
 from copter.problems.pop import pop_name
 
 if TYPE_CHECKING:

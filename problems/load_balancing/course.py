@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from copter.bench.course import Course, Figure, Play, method_round, solve_round
 from copter.bench.settings import Record
-from copter.problems.load_balancing import BalancingRound, LoadBalancer, Pop, greedy, solve_exact
-from copter.problems.load_balancing.names import METHODS
+from copter.problems.load_balancing import METHODS, BalancingRound, LoadBalancer, Pop, greedy, solve_exact
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.pop import pop_name
 

@@ -18,8 +18,8 @@ import numpy as np
 from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
 from copter.bench.rounds import measure
 from copter.bench.settings import Record, SolverSettings
+from copter.problems.load_balancing import MODES, Mode
 from copter.problems.load_balancing.course import BURN_IN, Balancing
-from copter.problems.load_balancing.names import MODES, Mode
 from copter.problems.load_balancing.scenario import Scenario
 
 PAPER_SPEEDUP = 2.8

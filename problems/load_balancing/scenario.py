@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.problems.load_balancing import Mode
 from copter.problems.load_balancing.balancer import LoadBalancer
-from copter.problems.load_balancing.names import Mode
 from copter.problems.load_balancing.outcome import LoadBalancingError
 from copter.problems.load_balancing.state import TOLERANCE
 from copter.problems.load_balancing.workload import LoadTable, zipf_loads
@@ -25,7 +25,6 @@ class Scenario:
 
     Attributes
     ----------
-    mode : "stateless" or "stateful"
     memory : float, optional
         Of each server, in shards; twice the shards a server if not given.
     table : LoadTable, optional

@@ -190,7 +190,6 @@ class ShardState:
 
         Parameters
         ----------
-        shards : iterable of hashable
         loads, sizes : float or (n,) array_like
             See :meth:`add_shard`.
         servers : iterable of hashable or None, optional

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import InputError
-from copter.problems.load_balancing.names import MODES, Mode
+from copter.problems.load_balancing import MODES, Mode
 from copter.problems.reading import read_csv
 
 LOWEST, HIGHEST = 0.25, 0.75
@@ -29,10 +29,6 @@ _COLUMNS = ("round", "shard", "load")
 
 def zipf_loads(shards: int, rounds: int, mode: Mode, seed: int) -> Iterator[NDArray[np.float64]]:
     """Iterate over the loads of each round, hottest shard first.
-
-    Parameters
-    ----------
-    mode : "stateless" or "stateful"
 
     Yields
     ------
@@ -63,7 +59,6 @@ class LoadTable:
 
     Attributes
     ----------
-    shards : tuple of str
     loads : (rounds, shards) ndarray
     """
 

@@ -51,7 +51,6 @@ class Artifact:
     ----------
     numbers : list of int
         Of the workloads.
-    profiles : dict of str to Profile
     """
 
     def __init__(self, effort: Effort) -> None:
@@ -63,12 +62,7 @@ class Artifact:
         self.profiles: dict[str, Profile] = dict(read_pollux_measurements(root))
 
     def jobs(self, number: int, folder: str = "workloads") -> list[JobSubmission]:
-        """Jobs of a workload.
-
-        Returns
-        -------
-        list of JobSubmission
-        """
+        """Jobs of a workload."""
         jobs = read_pollux_workload(self._root / folder / f"workload-{number}.csv", self.profiles)
         jobs = [
             replace(job, kind="rigid", gpus=1, tuned_gpus=None) if job.application == "ncf" else job
@@ -83,7 +77,6 @@ class Artifact:
         ----------
         result : str
             Such as "results-jobload/pollux-1.0".
-        numbers : sequence of int
         """
         with open(self._root / result / "summary.json", encoding="utf-8") as file:
             averages = json.load(file)["avgs"]
@@ -96,15 +89,10 @@ class Artifact:
 
         Parameters
         ----------
-        jobs : list of JobSubmission
         slowdown : float
             Of distributed jobs that share a node.
         **settings
             Of the policy.
-
-        Returns
-        -------
-        list of JobRecord
         """
         placer = None
         if policy == "pollux":
@@ -126,10 +114,6 @@ class Artifact:
         ----------
         **settings
             Of :meth:`run`.
-
-        Returns
-        -------
-        list of float
         """
         averages = []
         for number in self.numbers:

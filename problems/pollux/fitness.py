@@ -90,7 +90,6 @@ class Fitness:
         ----------
         speedups : sequence of float
             Of each job, less penalties.
-        weights : sequence of float, optional
         """
         shares = np.ones(len(speedups)) if weights is None else np.asarray(weights, np.float64)
         mean = float(shares @ self.value(np.asarray(speedups, np.float64)) / shares.sum())

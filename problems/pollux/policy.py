@@ -108,7 +108,6 @@ class Pollux:
 
         Parameters
         ----------
-        jobs : list of JobState
         nodes : list of (str, int)
             Types and numbers of the nodes.
         """

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from copter.problems.rivals.rigid import RigidRound
+from copter.problems.rivals.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
 from copter.problems.rivals.themis import checked_filter
 
 FILTER = 0.2
 """Filter of Shockwave's authors' runs."""
 
 
-class AlloX:
+class AlloX(Mechanism):
     """Time for the jobs that lead a queue.
 
     Parameters
@@ -37,12 +37,18 @@ class AlloX:
 
     name = "allox"
 
-    def __init__(self, filter: float = FILTER) -> None:
+    def __init__(
+        self,
+        filter: float = FILTER,
+        *,
+        round_seconds: float = ROUND_SECONDS,
+        reset_seconds: float = RESET_SECONDS,
+    ) -> None:
+        super().__init__(round_seconds=round_seconds, reset_seconds=reset_seconds)
         self.filter = checked_filter(filter)
         self._leads: dict[str, int] = {}
 
-    def shares(self, now: RigidRound) -> NDArray[np.float64]:
-        """Shares of time, see :class:`~copter.problems.rivals.mechanism.Shares`."""
+    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102 - see Mechanism
         leads = [self._leads.get(name) for name in now.names]
         queues = now.capacity.copy()
         waiting: list[int] = []

@@ -1,32 +1,280 @@
-"""Gavel's max-min fairness (least attained service): the largest share of the cluster for the poorest job.
+"""Gavel's policies: linear programs over shares of time on types, which live through a simulation.
 
-    maximise  min_j  g_j sum_t (v_jt / v_j) x_jt
+Shares x_jt >= 0 of time of job j, with g_j GPUs, on type t, which has M_t of them:
 
-with v_jt the speed of job j on type t and v_j = sum_t (M_t / M) v_jt its speed on an equal share of all
-types.  A job on one GPU gets g times the time of a job on g.
+    sum_t x_jt <= 1 for all j,    sum_j g_j x_jt <= M_t for all t,
 
-Source: Gavel (Narayanan et al., OSDI 2020), section 4.1 with the scale factors of section 4.4 and equal
-weights; on one type it is the "Gavel" of Shockwave's section 8.2.
+and one of two objectives:
+
+    greatest sum        maximise  sum_jt w_jt x_jt
+    greatest least      maximise  theta   s.t.  theta <= sum_t r_jt x_jt for all j
+
+The greatest least leaves open who has what the poorest cannot use; a small gain of time for all decides it
+(:data:`LEFTOVER`).  Every job is a request with one column for each type that can run it; jobs that come and
+go, and rates that change, are edits, and every program is solved warm.
+
+Source: Gavel (Narayanan et al., OSDI 2020), sections 3.1 and 4.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.rivals.linear import GreatestLeast
-from copter.problems.rivals.rigid import RigidRound
+from copter.errors import SolverError
+from copter.problems.rivals.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
+from copter.program.program import ContinualProgram
 from copter.solvers.base import Solver
+from copter.solvers.registry import make_solver
+
+LEFTOVER = 1e-3
+"""Gain of a GPU's time for any job, in units of the poorest job's share, over the number of jobs."""
+MOST = 1e4
+"""Largest rate on a job's best type: larger ones, of jobs that are all but done, only spoil the scaling."""
+MOST_PROGRAMS = 12
+"""Programs that are solved for one set of shares of finish-time fairness, at most."""
+PROGRESS = 1e-3
+"""Relative fall of the worst rho below which that method stops."""
+STARVED = 1e-6
+"""Share of the fastest job if the LP gives it none; the authors' interior point leaves such small shares."""
+_LEAST_SECONDS = 1e-6
+_THETA = ("theta",)
 
 
-class MaxMinFairness:
-    """Shares of max-min fairness."""
+class Gavel(Mechanism):
+    """What the policies have in common: a program with a request for each job, its columns, and the GPUs.
+
+    Parameters
+    ----------
+    solver : Solver or str
+        A solver, or the name of one.
+    """
+
+    def __init__(
+        self,
+        solver: Solver | str = "copter",
+        *,
+        round_seconds: float = ROUND_SECONDS,
+        reset_seconds: float = RESET_SECONDS,
+    ) -> None:
+        super().__init__(round_seconds=round_seconds, reset_seconds=reset_seconds)
+        self.solver = make_solver(solver) if isinstance(solver, str) else solver
+        self.program = ContinualProgram()
+        self._types: list[str] = []
+        self._sent: dict[str, tuple[bytes, bytes]] = {}
+
+    def _greatest_sum(self, now: RigidRound, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Shares with the greatest weighted sum, for (n, T) weights in any unit."""
+        self._edit(now, -weights / weights.max(), None)
+        return self._solve(now)
+
+    def _greatest_least(self, now: RigidRound, rates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Shares with the greatest rate of the job that is worst off.
+
+        (n, T) rates are what a job makes of its time on each type, in a unit in which the least is near 1; a
+        job that makes more than :data:`MOST` counts as one that makes so much.
+        """
+        rates = rates / np.maximum(rates.max(axis=1, keepdims=True) / MOST, 1.0)
+        gain = LEFTOVER / len(now.jobs)
+        costs = -gain * now.relative_speed * (now.gpus / now.gpus.max())[:, None]
+        # The common bound refers to every job's row, so it goes first and comes last.
+        if _THETA in self.program:
+            self.program.remove_request(_THETA)
+        self._edit(now, costs, rates)
+        rows = {_floor(name): 1.0 for name in now.names}
+        self.program.add_request(_THETA, np.array([-1.0]), rows, upper=float(rates.max(axis=1).min()))
+        return self._solve(now)
+
+    def _edit(self, now: RigidRound, costs: NDArray[np.float64], rates: NDArray[np.float64] | None) -> None:
+        """Bring capacities and jobs up to date: costs (n, T), and rates (n, T) of the jobs' own rows."""
+        for type in now.cluster.types:
+            if type.name not in self._types:
+                self.program.add_resource(_gpus(type.name), 0.0)
+                self._types.append(type.name)
+            self.program.update_resources(_gpus(type.name), upper=type.gpus)
+        names = now.names
+        here = set(names)
+        gone = [name for name in self._sent if name not in here]
+        self.program.remove_requests(gone)
+        for name in gone:
+            del self._sent[name]
+            if rates is not None:
+                self.program.remove_resources(_floor(name))
+        for at in range(len(names)):
+            self._edit_job(now, at, costs[at], None if rates is None else rates[at])
+
+    def _edit_job(
+        self, now: RigidRound, at: int, costs: NDArray[np.float64], rates: NDArray[np.float64] | None
+    ) -> None:
+        runs = np.flatnonzero(now.speed[at] > 0)
+        own, name = costs[runs], now.jobs[at].name
+        shape = runs.tobytes() + (b"" if rates is None else rates.tobytes())
+        before, paid = self._sent.get(name, (b"", b""))
+        self._sent[name] = shape, own.tobytes()
+        if shape == before:
+            if own.tobytes() != paid:
+                self.program.update_request(name, costs=own)
+            return
+        gpus = float(now.gpus[at])
+        usage: dict[Hashable, tuple[list[int], list[float]]] = {
+            _gpus(now.cluster.names[t]): ([k], [gpus]) for k, t in enumerate(runs.tolist())
+        }
+        if rates is not None:
+            usage[_floor(name)] = (list(range(runs.size)), (-rates[runs]).tolist())
+        if before:
+            self.program.update_request(name, costs=own, usage=usage)
+            return
+        if rates is not None:
+            self.program.add_resource(_floor(name), 0.0)
+        self.program.add_request(name, own, usage, total=1.0)
+
+    def _solve(self, now: RigidRound) -> NDArray[np.float64]:
+        """Solve, and read the shares of all jobs, shape (n, T)."""
+        solution = self.solver.solve(self.program)
+        if solution.x is None:
+            raise SolverError(f"shares of {len(now.jobs)} jobs: {solution.status}: {solution.reason}")
+        shares = np.zeros(now.speed.shape)
+        for at, name in enumerate(now.names):
+            shares[at, now.speed[at] > 0] = solution.x[name]
+        return shares.clip(0.0, 1.0)
+
+
+def _gpus(type: str) -> Hashable:
+    return "gpus", type
+
+
+def _floor(name: str) -> Hashable:
+    return "floor", name
+
+
+class MaxMinFairness(Gavel):
+    """Max-min fairness (least attained service): the largest share of the cluster for the poorest job.
+
+        maximise  min_j  g_j sum_t (v_jt / v_j) x_jt
+
+    with v_jt the speed of job j on type t and v_j = sum_t (M_t / M) v_jt its speed on an equal share of all
+    types.  A job on one GPU gets g times the time of a job on g.
+
+    Source: section 4.1 with the scale factors of section 4.4 and equal weights; on one type it is the "Gavel"
+    of Shockwave's section 8.2.
+    """
 
     name = "gavel"
 
-    def __init__(self, solver: Solver | str = "copter") -> None:
-        self.program = GreatestLeast(solver)
+    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102 - see Mechanism
+        return self._greatest_least(now, now.gpus[:, None] * now.speed / now.mean_speed[:, None])
+
+
+class Makespan(Gavel):
+    """The jobs that are there complete as early as they can, together.
+
+        minimise  max_j  R_j / sum_t v_jt x_jt      =      maximise  min_j  sum_t (v_jt / R_j) x_jt
+
+    with R_j the progress that job j has to make yet and v_jt its speed on type t.
+
+    Source: section 4.2 ("minimize makespan"; the authors' code calls it min total duration and bisects, where
+    here it is one linear program).
+    """
+
+    name = "gavel-makespan"
+
+    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102
+        seconds = now.seconds_left.clip(min=_LEAST_SECONDS)
+        # No makespan is shorter than these two; in their unit the program's optimum is near 1.
+        quickest = seconds.min(axis=1)
+        bound = max(float(quickest.max()), float(quickest @ now.gpus) / now.cluster.gpus)
+        return self._greatest_least(now, bound / seconds)
+
+
+class MaxSumThroughput(Gavel):
+    """The most training steps a second in all; who needs many GPUs for a step may starve.
+
+        maximise  sum_jt v_jt x_jt
+
+    with v_jt in training steps a second, batches as they are, so that models with quick steps go first.  It
+    is what Sia's authors run as Gavel (thesis section 3.4) and the "MST" of Shockwave's section 8.2.
+
+    Source: section 4.2.
+    """
+
+    name = "gavel-max-sum"
 
     def shares(self, now: RigidRound) -> NDArray[np.float64]:
-        """Shares of time, see :class:`~copter.problems.rivals.mechanism.Shares`."""
-        return self.program.solve(now, now.gpus[:, None] * now.speed / now.mean_speed[:, None])
+        """Shares of time; jobs without one come by throughput a GPU where GPUs are left."""
+        steps = now.steps_per_second
+        shares = self._greatest_sum(now, steps)
+        return np.maximum(shares, STARVED * steps / (now.gpus[:, None] * steps.max()))
+
+
+class FinishTimeFairness(Gavel):
+    """Finish-time fairness: no job later than need be, against 1/n of the cluster for itself.
+
+        minimise  max_j rho_j,      rho_j = (t_j + R_j / sum_t v_jt x_jt) / D_j
+
+    with t_j the age of job j, R_j the progress that it has to make yet, v_jt its speed on type t, and D_j the
+    time that it would take in all on its 1/n of every type.  A given rho is met if every job makes R_j / (rho
+    D_j - t_j) a second, which is a linear program; the rho that its answer really has is the next one to beat
+    (Dinkelbach's method), until it falls no more.
+
+    Source: section 4.2; Themis (Mahajan et al., NSDI 2020) for rho.
+    """
+
+    name = "gavel-ftf"
+
+    def __init__(
+        self,
+        solver: Solver | str = "copter",
+        *,
+        round_seconds: float = ROUND_SECONDS,
+        reset_seconds: float = RESET_SECONDS,
+    ) -> None:
+        super().__init__(solver, round_seconds=round_seconds, reset_seconds=reset_seconds)
+        self._alone: dict[str, tuple[float, float, float]] = {}
+
+    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102
+        equal = equal_shares(now)
+        finish = self._seconds_alone(now, (equal * now.speed).sum(axis=1))
+        shares, worst = equal, worst_rho(now, equal, finish)
+        for _ in range(MOST_PROGRAMS):
+            needed = now.left / (worst * finish - now.age)
+            better = self._greatest_least(now, now.speed / needed[:, None])
+            rho = worst_rho(now, better, finish)
+            # Of two with the same worst rho the program's is better: it leaves no time unused.
+            if rho <= worst * (1.0 + PROGRESS):
+                shares = better
+            if rho >= worst * (1.0 - PROGRESS):
+                break
+            worst = rho
+        return shares
+
+    def _seconds_alone(self, now: RigidRound, speed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """D_j: what the progress so far would have taken on 1/n of the cluster, and what is left would."""
+        alone: dict[str, tuple[float, float, float]] = {}
+        for job, own, left in zip(now.jobs, speed.tolist(), now.left.tolist(), strict=True):
+            before, at, seconds = self._alone.get(job.name, (0.0, own, 0.0))
+            progress = job.work - left
+            alone[job.name] = progress, own, seconds + (progress - before) / at
+        self._alone = alone
+        return np.array([alone[name][2] for name in now.names]) + now.left / speed
+
+
+def equal_shares(now: RigidRound) -> NDArray[np.float64]:
+    """Shares of time that 1/n of the GPUs of every type come to, at most all of it, shape (n, T)."""
+    shares = np.where(now.speed > 0, now.capacity / (len(now.jobs) * now.gpus[:, None]), 0.0)
+    return shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
+
+
+def worst_rho(now: RigidRound, shares: NDArray[np.float64], finish: NDArray[np.float64]) -> float:
+    """Largest rho of all jobs.
+
+    Parameters
+    ----------
+    shares : (n, T) array
+    finish : (n,) array
+        Seconds that each job would take on its own share.
+    """
+    speed = (shares * now.speed).sum(axis=1)
+    left = np.divide(now.left, speed, out=np.full(speed.size, np.inf), where=speed > 0)
+    return float(((now.age + left) / finish).max())

@@ -1,10 +1,4 @@
-"""Elastic max-min: the same number of GPUs for every job, up to the one with which it is fastest.
-
-Shares are whole GPUs; jobs that came first get those that cannot be divided evenly, and if there are more
-jobs than GPUs they are the ones that run.
-
-Source: AFS, section 2.2 (max-min fairness over GPUs, re-adjusted at each arrival and completion).
-"""
+"""Equal shares: of GPUs for elastic jobs (max-min), of time for rigid ones (Gandiva-Fair)."""
 
 from __future__ import annotations
 
@@ -15,10 +9,16 @@ from copter.problems.afs.allocation import even_shares
 from copter.problems.afs.elastic import SharePolicy, packed
 from copter.problems.afs.roster import Pool
 from copter.problems.cluster.policy import ClusterState
+from copter.problems.rivals.mechanism import Mechanism, RigidRound
 
 
 class MaxMin(SharePolicy):
-    """Max-min fair shares of GPUs.
+    """Elastic max-min: the same number of GPUs for every job, up to the one with which it is fastest.
+
+    Shares are whole GPUs; jobs that came first get those that cannot be divided evenly, and if there are more
+    jobs than GPUs they are the ones that run.
+
+    Source: AFS, section 2.2 (max-min fairness over GPUs, re-adjusted at each arrival and completion).
 
     Parameters
     ----------
@@ -30,3 +30,19 @@ class MaxMin(SharePolicy):
 
     def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
         return packed(pool, even_shares(pool.curves.first, pool.curves.top, pool.order(), pool.gpus))
+
+
+class GandivaFair(Mechanism):
+    """Lottery tickets by GPUs: every job has the share min(1, M / n) of time, whatever its GPUs.
+
+    Jobs go to the type with room on which they complete first; users do not trade types with each other here.
+
+    Source: Shockwave, section 8.2; Chaudhary et al., "Balancing efficiency and fairness in heterogeneous GPU
+    clusters for deep learning" (EuroSys 2020).
+    """
+
+    name = "gandiva-fair"
+
+    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102 - see Mechanism
+        count = len(now.jobs)
+        return np.full((count, 1), min(1.0, now.cluster.gpus / count))

@@ -20,6 +20,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.afs.allocation import first_shares
+from copter.problems.afs.elastic import SharePolicy, raise_by_gain
+from copter.problems.afs.roster import Pool
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.policy import ClusterState, pinned
 from copter.problems.cluster.profiles.base import Profile
@@ -31,7 +37,7 @@ _KEPT = 4096
 
 
 class Optimus:
-    """The policy.
+    """Optimus with rounds.
 
     Parameters
     ----------
@@ -129,3 +135,33 @@ class _Curve:
         if self.at + 1 == len(self.counts):
             return 0.0
         return (self.seconds[self.at] - self.seconds[self.at + 1]) / self.more
+
+
+class OptimusEvents(SharePolicy):
+    """Optimus asked at events, without rounds, for traces of months.
+
+    Every job gets the fewest GPUs that it can run on, in order of arrival; the others go one unit at a time
+    to the job whose time left falls most for a GPU.
+
+    Source: AFS runs Optimus with known lengths too (section 5.1).
+
+    Parameters
+    ----------
+    seed : int
+        Nothing is drawn.
+    """
+
+    name = "optimus-events"
+    watch = ("done",)
+
+    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
+        count, left = first_shares(pool.curves.first, pool.order(pool.curves.first), pool.gpus)
+        work = pool.rows["work"]
+        raise_by_gain(
+            pool,
+            np.flatnonzero(count),
+            count,
+            left,
+            lambda jobs, speed, more: work[jobs] / speed - work[jobs] / more,
+        )
+        return count

@@ -1,23 +1,20 @@
-"""Themis: the smallest worst finish-time fairness among the jobs that are furthest behind.
+r"""Themis: the jobs that are furthest behind by finish-time fairness first, rigid or with elastic shares.
 
-    minimise  rho    s.t.    x_j >= R_j / (rho E_j - t_j),    sum_j g_j x_j <= M
-
-with g_j the GPUs of job j, t_j its age, R_j its run time left at the mean speed of now over the types, and
-E_j its finish time on 1/n of the cluster; over the ``filter`` share of the jobs that are furthest behind
-now.  Found by bisection.
-
-Source: Themis (Mahajan et al., NSDI 2020) as in Shockwave, section 8.2 and the authors' public code; the
-filter is that of Shockwave's section 2.1.
+Source: Themis (Mahajan et al., NSDI 2020).
 """
 
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.problems.rivals.rigid import RigidRound
+from copter.problems.afs.elastic import SharePolicy, raise_by_gain
+from copter.problems.afs.roster import Pool
+from copter.problems.cluster.policy import ClusterState
+from copter.problems.rivals.mechanism import RESET_SECONDS, ROUND_SECONDS, Mechanism, RigidRound
 
 FILTER = 1.0
 """Filter of Shockwave's authors' runs."""
@@ -25,8 +22,17 @@ _BISECTIONS = 60
 _LEAST_SECONDS = 1e-9
 
 
-class Themis:
-    """Shares of the smallest worst ratio.
+class Themis(Mechanism):
+    """Shares of the smallest worst finish-time fairness among the jobs that are furthest behind.
+
+        minimise  rho    s.t.    x_j >= R_j / (rho E_j - t_j),    sum_j g_j x_j <= M
+
+    with g_j the GPUs of job j, t_j its age, R_j its run time left at the mean speed of now over the types,
+    and E_j its finish time on 1/n of the cluster; over the ``filter`` share of the jobs that are furthest
+    behind now.  Found by bisection.
+
+    Source: Themis (Mahajan et al., NSDI 2020) as in Shockwave, section 8.2 and the authors' public code; the
+    filter is that of Shockwave's section 2.1.
 
     Parameters
     ----------
@@ -36,13 +42,19 @@ class Themis:
 
     name = "themis"
 
-    def __init__(self, filter: float = FILTER) -> None:
+    def __init__(
+        self,
+        filter: float = FILTER,
+        *,
+        round_seconds: float = ROUND_SECONDS,
+        reset_seconds: float = RESET_SECONDS,
+    ) -> None:
+        super().__init__(round_seconds=round_seconds, reset_seconds=reset_seconds)
         self.filter = checked_filter(filter)
         self._isolated: dict[str, float] = {}
-        self._last: dict[str, tuple[float, float]] = {}
+        self._ran: dict[str, tuple[float, float]] = {}
 
-    def shares(self, now: RigidRound) -> NDArray[np.float64]:
-        """Shares of time, see :class:`~copter.problems.rivals.mechanism.Shares`."""
+    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102 - see Mechanism
         count, gpus = len(now.jobs), now.cluster.gpus
         alone = np.minimum(1.0, gpus / count / now.gpus)
         left, age = now.mean_seconds_left, now.age
@@ -71,11 +83,11 @@ class Themis:
         """Time that the run time so far would have taken on 1/n of the cluster, shape (n,)."""
         isolated: dict[str, float] = {}
         for job in now.jobs:
-            before, share = self._last.get(job.name, (0.0, 1.0))
+            before, share = self._ran.get(job.name, (0.0, 1.0))
             isolated[job.name] = self._isolated.get(job.name, 0.0) + (job.run_seconds - before) / share
         self._isolated = isolated
         ran = (job.run_seconds for job in now.jobs)
-        self._last = dict(zip(now.names, zip(ran, alone.tolist(), strict=True), strict=True))
+        self._ran = dict(zip(now.names, zip(ran, alone.tolist(), strict=True), strict=True))
         return np.array(list(isolated.values()))
 
 
@@ -84,3 +96,105 @@ def checked_filter(filter: float) -> float:
     if not 0 < filter <= 1:
         raise ValueError(f"filter = {filter}: must be in (0, 1]")
     return filter
+
+
+Jobs: TypeAlias = NDArray[np.int64]
+Speeds: TypeAlias = NDArray[np.float64]
+
+LEASE_SECONDS = 1200.0
+PHASES = 10
+"""Leases end at multiples of a tenth of their length: as many auctions in the time of a lease, at most."""
+_ROUNDING = 1e-6
+
+
+class ThemisElastic(SharePolicy):
+    r"""Themis with elastic shares: leases of GPUs, auctioned among the jobs that are furthest behind.
+
+    A job is behind by its finish-time fairness, the progress that a fair share would have made over what it
+    made,
+
+    .. math:: \rho_j = \frac{a_j \, p_j(\bar r_j) / \bar n_j}{w_j}
+
+    with a_j its age, w_j its progress, p_j at the count with which it is fastest, and n_j the mean number of
+    jobs since it arrived: it is due an n-th of the time on as many GPUs as it can use.  A lease lasts 20
+    minutes.  When leases end, and whenever GPUs are free in between, the share 1 - f of the jobs without a
+    lease that are furthest behind bids:  GPUs go one unit at a time to the bidder whose value 1 / rho at the
+    end of the lease grows most in proportion, which maximises the product of the values (the partial
+    allocation without its hidden payments, so that nothing is left over on purpose).  What bidders cannot use
+    goes to other jobs at random.
+
+    Themis' own f = 0.8 is for jobs that can use no more than they ask for.  Here a few bidders take all GPUs
+    up to where they are fastest, however little the last ones give; by default everybody bids (f = 0), the
+    stronger rival.
+
+    Source: Themis (Mahajan et al., NSDI 2020), sections 3 and 4; as a
+    job-length-unaware elastic policy it is AFS's rival (AFS, sections 5.1 and 6, footnote 13).
+
+    Parameters
+    ----------
+    filter : float
+        Share of the jobs that may not bid, from 0 to below 1.
+    seed : int
+        Of what goes to other jobs at random.
+    """
+
+    name = "themis-e"
+    watch = ("done",)
+
+    def __init__(self, *, lease_seconds: float = LEASE_SECONDS, filter: float = 0.0, seed: int = 0) -> None:
+        super().__init__(seed=seed)
+        if not lease_seconds > 0 or not 0 <= filter < 1:
+            wrong = f"lease_seconds = {lease_seconds}, filter = {filter}"
+            raise ValueError(f"{wrong}: must be positive, and from 0 to below 1")
+        self.lease_seconds, self.filter = float(lease_seconds), float(filter)
+        self._time = self._job_seconds = 0.0
+        self._jobs = 0
+
+    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
+        self._job_seconds += self._jobs * (now.time - self._time)
+        self._time, self._jobs = now.time, len(now.jobs)
+        rows, mine = pool.rows, self.roster.rows
+        new = np.isnan(rows["mark"])
+        mark = np.where(new, self._job_seconds, rows["mark"])
+        mine["mark"][pool.slots] = mark
+        leased = rows["runs"] & (rows["since"] > now.time + _ROUNDING)
+        count = np.where(leased, rows["units"], 0)
+        free = pool.gpus - int(count.sum())
+        if free < 0:
+            count[:], leased[:], free = 0, False, pool.gpus
+        if free > 0:
+            age = now.time - rows["arrived"]
+            others = np.where(age > 0, (self._job_seconds - mark) / np.maximum(age, 1e-9), self._jobs)
+            fair = pool.speed(pool.curves.top) / np.maximum(others, 1.0)
+            rho = (age + 1e-9) * fair / np.maximum(rows["done"], 1e-12)
+            asked = int(np.ceil((1.0 - self.filter) * np.count_nonzero(~leased)))
+            bidders = pool.order(leased, -rho)[:asked]
+            base = rows["done"] + 1e-12
+
+            def value(jobs: Jobs, speed: Speeds, more: Speeds) -> Speeds:
+                ahead = base[jobs] + self.lease_seconds * more
+                return np.log(ahead / (base[jobs] + self.lease_seconds * speed))
+
+            free = raise_by_gain(pool, bidders, count, free, value)
+            rest = self.rng.permutation(pool.size)
+            _hand_out(pool, count, rest[np.argsort(count[rest] > 0, kind="stable")], free)
+        mine["units"][pool.slots] = count
+        step = self.lease_seconds / PHASES
+        ends = step * np.ceil((now.time + self.lease_seconds) / step - _ROUNDING)
+        ends = np.where(leased, rows["since"], ends)
+        mine["since"][pool.slots] = ends
+        if (count < pool.curves.top).any():
+            now.wake(float(ends[count > 0].min(initial=np.inf)))
+        return count
+
+
+def _hand_out(pool: Pool, count: NDArray[np.int64], order: NDArray[np.int64], free: int) -> None:
+    """Raise counts by a unit in turn, as long as there are GPUs."""
+    while free > 0:
+        step = pool.step(order, count[order])
+        order, step = order[(step > 0) & (step <= free)], step[(step > 0) & (step <= free)]
+        within = np.cumsum(step) <= free
+        if not within.any():
+            break
+        count[order[within]] += step[within]
+        free -= int(step[within].sum())

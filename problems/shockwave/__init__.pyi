@@ -18,8 +18,6 @@ from copter.problems.shockwave.metrics import JobResult as JobResult
 from copter.problems.shockwave.metrics import Metrics as Metrics
 from copter.problems.shockwave.metrics import PublishedResult as PublishedResult
 from copter.problems.shockwave.metrics import read_published as read_published
-from copter.problems.shockwave.names import BASELINES as BASELINES
-from copter.problems.shockwave.names import POLICIES as POLICIES
 from copter.problems.shockwave.policy import Shockwave as Shockwave
 from copter.problems.shockwave.predictor import Errors as Errors
 from copter.problems.shockwave.predictor import Pattern as Pattern
@@ -48,3 +46,14 @@ from copter.problems.shockwave.waterfill import solve_waterfilling as solve_wate
 from copter.problems.shockwave.window import Window as Window
 from copter.problems.shockwave.window import build_window as build_window
 from copter.problems.shockwave.window import window_of as window_of
+
+BASELINES: tuple[str, ...]
+POLICIES: tuple[str, ...]
+ALIASES: dict[str, str]
+ORACLE: str
+PREDICTORS: tuple[str, ...]
+MODES: tuple[str, ...]
+KNOWLEDGE: tuple[str, ...]
+RELAXATIONS: tuple[str, ...]
+EXACT: str
+SOLVERS: tuple[str, ...]

@@ -60,7 +60,7 @@ def make_knowledge(name: str) -> Estimator | None:
     Parameters
     ----------
     name : str
-        One of :data:`~copter.problems.shockwave.names.KNOWLEDGE`.
+        One of :data:`~copter.problems.shockwave.KNOWLEDGE`.
 
     Raises
     ------

@@ -13,15 +13,7 @@ from copter.cli.command import BenchOptions, Options, RunOptions, command
 from copter.cli.console import progress
 from copter.cli.options import Deadline, MipGap, Tolerance, existing_file, one_of, positive, some_of
 from copter.cli.solvers import Names, check_names
-from copter.problems.shockwave.names import (
-    ALIASES,
-    KNOWLEDGE,
-    MODES,
-    POLICIES,
-    PREDICTORS,
-    RELAXATIONS,
-    SOLVERS,
-)
+from copter.problems.shockwave import ALIASES, KNOWLEDGE, MODES, POLICIES, PREDICTORS, RELAXATIONS, SOLVERS
 
 if TYPE_CHECKING:
     from copter.problems.cluster.policy import Estimator, Policy

@@ -31,11 +31,11 @@ import numpy as np
 
 from copter.bench.course import Course, Figure, Play, method_round
 from copter.bench.settings import Record
+from copter.problems.shockwave import EXACT
 from copter.problems.shockwave.exact import PROVEN
 from copter.problems.shockwave.instances import busy_rounds
 from copter.problems.shockwave.interface import RoundState
 from copter.problems.shockwave.milp import ExactPlan, solve_milp
-from copter.problems.shockwave.names import EXACT
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
 from copter.problems.shockwave.relaxation import RelaxationSolver
 from copter.problems.shockwave.scheduler import (
@@ -85,7 +85,7 @@ class PlanCourse(Course):
         return replace(self, jobs=min(self.jobs, 24), gpus=min(self.gpus, 8), rounds=2)
 
     def play(self, settings: SolverSettings) -> Play:
-        """Begin the rounds with one of :data:`~copter.problems.shockwave.names.SOLVERS`."""
+        """Begin the rounds with one of :data:`~copter.problems.shockwave.SOLVERS`."""
         if settings.name == EXACT:
             return Play(self._exact(settings), {"mip_rel_gap": settings.mip_gap})
         solve = make_relaxation(settings.name, settings.tolerance, settings.threads)

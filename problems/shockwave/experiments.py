@@ -57,10 +57,6 @@ def published_trace(effort: Effort, gpus: int) -> list[Job]:
         Names the folder of the data.
     gpus : int
         One of :data:`SIZES`.
-
-    Returns
-    -------
-    list of Job
     """
     folder = published_folder(effort) / "derived_job_epochs"
     found = sorted(folder.glob(f"{SIZES[gpus]}_*.json"))
@@ -82,7 +78,6 @@ def run(
 
     Parameters
     ----------
-    jobs : sequence of Job
     **settings
         Of the policy.
     """
@@ -99,10 +94,6 @@ def metrics(
     ----------
     cases : sequence of (jobs, GPUs, name, settings)
         See :func:`run`.
-
-    Returns
-    -------
-    list of Metrics
     """
     return effort.each(_metrics, cases)
 
@@ -118,13 +109,8 @@ def fairness_figures(row: str, found: Sequence[Metrics], paper: tuple[float, flo
 
     Parameters
     ----------
-    found : sequence of Metrics
     paper : (float, float)
         Worst, and share in per cent; NaN where the paper prints none.
-
-    Returns
-    -------
-    list of Figure
     """
     return [
         mean_figure(row, "worst FTF", "", (one.worst_ftf for one in found), paper[0]),

@@ -74,7 +74,6 @@ def forecast(
 
     Parameters
     ----------
-    states : sequence of JobState
     predictor : str
         One of :data:`.ftf.PREDICTORS`.
     error : (N,) array, optional

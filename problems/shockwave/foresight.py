@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from copter.bench.reproduction import Effort, Figure
+from copter.problems.shockwave import KNOWLEDGE
 from copter.problems.shockwave.awareness import make_knowledge
 from copter.problems.shockwave.experiments import SIZES, published_trace, run
-from copter.problems.shockwave.names import KNOWLEDGE
 from copter.problems.shockwave.predictor import prediction_errors
 from copter.problems.shockwave.simulation import ReplayResult
 from copter.problems.shockwave.traces import Job, Mode, Regime
@@ -31,12 +31,7 @@ def _ratios(jobs: Sequence[Job], found: dict[str, ReplayResult]) -> dict[str, fl
 
 
 def figure_2(effort: Effort) -> list[Figure]:
-    """Measure Figure 2: one job under Themis, agnostic and reactive, and under Shockwave.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Figure 2: one job under Themis, agnostic and reactive, and under Shockwave."""
     jobs = published_trace(effort, 32)
     known = ("agnostic", "reactive")
     found = {know: run(effort, jobs, 32, "themis", estimator=make_knowledge(know)) for know in known}
@@ -59,12 +54,7 @@ def _named(jobs: Sequence[Job], name: str) -> Job:
 
 
 def figure_4(effort: Effort) -> list[Figure]:
-    """Measure Figure 4: the makespan of OSSP by what it knows, on three jobs and on the authors' trace.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Figure 4: the makespan of OSSP by what it knows, on three jobs and on the authors' trace."""
     figures = []
     cases: list[tuple[str, Sequence[Job], int, dict[str, float]]] = [
         ("3 jobs", THREE_JOBS, 2, {"agnostic": 30.0, "reactive": 22.3})
@@ -84,12 +74,7 @@ def figure_4(effort: Effort) -> list[Figure]:
 
 
 def figure_5(effort: Effort) -> list[Figure]:
-    """Measure Figure 5: errors of the three rules of prediction, on the jobs of all traces.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Figure 5: errors of the three rules of prediction, on the jobs of all traces."""
     jobs = [job for gpus in ((32,) if effort.quick else SIZES) for job in published_trace(effort, gpus)]
     paper = {"restatement": (6.0, 16.0)}
     figures = []

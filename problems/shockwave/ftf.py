@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.problems.shockwave import ORACLE, PREDICTORS
 from copter.problems.shockwave.interface import JobState
-from copter.problems.shockwave.names import ORACLE, PREDICTORS
 from copter.problems.shockwave.predictor import RULES, Pattern, pattern_of, remaining_epochs
 
 POWER = 5.0

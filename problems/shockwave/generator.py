@@ -99,10 +99,6 @@ def generate(
         Weights of ranges of GPU-hours, such as :data:`SIZE_MIX`; by default hours are as in the traces,
         whatever the GPUs.
 
-    Returns
-    -------
-    list of Job
-
     Raises
     ------
     ValueError

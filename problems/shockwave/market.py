@@ -99,7 +99,6 @@ class Market:
 
         Parameters
         ----------
-        kind : "linear" or "leontief"
         values : (N, J, T) array_like
             See :class:`Market`.
         budgets : (N,) array_like, optional
@@ -175,12 +174,7 @@ class Market:
         return each.min(axis=1, initial=np.inf)
 
     def open_rounds(self) -> NDArray[np.bool_]:
-        """Whether a buyer with Leontief utility can have any in a round.
-
-        Returns
-        -------
-        (N, T) bool array
-        """
+        """Whether a buyer with Leontief utility can have any in a round, shape (N, T)."""
         closed: NDArray[np.bool_] = np.isinf(self.values) | ((self.values > 0) & (self.supply <= 0))
         return ~np.any(closed, axis=1)
 

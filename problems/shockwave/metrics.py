@@ -88,7 +88,6 @@ class Metrics:
 
         Parameters
         ----------
-        jobs : sequence of JobResult
         gpus : int
             Of the cluster.
         start : float
@@ -109,12 +108,7 @@ class Metrics:
         )
 
     def as_row(self) -> dict[str, float]:
-        """The metrics by name.
-
-        Returns
-        -------
-        dict of str to float
-        """
+        """The metrics by name."""
         return asdict(self)
 
 

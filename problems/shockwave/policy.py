@@ -18,7 +18,7 @@ from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.simulation.jobs import JobState as ClusterJob
 from copter.problems.cluster.workload import Kind
-from copter.problems.rivals.rigid import RigidRound, look
+from copter.problems.rivals.mechanism import RigidRound, look
 from copter.problems.shockwave.interface import JobState, RoundState
 from copter.problems.shockwave.profiles import RegimeProfile
 from copter.problems.shockwave.scheduler import Planner, Settings, make_relaxation
@@ -60,12 +60,7 @@ class Shockwave:
         self._stated: dict[str, Job] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
-        """Jobs of a round, and what they get.
-
-        Returns
-        -------
-        dict of str to Configuration
-        """
+        """Jobs of a round, and what they get."""
         here = look(now)
         if not here.jobs:
             return {}

@@ -30,10 +30,6 @@ def pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[Job]:
         Of the workload.
     seed : int
         Of models and modes.
-
-    Returns
-    -------
-    list of Job
     """
     rng = np.random.default_rng(seed)
     counts = np.array(sorted(GPU_MIX))
@@ -49,12 +45,7 @@ def pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[Job]:
 
 
 def figure_17(effort: Effort) -> list[Figure]:
-    """Measure Figure 17: makespan on Pollux' workloads, 32 GPUs.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Figure 17: makespan on Pollux' workloads, 32 GPUs."""
     artifact = Artifact(effort)
     traces = [pollux_jobs(artifact, number, effort.seed + k) for k, number in enumerate(artifact.numbers)]
     found = {name: [run(effort, t, GPUS, name).metrics for t in traces] for name in ("shockwave", *FAIR)}
@@ -80,10 +71,6 @@ def observed_jobs(artifact: Artifact, number: int) -> list[Job]:
     ----------
     number : int
         Of the workload.
-
-    Returns
-    -------
-    list of Job
     """
     jobs = []
     for one in artifact.jobs(number):
@@ -96,12 +83,7 @@ def observed_jobs(artifact: Artifact, number: int) -> list[Job]:
 
 
 def figure_11(effort: Effort) -> list[Figure]:
-    """Measure Figure 11: Pollux against Shockwave on Pollux' workloads, 64 GPUs.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Figure 11: Pollux against Shockwave on Pollux' workloads, 64 GPUs."""
     artifact = Artifact(effort)
     ratios: dict[str, list[float]] = {"JCT": [], "makespan": [], "GPU-hours": []}
     fairness: dict[str, list[tuple[float, float]]] = {"pollux": [], "shockwave": []}

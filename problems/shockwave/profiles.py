@@ -56,12 +56,7 @@ def cluster_of(gpus: int) -> Cluster:
 
 
 def scenario_of(jobs: Iterable[Job], gpus: int) -> Scenario:
-    """What the simulator needs to replay a trace.
-
-    Parameters
-    ----------
-    jobs : iterable of Job
-    """
+    """What the simulator needs to replay a trace."""
     listed = list(jobs)
     profiles: dict[str, Profile] = {job.name: RegimeProfile(job) for job in listed}
     return Scenario(cluster_of(gpus), [submission_of(job) for job in listed], profiles)

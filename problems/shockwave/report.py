@@ -64,7 +64,6 @@ class ShockwaveRun(Run):
 
     Parameters
     ----------
-    trace : sequence of Job
     path : Path, optional
         Run folder; None writes nothing.
     """

@@ -44,12 +44,7 @@ PUBLISHED = {
 
 
 def table_3(effort: Effort) -> list[Figure]:
-    """Measure Table 3: how far the simulation is from the runs on the physical cluster that the authors ship.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Table 3: how far the simulation is from the authors' runs on the physical cluster."""
     jobs = published_trace(effort, 32)
     folder = published_folder(effort) / "scheduler" / "results_json"
     off: dict[str, list[float]] = {"makespan": [], "average JCT": [], "unfair": []}
@@ -78,12 +73,7 @@ def table_3(effort: Effort) -> list[Figure]:
 
 
 def figure_7(effort: Effort) -> list[Figure]:
-    """Measure Figure 7: 120 jobs on 32 GPUs, ratios over Shockwave.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Figure 7: 120 jobs on 32 GPUs, ratios over Shockwave."""
     jobs = published_trace(effort, 32)
     names = ("shockwave", *FAIR, "gavel-max-sum", "ossp", "gandiva-fair", "srpt")
     found = dict(zip(names, metrics(effort, [(jobs, 32, name, {}) for name in names]), strict=True))
@@ -100,12 +90,7 @@ def figure_7(effort: Effort) -> list[Figure]:
 
 
 def figure_8(effort: Effort) -> list[Figure]:
-    """Measure Figure 8: 50 jobs at once, and when those of each size end.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Figure 8: 50 jobs at once, and when those of each size end."""
     traces = [
         generate(50, seed=seed, arrival_seconds=0.0)
         for seed in range(effort.seed, effort.seed + effort.seeds)
@@ -128,12 +113,7 @@ def figure_8(effort: Effort) -> list[Figure]:
 
 
 def figure_9(effort: Effort) -> list[Figure]:
-    """Measure Figure 9: 64 to 256 GPUs.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Figure 9: 64 to 256 GPUs."""
     names = ("shockwave", *FAIR, "gandiva-fair", "ossp")
     sizes = (64,) if effort.quick else (64, 128, 256)
     found: dict[str, list[Metrics]] = {name: [] for name in names}
@@ -166,12 +146,7 @@ def figure_9(effort: Effort) -> list[Figure]:
 
 
 def original(effort: Effort) -> list[Figure]:
-    """Shockwave with the authors' T and k, step by step from program (11) as printed, against their result.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Shockwave with the authors' T and k, step by step from program (11) as printed."""
     jobs = published_trace(effort, 32)
     folder = published_folder(effort) / "scheduler" / "results_json"
     authors = read_published(folder / "tacc_32gpus__shockwave_simulation.json", jobs).metrics

@@ -101,7 +101,7 @@ def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = No
     Parameters
     ----------
     name : str
-        One of :data:`~copter.problems.shockwave.names.RELAXATIONS`: ``copter`` keeps a program of the core
+        One of :data:`~copter.problems.shockwave.RELAXATIONS`: ``copter`` keeps a program of the core
         and solves it warm, ``water-filling`` is a method for this program alone, ``cvxpy`` calls Clarabel.
     tolerance : float
         Certified gap at which ``copter`` stops; the others have tolerances of their own.
@@ -209,12 +209,7 @@ class Planner:
         self._rng = np.random.default_rng(self.settings.seed)
 
     def order(self, now: RoundState) -> list[str]:
-        """Jobs in the order in which they take the GPUs of a round: those of the plan, then the others.
-
-        Returns
-        -------
-        list of str
-        """
+        """Jobs in the order in which they take the GPUs of a round: those of the plan, then the others."""
         if self._due(now):
             self._plan(now)
         runs = self._runs[:, now.index - self._made]

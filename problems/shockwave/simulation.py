@@ -39,7 +39,6 @@ class ReplayResult:
         Of the jobs that were let in.
     rejected : tuple of str
         Jobs that need more GPUs than there are: they never enter the queue.
-    rounds : tuple of RoundRecord
     segments : tuple of Segment
         Who held GPUs when.
     """
@@ -75,7 +74,6 @@ def replay(
 
     Parameters
     ----------
-    jobs : sequence of Job
     policy : Policy
         A fresh one, for rigid jobs.
     estimator : Estimator, optional

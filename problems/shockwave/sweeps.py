@@ -35,10 +35,6 @@ def mixed_jobs(seed: int, dynamic: float, jobs: int = JOBS) -> list[Job]:
     ----------
     dynamic : float
         In [0, 1].
-
-    Returns
-    -------
-    list of Job
     """
     mix = {Mode.STATIC: 1.0 - dynamic, Mode.ACCORDION: 0.5 * dynamic, Mode.GNS: 0.5 * dynamic}
     return generate(jobs, seed=seed, arrival_seconds=ARRIVAL_SECONDS[GPUS], mode_mix=mix)
@@ -62,12 +58,7 @@ def _found(effort: Effort, traces: Sequence[Sequence[Job]], gpus: int) -> dict[s
 
 
 def figure_10(effort: Effort) -> list[Figure]:
-    """Measure Figure 10: mixes of static and dynamic jobs.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Figure 10: mixes of static and dynamic jobs."""
     speedups = {0.0: 1.18, 0.4: NAN, 0.7: NAN, 1.0: 1.3}
     unfair = {("shockwave", 0.0): 5.0, ("shockwave", 1.0): 9.0, ("themis", 1.0): 28.0, ("allox", 1.0): 22.0}
     jobs = JOBS // 4 if effort.quick else JOBS
@@ -88,12 +79,7 @@ def figure_10(effort: Effort) -> list[Figure]:
 
 
 def figure_13(effort: Effort) -> list[Figure]:
-    """Measure Figure 13: errors in the predicted run time, all jobs dynamic.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Figure 13: errors in the predicted run time, all jobs dynamic."""
     jobs = JOBS // 4 if effort.quick else JOBS
     traces = [mixed_jobs(seed, 1.0, jobs) for seed in _seeds(effort)]
     figures: list[Figure] = []
@@ -111,12 +97,7 @@ def figure_13(effort: Effort) -> list[Figure]:
 
 
 def figure_16(effort: Effort) -> list[Figure]:
-    """Measure Figure 16: contention of 3, 2 and 1.5 jobs a GPU on 14 GPUs.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Figure 16: contention of 3, 2 and 1.5 jobs a GPU on 14 GPUs."""
     gains = {3.0: 35.0, 2.0: 19.0, 1.5: 8.0}
     worst = {2.0: 1.2}
     figures: list[Figure] = []
@@ -141,12 +122,7 @@ def figure_16(effort: Effort) -> list[Figure]:
 
 
 def window_sweep(effort: Effort) -> list[Figure]:
-    """Length of the plan, with and without the rule for jobs that end (section 6.1, appendix G).
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Length of the plan, with and without the rule for jobs that end (section 6.1, appendix G)."""
     gpus = 32 if effort.quick else GPUS
     jobs = published_trace(effort, gpus)
     figures = []
@@ -161,12 +137,7 @@ def window_sweep(effort: Effort) -> list[Figure]:
 
 
 def scatter_sweep(effort: Effort) -> list[Figure]:
-    """The penalty on scattered rounds (section 7).
-
-    Returns
-    -------
-    list of Figure
-    """
+    """The penalty on scattered rounds (section 7)."""
     jobs = published_trace(effort, 32)
     play = partial(run, effort, jobs, 32, "shockwave", rounds=20, power=12.0)
     figures = []

@@ -106,12 +106,7 @@ def best() -> tuple[float, float, float]:
 
 
 def table_1(effort: Effort) -> list[Figure]:
-    """Measure Table 1.
-
-    Returns
-    -------
-    list of Figure
-    """
+    """Measure Table 1."""
     columns = (("worst FTF", ""), ("average JCT", "rounds"), ("makespan", "rounds"))
     figures = []
     for row, rounds in SCHEDULES.items():

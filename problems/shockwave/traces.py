@@ -116,12 +116,7 @@ class Job:
 
 
 def write_jobs(path: str | Path, jobs: Iterable[Job]) -> None:
-    """Write jobs as a trace that :func:`read_jobs` reads.
-
-    Parameters
-    ----------
-    jobs : iterable of Job
-    """
+    """Write jobs as a trace that :func:`read_jobs` reads."""
     entries = [
         {
             "name": job.name,
@@ -142,10 +137,6 @@ def read_jobs(path: str | Path) -> list[Job]:
     """Read a trace, in order of arrival.
 
     A job without a ``name`` is called by its place in the file: ``job-0``, ``job-1`` and so on.
-
-    Returns
-    -------
-    list of Job
 
     Raises
     ------

@@ -57,7 +57,6 @@ class Window:
 
     Attributes
     ----------
-    names : tuple of str
     gpus : (N,) int array
     weights : (N,) array
         rho_j^k >= 0; a job of weight 0 has no say in the plan.
@@ -303,7 +302,6 @@ def window_of(
 
     Parameters
     ----------
-    names : sequence of str
     gpus : (N,) int array
     weights : (N,) array
         rho_j^k, finite and not negative.

@@ -1,3 +1,5 @@
+from typing import Literal, TypeAlias
+
 from copter.problems.cluster.cluster import Cluster as Cluster
 from copter.problems.cluster.cluster import Configuration as Configuration
 from copter.problems.cluster.cluster import Configurations as Configurations
@@ -29,3 +31,6 @@ from copter.problems.sia.replay import Replay as Replay
 from copter.problems.sia.scheduler import Sia as Sia
 from copter.problems.sia.steady import SteadyReplay as SteadyReplay
 from copter.problems.sia.steady import record_rounds as record_rounds
+
+Costs: TypeAlias = Literal["own", "shared"]
+COSTS: tuple[Costs, ...]

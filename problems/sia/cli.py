@@ -14,7 +14,7 @@ import typer
 from copter.cli.command import BenchOptions, OverActors, Proving, RunOptions, command
 from copter.cli.console import say, seconds
 from copter.cli.options import MipGap, SolverName, Tolerance, existing_file, positive
-from copter.problems.sia.names import Costs
+from copter.problems.sia import Costs
 
 if TYPE_CHECKING:
     from copter.bench.course import Course

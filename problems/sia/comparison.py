@@ -177,10 +177,6 @@ def row(
         Printed figures by column; there may be none.
     columns : sequence of str
         Of :data:`COLUMNS`.
-
-    Returns
-    -------
-    list of Figure
     """
     figures = []
     for column in columns:

@@ -30,8 +30,8 @@ from copter.bench.recording import (
     Recorder,
     RecordingProgram,
 )
+from copter.problems.sia import Costs
 from copter.problems.sia.generator import builtin_cluster
-from copter.problems.sia.names import Costs
 from copter.problems.sia.steady import SteadyReplay, record_rounds
 from copter.program.records import CostType
 from copter.solvers.registry import make_solver

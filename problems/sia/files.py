@@ -62,10 +62,6 @@ def profile_folder(path: str | Path) -> Path:
 def read_profiles(folder: str | Path) -> dict[str, Profile]:
     """Profiles of all applications in a folder, or in the folder ``derived_npz`` of it, by application.
 
-    Returns
-    -------
-    dict of str to Profile
-
     Raises
     ------
     InputError

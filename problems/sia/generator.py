@@ -126,12 +126,7 @@ def builtin_cluster(gpus: int) -> Cluster:
 
 
 def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
-    """Analytic profiles of the applications in :data:`JOB_MIX`, with ``work_scale`` times their work.
-
-    Returns
-    -------
-    dict of str to Profile
-    """
+    """Analytic profiles of the applications in :data:`JOB_MIX`, with ``work_scale`` times their work."""
     profiles: dict[str, Profile] = {}
     for name, (restart, hours, scaling) in TRAINING.items():
         speed = {type: 1.0 / time for type, time in zip(_TRAINING_TYPES, hours, strict=True)}
@@ -219,10 +214,6 @@ def draw_jobs(
         Seconds.
     strong_scaling, rigid, non_preemptible : float
         Shares of the training jobs that are so; see :func:`generate`.
-
-    Returns
-    -------
-    list of JobSubmission
     """
     shares = np.array(list(JOB_MIX.values()))
     names: Sequence[str] = list(JOB_MIX)

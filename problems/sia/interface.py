@@ -34,7 +34,6 @@ class Job:
     ----------
     submitted : float
         Seconds, on the clock of :meth:`SiaPolicy.round`.
-    kind : {"adaptive", "strong-scaling", "rigid"}
     gpus : int, optional
         GPU count of a rigid job.
     min_gpus, max_gpus : int, optional

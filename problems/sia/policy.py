@@ -33,11 +33,11 @@ from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.profiles.base import Profile
+from copter.problems.sia import COSTS, Costs
 from copter.problems.sia.columns import Choices, RowCache
 from copter.problems.sia.interface import InfeasibleRoundError, Job, Shim, SiaError, SiaRound
 from copter.problems.sia.jobs import NONE, JobTable
 from copter.problems.sia.modes import FREE, PINNED, REQUIRED, limits, modes, stay
-from copter.problems.sia.names import COSTS, Costs
 from copter.problems.sia.objective import Objective
 from copter.problems.sia.requests import Pick, Requests
 from copter.problems.sia.sources import Sources
@@ -129,12 +129,7 @@ class SiaPolicy:
         return dict(zip(self._slots, self._named(self._table.current[self._order()]), strict=True))
 
     def choices(self) -> dict[Hashable, Choices]:
-        """What each job chose from in the last round.
-
-        Returns
-        -------
-        dict of job id to Choices
-        """
+        """What each job chose from in the last round."""
         return {
             job: self._requests.choices(slot)
             for job, slot in self._slots.items()
@@ -213,7 +208,6 @@ class SiaPolicy:
 
         Parameters
         ----------
-        jobs : sequence of hashable
         penalties : (n,) array
             Finite, not negative.
         """

@@ -80,12 +80,7 @@ class RoundRecord:
     path_n: float
 
     def as_row(self) -> dict[str, Any]:
-        """Flat record for a table: one column ``utilisation_<type>`` for each GPU type.
-
-        Returns
-        -------
-        dict of str to value
-        """
+        """Flat record for a table: one column ``utilisation_<type>`` for each GPU type."""
         row = {field.name: getattr(self, field.name) for field in fields(self)}
         by_type = row.pop("utilisation_by_type")
         return row | {f"utilisation_{type}": share for type, share in by_type.items()}

@@ -43,7 +43,6 @@ class Replay:
         complete.
     max_hours : float, optional
         Stop at this simulated time, complete or not.
-    node_changes : iterable of NodeChange
     deadline : float, optional
         Seconds that the solver may take in a round.
 
@@ -149,12 +148,7 @@ class Replay:
         return self.simulator.completed
 
     def job_results(self) -> list[JobRecord]:
-        """What became of each job that entered, in order of submission.
-
-        Returns
-        -------
-        list of JobRecord
-        """
+        """What became of each job that entered, in order of submission."""
         return self.simulator.job_results()
 
     def summary(self) -> dict[str, float | int | None]:
@@ -167,10 +161,6 @@ class Replay:
         ``integral_churn`` is the mean over the rounds that had jobs of the round before.
         ``rounds_proven`` is the share of the rounds whose allocation is proven optimal, None if no proof was
         asked for.
-
-        Returns
-        -------
-        dict of str to number
         """
         answered = [record for record in self.records if not record.missed]
         jobs, played = self.job_results(), self.simulator.records

@@ -105,7 +105,6 @@ class Requests:
             Name of the job in each slot.
         slots : iterable of int
             Of those that arrived.
-        picks : mapping of int to Pick
         """
         groups: dict[tuple[bool, bytes], list[int]] = {}
         for slot in slots:

@@ -91,10 +91,6 @@ class Sia:
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Configuration of every job that is to have GPUs.
 
-        Returns
-        -------
-        mapping of str to Configuration
-
         Raises
         ------
         InfeasibleRoundError

@@ -23,8 +23,8 @@ from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.simulation.resize import Resize
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import Scenario
+from copter.problems.sia import Costs
 from copter.problems.sia.generator import builtin_cluster, builtin_profiles, draw_jobs
-from copter.problems.sia.names import Costs
 from copter.problems.sia.policy import SiaPolicy
 from copter.problems.sia.records import RoundRecord
 from copter.problems.sia.replay import Replay

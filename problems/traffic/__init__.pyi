@@ -1,3 +1,5 @@
+from typing import Literal, TypeAlias
+
 from copter.problems.traffic.baselines import Allocated as Allocated
 from copter.problems.traffic.baselines import lp_top as lp_top
 from copter.problems.traffic.baselines import pop as pop
@@ -16,9 +18,6 @@ from copter.problems.traffic.matrices import poisson as poisson
 from copter.problems.traffic.matrices import read_matrices as read_matrices
 from copter.problems.traffic.model import TrafficEngineering as TrafficEngineering
 from copter.problems.traffic.model import TrafficRound as TrafficRound
-from copter.problems.traffic.names import CHANGES as CHANGES
-from copter.problems.traffic.names import DRIFTS as DRIFTS
-from copter.problems.traffic.names import MODELS as MODELS
 from copter.problems.traffic.paths import PathError as PathError
 from copter.problems.traffic.paths import PathSet as PathSet
 from copter.problems.traffic.search import edge_disjoint_paths as edge_disjoint_paths
@@ -29,3 +28,13 @@ from copter.problems.traffic.topology import DEFAULT_CAPACITY as DEFAULT_CAPACIT
 from copter.problems.traffic.topology import Topology as Topology
 from copter.problems.traffic.topology import TopologyError as TopologyError
 from copter.problems.traffic.topology import load_topology as load_topology
+
+Objective: TypeAlias = Literal["max-flow", "min-mlu"]
+OBJECTIVES: tuple[Objective, ...]
+MODELS: tuple[str, ...]
+Drift: TypeAlias = Literal["independent", "source", "global", "permute"]
+DRIFTS: tuple[Drift, ...]
+CHANGES: tuple[str, ...]
+PathKind: TypeAlias = Literal["edge-disjoint", "shortest"]
+PATH_KINDS: tuple[PathKind, ...]
+METHODS: tuple[str, ...]

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from copter.errors import SolverError
 from copter.kernels import kernel
+from copter.problems.traffic import Objective
 from copter.problems.traffic.model import TrafficEngineering
-from copter.problems.traffic.names import Objective
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology

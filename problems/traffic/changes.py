@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.problems.traffic.names import DRIFTS, Drift
+from copter.problems.traffic import DRIFTS, Drift
 from copter.problems.traffic.topology import Topology
 
 
@@ -74,10 +74,6 @@ def failures(topology: Topology, count: int = 5, *, seed: int) -> Iterator[LinkE
     count : int
         Links that are down in a round, of those that have a capacity.  The two directions between two nodes
         are one line, count once and fail together.
-
-    Returns
-    -------
-    iterator of LinkEvents
 
     Raises
     ------

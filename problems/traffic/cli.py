@@ -15,15 +15,7 @@ from copter.cli.command import BenchOptions, Options, OverActors, RunOptions, So
 from copter.cli.console import errors, progress, seconds
 from copter.cli.options import Tolerance, one_of, positive, solver_option, solvers_option
 from copter.cli.solvers import Names, check_known
-from copter.problems.traffic.names import (
-    CHANGES,
-    METHODS,
-    MODELS,
-    OBJECTIVES,
-    PATH_KINDS,
-    Objective,
-    PathKind,
-)
+from copter.problems.traffic import CHANGES, METHODS, MODELS, OBJECTIVES, PATH_KINDS, Objective, PathKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

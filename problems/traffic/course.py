@@ -23,10 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 from copter.bench.course import Course, Figure, Play, method_round, solve_round
 from copter.bench.settings import Record
 from copter.problems.pop import pop_name
+from copter.problems.traffic import CHANGES, Drift, Objective, PathKind
 from copter.problems.traffic.changes import drift, failures
 from copter.problems.traffic.methods import is_method, run_method
 from copter.problems.traffic.model import TrafficEngineering
-from copter.problems.traffic.names import CHANGES, Drift, Objective, PathKind
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.search import Progress, edge_disjoint_paths, k_shortest_paths
 from copter.problems.traffic.state import TrafficState
@@ -116,7 +116,6 @@ def make_instance(
         busy.  All of them by default.
     k : int
         Paths a pair, at most.
-    kind : "edge-disjoint" or "shortest"
     seed : int
         Of the draw.
     threads, progress
@@ -387,7 +386,6 @@ def prepare(
     ----------
     folder : Path
         It exists.
-    objective : "max-flow" or "min-mlu"
     rounds, changes, seed
         See :func:`schedule`.
     split : float

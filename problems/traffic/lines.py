@@ -9,9 +9,9 @@ from pathlib import Path
 from copter.bench.case import Case, Inputs, Profile
 from copter.bench.course import Course
 from copter.bench.solvers import CVXPY, HIGHS, ORTOOLS
+from copter.problems.traffic import Objective
 from copter.problems.traffic.course import make_instance, prepare
 from copter.problems.traffic.matrices import make_matrix
-from copter.problems.traffic.names import Objective
 from copter.problems.traffic.topology import load_topology
 
 _LPS = ("copter", "copter-cold", "copter-newton", "copter-rebuild", *HIGHS, *ORTOOLS, *CVXPY[:1])

@@ -22,7 +22,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import shortest_path
 
 from copter.errors import CopterError
-from copter.problems.traffic.names import MODELS
+from copter.problems.traffic import MODELS
 from copter.problems.traffic.topology import Topology
 
 Matrix: TypeAlias = NDArray[np.float64]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from copter.problems.pop import pop_name
+from copter.problems.traffic import METHODS
 from copter.problems.traffic.baselines import SPLIT_POISSON, Allocated, lp_top, pop, shortest_path
-from copter.problems.traffic.names import METHODS
 from copter.problems.traffic.state import TrafficState
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
 from copter.kernels import kernel
-from copter.problems.traffic.names import Objective
+from copter.problems.traffic import Objective
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState
 from copter.problems.traffic.topology import Topology
@@ -67,7 +67,6 @@ class TrafficEngineering(TrafficState):
     ----------
     paths : PathSet
         The pairs that may have demands, and their paths.
-    objective : "max-flow" or "min-mlu"
     program : ContinualProgram, optional
         Empty; a new one by default.
 
@@ -283,12 +282,7 @@ class TrafficEngineering(TrafficState):
         return spread
 
     def link_loads(self, flows: Flows) -> NDArray[np.float64]:
-        """Flow on each link.
-
-        Returns
-        -------
-        (E,) ndarray
-        """
+        """Flow on each link, shape (E,)."""
         return flows.load[self.program.resource_slots]
 
     def _owners(self) -> NDArray[np.int64]:

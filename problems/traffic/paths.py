@@ -120,10 +120,6 @@ class PathSet:
         ----------
         path : int
             Its number.
-
-        Returns
-        -------
-        list of int
         """
         links = self.link[self.pointer[path] : self.pointer[path + 1]]
         return [int(topology.tail[links[0]]), *topology.head[links].tolist()]

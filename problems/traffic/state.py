@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError
 from copter.kernels import kernel
-from copter.problems.traffic.names import OBJECTIVES, Objective
+from copter.problems.traffic import OBJECTIVES, Objective
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.topology import Topology
 
@@ -46,7 +46,6 @@ class TrafficState:
     ----------
     paths : PathSet
         The pairs that may have demands, and their paths.
-    objective : "max-flow" or "min-mlu"
 
     Attributes
     ----------

@@ -26,7 +26,6 @@ class Weighted(NamedTuple):
     ----------
     start : (N + 1,) ndarray of int32
         Links of node ``u`` are ``link[start[u]:start[u + 1]]``.
-    link : ndarray of int32
     tail, head : (E,) ndarray of int32
     weight : (E,) ndarray of float64
     remaining : (N, N) ndarray of float64

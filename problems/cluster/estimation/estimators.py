@@ -22,18 +22,6 @@ Without profiling a type that never ran has no model of a pass: it counts as fas
 before any ran a pass takes the same nominal time everywhere.
 
 Sources: Sia, thesis sections 3.3.1, 3.3.2 and 3.5.8; the fit is that of Pollux, section 4.1.
-
-Overestimate, then measure: throughput is linear in the GPUs until a job has run on them.
-
-With the largest count k of GPUs of a type on which a job ran, at speed v(k), and g the count in question,
-
-    est(g) = v(g)            if it ran on g GPUs, or on more: shrinking to measure costs milliseconds
-             v(k) g / k      otherwise
-
-A job that never ran on a type is known by the speed of one GPU, or of the fewest that it runs on: the first
-iterations give it before the share is settled.
-
-Source: AFS, section 4.2 ("overestimate first and re-adjust later").
 """
 
 from __future__ import annotations
@@ -325,7 +313,6 @@ def make_estimator(name: str, seed: int = 0) -> Estimator:
 
     Parameters
     ----------
-    name : {"oracle", "bootstrap", "no-profile", "type-blind", "overestimate"}
     seed : int
         Of the noise of reports.
 
@@ -392,7 +379,18 @@ class LinearBeyond(Profile):
 
 
 class Overestimate(Estimator):
-    """The estimator."""
+    """Overestimates, then measures: throughput is linear in the GPUs until a job has run on them.
+
+    With the largest count k of GPUs of a type on which a job ran, at speed v(k), and g the count in question,
+
+        est(g) = v(g)            if it ran on g GPUs, or on more: shrinking to measure costs milliseconds
+                 v(k) g / k      otherwise
+
+    A job that never ran on a type is known by the speed of one GPU, or of the fewest that it runs on: the
+    first iterations give it before the share is settled.
+
+    Source: AFS, section 4.2 ("overestimate first and re-adjust later").
+    """
 
     def __init__(self) -> None:
         self._measured: dict[str, dict[str, int]] = {}

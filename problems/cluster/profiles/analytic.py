@@ -107,5 +107,7 @@ class TrainingProfile(Profile):
 
     def at_fixed_batch(self, batch_size: int | None = None) -> Profile:
         """Throughput at the initial batch size, the only one in examples that it knows."""
+        if self.scaling.m_max == 1.0 and self.n_levels == 1:
+            return self
         fixed = replace(self.scaling, m_max=1.0)
         return self._variant("fixed", progress=self.progress[-1:], scaling=fixed, noise=np.zeros(1))

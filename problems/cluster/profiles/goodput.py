@@ -73,7 +73,6 @@ def best_batches(
 
     Parameters
     ----------
-    model : TypeModel, or a sequence of n
     nodes, gpus : (n,) int array
     noise : (n,) array
         Gradient noise scale, examples.

@@ -148,7 +148,6 @@ class ReplicaProfile(Profile):
 
     Parameters
     ----------
-    replicas : mapping of GPU type to (GPUs a replica needs, throughput of one replica)
     max_replicas : int, optional
         Configurations with more replicas do not exist.
     """

@@ -114,12 +114,7 @@ class ThroughputParameters(NamedTuple):
         return self.alpha_grad + self.beta_grad * np.asarray(local_batch, np.float64)
 
     def sync_seconds(self, nodes: ArrayLike, gpus: ArrayLike) -> NDArray[np.float64]:
-        """Seconds of synchronising the gradients (10).
-
-        Parameters
-        ----------
-        nodes, gpus : array_like of int
-        """
+        """Seconds of synchronising the gradients (10)."""
         nodes, gpus = np.asarray(nodes), np.asarray(gpus)
         within = self.alpha_local + self.beta_local * (gpus - 2)
         between = self.alpha_node + self.beta_node * (gpus - 2)
@@ -132,7 +127,6 @@ class ThroughputParameters(NamedTuple):
 
         Parameters
         ----------
-        nodes, gpus : array_like of int
         local_batch : array_like
             Examples on each GPU in one pass.
         accumulation : array_like of int
@@ -154,7 +148,6 @@ class ThroughputParameters(NamedTuple):
         ----------
         sync : array_like
             Of :meth:`sync_seconds`.
-        accumulation : array_like of int
         """
         grad = self.grad_seconds(local_batch)
         # The larger one is taken out of the norm: small times to the power of gamma would vanish.
@@ -165,13 +158,7 @@ class ThroughputParameters(NamedTuple):
     def throughput(
         self, nodes: ArrayLike, gpus: ArrayLike, local_batch: ArrayLike, accumulation: ArrayLike = 0
     ) -> NDArray[np.float64]:
-        """Examples a second (8).
-
-        Parameters
-        ----------
-        nodes, gpus : array_like of int
-        accumulation : array_like of int
-        """
+        """Examples a second (8)."""
         batch = np.asarray(gpus) * np.asarray(local_batch, np.float64) * (np.asarray(accumulation) + 1)
         return batch / self.step_seconds(nodes, gpus, local_batch, accumulation)
 
@@ -185,7 +172,6 @@ def split_batch(
     ----------
     batch_size : array_like
         Examples of the whole batch.
-    gpus : array_like of int
     max_local_batch : array_like of int
         Most examples that fit on one GPU.
 

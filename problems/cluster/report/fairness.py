@@ -155,17 +155,7 @@ def _shared(counts: NDArray[np.int64], times: Floats, shares: Floats) -> Floats:
 
 
 def first_waits(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> Floats:
-    """Seconds from each submission until the policy was asked.
-
-    Parameters
-    ----------
-    jobs : sequence of JobRecord
-    rounds : sequence of RoundRecord
-
-    Returns
-    -------
-    (n,) array
-    """
+    """Seconds from each submission until the policy was asked, shape (n,)."""
     times = np.array([one.time for one in rounds] + [math.inf])
     submitted = np.array([job.submitted for job in jobs])
     return times[np.searchsorted(times, submitted)] - submitted
@@ -185,7 +175,6 @@ def finish_time_fairness(
     ----------
     scenario : Scenario
         Its cluster is the one of the start.
-    jobs : sequence of JobRecord
     rule : {"printed", "authors"}
         Reading of (3.6), see the head of this module.
     waits : (n,) array, optional

@@ -5,9 +5,8 @@ lasts from the first submission to the last completion, queueing is the time wit
 count first starts.  Utilisation is GPU time held over GPU time there, hours without jobs included; the busy
 one leaves restarts out.
 
-Queue, efficiency and blocking of a cluster over time (AFS section 2.2).
-
-At a time with running jobs J_R and pending jobs J_P on M GPUs,
+:func:`indices` are queue, efficiency and blocking of a cluster over time (AFS section 2.2).  At a time with
+running jobs J_R and pending jobs J_P on M GPUs,
 
     QL = |J_P|
     CE = (1 / M) sum over J_R of  speed now / speed on 1 GPU
@@ -51,8 +50,6 @@ def summarise(
     ----------
     jobs : sequence of JobRecord
         All that entered, complete or not; averages are over those that are complete.
-    rounds : sequence of RoundRecord
-    segments : sequence of Segment
 
     Returns
     -------
@@ -62,7 +59,7 @@ def summarise(
         max_contention, jobs in the cluster; worst_ftf and unfair_fraction by the printed reading of
         (3.6), worst_ftf_authors and unfair_fraction_authors by the authors' own (see :mod:`.fairness`);
         queue_length, cluster_efficiency and blocking_index over time, and statistical_efficiency of GPUs that
-        train (see :mod:`.indices`); evictions_per_round, of jobs
+        train (see :func:`indices`); evictions_per_round, of jobs
         moved or left without a place; policy_p50_s, policy_p95_s, policy_p99_s, policy_max_s, seconds;
         rounds, jobs_completed, jobs_submitted.
     """
@@ -147,11 +144,6 @@ def _gpu_seconds(jobs: Sequence[JobRecord], rounds: Sequence[RoundRecord]) -> fl
 
 def gpu_hours(jobs: Sequence[JobRecord], segments: Sequence[Segment]) -> dict[tuple[str, str], float]:
     """GPU hours a job, restarts included, by application and GPU type (thesis Figure 3.5).
-
-    Parameters
-    ----------
-    jobs : sequence of JobRecord
-    segments : sequence of Segment
 
     Returns
     -------
@@ -265,9 +257,6 @@ def indices(
 
     Parameters
     ----------
-    jobs : sequence of JobRecord
-    rounds : sequence of RoundRecord
-    segments : sequence of Segment
     alone : Alone, optional
         Of these jobs, if it is there already.
     """
@@ -314,8 +303,6 @@ def statistical_efficiency(
 
     Parameters
     ----------
-    jobs : sequence of JobRecord
-    segments : sequence of Segment
     alone : Alone, optional
         Of these jobs, if it is there already.
 

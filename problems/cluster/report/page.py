@@ -46,7 +46,6 @@ def write_page(
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
     policies : mapping of str to mapping of str to float
         Of :func:`.experiment.averages`.
     """

@@ -157,10 +157,6 @@ def table_rows(policies: dict[str, dict[str, float]]) -> Sequence[tuple[str, ...
     ----------
     policies : dict of str to dict of str to float
         Of :func:`.experiment.averages`.
-
-    Returns
-    -------
-    sequence of tuple of str
     """
     return [
         (
@@ -174,12 +170,7 @@ def table_rows(policies: dict[str, dict[str, float]]) -> Sequence[tuple[str, ...
 
 
 def table_columns() -> tuple[str, ...]:
-    """Heads of the table of policies.
-
-    Returns
-    -------
-    tuple of str
-    """
+    """Heads of the table of policies."""
     return ("policy", *_TABLE.values(), "policy p50", "p99")
 
 

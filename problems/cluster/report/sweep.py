@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from copter.cli.console import errors, progress, save_json, seconds, table
+from copter.problems.cluster.cli import SWEEPS
 from copter.problems.cluster.experiment import Progress, averages, run_tasks
-from copter.problems.cluster.names import SWEEPS
 from copter.spreading.tasks import Task
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def varied(options: ClusterBenchOptions, value: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        Of :class:`.setups.Setup`'s attributes.
+        Of :class:`.experiment.Setup`'s attributes.
     """
     if options.sweep in SWEEPS:
         return {options.sweep.replace("-", "_"): value}

@@ -4,8 +4,6 @@ While a job holds one configuration its progress is a piecewise linear function 
 (:meth:`.profiles.Profile.clock`).  So a job is touched only when its allocation changes: it keeps when and
 where it began to run, and progress, level and completion at any later time are looked up.  That is exact,
 and the same however often anybody looks.
-
-How a job really runs: the profile of its application within what may be adapted of it.
 """
 
 from __future__ import annotations
@@ -56,7 +54,6 @@ class JobState:
     ----------
     profile : Profile
         How it really runs, within the adaptivity of its kind.
-    kind : {"adaptive", "strong-scaling", "rigid"}
 
     Attributes
     ----------
@@ -357,12 +354,7 @@ _FLEXIBILITY: dict[Kind, int] = {"rigid": 0, "strong-scaling": 1, "adaptive": 2}
 
 
 def job_kind(submission: JobSubmission, policy: Kind) -> Kind:
-    """What is adapted of a job under a policy: the lesser of what either allows.
-
-    Parameters
-    ----------
-    policy : {"adaptive", "strong-scaling", "rigid"}
-    """
+    """What is adapted of a job under a policy: the lesser of what either allows."""
     return min(submission.kind, policy, key=_FLEXIBILITY.__getitem__)
 
 

@@ -1,12 +1,12 @@
-"""What it costs a job to start, to change its GPUs, to move: the models of the papers.
+"""What holds jobs up: starts, changes of their GPUs and moves, and jobs that share their nodes.
 
-:class:`.parts.CheckpointRestart`, the default, is Sia's.  Here are the constant delay of Pollux' simulator,
-the dispatch of Shockwave's, and the resizes of CoDDL, in which a job runs on while new GPUs get ready.
+Of changes there are the models of the papers: :class:`CheckpointRestart`, the default, is Sia's; the others
+are the constant delay of Pollux' simulator, the dispatch of Shockwave's, and the resizes of CoDDL, in which a
+job runs on while new GPUs get ready.
 
-Slowdown of distributed jobs that share a node (Pollux section 5.3.2).
-
-Jobs of more than one node synchronise over the network; two of them on a node compete for its card.  The
-paper injects slowdowns of 0 to 50% for each distributed job that shares a node with another.
+Jobs of more than one node synchronise over the network; two of them on a node compete for its card
+(:class:`SharedNodes`).  Pollux (section 5.3.2) injects slowdowns of 0 to 50% for each distributed job that
+shares a node with another.
 """
 
 from __future__ import annotations
@@ -46,12 +46,7 @@ class Interference(Protocol):
     """How jobs that share nodes slow each other down."""
 
     def factors(self, jobs: Mapping[str, JobState]) -> Mapping[str, float]:
-        """Factor on the speed of each running job that is not 1.
-
-        Parameters
-        ----------
-        jobs : mapping of str to JobState
-        """
+        """Factor on the speed of each running job that is not 1."""
 
 
 class CheckpointRestart(Resize):
@@ -197,16 +192,7 @@ class SharedNodes:
         self._factor = 1.0 - slowdown
 
     def factors(self, jobs: Mapping[str, JobState]) -> dict[str, float]:
-        """Factor on the speed of each running job that is not 1.
-
-        Parameters
-        ----------
-        jobs : mapping of str to JobState
-
-        Returns
-        -------
-        dict of str to float
-        """
+        """Factor on the speed of each running job that is not 1."""
         if self._factor == 1.0:
             return {}
         on: dict[tuple[str, int], list[str]] = {}

@@ -9,8 +9,6 @@ complete at their exact times.
 
 The same arguments give the same results bit by bit: all that is random is drawn before (workloads, failures)
 or from a seed of the policy's or the estimator's own.
-
-Whether what a policy answers makes sense.
 """
 
 from __future__ import annotations
@@ -74,7 +72,6 @@ class Simulator:
     ----------
     rejected : tuple of str
         Jobs that no configuration of the cluster can run: they never enter.
-    records : list of RoundRecord
     segments : list of Segment
         In order of their ends.
     """
@@ -429,12 +426,7 @@ class Simulator:
         return len(self._done) + len(self._live) + len(self._waiting)
 
     def job_results(self) -> list[JobRecord]:
-        """What became of each job that entered, in order of submission.
-
-        Returns
-        -------
-        list of JobRecord
-        """
+        """What became of each job that entered, in order of submission."""
         known = self._done | {name: record_of(job, math.nan) for name, job in self._live.items()}
         return [known[name] for name in self._order if name in known]
 

@@ -84,10 +84,6 @@ def read_trace(path: str | Path, number: int) -> list[TracedJob]:
     number : int
         From 1 to 10.
 
-    Returns
-    -------
-    list of TracedJob
-
     Raises
     ------
     InputError
@@ -119,10 +115,6 @@ def read_trace(path: str | Path, number: int) -> list[TracedJob]:
 
 def read_throughputs(folder: str | Path) -> list[Curve]:
     """Curves of all models in a folder.
-
-    Returns
-    -------
-    list of Curve
 
     Raises
     ------

@@ -22,8 +22,7 @@ Jobs of the thesis run as fast as on its testbed, those of Pollux at the speed o
 With a folder of real traces philly and pollux are sampled from Microsoft's trace and the artifact's workloads
 instead: :mod:`.philly`, :mod:`.pollux`.
 
-Times at which a given number of jobs arrive: a rate by hour, and scripts that submit several jobs at once.
-
+Arrivals have a rate by hour (:func:`by_hour`), and scripts submit several jobs at once (:func:`in_scripts`).
 The papers give the number of jobs, the hours, and the shape of the rate; the number is met exactly, and the
 times within an hour are uniform.  A script submits a run of jobs of one application, :data:`SCRIPT_SECONDS`
 apart on average (hyper-parameter searches: thesis section 3.4.1); the runs' lengths are geometric.
@@ -123,10 +122,6 @@ def draw(
         Their number, for another rate.
     hours : float, optional
         Their window; the shape of the rate is stretched to it, and the number of jobs stays.
-
-    Returns
-    -------
-    list of JobSubmission
     """
     count = family.jobs if jobs is None else jobs
     window = family.hours if hours is None else hours
@@ -188,7 +183,6 @@ def make_scenario(
 
     Parameters
     ----------
-    jobs : list of JobSubmission
     calibrated : bool
         Jobs run at the speed of the thesis' testbed; else at that of the measurements.
     """

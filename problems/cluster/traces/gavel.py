@@ -50,10 +50,6 @@ class GavelJob:
 def read_gavel_trace(path: str | Path) -> list[GavelJob]:
     """Jobs of a trace, by time.
 
-    Returns
-    -------
-    list of GavelJob
-
     Raises
     ------
     InputError

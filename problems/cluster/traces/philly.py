@@ -61,10 +61,6 @@ class TracedJob:
 def read_philly(path: str | Path) -> list[TracedJob]:
     """Jobs of the trace, by time of submission.
 
-    Returns
-    -------
-    list of TracedJob
-
     Raises
     ------
     InputError
@@ -92,12 +88,7 @@ def read_philly(path: str | Path) -> list[TracedJob]:
 
 @lru_cache(maxsize=1)
 def philly_jobs(path: Path) -> tuple[TracedJob, ...]:
-    """Jobs of the trace, see :func:`read_philly`; read once for all samples of a process.
-
-    Returns
-    -------
-    tuple of TracedJob
-    """
+    """Jobs of the trace, see :func:`read_philly`; read once for all samples of a process."""
     return tuple(read_philly(path))
 
 
@@ -113,7 +104,6 @@ def sample(
 
     Parameters
     ----------
-    trace : sequence of TracedJob
     jobs : int
         How many; all that there are, if these are fewer.
     models : mapping of str to tuple of str

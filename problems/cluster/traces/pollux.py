@@ -1,13 +1,13 @@
-"""Pollux' workloads: the reader of the artifact's ``workloads*/workload-<number>.csv``.
+"""Pollux' artifact: its workloads, and its measurements of jobs.
 
-The columns are ``name, time, application, num_replicas, batch_size``: seconds of submission, the model, and
-the GPUs and batch size that the job was tuned for.  ``workloads`` are the paper's, of 160 jobs;
-``workloads-0.5``, ``-1.5`` and ``-2.0`` have that many times the jobs, ``workloads-realistic`` has the users'
-own sizes (Pollux section 5.3.1).  The thesis' authors publish their workloads in the same columns.
+:func:`read_pollux_workload` reads ``workloads*/workload-<number>.csv``.  The columns are ``name, time,
+application, num_replicas, batch_size``: seconds of submission, the model, and the GPUs and batch size that
+the job was tuned for.  ``workloads`` are the paper's, of 160 jobs; ``workloads-0.5``, ``-1.5`` and ``-2.0``
+have that many times the jobs, ``workloads-realistic`` has the users' own sizes (Pollux section 5.3.1).  The
+thesis' authors publish their workloads in the same columns.
 
-Reader of Pollux' measurements: how fast six training jobs ran on T4 GPUs, and how noisy gradients were.
-
-A folder ``traces`` has one folder for each model (the artifact of Pollux, ``simulator/traces``), in it
+:func:`read_pollux_measurements` reads how fast six training jobs ran on T4 GPUs, and how noisy gradients
+were. The folder ``simulator/traces`` has one folder for each model, in it
 
 - ``placements.csv`` with ``placement, local_bsz, step_time, sync_time``: a placement is written as its GPUs
   on each node, one digit a node, "44" for two nodes with four GPUs each.  A profile goes by nodes and GPUs
@@ -56,10 +56,6 @@ def read_pollux_workload(
     ----------
     applications : collection of str, optional
         Known applications; another one in the file is an error.
-
-    Returns
-    -------
-    list of JobSubmission
 
     Raises
     ------
@@ -171,10 +167,6 @@ def read_steps(folder: str | Path) -> list[tuple[int, int, int, float, float]]:
     Returns
     -------
     list of (nodes, gpus, local batch, step seconds, synchronisation seconds)
-
-    Raises
-    ------
-    InputError
     """
     folder = Path(folder)
     steps = []
@@ -201,10 +193,6 @@ def read_step_times(folder: str | Path) -> Measured:
     Returns
     -------
     mapping of (nodes, gpus) to mapping of local batch to (step seconds, synchronisation seconds)
-
-    Raises
-    ------
-    InputError
     """
     found: dict[tuple[int, int], dict[int, list[tuple[float, float]]]] = {}
     for nodes, gpus, local, *times in read_steps(folder):

@@ -1,5 +1,6 @@
-"""TunedJobs: the GPU count and batch size that a knowing user would ask for (thesis 3.4.3, Pollux 5.2).
+"""How jobs of a trace are sized: which models stand for them, and what their users ask for.
 
+TunedJobs have the GPU count and batch size that a knowing user would ask for (thesis 3.4.3, Pollux 5.2).
 With T(n, M) the run time of a job on n GPUs at the fixed batch size M, and M(n) the batch size with the least
 run time on n GPUs, a GPU count is valid if
 
@@ -11,8 +12,6 @@ and workloads: n is even, M a doubling of the initial batch size, the job comple
 times are those on the first GPU type of the cluster that has a valid pair (T4, but for imagenet on the 64
 GPUs of three types, where 16 T4 take longer).  Without any valid pair the nearest on the first type that runs
 the job is taken.  The unit of a job that is too large for one GPU is the smallest count that runs it.
-
-Which model stands for which size of job, and the profiles of the models.
 
 A trace of a production cluster tells GPUs and run times, not what was trained.  The papers sort its jobs by
 total GPU time and let models of like size stand for them:
@@ -85,13 +84,8 @@ class TunedJobs:
 
         Parameters
         ----------
-        jobs : sequence of JobSubmission
         profiles : mapping of str to Profile
             By application.
-
-        Returns
-        -------
-        list of JobSubmission
         """
         tuned = []
         for job in jobs:
@@ -165,10 +159,6 @@ def requested(
         Of the models of :mod:`.models`.
     profiles : mapping of str to Profile
         By application.
-
-    Returns
-    -------
-    list of JobSubmission
     """
     asked = []
     for job in jobs:
@@ -192,10 +182,6 @@ def constrained(
         Tuned: strong-scaling jobs keep their batch size, rigid ones their GPU count too.
     strong_scaling, rigid : float
         Shares of the jobs.
-
-    Returns
-    -------
-    list of JobSubmission
 
     Raises
     ------
@@ -239,22 +225,12 @@ _BOUNDS = {"S": 1.0, "M": 10.0, "L": 100.0, "XL": float("inf")}
 
 
 def size_of(gpu_hours: float) -> str:
-    """Size of a job by its total GPU time.
-
-    Returns
-    -------
-    {"S", "M", "L", "XL"}
-    """
+    """Size of a job by its total GPU time."""
     return next(size for size, bound in _BOUNDS.items() if gpu_hours < bound)
 
 
 def size_of_model(model: str) -> str:
-    """Size of the jobs that a model stands for.
-
-    Returns
-    -------
-    {"S", "M", "L", "XL"}
-    """
+    """Size of the jobs that a model stands for."""
     return next(size for size, models in POLLUX_MODELS.items() if model in models)
 
 
@@ -263,7 +239,6 @@ def draw_model(size: str, models: Mapping[str, tuple[str, ...]], rng: np.random.
 
     Parameters
     ----------
-    size : {"S", "M", "L", "XL"}
     models : mapping of str to tuple of str
         Models by size.
     """

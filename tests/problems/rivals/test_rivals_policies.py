@@ -23,12 +23,13 @@ NAMES = (
 )
 
 
-class Fixed:
+class Fixed(Mechanism):
     """Shares that a test sets, by name."""
 
     name = "fixed"
 
     def __init__(self, shares):
+        super().__init__()
         self.by_name = shares
 
     def shares(self, now):
@@ -47,7 +48,7 @@ def test_rounds_follow_the_shares(share):
     """Two jobs, one GPU of each type: each job is on each type for its share of the time."""
     jobs = [(name, (1.0, 1.0), 1, 1e6, 0.0) for name in ("a", "b")]
     source = Fixed({"a": [share, 1 - share], "b": [1 - share, share]})
-    run = simulate(scenario_of(cluster_of(1, 1), jobs), Mechanism(source), max_hours=40.0)
+    run = simulate(scenario_of(cluster_of(1, 1), jobs), source, max_hours=40.0)
     held = hours_by_type(run)
     total = sum(held["a", f"t{k}"] for k in (0, 1))
     assert held["a", "t0"] / total == pytest.approx(share, abs=0.02)
@@ -56,7 +57,7 @@ def test_rounds_follow_the_shares(share):
 def test_blind_shares_follow_too():
     jobs = [(name, (1.0,), 1, 1e6, 0.0) for name in ("a", "b", "c")]
     source = Fixed({"a": [0.5], "b": [0.3], "c": [0.2]})
-    run = simulate(scenario_of(cluster_of(1), jobs), Mechanism(source), max_hours=60.0)
+    run = simulate(scenario_of(cluster_of(1), jobs), source, max_hours=60.0)
     held = hours_by_type(run)
     total = sum(held.values())
     for name, share in (("a", 0.5), ("b", 0.3), ("c", 0.2)):

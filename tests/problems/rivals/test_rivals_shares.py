@@ -8,8 +8,7 @@ from rivals_cases import cluster_of, job_lists, round_of, state_of
 from scipy.optimize import linprog
 
 from copter.problems.rivals import FinishTimeFairness, Makespan, MaxMinFairness, MaxSumThroughput
-from copter.problems.rivals.gavel_ftf import equal_shares, worst_rho
-from copter.problems.rivals.linear import LEFTOVER
+from copter.problems.rivals.gavel import LEFTOVER, equal_shares, worst_rho
 
 TOLERANCE = 1e-4
 

@@ -17,6 +17,10 @@ from copter.cli.main import app
 from copter.problems.cluster.registry import make_policy
 from copter.problems.shockwave import (
     BASELINES,
+    KNOWLEDGE,
+    ORACLE,
+    PREDICTORS,
+    RELAXATIONS,
     Settings,
     build_window,
     generate,
@@ -31,7 +35,6 @@ from copter.problems.shockwave import course as bench
 from copter.problems.shockwave.awareness import make_knowledge
 from copter.problems.shockwave.instances import busy_rounds
 from copter.problems.shockwave.milp import ExactPlan, solve_milp
-from copter.problems.shockwave.names import KNOWLEDGE, ORACLE, PREDICTORS, RELAXATIONS
 from copter.problems.shockwave.predictor import RULES
 from copter.solution import Status
 from copter.solvers.milp import Effort, MilpAnswer

@@ -83,7 +83,7 @@ def test_rates_are_the_rows_read_down():
 
 def test_one_gpu_without_noise_has_speedup_one():
     one = np.array([1])
-    assert Scaling(32, (1, 10), 0.2, (0.1, 0.5)).throughput(one, one)[0] == pytest.approx(1.0)
+    assert Scaling(32, (1, 10), 0.2, (0.1, 0.5)).speedup(one, one, 0.0)[0] == pytest.approx(1.0)
 
 
 def test_fixed_batch_does_not_depend_on_progress():

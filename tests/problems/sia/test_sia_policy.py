@@ -1,5 +1,7 @@
 """The Sia policy: what each kind of job may choose, and nodes that come and go."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sia_cases import BIG, LAM, PAIR, RISING, columns, force, gpus, make, milp, table
@@ -113,7 +115,8 @@ def test_strong_scaling_jobs_are_given_their_throughput():
     policy.submit(Job("J", profile, kind="strong-scaling"))
     policy.apply(60.0)
     found = BIG.configurations
-    throughput = scaling.throughput(found.gpus, found.nodes) * np.where(found.type_index == 0, 1.0, 2.0)
+    throughput = replace(scaling, m_max=1.0).speedup(found.gpus, found.nodes, 0.0)
+    throughput *= np.where(found.type_index == 0, 1.0, 2.0)
     assert policy.program.requests["J"].costs[1:] == pytest.approx(-throughput / throughput.min())
 
 

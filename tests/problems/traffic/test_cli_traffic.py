@@ -14,11 +14,10 @@ from typer.testing import CliRunner
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
 from copter.cli.main import app
-from copter.problems.traffic import MODELS, cli, load_topology, make_matrix
+from copter.problems.traffic import CHANGES, METHODS, MODELS, cli, load_topology, make_matrix
 from copter.problems.traffic import course as bench
 from copter.problems.traffic.course import Event, Instance, events_of, make_instance, prepare
 from copter.problems.traffic.methods import is_method
-from copter.problems.traffic.names import CHANGES, METHODS
 from copter.problems.traffic.report import draw_network
 
 NODES = 7

@@ -1,0 +1,115 @@
+"""Policies that put short jobs first: SRTF, SRSF and SRPT, and open shop scheduling.
+
+SRTF and SRSF are asked at events.  Jobs get the GPUs that their users asked for or none, the one with the
+least time (SRTF) or service (SRSF: time times the GPUs asked for) left first; one that does not fit is passed
+over.  By service a job that asks for many GPUs stands back, which favours those that use them well.  SRTF-E
+and SRSF-E are altruistic: GPUs that nobody asked for then go, one by one, to the running job whose throughput
+relative to one GPU grows most.
+
+SRPT and open shop scheduling have rounds, and jobs that are rigid.
+
+Sources: AFS, sections 2.2 and 5.5; SRTF is Schrage and Miller's rule (Operations Research 14(4), 1966), SRSF
+that of Tiresias (Gu et al., NSDI 2019); open shop: Shockwave, section 8.2, and the authors' public code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.afs.allocation import first_shares
+from copter.problems.afs.elastic import SharePolicy, raise_by_gain
+from copter.problems.afs.roster import Pool
+from copter.problems.cluster.cluster import Configuration
+from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.workload import Kind
+from copter.problems.rivals.mechanism import ROUND_SECONDS, Mechanism, RigidRound, look
+
+
+class Srtf(SharePolicy):
+    """Shortest remaining time first, preemptive.
+
+    Parameters
+    ----------
+    seed : int
+        Nothing is drawn.
+    """
+
+    name = "srtf"
+    watch = ("done",)
+    kind: Kind = "rigid"
+    by_service = False
+
+    def shares(self, pool: Pool, now: ClusterState) -> NDArray[np.int64]:  # noqa: D102
+        request = pool.rows["request"]
+        left = pool.rows["work"] / pool.rows["request_speed"]
+        order = pool.order(left * request if self.by_service else left)
+        count, free = first_shares(request, order, pool.gpus)
+        if self.kind != "rigid":
+            base = pool.speed(pool.curves.first)
+            running = np.flatnonzero((count > 0) & (pool.curves.first < pool.curves.top))
+            raise_by_gain(pool, running, count, free, lambda jobs, speed, more: (more - speed) / base[jobs])
+        return count
+
+
+class SrtfElastic(Srtf):
+    """SRTF, and what is left over to running jobs."""
+
+    name = "srtf-e"
+    kind: Kind = "strong-scaling"
+
+
+class Srsf(Srtf):
+    """Shortest remaining service first, preemptive."""
+
+    name = "srsf"
+    by_service = True
+
+
+class SrsfElastic(Srtf):
+    """SRSF, and what is left over to running jobs."""
+
+    name = "srsf-e"
+    kind: Kind = "strong-scaling"
+    by_service = True
+
+
+class ShortestFirst:
+    """SRPT: the jobs with the shortest remaining run time that fit, anew each round.
+
+    Run time left is that at the speed of now on the job's fastest type.  Jobs go to the type with room on
+    which they complete first, restarts counted.
+    """
+
+    name = "srpt"
+    kind: Kind = "rigid"
+
+    def __init__(self, *, round_seconds: float = ROUND_SECONDS) -> None:
+        self.round_seconds: float | None = round_seconds
+
+    def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
+        """The shortest jobs that fit, see :class:`~copter.problems.cluster.policy.Policy`."""
+        here = look(now)
+        order = np.argsort(here.seconds_left.min(axis=1, initial=np.inf), kind="stable").tolist()
+        return here.allocation(here.pack((job, here.preferences(job)) for job in order))
+
+
+class OpenShop(Mechanism):
+    """Open shop scheduling: every job the least share of time with which all meet the smallest makespan.
+
+    With R_j the run time left, blind to types and to what is to come, of jobs with g_j GPUs, on M GPUs:
+
+        H = max(sum_j g_j R_j / M, max_j R_j),      x_j = R_j / H.
+
+    R_j is that at the mean speed of now over the types.  On one type this is Gavel's makespan policy.
+    """
+
+    name = "ossp"
+
+    def shares(self, now: RigidRound) -> NDArray[np.float64]:  # noqa: D102 - see Mechanism
+        seconds = now.mean_seconds_left
+        makespan = max(float(now.gpus @ seconds) / now.cluster.gpus, float(seconds.max()))
+        shares = seconds / makespan if makespan > 0 else np.ones(seconds.size)
+        return shares[:, None]
