@@ -24,7 +24,7 @@ from rich.table import Table
 import copter.ray.places
 from copter import ContinualProgram, make_solver
 from copter.bench.settings import SolverSettings
-from copter.problems.shockwave.instances import busy_rounds
+from copter.problems.shockwave.course import busy_rounds
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.window import build_window
 from copter.problems.sia.steady import SteadyReplay

@@ -2,13 +2,13 @@ from copter.problems.afs.allocation import Curves as Curves
 from copter.problems.afs.allocation import afs_shares as afs_shares
 from copter.problems.afs.allocation import even_shares as even_shares
 from copter.problems.afs.allocation import regulate as regulate
-from copter.problems.afs.elastic import SharePolicy as SharePolicy
 from copter.problems.afs.models import ModelCurve as ModelCurve
 from copter.problems.afs.models import measured as measured
 from copter.problems.afs.models import stand_ins as stand_ins
 from copter.problems.afs.policies import AfsL as AfsL
 from copter.problems.afs.policies import AfsP as AfsP
 from copter.problems.afs.policies import AfsS as AfsS
+from copter.problems.afs.policies import SharePolicy as SharePolicy
 from copter.problems.afs.roster import Pool as Pool
 from copter.problems.afs.roster import Roster as Roster
 from copter.problems.afs.study import Run as Run

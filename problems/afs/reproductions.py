@@ -1,23 +1,53 @@
 """Tables and figures of the AFS paper, for `copter reproduce`.
 
 The paper prints its figures as plots without numbers, and ranges in the text: those stand beside ours.
+
+What cheap resizes are worth: one job among others that arrive in a burst, as in Figure 8.
+
+The monitored job trains Video Prediction from before a burst on.  In the first case 19 short jobs arrive 2
+to 70 seconds apart; in the second 68 jobs are there at once.  CoDDL lets a job run on while GPUs get ready
+and cancels orders that are outdated; without cancellation an order waits for the one before; without either
+every change is a full restart.
+
+Source: AFS, section 5.3; restarts take tens of seconds (its Figure 1), drawn here from 20 to 60 s a model.
+
+The toy example of appendix A: two jobs on two GPUs, and jobs that come later.
+
+A and B take 2 h on one GPU; on two A takes 1 h and B 1.5 h.  Later jobs take 2 h on one and x h on two; the
+first comes after 1 h, each other x h after the one before.
+
+Two jobs and nobody else to come: what the paper's analysis gives, against all ways to share.
+
+Jobs a and b are there from the start; once one is done the other has all M GPUs.  With r GPUs for a until
+then the sum of both completion times is :func:`total_seconds`, and :func:`best_split` tries every r.  The
+paper lets the split grow one GPU at a time: with m GPUs the last one goes to whom the sum over m GPUs is
+lower with, which is the sign of its (1) and (2) (:func:`grown_split`).  Each such step is right, but the
+splits need not be: a split that is best for m GPUs need not lie next to the one for m - 1.  ``copter
+reproduce afs-two-jobs`` counts how often.
+
+Source: AFS, section 3.2, (1) and (2); appendix A.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from copter.bench.reproduction import Effort, Figure, Reproduction, mean_figure
-from copter.problems.afs.models import fit, measurements
-from copter.problems.afs.resizes import BURSTS, SYSTEMS, monitored_hours
+from copter.problems.afs.allocation import Curves, afs_shares
+from copter.problems.afs.models import ModelCurve, fit, measurements, stand_ins
 from copter.problems.afs.study import Run, by_length, play
-from copter.problems.afs.toy import RULES, toy_hours
 from copter.problems.afs.traces import VIRTUAL_CLUSTERS, testbed, virtual_cluster
-from copter.problems.afs.two_jobs import afs_split, best_split, grown_split, random_pair, total_seconds
+from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.profiles.tables import CountProfile
+from copter.problems.cluster.simulation.resize import CheckpointRestart, Coddl, Resize
+from copter.problems.cluster.workload import JobSubmission, Scenario
 
 NAN = float("nan")
 HEAD = 3000
@@ -329,3 +359,196 @@ REPRODUCTIONS = (
         minutes=30,
     ),
 )
+
+
+BURSTS = ("few", "many")
+SYSTEMS = {
+    "CoDDL": Coddl,
+    "no cancellation": lambda: Coddl(cancellation=False),
+    "full restarts": CheckpointRestart,
+}
+"""Resize models by name, the full system first."""
+MONITORED = "Video Prediction"
+_SHORT_GPU_SECONDS, _LONG_GPU_SECONDS = (60.0, 600.0), 3600.0
+
+
+def burst(kind: str, seed: int) -> Scenario:
+    """The monitored job, and the others.
+
+    Returns
+    -------
+    Scenario
+        The job "monitored" comes first.
+    """
+    rng = np.random.default_rng(seed)
+    cluster = testbed()
+    models = [curve.on(cluster.configurations.gpus) for curve in stand_ins()]
+    restarts = dict(zip([curve.name for curve in models], rng.uniform(20.0, 60.0, len(models)), strict=True))
+    own = next(curve for curve in models if curve.name == MONITORED)
+    jobs: list[JobSubmission] = []
+    profiles: dict[str, Profile] = {}
+
+    def add(name: str, time: float, curve: ModelCurve, work: float) -> None:
+        speed = {type: curve.speedup for type in cluster.names}
+        profiles[name] = CountProfile(name, restarts[curve.name], work, curve.counts, speed)
+        jobs.append(JobSubmission(name, time, curve.name, name, kind="strong-scaling"))
+
+    add("monitored", 0.0, own, _LONG_GPU_SECONDS)
+    gaps = np.exp(rng.uniform(np.log(2.0), np.log(70.0), 19))
+    times = np.cumsum(gaps) if kind == "few" else np.zeros(67)
+    for index, time in enumerate(times.tolist()):
+        curve = models[int(rng.integers(len(models)))]
+        low, high = np.log(_SHORT_GPU_SECONDS)
+        add(f"job-{index}", time, curve, float(np.exp(rng.uniform(low, high))))
+    return Scenario(cluster, jobs, profiles)
+
+
+def monitored_hours(kind: str, system: str, seed: int) -> float:
+    """Hours until the monitored job completes under AFS-P.
+
+    Parameters
+    ----------
+    system : str
+        One of :data:`SYSTEMS`.
+    """
+    resize: Resize = SYSTEMS[system]()
+    return float(play(burst(kind, seed), "afs-p", resize=resize).jct[0]) / 3600.0
+
+
+RULES = ("srtf", "max-min", "afs-l", "afs-p")
+_HOURS_ALONE = 2.0
+
+
+def toy_hours(policy: str, later: int, hours_on_two: float = 1.5) -> float:
+    """Average JCT of the example.
+
+    Parameters
+    ----------
+    policy : str
+        Jobs ask for both GPUs where it is for rigid jobs.
+    later : int
+        Jobs after A and B.
+    hours_on_two : float
+        x.
+
+    Returns
+    -------
+    float
+        Hours, over all jobs.
+    """
+    seconds_on_two = {"A": 1.0, "B": 1.5} | {f"later {k}": hours_on_two for k in range(later)}
+    times = {"A": 0.0, "B": 0.0} | {f"later {k}": 1.0 + k * hours_on_two for k in range(later)}
+    profiles: dict[str, Profile] = {}
+    for name, hours in seconds_on_two.items():
+        speed = {"gpu": [1.0, _HOURS_ALONE / hours]}
+        profiles[name] = CountProfile(name, 0.0, _HOURS_ALONE * 3600.0, [1, 2], speed)
+    jobs = [
+        JobSubmission(name, 3600.0 * time, "", name, kind="strong-scaling", tuned_gpus=2)
+        for name, time in times.items()
+    ]
+    return play(Scenario(Cluster([GpuType("gpu", 2, 1)]), jobs, profiles), policy).mean_hours
+
+
+Pair = Sequence[NDArray[np.float64]]
+
+
+def total_seconds(work: Sequence[float], speed: Pair, split: tuple[int, int], gpus: int) -> float:
+    """Sum of the completion times of two jobs.
+
+    Parameters
+    ----------
+    speed : pair of (>= gpus + 1,) array
+        Throughput of each from 0 GPUs on.
+    split : (int, int)
+        GPUs of each while both are there.
+    gpus : int
+        GPUs of the one that is left.
+
+    Returns
+    -------
+    float
+        Infinite if neither makes progress.
+    """
+    rates = [float(speed[k][split[k]]) for k in range(2)]
+    ends = [work[k] / rates[k] if rates[k] > 0 else math.inf for k in range(2)]
+    first = 0 if ends[0] <= ends[1] else 1
+    if not math.isfinite(ends[first]):
+        return math.inf
+    last = 1 - first
+    left = work[last] - rates[last] * ends[first]
+    return 2.0 * ends[first] + left / float(speed[last][gpus])
+
+
+def best_split(work: Sequence[float], speed: Pair, gpus: int) -> tuple[int, int]:
+    """The split with the least sum of completion times, of all.
+
+    Parameters
+    ----------
+    work, speed
+        As for :func:`total_seconds`.
+
+    Returns
+    -------
+    (int, int)
+    """
+    splits = [(mine, gpus - mine) for mine in range(gpus + 1)]
+    return min(splits, key=lambda split: total_seconds(work, speed, split, gpus))
+
+
+def grown_split(work: Sequence[float], speed: Pair, gpus: int) -> tuple[int, int]:
+    """The split that grows one GPU at a time by (1) and (2).
+
+    Parameters
+    ----------
+    work, speed
+        As for :func:`total_seconds`.
+
+    Returns
+    -------
+    (int, int)
+    """
+    a, b = 0, 0
+    for m in range(1, gpus + 1):
+        to_a = total_seconds(work, speed, (a + 1, b), m)
+        to_b = total_seconds(work, speed, (a, b + 1), m)
+        a, b = (a + 1, b) if to_a <= to_b else (a, b + 1)
+    return a, b
+
+
+def afs_split(work: Sequence[float], speed: Pair, gpus: int) -> tuple[int, int]:
+    """The split by Algorithm 1, which prepares for jobs to come.
+
+    Parameters
+    ----------
+    work, speed
+        As for :func:`total_seconds`; throughput grows with every GPU.
+
+    Returns
+    -------
+    (int, int)
+    """
+    flat = np.concatenate([np.asarray(curve[: gpus + 1], np.float64) for curve in speed])
+    both = np.full(2, gpus)
+    curves = Curves(flat, np.ones(flat.size, bool), np.array([0, gpus + 1]), np.ones(2, np.int64), both)
+    a, b = afs_shares(curves, np.asarray(work, np.float64), gpus, key_is_work=True).tolist()
+    return a, b
+
+
+def random_pair(
+    rng: np.random.Generator, gpus: int, *, concave: bool
+) -> tuple[list[float], list[NDArray[np.float64]]]:
+    """Two jobs with log-normal work and throughput that grows by uniform steps.
+
+    Parameters
+    ----------
+    concave : bool
+        Steps in descending order, or in any.
+
+    Returns
+    -------
+    pair of float, pair of (gpus + 1,) array
+    """
+    steps = rng.uniform(0.02, 1.0, (2, gpus))
+    if concave:
+        steps = np.sort(steps, axis=1)[:, ::-1]
+    return rng.lognormal(1.0, 1.0, 2).tolist(), [np.concatenate(([0.0], np.cumsum(row))) for row in steps]

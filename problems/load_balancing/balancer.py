@@ -19,6 +19,16 @@ sum_j (s_j / l_j) x_ij <= m_i, are left out: their coefficients would change in 
 round, and they say little, for a share takes only its part of the memory that a replica takes whole (in the
 experiments they are never tight).  Without them the program is a relaxation still, so its bound holds, and
 the shim keeps the memory whatever the answer.
+
+Packing shards into the memory of servers when the shim's search finds no place for one.
+
+One replica a shard; shards of the same size are alike, so the program counts them:
+
+    minimise    sum_gi s_g m_gi                     size of what is not where it was
+    subject to  sum_i n_gi = shards of size s_g,    m_gi >= n_gi - shards of that size that are on i
+                sum_g s_g n_gi <= memory of i,      n_gi >= 0 integral
+
+Its branch and bound (HiGHS, by way of scipy) finds a packing, proves that there is none, or runs out of time.
 """
 
 from __future__ import annotations
@@ -28,10 +38,12 @@ from collections.abc import Hashable, Iterable
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import block_array, eye_array, kron
 
 from copter.problems.load_balancing.outcome import BalancingRound, LoadBalancingError
-from copter.problems.load_balancing.packing import pack
+from copter.problems.load_balancing.replicas import SLACK
 from copter.problems.load_balancing.spread import (
     MARGIN,
     Carried,
@@ -301,3 +313,62 @@ def _same(first: tuple[Fleet, Placement], second: tuple[Fleet, Placement]) -> bo
         for one, other in zip(first, second, strict=True)
         for name, value in vars(one).items()
     )
+
+
+SECONDS = 10.0
+_GAP = 0.1
+_INFEASIBLE = 2
+
+
+def pack(fleet: Fleet, last: Placement, seconds: float = SECONDS) -> tuple[Placement | None, bool]:
+    """Return a placement of each shard on one server, and whether it is proven that there is none.
+
+    Parameters
+    ----------
+    last : Placement
+        Shards stay where their largest share is if that can be.
+    seconds : float
+        Time limit.
+    """
+    k, n = fleet.loads.size, fleet.memory.size
+    home = np.full(k, -1)
+    order = np.argsort(last.share, kind="stable")
+    home[last.shard[order]] = last.server[order]
+    sizes, group = np.unique(fleet.sizes / fleet.unit_size, return_inverse=True)
+    g = sizes.size
+    there = home >= 0
+    old = np.bincount(group[there] * n + home[there], minlength=g * n)
+    alike, on = kron(eye_array(g), np.ones((1, n))), kron(sizes[None, :], eye_array(n))
+    rows = block_array([[alike, None], [on, None], [eye_array(g * n), -eye_array(g * n)]], format="csr")
+    counts = np.bincount(group, minlength=g).astype(float)
+    lower = np.concatenate((counts, np.full(n + g * n, -np.inf)))
+    upper = np.concatenate((counts, fleet.memory / fleet.unit_size, old))
+    found = milp(
+        np.concatenate((np.zeros(g * n), np.repeat(sizes, n))),
+        integrality=np.repeat([1, 0], g * n),
+        bounds=Bounds(0.0, np.inf),
+        constraints=LinearConstraint(rows, lower, upper),
+        options={"time_limit": seconds, "mip_rel_gap": _GAP},
+    )
+    if found.x is None:
+        return None, found.status == _INFEASIBLE
+    server = _assign(np.round(found.x[: g * n]).astype(np.int64).reshape(g, n), group, home)
+    used = np.bincount(server, fleet.sizes, n)
+    if (used > fleet.memory * (1 + SLACK)).any():
+        return None, False
+    return Placement(np.arange(k), server, np.ones(k)), False
+
+
+def _assign(
+    counts: NDArray[np.int64], group: NDArray[np.int64], home: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Server of each shard: its own where that still takes one of its size, else one that lacks them."""
+    left, server = counts.copy(), np.full(group.size, -1)
+    for shard in np.flatnonzero(home >= 0):
+        if left[group[shard], home[shard]] > 0:
+            server[shard] = home[shard]
+            left[group[shard], home[shard]] -= 1
+    for size in range(left.shape[0]):
+        waiting = np.flatnonzero((group == size) & (server < 0))
+        server[waiting] = np.repeat(np.arange(left.shape[1]), left[size])
+    return server

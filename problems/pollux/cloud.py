@@ -5,20 +5,35 @@ to many nodes and a large batch size at once and stays there.  Goodput begins sm
 statistical efficiency of large batches.
 
 Source: Pollux section 5.3.3.
+
+Pollux in the cloud: the number of nodes follows the utility of the GPUs.
+
+    UTILITY(A) = sum_j SPEEDUP_j(A_j) / GPUs                                                         (17)
+
+When its mean over the last rounds leaves the range from `low` to `high`, a binary search looks for the number
+of nodes whose best allocation has a utility closest to the middle; the genetic algorithm runs for each number
+tried.  Utility falls with the number of nodes.  Jobs whose statistical efficiency rises get more nodes later.
+
+Source: Pollux section 4.2.2.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from copter.problems.cluster.cluster import Cluster, GpuType
+from copter.problems.cluster.policy import ClusterState, Placement
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.measured import MeasuredProfile
 from copter.problems.cluster.simulation.placement import SiaPlacer
 from copter.problems.cluster.simulation.resize import FixedDelay
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
-from copter.problems.pollux.autoscale import AutoscalingPollux
+from copter.problems.pollux.genetic import evolve
+from copter.problems.pollux.policy import Pollux, nodes_of
 
 GPUS_PER_NODE, MAX_NODES = 4, 16
 
@@ -77,3 +92,85 @@ def train_in_the_cloud(profile: Profile, *, by_goodput: bool, max_nodes: int = M
         if not nodes or nodes[-1][1] != count:
             nodes.append((one.time / 3600.0, count))
     return CloudRun(finished / 3600.0, paid / 3600.0, tuple(nodes))
+
+
+PATIENCE = 15
+"""Rounds over which utility is averaged before the size changes."""
+
+
+class AutoscalingPollux(Pollux):
+    """Pollux that sets the number of nodes of a cluster of one type.
+
+    Parameters
+    ----------
+    low, high : float
+        Range of utility in which the size stays; by default that of the published scheduler.
+    patience : int
+        Rounds over which utility is averaged.
+    **settings
+        Of :class:`.policy.Pollux`.
+    """
+
+    name = "pollux-autoscaling"
+
+    def __init__(
+        self,
+        *,
+        min_nodes: int = 1,
+        max_nodes: int = 16,
+        low: float = 0.35,
+        high: float = 0.65,
+        patience: int = PATIENCE,
+        **settings: Any,
+    ) -> None:
+        super().__init__(**settings)
+        if not 1 <= min_nodes <= max_nodes:
+            raise ValueError(
+                f"min_nodes = {min_nodes}, max_nodes = {max_nodes}: must be 1 or more, ascending"
+            )
+        if not 0 <= low <= high:
+            raise ValueError(f"low = {low}, high = {high}: must be ascending")
+        if patience < 1:
+            raise ValueError(f"patience = {patience}: must be at least 1")
+        self._range, self._low, self._high = (min_nodes, max_nodes), low, high
+        self._recent: deque[float] = deque(maxlen=patience)
+
+    def schedule(self, now: ClusterState) -> Mapping[str, Placement]:
+        """Share out the GPUs that are there, and ask for others, see :class:`.policy.Pollux`."""
+        (type,) = now.cluster.types
+        answer = super().schedule(now)
+        self._recent.append(self.figures["utility"])
+        if len(self._recent) == self._recent.maxlen:
+            mean = sum(self._recent) / len(self._recent)
+            least, most = self._range
+            if (mean < self._low and type.nodes > least) or (mean > self._high and type.nodes < most):
+                now.set_nodes(type.name, self._best_size(now))
+                self._recent.clear()
+        return answer
+
+    def _best_size(self, now: ClusterState) -> int:
+        """Number of nodes with the utility closest to the middle of the range."""
+        target = (self._low + self._high) / 2
+        least, most = self._range
+        while most - least > 1:
+            middle = (least + most) // 2
+            if self.utility_of(now, middle) < target:
+                most = middle
+            else:
+                least = middle
+        return min(least, most, key=lambda nodes: abs(self.utility_of(now, nodes) - target))
+
+    def utility_of(self, now: ClusterState, nodes: int) -> float:
+        """Utility of the best allocation found for the jobs of now on so many nodes."""
+        cluster = now.cluster.copy()
+        cluster.set_nodes(cluster.names[0], nodes)
+        jobs, there = list(now.jobs.values()), nodes_of(cluster, now.down)
+        problem = self.problem(jobs, cluster, there)
+        matrices, _ = evolve(
+            problem,
+            self._carried_over(jobs, there, problem.held),
+            self._rng,
+            generations=self._generations,
+            population=self._size,
+        )
+        return self._utility(now.jobs, self._settled(jobs, matrices[0], there), cluster.gpus)

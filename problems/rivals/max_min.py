@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.afs.allocation import even_shares
-from copter.problems.afs.elastic import SharePolicy, packed
+from copter.problems.afs.policies import SharePolicy, packed
 from copter.problems.afs.roster import Pool
 from copter.problems.cluster.policy import ClusterState
 from copter.problems.rivals.mechanism import Mechanism, RigidRound

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.afs.allocation import first_shares
-from copter.problems.afs.elastic import SharePolicy, raise_by_gain
+from copter.problems.afs.policies import SharePolicy, raise_by_gain
 from copter.problems.afs.roster import Pool
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.policy import ClusterState

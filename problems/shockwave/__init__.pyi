@@ -1,5 +1,6 @@
 from copter.problems.shockwave.awareness import Agnostic as Agnostic
 from copter.problems.shockwave.awareness import Proactive as Proactive
+from copter.problems.shockwave.course import snapshot as snapshot
 from copter.problems.shockwave.expected import ExpectedWelfare as ExpectedWelfare
 from copter.problems.shockwave.expected import JobChain as JobChain
 from copter.problems.shockwave.expected import solve_expected as solve_expected
@@ -7,7 +8,6 @@ from copter.problems.shockwave.ftf import Outlook as Outlook
 from copter.problems.shockwave.ftf import finish_time_fairness as finish_time_fairness
 from copter.problems.shockwave.ftf import outlook as outlook
 from copter.problems.shockwave.generator import generate as generate
-from copter.problems.shockwave.instances import snapshot as snapshot
 from copter.problems.shockwave.interface import JobState as JobState
 from copter.problems.shockwave.interface import RoundState as RoundState
 from copter.problems.shockwave.market import Equilibrium as Equilibrium
@@ -23,8 +23,6 @@ from copter.problems.shockwave.predictor import Errors as Errors
 from copter.problems.shockwave.predictor import Pattern as Pattern
 from copter.problems.shockwave.predictor import pattern_of as pattern_of
 from copter.problems.shockwave.predictor import prediction_errors as prediction_errors
-from copter.problems.shockwave.profiles import RegimeProfile as RegimeProfile
-from copter.problems.shockwave.profiles import scenario_of as scenario_of
 from copter.problems.shockwave.program import RelaxationProgram as RelaxationProgram
 from copter.problems.shockwave.relaxation import Relaxation as Relaxation
 from copter.problems.shockwave.relaxation import dual_bound as dual_bound
@@ -46,6 +44,8 @@ from copter.problems.shockwave.waterfill import solve_waterfilling as solve_wate
 from copter.problems.shockwave.window import Window as Window
 from copter.problems.shockwave.window import build_window as build_window
 from copter.problems.shockwave.window import window_of as window_of
+from copter.problems.shockwave.workloads import RegimeProfile as RegimeProfile
+from copter.problems.shockwave.workloads import scenario_of as scenario_of
 
 BASELINES: tuple[str, ...]
 POLICIES: tuple[str, ...]

@@ -15,8 +15,8 @@ import numpy as np
 
 from copter.problems.cluster.policy import ClusterState, Estimator
 from copter.problems.cluster.simulation.jobs import JobState
-from copter.problems.shockwave.profiles import RegimeProfile
 from copter.problems.shockwave.traces import Mode, Regime
+from copter.problems.shockwave.workloads import RegimeProfile
 
 
 def _show(job: JobState, profile: RegimeProfile, epoch_seconds: float) -> None:

@@ -1,6 +1,6 @@
 """Shockwave's plans for benchmarks: the same windows for every solver, each to a binary plan.
 
-The rounds are those of :func:`copter.problems.shockwave.instances.busy_rounds`: they do not depend on any
+The rounds are those of :func:`copter.problems.shockwave.course.busy_rounds`: they do not depend on any
 plan.  Every solver gets the window of a round (`t_store`: predictions, weights, segments) and ends at a plan
 of whole rounds.
 
@@ -10,12 +10,17 @@ of whole rounds.
   scratch, then the same shim.  `t_edit` is the window.
 - `cvxpy`: the same relaxation by Clarabel, then the same shim.  `t_edit` is what cvxpy needs to make
   Clarabel's problem, `t_solve` what Clarabel reports.
-- `highs-milp`: the plan itself by branch and bound (:mod:`copter.problems.shockwave.milp`).  `t_edit` is
+- `highs-milp`: the plan itself by branch and bound (:mod:`copter.problems.shockwave.exact`).  `t_edit` is
   making the model, `t_shim` giving away what it leaves idle.
 
 The deadline is for all of a round: branch and bound may use it up, the shim's local improvement what the
 relaxation left of it.  Objectives are costs (the paper's, with the sign changed), so that bounds are lower
 bounds; gaps are relative to what the objective is made up of, which may cancel, HiGHS' own to the objective.
+
+Snapshots of a busy cluster, to make plans of: any number of jobs, GPUs and rounds, from a seed.
+
+Jobs are those of the generator; each is somewhere in its life, and has waited up to a few times its run
+time so far, so that finish time fairness is spread around 1 as it is in the middle of a replay.
 """
 
 from __future__ import annotations
@@ -32,25 +37,18 @@ import numpy as np
 from copter.bench.course import Course, Figure, Play, method_round
 from copter.bench.settings import Record
 from copter.problems.shockwave import EXACT
-from copter.problems.shockwave.exact import PROVEN
-from copter.problems.shockwave.instances import busy_rounds
-from copter.problems.shockwave.interface import RoundState
-from copter.problems.shockwave.milp import ExactPlan, solve_milp
+from copter.problems.shockwave.exact import PROVEN, ExactPlan, solve_milp
+from copter.problems.shockwave.generator import generate
+from copter.problems.shockwave.interface import JobState, RoundState, pack
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
+from copter.problems.shockwave.policy import ROUND_SECONDS
 from copter.problems.shockwave.relaxation import RelaxationSolver
-from copter.problems.shockwave.scheduler import (
-    Settings,
-    make_plan,
-    make_relaxation,
-    plan_problem,
-    urgency,
-)
+from copter.problems.shockwave.scheduler import Settings, make_plan, make_relaxation, plan_problem, urgency
 from copter.problems.shockwave.window import ROUNDS, Window, build_window
 
 if TYPE_CHECKING:
     from copter.bench.results import SolverResult
     from copter.bench.settings import SolverSettings
-
 
 _CLOSED = 1e-8
 """Gap of branch and bound that counts as none: it ends at one of 1e-6 in the units of its model."""
@@ -212,3 +210,58 @@ def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: Roun
         "idle": _idle(runs, window),
         "feasible": bool((problem.gpus @ runs <= problem.capacity).all()),
     }
+
+
+_NEW_SHARE = 0.2
+
+
+def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS) -> RoundState:
+    """State with so many active jobs on so many GPUs; one in five has not run yet."""
+    rng = np.random.default_rng(seed)
+    contention = max(jobs / gpus, 1.0)
+    states = []
+    for job in generate(jobs, seed=seed, arrival_seconds=0.0):
+        share = 0.0 if rng.random() < _NEW_SHARE else float(rng.random()) * 0.99
+        run = share * job.seconds
+        waited = float(rng.random()) * (contention - 1.0) * (run + round_seconds)
+        states.append(JobState(job, run, waited, contention, bool(run > 0 and rng.random() < 0.5)))
+    return RoundState(0, 0.0, round_seconds, gpus, tuple(states))
+
+
+def busy_rounds(
+    jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS
+) -> Iterator[RoundState]:
+    """Rounds of a cluster that stays as busy, without end, the first one a :func:`snapshot`.
+
+    What runs does not depend on any plan, so that all solvers see the same rounds: whoever has waited
+    longest, as much as fits.  A job that completes makes room for a new one.  Restarts cost no time here.
+    """
+    now = snapshot(jobs, gpus, seed=seed, round_seconds=round_seconds)
+    index, fresh = 0, jobs
+    while True:
+        yield now
+        index += 1
+        time = index * round_seconds
+        runs = set(pack(sorted(now.jobs, key=lambda state: -state.waited_seconds), gpus))
+        states = [_after(state, state.name in runs, round_seconds) for state in now.jobs]
+        stay = [state for state in states if state.run_seconds < state.job.seconds]
+        gone = len(states) - len(stay)
+        # One more seed for each round: jobs of a seed are always the same.
+        for job in generate(gone, seed=seed + 7919 * index, arrival_seconds=0.0):
+            named = replace(job, name=f"job-{fresh}", arrival=time)
+            stay.append(JobState(named, 0.0, 0.0, max(jobs / gpus, 1.0), False))
+            fresh += 1
+        now = RoundState(index, time, round_seconds, gpus, tuple(stay))
+
+
+def _after(state: JobState, runs: bool, seconds: float) -> JobState:
+    ran = min(seconds, state.job.seconds - state.run_seconds) if runs else 0.0
+    return JobState(
+        state.job, state.run_seconds + ran, state.waited_seconds + seconds - ran, state.contention, runs
+    )
+
+
+
+
+
+

@@ -20,9 +20,9 @@ from copter.problems.cluster.simulation.jobs import JobState as ClusterJob
 from copter.problems.cluster.workload import Kind
 from copter.problems.rivals.mechanism import RigidRound, look
 from copter.problems.shockwave.interface import JobState, RoundState
-from copter.problems.shockwave.profiles import RegimeProfile
 from copter.problems.shockwave.scheduler import Planner, Settings, make_relaxation
 from copter.problems.shockwave.traces import Job, Mode, Regime
+from copter.problems.shockwave.workloads import RegimeProfile
 
 ROUND_SECONDS = 120.0
 """Section 7."""

@@ -22,8 +22,8 @@ from copter.problems.cluster.simulation.results import JobRecord, RoundRecord, S
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.shockwave.metrics import JobResult, Metrics
 from copter.problems.shockwave.policy import ROUND_SECONDS
-from copter.problems.shockwave.profiles import RESTART_SECONDS, scenario_of
 from copter.problems.shockwave.traces import Job, check_names
+from copter.problems.shockwave.workloads import RESTART_SECONDS, scenario_of
 
 Watch = Callable[[RoundRecord, int], None]
 """Takes the record of a round and the number of jobs complete."""

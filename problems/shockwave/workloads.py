@@ -1,16 +1,71 @@
-"""Shockwave's workloads as a trace for any cluster: the authors' own where the files are, or generated."""
+"""Jobs of Shockwave's traces as the simulator takes them: rigid, at a speed that changes by regimes.
+
+A job makes one unit of progress an epoch.  Level k of its profile is its k-th regime, with the rate 1 /
+(seconds an epoch) on its own number of GPUs, whatever their type and nodes, and none on any other number: the
+traces know of no other.
+
+Source: Shockwave, sections 5 and 8.1.
+
+Shockwave's workloads as a trace for any cluster: the authors' own where the files are, or generated.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import gcd
 from pathlib import Path
 
-from copter.problems.cluster.cluster import Cluster
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.problems.cluster.cluster import Cluster, Configurations, GpuType
 from copter.problems.cluster.profiles.base import Profile
-from copter.problems.cluster.workload import Scenario
+from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.reading import find
 from copter.problems.shockwave.generator import ARRIVAL_SECONDS, SIZE_MIX, generate
-from copter.problems.shockwave.profiles import RegimeProfile, submission_of
-from copter.problems.shockwave.traces import read_jobs
+from copter.problems.shockwave.traces import Job, read_jobs
+
+RESTART_SECONDS = 20.0
+"""Dispatch and loading of a checkpoint in the authors' simulator."""
+GPU, GPUS_PER_NODE = "rtx5000", 4
+"""The authors' cluster has four GPUs a node (section 8.1)."""
+
+
+class RegimeProfile(Profile):
+    """A job with regimes, on its own number of GPUs."""
+
+    def __init__(self, job: Job, restart_seconds: float = RESTART_SECONDS) -> None:
+        super().__init__(job.name, restart_seconds, job.epochs_by_regime[1:])
+        self.job = job
+        self._rates = np.array([1.0 / regime.epoch_seconds for regime in job.regimes])
+
+    def speeds(self, shapes: Configurations, levels: NDArray[np.int64]) -> NDArray[np.float64]:  # noqa: D102
+        return np.outer(shapes.gpus == self.job.gpus, self._rates[levels])
+
+    def steps(self, level: int) -> float:
+        """Training steps an epoch: samples over the batch size."""
+        return self.job.samples / self.job.regimes[level].batch_size
+
+
+def submission_of(job: Job) -> JobSubmission:
+    """Submission of a job that has a profile of its own, by its name."""
+    return JobSubmission(job.name, job.arrival, str(job.mode), job.name, "rigid", job.gpus)
+
+
+def cluster_of(gpus: int) -> Cluster:
+    """So many GPUs of one type, four a node where that divides them."""
+    if gpus < 1:
+        raise ValueError(f"gpus = {gpus}: must be at least 1")
+    size = gcd(gpus, GPUS_PER_NODE)
+    return Cluster([GpuType(GPU, size, gpus // size)])
+
+
+def scenario_of(jobs: Iterable[Job], gpus: int) -> Scenario:
+    """What the simulator needs to replay a trace."""
+    listed = list(jobs)
+    profiles: dict[str, Profile] = {job.name: RegimeProfile(job) for job in listed}
+    return Scenario(cluster_of(gpus), [submission_of(job) for job in listed], profiles)
+
 
 FOLDER = "uw-mad-dash_shockwave/derived_job_epochs"
 JOBS = {32: 120, 64: 220, 128: 460, 256: 900}

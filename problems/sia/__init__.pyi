@@ -26,8 +26,8 @@ from copter.problems.sia.interface import Job as Job
 from copter.problems.sia.interface import SiaError as SiaError
 from copter.problems.sia.interface import SiaRound as SiaRound
 from copter.problems.sia.policy import SiaPolicy as SiaPolicy
-from copter.problems.sia.records import RoundRecord as RoundRecord
 from copter.problems.sia.replay import Replay as Replay
+from copter.problems.sia.replay import RoundRecord as RoundRecord
 from copter.problems.sia.scheduler import Sia as Sia
 from copter.problems.sia.steady import SteadyReplay as SteadyReplay
 from copter.problems.sia.steady import record_rounds as record_rounds

@@ -19,7 +19,7 @@ from copter.problems.sia import Costs
 if TYPE_CHECKING:
     from copter.bench.course import Course
     from copter.problems.cluster.workload import Scenario
-    from copter.problems.sia.records import RoundRecord
+    from copter.problems.sia.replay import RoundRecord
     from copter.solvers.base import Solver
 
 DEFAULT_GPUS = 512

@@ -3,10 +3,26 @@
 Jobs that may choose from the same configurations share one column template, and jobs of the same application
 at the same level share one array of costs, so that a job's arrival or change costs no more than its own
 columns.
+
+The Sia objective: normalised goodput, restart factor, and costs with the signs that work.
+
+For job i and configuration j with goodput G_ij (thesis section 3.3.4, section 4.4.1):
+
+    G_ij   <-  N_i^min G_ij / min_j G_ij           over all configurations that can run the job
+    r_i     =  (T_i - N_i S_i) / (T_i + S_i)       on every configuration but the current one
+
+    p < 0:  minimise   sum_ij (r_i G_ij)^p X_ij  +  lambda sum_i (1 - sum_j X_ij)
+    p > 0:  maximise   sum_ij (r_i G_ij)^p X_ij  -  lambda sum_i (1 - sum_j X_ij)
+
+The printed signs of lambda are wrong in both places.  Here both are minimised: p > 0 with its sign flipped.
+Because (r G)^p = r^p G^p, a change of r_i alone is a change of one scale.
+
+What jobs run by: a profile, and how many GPUs they may have, shared by all jobs with the same ones.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -15,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Configurations
-from copter.problems.sia.objective import Objective, normalised
-from copter.problems.sia.sources import Source
+from copter.problems.cluster.profiles.base import Profile
+from copter.problems.cluster.workload import Kind
 from copter.program.program import ContinualProgram, SharedColumns, SharedCosts
 
 Key = TypeVar("Key", bound=Hashable)
@@ -238,3 +254,137 @@ def _usage(choices: Choices, configurations: Configurations) -> dict[Hashable, A
         for k, name in enumerate(configurations.types)
         if (types == k).any()
     }
+
+
+MIN_RESTART_FACTOR = 0.01
+"""Floor of the restart factor.
+
+A young job that restarted often has N S >= T, a factor of zero or less, and (r G)^p would be infinite or no
+number.  At the floor and p = -0.5 a move costs ten times as much as it is worth: the job stays where it is.
+"""
+
+
+def normalised(goodput: NDArray[np.float64], min_gpus: int) -> NDArray[np.float64]:
+    """Goodputs of a job, all positive, scaled so that the smallest is ``min_gpus``."""
+    if not goodput.size:
+        return goodput
+    return goodput * (min_gpus / goodput.min())
+
+
+def restart_factor(
+    age: NDArray[np.float64], restarts: NDArray[np.int64], restart_seconds: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Share of its time that a job spends running if it goes on restarting as it did, after one restart more.
+
+    Parameters
+    ----------
+    age : (k,) array
+        Seconds since submission.
+    restarts : (k,) array
+        Restarts so far, the first start not counted.
+    restart_seconds : (k,) array
+        Time of one restart.
+
+    Returns
+    -------
+    (k,) array
+        In [:data:`MIN_RESTART_FACTOR`, 1]; 1 for a job that restarts in no time.
+    """
+    lived = age + restart_seconds
+    factor = np.divide(age - restarts * restart_seconds, lived, out=np.ones(lived.shape), where=lived > 0)
+    return factor.clip(MIN_RESTART_FACTOR, 1.0)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Costs of the Sia policy.
+
+    Attributes
+    ----------
+    p : float
+        Fairness knob, not zero; the thesis' default is -0.5.
+    lam : float
+        Cost of leaving a job without GPUs, >= 0; the thesis' default is 1.1.
+    """
+
+    p: float = -0.5
+    lam: float = 1.1
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.p) or self.p == 0:
+            raise ValueError(f"p = {self.p}: must be finite and not zero")
+        if not 0 <= self.lam < math.inf:
+            raise ValueError(f"lam = {self.lam}: must be finite and not negative")
+
+    def costs(self, goodput: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Cost of each configuration without restart factor, to be minimised: ``+-G^p``."""
+        return math.copysign(1.0, -self.p) * goodput**self.p
+
+    def scales(self, factor: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Factor on costs for a restart factor: ``r^p``."""
+        return factor**self.p
+
+
+@dataclass(frozen=True)
+class Source:
+    """A profile within limits.
+
+    Attributes
+    ----------
+    least : int
+        Fewest GPUs that a job of it may have.
+    most : int or None
+        Most GPUs; None for any number.
+    """
+
+    profile: Profile
+    least: int = 1
+    most: int | None = None
+
+
+class Sources:
+    """Numbers of the sources in use; a number is never used for two."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Source, int] = {}
+        self._sources: dict[int, Source] = {}
+        self._users: dict[int, int] = {}
+        self._fixed_batch: dict[Profile, Profile] = {}
+        self._next = 0
+
+    def __getitem__(self, number: int) -> Source:
+        return self._sources[number]
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def take(self, profile: Profile, kind: Kind, least: int, most: int | None) -> int:
+        """Number of a source, counting one user more.
+
+        Parameters
+        ----------
+        kind : {"adaptive", "strong-scaling", "rigid"}
+            Jobs that are not adaptive run by the profile at its fixed batch size.
+        most : int, optional
+            Limits, see :class:`Source`.
+        """
+        if kind != "adaptive":
+            if profile not in self._fixed_batch:
+                self._fixed_batch[profile] = profile.at_fixed_batch()
+            profile = self._fixed_batch[profile]
+        source = Source(profile, least, most)
+        if source not in self._numbers:
+            self._numbers[source], self._sources[self._next] = self._next, source
+            self._users[self._next] = 0
+            self._next += 1
+        number = self._numbers[source]
+        self._users[number] += 1
+        return number
+
+    def release(self, number: int) -> None:
+        """Count one user less; what nobody uses is forgotten, for jobs may bring profiles of their own."""
+        self._users[number] -= 1
+        if not self._users[number]:
+            source = self._sources.pop(number)
+            del self._numbers[source], self._users[number]
+            self._fixed_batch = {k: v for k, v in self._fixed_batch.items() if v is not source.profile}

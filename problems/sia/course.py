@@ -167,3 +167,15 @@ def _record(path: Path, size: Size, seed: int) -> None:
         )
         for _ in steady:
             pass
+
+
+
+
+
+
+
+
+
+
+
+

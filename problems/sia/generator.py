@@ -16,6 +16,8 @@ Where the figures come from (no file of theirs is needed or copied):
   (:mod:`.analytic`), over all configurations.
 - :data:`INFERENCE`, :data:`SINGLE_PHASE`: throughput, work and scaling of the authors' batch inference and
   synthetic jobs, without their limits on the GPU count.
+
+PAI: the workloads of the thesis' chapter 4 as a trace for any cluster of their GPU types.
 """
 
 from __future__ import annotations
@@ -32,7 +34,13 @@ from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.tables import PowerLawProfile, ReplicaProfile
 from copter.problems.cluster.workload import JobSubmission, Kind, Scenario, read_workload
-from copter.problems.sia.files import SINGLE_PHASE_RESTART_SECONDS, read_cluster, read_profiles
+from copter.problems.reading import find
+from copter.problems.sia.files import (
+    SINGLE_PHASE_RESTART_SECONDS,
+    profile_folder,
+    read_cluster,
+    read_profiles,
+)
 
 JOBS_PER_GPU_DAY = 2000 / 512
 """Jobs a day and GPU in the authors' workloads."""
@@ -258,3 +266,37 @@ def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None =
     if gpus is None:
         gpus = base.gpus * max(1, round(len(jobs) / (JOBS_PER_GPU_DAY * base.gpus)))
     return Scenario(base.scaled(gpus / base.gpus), jobs, known)
+
+
+FOLDER = "suhasjs_continuous-scheduling"
+FAMILIES = {2_000: "2kjobs_24hrs_pai", 10_000: "10kjobs_24hrs_pai", 40_000: "40kjobs_24hrs_pai"}
+"""Folders of the authors' workloads by jobs a day."""
+
+
+def pai(
+    cluster: Cluster, seed: int, data: Path | None, jobs: int | None = None, hours: float = 24.0
+) -> Scenario:
+    """A workload of the authors with as many jobs, or jobs like theirs.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Of the types of :data:`.presets.PAI_GPU_TYPES`.
+    seed : int
+        With files, the workload with the number 1 + seed, modulo how many there are.
+    jobs : int, optional
+        By default the authors' jobs a day and GPU.
+    hours : float
+        Length of the workload; jobs of the files that come later are left out.
+    """
+    count = round(JOBS_PER_GPU_DAY * cluster.gpus * hours / 24.0) if jobs is None else jobs
+    nearest = min(FAMILIES, key=lambda size: abs(size - count * 24.0 / hours))
+    folder, workloads = find(data, FOLDER), []
+    if folder is not None:
+        workloads = sorted((folder / "simulator/workloads" / FAMILIES[nearest]).glob("workload-*.csv"))
+    if folder is None or not workloads:
+        rng = np.random.default_rng(seed)
+        return Scenario(cluster, draw_jobs(arrival_times(count, hours, rng), rng), builtin_profiles())
+    profiles = read_profiles(profile_folder(folder))
+    submitted = read_workload(workloads[seed % len(workloads)], profiles)
+    return Scenario(cluster, [job for job in submitted if job.time < hours * 3600.0][:jobs], profiles)

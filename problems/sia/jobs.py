@@ -1,9 +1,19 @@
-"""State of the active jobs as parallel arrays, one slot a job."""
+"""State of the active jobs as parallel arrays, one slot a job.
+
+What a job may choose from in a round: anything, anything but nothing, or what it has.
+
+See :mod:`copter.problems.sia.policy` for the rules.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
+
+from copter.problems.cluster.cluster import Cluster
+from copter.problems.sia.interface import InfeasibleRoundError
 
 NONE = -1
 """No configuration, or nothing sent yet."""
@@ -91,3 +101,111 @@ class JobTable:
         for name, (type, fill) in FIELDS.items():
             old = getattr(self, name)
             setattr(self, name, np.concatenate((old, np.full(old.size, fill, type))))
+
+
+FREE, REQUIRED, PINNED = 0, 1, 2
+NO_LIMIT = -1
+
+
+def modes(
+    table: JobTable, slots: NDArray[np.int64], cluster: Cluster, now: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Whether jobs are free, must have GPUs, or keep what they have.
+
+    Where nodes vanished under pinned jobs, restarts are released, the one that has longest to go first.
+
+    Parameters
+    ----------
+    slots : (n,) ndarray
+        Of the jobs.
+    now : float
+        Seconds.
+
+    Returns
+    -------
+    (n,) ndarray of :data:`FREE`, :data:`REQUIRED` or :data:`PINNED`, and slots of the jobs that were released
+
+    Raises
+    ------
+    InfeasibleRoundError
+        The jobs that must not be preempted hold more GPUs of a type than there are.
+    """
+    mode = np.where(table.reserved[slots], REQUIRED, FREE)
+    holds = table.current[slots] >= 0
+    restarting = holds & (table.restart_until[slots] > now)
+    fixed = holds & ~table.preemptible[slots]
+    mode[restarting | fixed] = PINNED
+    configurations, capacity = cluster.configurations, cluster.capacity
+    pinned = np.flatnonzero(mode == PINNED)
+    held = table.current[slots[pinned]]
+    types, gpus = configurations.type_index[held], configurations.gpus[held]
+    demand = np.bincount(types, gpus, len(configurations.types))
+    released = [np.empty(0, np.int64)]
+    for k, name in enumerate(configurations.types):
+        over = demand[k] - capacity[name]
+        if over <= 0:
+            continue
+        free = pinned[(types == k) & ~fixed[pinned]]
+        free = free[np.argsort(-table.restart_until[slots[free]], kind="stable")]
+        freed = np.cumsum(configurations.gpus[table.current[slots[free]]])
+        if not freed.size or freed[-1] < over:
+            raise InfeasibleRoundError(
+                f"GPU type {name!r}: {capacity[name]} GPUs, but its non-preemptible jobs hold "
+                f"{demand[k] - freed[-1] if freed.size else demand[k]:.0f}"
+            )
+        free = free[: int(np.searchsorted(freed, over)) + 1]
+        mode[free] = np.where(table.reserved[slots[free]], REQUIRED, FREE)
+        released.append(slots[free])
+    return mode, np.concatenate(released)
+
+
+def limits(
+    table: JobTable, slots: NDArray[np.int64], cluster: Cluster, scale_up_limit: float | None
+) -> NDArray[np.int64]:
+    """Most GPUs that jobs may have; pinned ones too, for they may be released.
+
+    Parameters
+    ----------
+    slots : (n,) ndarray
+    scale_up_limit : float, optional
+        By this factor a job grows at most; None for :data:`NO_LIMIT`.
+
+    Returns
+    -------
+    (n,) ndarray
+    """
+    if scale_up_limit is None:
+        return np.full(slots.size, NO_LIMIT)
+    current = table.current[slots]
+    held = np.zeros(slots.size)
+    held[current >= 0] = cluster.configurations.gpus[current[current >= 0]]
+    return (held * scale_up_limit).astype(np.int64)
+
+
+def stay(table: JobTable, slots: Iterable[int], cluster: Cluster) -> list[int]:
+    """Let jobs keep what they have, as far as it is still there: a round without an answer.
+
+    Where there are fewer GPUs now, the last jobs to come lose theirs, those that are free before others.
+
+    Parameters
+    ----------
+    slots : iterable of int
+        Of the jobs, in the order in which they came.
+
+    Returns
+    -------
+    list of int
+        Slots of the jobs that lost their GPUs.
+    """
+    configurations, left = cluster.configurations, dict(cluster.capacity)
+    lost = []
+    for slot in sorted(slots, key=lambda slot: bool(table.sent_mode[slot] == FREE)):
+        if table.current[slot] < 0:
+            continue
+        held = configurations[int(table.current[slot])]
+        if held.gpus <= left[held.type]:
+            left[held.type] -= held.gpus
+        else:
+            table.current[slot] = NONE
+            lost.append(slot)
+    return lost

@@ -2,7 +2,7 @@
 
 Every job is one request with ``sum(x) == 1``.  Its column 0 is "no allocation", which uses nothing and costs
 lambda; each other column is a configuration that can run the job and takes its GPUs from its type's
-resource. Costs are those of :mod:`copter.problems.sia.objective`: an array by application and level, the
+resource. Costs are those of :mod:`copter.problems.sia.columns`: an array by application and level, the
 restart factor as the request's scale, and two overrides that it does not touch, "no allocation" and the
 current configuration. So a round in which jobs only grow older is one bulk update, however many columns
 there are.
@@ -34,13 +34,10 @@ from numpy.typing import NDArray
 from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.sia import COSTS, Costs
-from copter.problems.sia.columns import Choices, RowCache
+from copter.problems.sia.columns import Choices, Objective, RowCache, Sources
 from copter.problems.sia.interface import InfeasibleRoundError, Job, Shim, SiaError, SiaRound
-from copter.problems.sia.jobs import NONE, JobTable
-from copter.problems.sia.modes import FREE, PINNED, REQUIRED, limits, modes, stay
-from copter.problems.sia.objective import Objective
+from copter.problems.sia.jobs import FREE, NONE, PINNED, REQUIRED, JobTable, limits, modes, stay
 from copter.problems.sia.requests import Pick, Requests
-from copter.problems.sia.sources import Sources
 from copter.program.program import ContinualProgram
 from copter.shims.choose_one import Choice, ChooseOneShim
 from copter.solvers.features import Feature
@@ -59,7 +56,7 @@ class SiaPolicy:
     cluster : Cluster
         Copied.
     p, lam : float
-        See :class:`~copter.problems.sia.objective.Objective`.
+        See :class:`~copter.problems.sia.columns.Objective`.
     scale_up_limit : float, optional
         A job's GPUs grow at most by this factor a round; None for any configuration, as in the thesis'
         program.
@@ -73,7 +70,7 @@ class SiaPolicy:
     Examples
     --------
     >>> from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
-    >>> from copter.problems.cluster.profiles.base import ReplicaProfile
+    >>> from copter.problems.cluster.profiles.tables import ReplicaProfile
     >>> from copter.solvers import make_solver
     >>> policy = SiaPolicy(Cluster([GpuType("T4", gpus_per_node=4, nodes=2)]))
     >>> profile = ReplicaProfile("inference", 60.0, 1e6, {"T4": (1, 400.0)})

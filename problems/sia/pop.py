@@ -12,22 +12,30 @@ join.  Or each has an actor of its own on Ray, which keeps its program: then ``w
 
 Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
 (SOSP 2021); thesis section 4.5.1, which solves the integer program of each part.
+
+A cluster's state on its way to another process, where Sia recognises what it has seen before.
+
+Sia takes a profile for a new one, to be priced again, if it is another object than the last time.  So a
+profile is sent once, with a number, and is the same object wherever that number comes again.
 """
 
 from __future__ import annotations
 
+import io
+import pickle
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.policy import ClusterState
+from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
-from copter.problems.sia.mail import Mail, Parcel
 from copter.problems.sia.scheduler import ROUND_SECONDS, Sia
 from copter.solvers.registry import make_solver
 from copter.spreading.tasks import Held, HeldHere
@@ -222,3 +230,74 @@ def _runs(job: JobState, cluster: Cluster) -> bool:
 
 
 pop_4, pop_8, pop_16, pop_32 = (partial(Pop, parts=parts) for parts in (4, 8, 16, 32))
+
+
+class Parcel(NamedTuple):
+    """What is sent.
+
+    Attributes
+    ----------
+    profiles : dict of int to Profile
+        Those that were not sent before, by number.
+    numbers : set of int
+        Of all that the state has; others are forgotten.
+    """
+
+    profiles: dict[int, Profile]
+    numbers: set[int]
+    state: bytes
+
+
+class Mail:
+    """One end of the way: it knows the profiles that are at both."""
+
+    def __init__(self) -> None:
+        self._profiles: dict[int, Profile] = {}
+        self._numbers: dict[int, int] = {}
+        self._next = 0
+
+    def pack(self, now: ClusterState) -> Parcel:
+        """Pack a state, with the profiles that the other end does not have."""
+        jobs = chain(now.jobs.values(), now.arrived, now.left)
+        there = {id(profile): profile for job in jobs for profile in (job.profile, job.seen)}
+        new = {}
+        for key, profile in there.items():
+            if key not in self._numbers:
+                self._numbers[key], new[self._next] = self._next, profile
+                self._next += 1
+        self._profiles |= new
+        numbers = {self._numbers[key] for key in there}
+        target = io.BytesIO()
+        _Packer(target, self._numbers).dump(now)
+        self._forget(numbers)
+        return Parcel(new, numbers, target.getvalue())
+
+    def unpack(self, parcel: Parcel) -> ClusterState:
+        """Unpack a state."""
+        self._profiles |= parcel.profiles
+        now: ClusterState = _Unpacker(io.BytesIO(parcel.state), self._profiles).load()
+        self._forget(parcel.numbers)
+        return now
+
+    def _forget(self, numbers: set[int]) -> None:
+        """Keep the profiles of some numbers only; as long as they are kept, their ids are no one else's."""
+        self._profiles = {number: self._profiles[number] for number in numbers}
+        self._numbers = {id(profile): number for number, profile in self._profiles.items()}
+
+
+class _Packer(pickle.Pickler):
+    def __init__(self, target: io.BytesIO, numbers: dict[int, int]) -> None:
+        super().__init__(target, protocol=pickle.HIGHEST_PROTOCOL)
+        self._numbers = numbers
+
+    def persistent_id(self, part: Any) -> int | None:
+        return self._numbers.get(id(part))
+
+
+class _Unpacker(pickle.Unpickler):
+    def __init__(self, source: io.BytesIO, profiles: dict[int, Profile]) -> None:
+        super().__init__(source)
+        self._profiles = profiles
+
+    def persistent_load(self, number: int) -> Profile:
+        return self._profiles[number]

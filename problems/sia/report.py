@@ -15,8 +15,7 @@ from copter.cli.plots import cumulative, over_time, round_times
 from copter.cli.run import Run, print_figures
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.problems.cluster.simulation.results import JobRecord
-from copter.problems.sia.records import RoundRecord
-from copter.problems.sia.replay import Replay
+from copter.problems.sia.replay import Replay, RoundRecord
 
 _ROUND = {
     "round": "counts rounds with at least one job, from 0",

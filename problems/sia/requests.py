@@ -9,10 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Configurations
-from copter.problems.sia.columns import Choices, CostRow, TemplateCache, VectorCache
-from copter.problems.sia.jobs import NONE, JobTable
-from copter.problems.sia.modes import FREE, PINNED
-from copter.problems.sia.objective import Objective, restart_factor
+from copter.problems.sia.columns import (
+    Choices,
+    CostRow,
+    Objective,
+    TemplateCache,
+    VectorCache,
+    restart_factor,
+)
+from copter.problems.sia.jobs import FREE, NONE, PINNED, JobTable
 from copter.program.program import ContinualProgram
 
 Pick: TypeAlias = tuple[CostRow, Choices, int]

@@ -26,8 +26,7 @@ from copter.problems.cluster.workload import Scenario
 from copter.problems.sia import Costs
 from copter.problems.sia.generator import builtin_cluster, builtin_profiles, draw_jobs
 from copter.problems.sia.policy import SiaPolicy
-from copter.problems.sia.records import RoundRecord
-from copter.problems.sia.replay import Replay
+from copter.problems.sia.replay import Replay, RoundRecord
 from copter.problems.sia.scheduler import Sia
 from copter.solvers.base import Solver
 from copter.solvers.wrapper import Wrapper

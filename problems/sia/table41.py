@@ -26,9 +26,8 @@ from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.reading import find
 from copter.problems.sia.generator import read_scenario
-from copter.problems.sia.lp import LpStar
 from copter.problems.sia.pop import MILP, Pop
-from copter.problems.sia.scheduler import Sia
+from copter.problems.sia.scheduler import LpStar, Sia
 
 FOLDER = "suhasjs_continuous-scheduling"
 """Of the authors' workloads, within the folder of real traces."""

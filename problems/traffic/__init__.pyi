@@ -4,9 +4,9 @@ from copter.problems.traffic.baselines import Allocated as Allocated
 from copter.problems.traffic.baselines import lp_top as lp_top
 from copter.problems.traffic.baselines import pop as pop
 from copter.problems.traffic.baselines import shortest_path as shortest_path
-from copter.problems.traffic.changes import LinkEvents as LinkEvents
-from copter.problems.traffic.changes import drift as drift
-from copter.problems.traffic.changes import failures as failures
+from copter.problems.traffic.course import LinkEvents as LinkEvents
+from copter.problems.traffic.course import drift as drift
+from copter.problems.traffic.course import failures as failures
 from copter.problems.traffic.matrices import POISSON_FLAT as POISSON_FLAT
 from copter.problems.traffic.matrices import MatrixError as MatrixError
 from copter.problems.traffic.matrices import bimodal as bimodal

@@ -17,6 +17,8 @@ those of building its LPs' models, solving and repairing, without reading and ce
 
 Sources: CSPF as in NCFlow's experiments, Abuzaid and others, NSDI 2021; POP, Narayanan and others, SOSP 2021;
 demand pinning, Namyar and others, HotNets 2022; thesis section 5.2.2.
+
+Methods of traffic engineering by their names, as commands and courses have them.
 """
 
 from __future__ import annotations
@@ -24,14 +26,15 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import SolverError
 from copter.kernels import kernel
-from copter.problems.traffic import Objective
+from copter.problems.pop import pop_name
+from copter.problems.traffic import METHODS, Objective
 from copter.problems.traffic.model import TrafficEngineering
 from copter.problems.traffic.paths import PathSet
 from copter.problems.traffic.state import TrafficState
@@ -39,6 +42,10 @@ from copter.problems.traffic.topology import Topology
 from copter.shims.flow import THETA
 from copter.solvers.registry import make_solver
 from copter.spreading.tasks import Here, Spread, Task
+
+if TYPE_CHECKING:
+    from copter.bench.settings import SolverSettings
+    from copter.spreading.tasks import Spread
 
 QUANTILE, LEAST = 0.9, 0.001
 """Demands that LP-Top solves: at or above this quantile of those that are larger than this."""
@@ -293,3 +300,39 @@ def _fill_first(first, pointer, link, volume, left, flow):  # type: ignore[no-un
             flow[path] += step
             for k in range(pointer[path], pointer[path + 1]):
                 left[link[k]] -= step
+
+
+def is_method(name: str) -> bool:
+    """Whether a name is one of :data:`METHODS`."""
+    return name in METHODS or pop_name(name) is not None
+
+
+def run_method(
+    settings: SolverSettings, traffic: TrafficState, *, seed: int, split: float, spread: Spread | None = None
+) -> Allocated:
+    """Serve the demands of now with one of :data:`METHODS`.
+
+    Parameters
+    ----------
+    settings : SolverSettings
+        The method's name, and the deadline, threads and tolerance of its LPs.
+    seed, split, spread : int, float, and Spread
+        Of POP; see :func:`copter.problems.traffic.baselines.pop`.
+    """
+    own: dict[str, Any] = {
+        "deadline": settings.time_limit,
+        "threads": settings.threads,
+        "tolerance": settings.tolerance,
+    }
+    if settings.name == "shortest":
+        return shortest_path(traffic)
+    if settings.name == "lp-top":
+        return lp_top(traffic, **own)
+    named = pop_name(settings.name)
+    assert named is not None
+    return pop(traffic, named.parts, seed=seed, split=split, spread=spread, **own)
+
+
+def split_for(matrix: str) -> float:
+    """Client splitting of POP in the published runs: for few large flows, else none."""
+    return SPLIT_POISSON if matrix == "poisson" else 0.0

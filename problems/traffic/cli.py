@@ -230,8 +230,8 @@ def _instance(options: Chosen, network: Topology, matrices: NDArray, quiet: bool
 
 
 def _course(folder: Path, instance: Instance, options: NetworkOptions) -> TrafficCourse:
+    from copter.problems.traffic.baselines import split_for
     from copter.problems.traffic.course import prepare
-    from copter.problems.traffic.methods import split_for
 
     return prepare(
         folder,

@@ -21,9 +21,9 @@ from copter.bench.reproduction import Effort, Figure, Reproduction
 from copter.bench.results import SolverResult
 from copter.bench.rounds import measure
 from copter.bench.settings import SolverSettings
+from copter.problems.traffic.baselines import split_for
 from copter.problems.traffic.course import make_instance, prepare
 from copter.problems.traffic.matrices import make_matrix
-from copter.problems.traffic.methods import split_for
 from copter.problems.traffic.topology import load_topology
 
 NETWORK, SMALL = "gabriel/250/0", "gabriel/50/0"

@@ -7,7 +7,7 @@ from copter.bench.reproduction import Effort, reproductions
 from copter.bench.results import SolverResult
 from copter.problems.load_balancing import reproductions as shards
 from copter.problems.load_balancing.course import BURN_IN
-from copter.problems.shockwave import overhead
+from copter.problems.shockwave import reproductions as shockwave
 from copter.problems.sia import attribution
 from copter.problems.traffic import reproductions as traffic
 
@@ -107,7 +107,7 @@ def test_speed_ups_stack(monkeypatch, tmp_path):
 
 def test_gaps_of_plans_are_the_largest_after_the_first_round(monkeypatch):
     gaps = [1.0, 1e-4, 3e-4]
-    replaced(monkeypatch, overhead, lambda solver: [{"integral_gap": gap, "t_total": 0.5} for gap in gaps])
+    replaced(monkeypatch, shockwave, lambda solver: [{"integral_gap": gap, "t_total": 0.5} for gap in gaps])
     found = figures("shockwave-figure-12")
     assert found["2,000 jobs", "largest bound gap"].ours == pytest.approx(0.03)
     assert found["2,000 jobs", "largest bound gap"].paper == 0.44

@@ -3,8 +3,7 @@
 import pytest
 
 from copter.bench.reproduction import Effort
-from copter.problems.afs.reproductions import REPRODUCTIONS
-from copter.problems.afs.resizes import burst, monitored_hours
+from copter.problems.afs.reproductions import REPRODUCTIONS, burst, monitored_hours
 
 BY_NAME = {one.name: one for one in REPRODUCTIONS}
 QUICK = Effort(seeds=1, quick=True)

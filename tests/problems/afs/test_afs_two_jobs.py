@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from copter.problems.afs.toy import toy_hours
-from copter.problems.afs.two_jobs import (
+from copter.problems.afs.reproductions import (
     afs_split,
     best_split,
     grown_split,
     random_pair,
     total_seconds,
+    toy_hours,
 )
 
 

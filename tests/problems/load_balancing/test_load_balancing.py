@@ -16,7 +16,7 @@ from copter.problems.load_balancing import (
     imbalance,
     solve_exact,
 )
-from copter.problems.load_balancing.packing import pack
+from copter.problems.load_balancing.balancer import pack
 from copter.problems.load_balancing.scenario import Scenario
 from copter.problems.load_balancing.spread import Fleet, Placement, SpreadShim
 from copter.solvers.registry import make_solver

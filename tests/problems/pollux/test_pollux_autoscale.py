@@ -9,8 +9,7 @@ from copter.problems.cluster.profiles.analytic import Scaling, TrainingProfile
 from copter.problems.cluster.simulation.jobs import JobState, Timer
 from copter.problems.cluster.simulation.placement import SiaPlacer
 from copter.problems.cluster.workload import JobSubmission, Scenario
-from copter.problems.pollux.autoscale import AutoscalingPollux
-from copter.problems.pollux.cloud import train_in_the_cloud
+from copter.problems.pollux.cloud import AutoscalingPollux, train_in_the_cloud
 
 
 def model(work):

@@ -33,8 +33,8 @@ from copter.problems.shockwave import (
 )
 from copter.problems.shockwave import course as bench
 from copter.problems.shockwave.awareness import make_knowledge
-from copter.problems.shockwave.instances import busy_rounds
-from copter.problems.shockwave.milp import ExactPlan, solve_milp
+from copter.problems.shockwave.course import busy_rounds
+from copter.problems.shockwave.exact import ExactPlan, solve_milp
 from copter.problems.shockwave.predictor import RULES
 from copter.solution import Status
 from copter.solvers.milp import Effort, MilpAnswer

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from shockwave_cases import brute_force, windows
 
 from copter.problems.shockwave import build_window, plan_problem, snapshot, solve_waterfilling
-from copter.problems.shockwave.exact import PROVEN, prove
-from copter.problems.shockwave.milp import solve_milp
+from copter.problems.shockwave.exact import PROVEN, prove, solve_milp
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shockwave_cases import windows
 
 from copter.problems.shockwave import build_window
-from copter.problems.shockwave.instances import busy_rounds
+from copter.problems.shockwave.course import busy_rounds
 from copter.problems.shockwave.program import RelaxationProgram
 from copter.problems.shockwave.waterfill import solve_waterfilling
 

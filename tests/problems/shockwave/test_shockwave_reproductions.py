@@ -5,11 +5,20 @@ import pytest
 from shockwave_cases import DATA, needs_data, result_path, trace_path
 
 from copter.bench.reproduction import Effort, reproductions
-from copter.problems.shockwave import Mode, Shockwave, read_jobs, read_published, replay, sweeps
+from copter.problems.shockwave import Mode, Shockwave, read_jobs, read_published, replay
 from copter.problems.shockwave.experiments import AUTHORS
-from copter.problems.shockwave.foresight import figure_2, figure_4, figure_5
-from copter.problems.shockwave.reproductions import REPRODUCTIONS
-from copter.problems.shockwave.toys import PRINTED, SCHEDULES, best, judge
+from copter.problems.shockwave.reproductions import (
+    DYNAMIC_SHARES,
+    PRINTED,
+    REPRODUCTIONS,
+    SCHEDULES,
+    best,
+    figure_2,
+    figure_4,
+    figure_5,
+    judge,
+    mixed_jobs,
+)
 
 
 def by_place(figures):
@@ -46,8 +55,8 @@ def test_foresight_shortens_three_jobs():
 
 
 def test_mixes_have_the_dynamic_jobs_that_they_say():
-    for share in sweeps.DYNAMIC_SHARES:
-        jobs = sweeps.mixed_jobs(0, share, 400)
+    for share in DYNAMIC_SHARES:
+        jobs = mixed_jobs(0, share, 400)
         assert np.mean([job.mode is not Mode.STATIC for job in jobs]) == pytest.approx(share, abs=0.06)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from copter.problems.sia import Replay, generate
-from copter.problems.sia.evolution import SAME
+from copter.problems.sia.replay import SAME
 from copter.solvers.registry import make_solver
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from copter.problems.sia.objective import MIN_RESTART_FACTOR, Objective, normalised, restart_factor
+from copter.problems.sia.columns import MIN_RESTART_FACTOR, Objective, normalised, restart_factor
 
 
 def test_normalised_goodput_by_hand():

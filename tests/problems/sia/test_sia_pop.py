@@ -12,9 +12,8 @@ from copter.problems.cluster.registry import make_policy
 from copter.problems.cluster.simulation.simulator import Simulator, StarvationError
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.sia.generator import generate
-from copter.problems.sia.lp import LpStar
 from copter.problems.sia.pop import Pop
-from copter.problems.sia.scheduler import Sia
+from copter.problems.sia.scheduler import LpStar, Sia
 
 
 def play(scenario, policy, rounds=None):

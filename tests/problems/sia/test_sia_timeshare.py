@@ -7,7 +7,7 @@ from copter.problems.cluster import Cluster, GpuType, JobSubmission, Scenario, S
 from copter.problems.cluster.profiles.tables import ReplicaProfile
 from copter.problems.sia import Sia, SiaError
 from copter.problems.sia.policy import SiaPolicy
-from copter.problems.sia.timeshare import BONUS, TimeShare
+from copter.problems.sia.scheduler import BONUS, TimeShare
 
 CLUSTER = Cluster([GpuType("A", 2, 1)])
 PROFILES = {"m": ReplicaProfile("m", 5.0, 6000.0, {"A": (1, 1.0)})}

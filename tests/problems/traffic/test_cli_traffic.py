@@ -16,8 +16,8 @@ from copter.bench.settings import SolverSettings
 from copter.cli.main import app
 from copter.problems.traffic import CHANGES, METHODS, MODELS, cli, load_topology, make_matrix
 from copter.problems.traffic import course as bench
+from copter.problems.traffic.baselines import is_method
 from copter.problems.traffic.course import Event, Instance, events_of, make_instance, prepare
-from copter.problems.traffic.methods import is_method
 from copter.problems.traffic.report import draw_network
 
 NODES = 7

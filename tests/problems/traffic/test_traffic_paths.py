@@ -20,7 +20,7 @@ from copter.problems.traffic import (
     load_topology,
     search,
 )
-from copter.problems.traffic.cache import cache_folder
+from copter.problems.traffic.search import cache_folder
 
 DATA = real_data.DATA / "wan"
 needs_data = pytest.mark.skipif(
