@@ -1,17 +1,16 @@
-"""AFS-L, which knows how long jobs are, and AFS-P and AFS-S, which do not.
+"""Policies that share out GPUs at events: their frame, and AFS-L, AFS-P and AFS-S.
 
-All three share out GPUs at each arrival and completion.  While there are no more jobs than GPUs every job
-has at least one, and :mod:`.allocation` says who gets the others; AFS-L goes by the lengths of jobs, AFS-P
-breaks ties at random (by a rank drawn when a job arrives, so that shares do not change for no reason), and
-AFS-S, which knows only with how many GPUs a job is fastest, shares evenly up to there.  When there are more
-jobs than GPUs, AFS-L runs the shortest ones on one GPU each; the others share processors: a job that was
-run for one unit of time (2 h) makes room for the one that was run for the fewest units.
+AFS-L knows how long jobs are, AFS-P and AFS-S do not.  All three share out GPUs at each arrival and
+completion.  While there are no more jobs than GPUs every job has at least one, and :mod:`.allocation` says
+who gets the others; AFS-L goes by the lengths of jobs, AFS-P breaks ties at random (by a rank drawn when a
+job arrives, so that shares do not change for no reason), and AFS-S, which knows only with how many GPUs a job
+is fastest, shares evenly up to there.  When there are more jobs than GPUs, AFS-L runs the shortest ones on
+one GPU each; the others share processors: a job that was run for one unit of time (2 h) makes room for the
+one that was run for the fewest units.
 
 A job that needs more than one GPU counts as one here too: its first share is what it needs.
 
 Source: AFS, section 3.3 and appendix D.
-
-The frame of a policy that shares out GPUs of one kind at every event.
 """
 
 from __future__ import annotations

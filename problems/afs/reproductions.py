@@ -2,30 +2,23 @@
 
 The paper prints its figures as plots without numbers, and ranges in the text: those stand beside ours.
 
-What cheap resizes are worth: one job among others that arrive in a burst, as in Figure 8.
+Figure 8 (section 5.3) says what cheap resizes are worth to one job among others that arrive in a burst.  The
+monitored job trains Video Prediction from before a burst on.  In the first case 19 short jobs arrive 2 to 70
+seconds apart; in the second 68 jobs are there at once.  CoDDL lets a job run on while GPUs get ready and
+cancels orders that are outdated; without cancellation an order waits for the one before; without either every
+change is a full restart.  Restarts take tens of seconds (Figure 1), drawn here from 20 to 60 s a model.
 
-The monitored job trains Video Prediction from before a burst on.  In the first case 19 short jobs arrive 2
-to 70 seconds apart; in the second 68 jobs are there at once.  CoDDL lets a job run on while GPUs get ready
-and cancels orders that are outdated; without cancellation an order waits for the one before; without either
-every change is a full restart.
+The toy example of appendix A has two jobs on two GPUs, and jobs that come later.  A and B take 2 h on one
+GPU; on two A takes 1 h and B 1.5 h.  Later jobs take 2 h on one and x h on two; the first comes after 1 h,
+each other x h after the one before.
 
-Source: AFS, section 5.3; restarts take tens of seconds (its Figure 1), drawn here from 20 to 60 s a model.
-
-The toy example of appendix A: two jobs on two GPUs, and jobs that come later.
-
-A and B take 2 h on one GPU; on two A takes 1 h and B 1.5 h.  Later jobs take 2 h on one and x h on two; the
-first comes after 1 h, each other x h after the one before.
-
-Two jobs and nobody else to come: what the paper's analysis gives, against all ways to share.
-
-Jobs a and b are there from the start; once one is done the other has all M GPUs.  With r GPUs for a until
-then the sum of both completion times is :func:`total_seconds`, and :func:`best_split` tries every r.  The
-paper lets the split grow one GPU at a time: with m GPUs the last one goes to whom the sum over m GPUs is
-lower with, which is the sign of its (1) and (2) (:func:`grown_split`).  Each such step is right, but the
-splits need not be: a split that is best for m GPUs need not lie next to the one for m - 1.  ``copter
-reproduce afs-two-jobs`` counts how often.
-
-Source: AFS, section 3.2, (1) and (2); appendix A.
+With two jobs and nobody else to come there is an analysis (section 3.2, (1) and (2); appendix A), which is
+held against all ways to share.  Jobs a and b are there from the start; once one is done the other has all M
+GPUs.  With r GPUs for a until then the sum of both completion times is :func:`total_seconds`, and
+:func:`best_split` tries every r.  The paper lets the split grow one GPU at a time: with m GPUs the last one
+goes to whom the sum over m GPUs is lower with, which is the sign of its (1) and (2) (:func:`grown_split`).
+Each such step is right, but the splits need not be: a split that is best for m GPUs need not lie next to the
+one for m - 1.  ``copter reproduce afs-two-jobs`` counts how often.
 """
 
 from __future__ import annotations

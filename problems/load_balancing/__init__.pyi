@@ -1,14 +1,14 @@
 from typing import Literal, TypeAlias
 
 from copter.problems.load_balancing.balancer import LoadBalancer as LoadBalancer
+from copter.problems.load_balancing.baselines import Exact as Exact
+from copter.problems.load_balancing.baselines import Parts as Parts
+from copter.problems.load_balancing.baselines import Pop as Pop
+from copter.problems.load_balancing.baselines import greedy as greedy
+from copter.problems.load_balancing.baselines import solve_exact as solve_exact
 from copter.problems.load_balancing.outcome import BalancingRound as BalancingRound
 from copter.problems.load_balancing.outcome import LoadBalancingError as LoadBalancingError
 from copter.problems.load_balancing.outcome import imbalance as imbalance
-from copter.problems.load_balancing.pop import Exact as Exact
-from copter.problems.load_balancing.pop import Parts as Parts
-from copter.problems.load_balancing.pop import Pop as Pop
-from copter.problems.load_balancing.pop import greedy as greedy
-from copter.problems.load_balancing.pop import solve_exact as solve_exact
 from copter.problems.load_balancing.state import TOLERANCE as TOLERANCE
 from copter.problems.load_balancing.workload import LoadTable as LoadTable
 from copter.problems.load_balancing.workload import read_loads as read_loads

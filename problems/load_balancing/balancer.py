@@ -20,9 +20,8 @@ round, and they say little, for a share takes only its part of the memory that a
 experiments they are never tight).  Without them the program is a relaxation still, so its bound holds, and
 the shim keeps the memory whatever the answer.
 
-Packing shards into the memory of servers when the shim's search finds no place for one.
-
-One replica a shard; shards of the same size are alike, so the program counts them:
+When the shim's search finds no place for a shard, :func:`pack` puts one replica of each into the memory of
+the servers.  Shards of the same size are alike, so the program counts them:
 
     minimise    sum_gi s_g m_gi                     size of what is not where it was
     subject to  sum_i n_gi = shards of size s_g,    m_gi >= n_gi - shards of that size that are on i

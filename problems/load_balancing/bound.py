@@ -20,7 +20,7 @@ Memory
 A new replica of a shard that was in S leaves one of several disjoint sets only, and enters one only: over
 disjoint sets the covers add up, out, into and memory each.  The largest of the three sums is the bound, and
 shards that are nowhere yet come on top.  Which sets: after a maximum flow along last round's replicas, the
-closures of the servers that are still outside the band (:mod:`.spread_moves`).  Closures that overlap are a
+closures of the servers that are still outside the band (:mod:`.spread`).  Closures that overlap are a
 group, and each group counts as what is most: its union, disjoint closures of it, or its servers one by one.
 
 The covers are exact, by branch and bound over shards in the order of size for load; what it takes beyond a

@@ -24,15 +24,12 @@ this finds a way.
 Source: thesis section 5.1.1 (step 2); flows along replicas are a maximum flow
 (:mod:`copter.problems.load_balancing.replicas`).
 
-What the spread shim does to replicas: keep the memory, add those that the balance lacks, drop the rest.
-
-Kernels on the pool of :mod:`copter.problems.load_balancing.replicas`.
-
-After a maximum flow, a server that is still too full has a *closure*: the servers that its load can get to,
-all of them full.  Replicas there are no way out, so what it lacks is a new replica, outside, of a shard with
-load inside.  In the same way the closure of a server that has too little needs a new replica inside of a
-shard with load outside.  So closures say where new replicas can be of use, and from below how many
-it takes (:mod:`copter.problems.load_balancing.bound`).
+Kernels work on the pool of :mod:`copter.problems.load_balancing.replicas`.  After a maximum flow, a server
+that is still too full has a *closure*: the servers that its load can get to, all of them full.  Replicas
+there are no way out, so what it lacks is a new replica, outside, of a shard with load inside.  In the same
+way the closure of a server that has too little needs a new replica inside of a shard with load outside.  So
+closures say where new replicas can be of use, and from below how many it takes
+(:mod:`copter.problems.load_balancing.bound`).
 """
 
 from __future__ import annotations

@@ -5,16 +5,6 @@ to many nodes and a large batch size at once and stays there.  Goodput begins sm
 statistical efficiency of large batches.
 
 Source: Pollux section 5.3.3.
-
-Pollux in the cloud: the number of nodes follows the utility of the GPUs.
-
-    UTILITY(A) = sum_j SPEEDUP_j(A_j) / GPUs                                                         (17)
-
-When its mean over the last rounds leaves the range from `low` to `high`, a binary search looks for the number
-of nodes whose best allocation has a utility closest to the middle; the genetic algorithm runs for each number
-tried.  Utility falls with the number of nodes.  Jobs whose statistical efficiency rises get more nodes later.
-
-Source: Pollux section 4.2.2.
 """
 
 from __future__ import annotations
@@ -99,7 +89,16 @@ PATIENCE = 15
 
 
 class AutoscalingPollux(Pollux):
-    """Pollux that sets the number of nodes of a cluster of one type.
+    """Pollux in the cloud: the number of nodes follows the utility of the GPUs.
+
+        UTILITY(A) = sum_j SPEEDUP_j(A_j) / GPUs                                                         (17)
+
+    When its mean over the last rounds leaves the range from `low` to `high`, a binary search looks for the
+    number of nodes whose best allocation has a utility closest to the middle; the genetic algorithm runs for
+    each number tried.  Utility falls with the number of nodes.  Jobs whose statistical efficiency rises get
+    more nodes later.
+
+    Source: Pollux section 4.2.2.
 
     Parameters
     ----------

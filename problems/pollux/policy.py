@@ -9,12 +9,6 @@ put on more than one type keeps the type of which it got the most GPUs, of equal
 (thesis section 3.4.3); the other GPUs stay idle.
 
 Source: Pollux section 4.2.
-
-Goodput of a job by number of nodes and GPUs, for all shapes that the genetic algorithm may come up with.
-
-Pollux knows one kind of node.  In a cluster with several, a node with k times the GPUs of the smallest counts
-as k nodes, as in Sia's evaluation of it (thesis section 3.4.3), and a job is modelled by the GPUs that it is
-on.
 """
 
 from __future__ import annotations
@@ -271,7 +265,11 @@ _KEPT = 4096
 
 
 class GoodputTables:
-    """Goodput tables of jobs on one cluster.
+    """Goodput of a job by number of nodes and GPUs, for all shapes that the genetic algorithm may find.
+
+    Pollux knows one kind of node.  In a cluster with several, a node with k times the GPUs of the smallest
+    counts as k nodes, as in Sia's evaluation of it (thesis section 3.4.3), and a job is modelled by the GPUs
+    that it is on.
 
     Parameters
     ----------

@@ -1,12 +1,11 @@
 """Tables and figures of Pollux' evaluation (section 5), on the authors' measurements and workloads.
 
-Figures 2b and 3 of Pollux: how close its models of efficiency and throughput come to measurements.
-
-Figure 2b predicts the statistical efficiency at every batch size from the gradient noise measured at one,
-here the artifact's 3,200 (the paper's 4,000 is not in it), and compares it with that from each batch size's
-own noise. Figure 3 fits the throughput model to measured steps; the paper draws ImageNet, here are all
-models, as their median relative error over the placements on up to four nodes, and over the larger clusters
-that the fit did not see.
+Figures 2b and 3 show how close its models of efficiency and throughput come to measurements.  Figure 2b
+predicts the statistical efficiency at every batch size from the gradient noise measured at one, here the
+artifact's 3,200 (the paper's 4,000 is not in it), and compares it with that from each batch size's own noise.
+Figure 3 fits the throughput model to measured steps; the paper draws ImageNet, here are all models, as their
+median relative error over the placements on up to four nodes, and over the larger clusters that the fit did
+not see.
 """
 
 from __future__ import annotations

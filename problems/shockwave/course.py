@@ -1,6 +1,6 @@
 """Shockwave's plans for benchmarks: the same windows for every solver, each to a binary plan.
 
-The rounds are those of :func:`copter.problems.shockwave.course.busy_rounds`: they do not depend on any
+The rounds are those of :func:`busy_rounds`: they do not depend on any
 plan.  Every solver gets the window of a round (`t_store`: predictions, weights, segments) and ends at a plan
 of whole rounds.
 
@@ -17,10 +17,9 @@ The deadline is for all of a round: branch and bound may use it up, the shim's l
 relaxation left of it.  Objectives are costs (the paper's, with the sign changed), so that bounds are lower
 bounds; gaps are relative to what the objective is made up of, which may cancel, HiGHS' own to the objective.
 
-Snapshots of a busy cluster, to make plans of: any number of jobs, GPUs and rounds, from a seed.
-
-Jobs are those of the generator; each is somewhere in its life, and has waited up to a few times its run
-time so far, so that finish time fairness is spread around 1 as it is in the middle of a replay.
+A :func:`snapshot` has any number of the generator's jobs; each is somewhere in its life, and has waited up to
+a few times its run time so far, so that finish time fairness is spread around 1 as it is in the middle of a
+replay.
 """
 
 from __future__ import annotations

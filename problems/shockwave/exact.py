@@ -3,7 +3,7 @@
 The objective of a plan knows only how many rounds each job has (:mod:`.tables`).  At prices with the bound
 d, job j loses what its best count is worth more than n rounds, all at those prices; a plan of objective U
 loses d - U in all, so none that is better gives a job a count that loses more by itself: counts are fixed as
-columns are by their reduced costs (DESIGN.md, section 9), logarithms and all, for the tables have them.
+columns are by their reduced costs, logarithms and all, for the tables have them.
 
 What is left is a choice of one count a job,
 
@@ -18,9 +18,8 @@ the rounds too.
 Its model counts from the plan that is known: costs are what is lost against that, in units in which the
 budget is a fixed number, and H what is above its least value.
 
-Program (11) as a mixed-integer program, by HiGHS' branch and bound: a baseline.
-
-x_jt says whether job j runs in round t, and a convex combination l_j0 .. l_jT of whole counts picks how many
+A baseline is program (11) as a mixed-integer program, by HiGHS' branch and bound (:func:`solve_milp`).  x_jt
+says whether job j runs in round t, and a convex combination l_j0 .. l_jT of whole counts picks how many
 rounds it has in all:
 
     minimise  - sum_jn value_jn l_jn + lambda/Z_0 h

@@ -7,23 +7,18 @@ With S its time on one GPU, N jobs on M GPUs, an equal share ends it at S N / M;
 The paper prints the schedules of Themis with filters of 1/3, 2/3 and 1 of the jobs, and the adaptive one of
 Shockwave: they are judged here as printed, against the best schedule that there is, by search.
 
-Figures 2, 4 and 5: what it is worth to know changes of batch size before, and how well one can.
-
-Figures 10, 13 and 16, and more: Shockwave under other mixes, errors, contention, lengths of plan.
+Figures 2, 4 and 5: what it is worth to know changes of batch size before, and how well one can.  Figures 10,
+13 and 16, and more: Shockwave under other mixes, errors, contention, lengths of plan.
 
 Figures 11 and 17: Shockwave on the workloads that Pollux' authors published, and against Pollux itself.
-
 Figure 17 takes arrivals and durations of the workload: of each job the run time on the GPUs and at the batch
 size that it was tuned for, cut to the hours of Shockwave's jobs.  What runs for so long is one of Shockwave's
 models, in the mix of its traces.  In figure 11 the jobs are the workload's own, with
 the batch sizes that are best for them on the GPUs that they ask for.
 
-Figure 12 of the Shockwave paper: how far a plan is from the optimum after how many seconds, by jobs.
-
-The paper's solver ends after 15 s with the bound gap that it then has; copter's relaxation and shim end by
-themselves, with a gap against the relaxation's certified bound.
-
-Source: Shockwave, NSDI 2023, section 8.9.
+Figure 12 (section 8.9): how far a plan is from the optimum after how many seconds, by jobs.  The paper's
+solver ends after 15 s with the bound gap that it then has; copter's relaxation and shim end by themselves,
+with a gap against the relaxation's certified bound.
 """
 
 from __future__ import annotations

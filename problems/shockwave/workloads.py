@@ -6,7 +6,8 @@ traces know of no other.
 
 Source: Shockwave, sections 5 and 8.1.
 
-Shockwave's workloads as a trace for any cluster: the authors' own where the files are, or generated.
+:func:`shockwave` has the workloads as a trace for any cluster: the authors' own where the files are, or
+generated ones.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ Jobs that may choose from the same configurations share one column template, and
 at the same level share one array of costs, so that a job's arrival or change costs no more than its own
 columns.
 
-The Sia objective: normalised goodput, restart factor, and costs with the signs that work.
-
-For job i and configuration j with goodput G_ij (thesis section 3.3.4, section 4.4.1):
+Costs are those of the Sia objective (:class:`Objective`): for job i and configuration j with goodput G_ij
+(thesis section 3.3.4, section 4.4.1)
 
     G_ij   <-  N_i^min G_ij / min_j G_ij           over all configurations that can run the job
     r_i     =  (T_i - N_i S_i) / (T_i + S_i)       on every configuration but the current one
@@ -16,8 +15,6 @@ For job i and configuration j with goodput G_ij (thesis section 3.3.4, section 4
 
 The printed signs of lambda are wrong in both places.  Here both are minimised: p > 0 with its sign flipped.
 Because (r G)^p = r^p G^p, a change of r_i alone is a change of one scale.
-
-What jobs run by: a profile, and how many GPUs they may have, shared by all jobs with the same ones.
 """
 
 from __future__ import annotations
@@ -327,7 +324,7 @@ class Objective:
 
 @dataclass(frozen=True)
 class Source:
-    """A profile within limits.
+    """What jobs run by: a profile, and how many GPUs they may have; all jobs with the same ones share it.
 
     Attributes
     ----------

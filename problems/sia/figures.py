@@ -3,9 +3,8 @@
 All runs are Sia's, on 64 GPUs of three types but for Figures 3.10, 4.2 and 4.4; the workload of each is that
 of the thesis, generated.
 
-Section 3.5.3 of the thesis: a hybrid-parallel GPT scales linearly, and Sia scales it with the load.
-
-The paper shows two pictures and prints no figures of them: throughput is linear in GPUs, and under Sia the
+Section 3.5.3 of the thesis has a hybrid-parallel GPT that scales linearly, and that Sia scales with the load.
+It shows two pictures and prints no figures of them: throughput is linear in GPUs, and under Sia the
 job is scaled down when jobs arrive and up again when they leave.  Here the job has an hour for itself; then
 40 jobs of the Philly trace arrive within 25 minutes.
 """
@@ -288,7 +287,7 @@ REPRODUCTIONS = (
         "Time-share penalty in a burst of jobs",
         "thesis, section 3.5.6 and Figure 3.8",
         f"{_GENERATED} Figure 3.9, the arrivals, is not readable. The printed penalty cannot be meant: see "
-        f"copter.problems.sia.timeshare. {_ORACLE}",
+        f"copter.problems.sia.scheduler. {_ORACLE}",
         _timeshare,
         minutes=3.0,
     ),

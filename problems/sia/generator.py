@@ -17,7 +17,7 @@ Where the figures come from (no file of theirs is needed or copied):
 - :data:`INFERENCE`, :data:`SINGLE_PHASE`: throughput, work and scaling of the authors' batch inference and
   synthetic jobs, without their limits on the GPU count.
 
-PAI: the workloads of the thesis' chapter 4 as a trace for any cluster of their GPU types.
+:func:`pai` has the authors' workloads as a trace for any cluster of their GPU types.
 """
 
 from __future__ import annotations

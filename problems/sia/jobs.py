@@ -1,8 +1,7 @@
-"""State of the active jobs as parallel arrays, one slot a job.
+"""State of the active jobs as parallel arrays, one slot a job, and what each may choose from in a round.
 
-What a job may choose from in a round: anything, anything but nothing, or what it has.
-
-See :mod:`copter.problems.sia.policy` for the rules.
+A job may choose anything, anything but nothing, or what it has alone; :mod:`copter.problems.sia.policy` has
+the rules.
 """
 
 from __future__ import annotations

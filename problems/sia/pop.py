@@ -12,11 +12,6 @@ join.  Or each has an actor of its own on Ray, which keeps its program: then ``w
 
 Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
 (SOSP 2021); thesis section 4.5.1, which solves the integer program of each part.
-
-A cluster's state on its way to another process, where Sia recognises what it has seen before.
-
-Sia takes a profile for a new one, to be priced again, if it is another object than the last time.  So a
-profile is sent once, with a number, and is the same object wherever that number comes again.
 """
 
 from __future__ import annotations
@@ -249,7 +244,11 @@ class Parcel(NamedTuple):
 
 
 class Mail:
-    """One end of the way: it knows the profiles that are at both."""
+    """One end of a cluster state's way to another process, where Sia recognises what it has seen before.
+
+    Sia takes a profile for a new one, to be priced again, if it is another object than the last time.  So a
+    profile is sent once, with a number, and is the same object wherever that number comes again.
+    """
 
     def __init__(self) -> None:
         self._profiles: dict[int, Profile] = {}

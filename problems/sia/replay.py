@@ -6,23 +6,6 @@ first spends its restart seconds without progress; then it runs at the goodput o
 levels as the time allows.  It completes in the middle of the round; its GPUs are free from the next one on.
 
 Source: the experiments of the thesis (section 4.5) and the authors' simulator use rounds of 60 seconds.
-
-What a replay records of each round: the cluster, the policy's times, and its program.
-
-How slowly the program evolves from round to round, and how integral its fractional answers are.
-
-A variable is a job's share x of one configuration, or of "no allocation".  Between rounds t - 1 and t, with
-C the variables of both programs,
-
-    changed  =  |{v in C: |x_t(v) - x_{t-1}(v)| > 1e-3}| / |C|
-    added    =  1 - |C| / |V_t|,               removed = 1 - |C| / |V_{t-1}|
-    integral =  |{v in V_t: x_t(v) within 1e-3 of 0 or 1}| / |V_t|
-    path_x   =  ||x_t - x_{t-1}||^2,         path_n = | |V_t| - |V_{t-1}| |
-
-with values padded by 0 where a variable is in one program only.  The sums of the last two over the rounds are
-the path lengths P_x and P_eta of Definition 1 (eta is the number of variables: there are fewer rows).
-
-Source: thesis section 4.3.1, Definition 1, and Figures 4.2 and 4.4.
 """
 
 from __future__ import annotations
@@ -242,7 +225,7 @@ class RoundRecord:
     missed : bool
         Whether the solver had no answer in time: every job kept what it had.
     changed, added, removed, integral, path_x, path_n : float
-        How far program and answer moved since the last round: see :mod:`.evolution`.
+        How far program and answer moved since the last round: see :class:`Evolution`.
     """
 
     round: int
@@ -299,7 +282,21 @@ NAMES = ("changed", "added", "removed", "integral", "path_x", "path_n")
 
 
 class Evolution:
-    """Follows the answers to a policy's program."""
+    """How slowly a program evolves from round to round, and how integral its fractional answers are.
+
+    A variable is a job's share x of one configuration, or of "no allocation".  Between rounds t - 1 and t,
+    with C the variables of both programs,
+
+        changed  =  |{v in C: |x_t(v) - x_{t-1}(v)| > 1e-3}| / |C|
+        added    =  1 - |C| / |V_t|,               removed = 1 - |C| / |V_{t-1}|
+        integral =  |{v in V_t: x_t(v) within 1e-3 of 0 or 1}| / |V_t|
+        path_x   =  ||x_t - x_{t-1}||^2,         path_n = | |V_t| - |V_{t-1}| |
+
+    with values padded by 0 where a variable is in one program only.  The sums of the last two over the rounds
+    are the path lengths P_x and P_eta of Definition 1 (eta is the number of variables: there are fewer rows).
+
+    Source: thesis section 4.3.1, Definition 1, and Figures 4.2 and 4.4.
+    """
 
     def __init__(self, policy: SiaPolicy) -> None:
         self.policy = policy
@@ -318,7 +315,7 @@ class Evolution:
         Returns
         -------
         dict of str to float
-            The shares and lengths of the module, by :data:`NAMES`; NaN where there is nothing to compare.
+            The shares and lengths of the class, by :data:`NAMES`; NaN where there is nothing to compare.
         """
         if not solution.found or solution.x is None:
             return dict.fromkeys(NAMES, math.nan)

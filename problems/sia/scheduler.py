@@ -5,32 +5,9 @@ nodes that came or went, and jobs that have something else than the last answer 
 evicted them or a node failed.
 
 With a time-share window the cost of leaving a job without GPUs follows the service that it had (thesis
-section 3.5.6); see :mod:`.timeshare`.
+section 3.5.6); see :class:`TimeShare`.
 
 Source: Sia, thesis sections 3.3 and 3.5.6.
-
-A cost of leaving jobs without GPUs that lets every new job run for a while: the time-share penalty.
-
-With s_i the seconds that job i has run so far, and tau the window,
-
-    lambda_n(i)  =  lambda + BONUS    while s_i < tau
-                    lambda            from then on
-
-so that in a burst new jobs are served at once, for tau seconds without a break, at the expense of old ones.
-
-What is printed is lambda_n = (tau - s) / tau with s the service in the last tau seconds, and 0 for tau
-seconds after s = tau; a symbol delta is explained and not used.  Taken literally no penalty is above 1, the
-cost of the worst configuration: a job that was served is thrown out whether somebody waits or not, GPUs idle,
-and jobs restart all the time.  Read as lambda + (tau - s) / tau it shares GPUs for ever, which costs more in
-restarts than it saves in waiting.  Both were measured: see ``docs/sia.md``.
-
-Source: Sia, thesis section 3.5.6.
-
-LP*: Sia's relaxation solved anew each round by a solver of linear programs, then the same shim.
-
-The thesis takes a commercial solver; here it is HiGHS.
-
-Source: thesis, section 4.5.1.
 """
 
 from __future__ import annotations
@@ -214,7 +191,23 @@ BONUS = 2.0
 
 
 class TimeShare:
-    """Penalties of a cluster's jobs.
+    """A cost of leaving jobs without GPUs that lets every new job run for a while: the time-share penalty.
+
+    With s_i the seconds that job i has run so far, and tau the window,
+
+        lambda_n(i)  =  lambda + BONUS    while s_i < tau
+                        lambda            from then on
+
+    so that in a burst new jobs are served at once, for tau seconds without a break, at the expense of old
+    ones.
+
+    What is printed is lambda_n = (tau - s) / tau with s the service in the last tau seconds, and 0 for tau
+    seconds after s = tau; a symbol delta is explained and not used.  Taken literally no penalty is above 1,
+    the cost of the worst configuration: a job that was served is thrown out whether somebody waits or not,
+    GPUs idle, and jobs restart all the time.  Read as lambda + (tau - s) / tau it shares GPUs for ever, which
+    costs more in restarts than it saves in waiting.  Both were measured: see ``docs/sia.md``.
+
+    Source: Sia, thesis section 3.5.6.
 
     Parameters
     ----------
@@ -242,12 +235,14 @@ class TimeShare:
 
 
 class LpStar(Sia):
-    """The policy.
+    """LP*: Sia's relaxation solved anew each round by a solver of linear programs, then the same shim.
+
+    The thesis (section 4.5.1) takes a commercial solver; here it is HiGHS.
 
     Parameters
     ----------
     **settings
-        Of :class:`~copter.problems.sia.scheduler.Sia`.
+        Settings of :class:`Sia`.
     """
 
     name = "lp-star"

@@ -17,8 +17,6 @@ those of building its LPs' models, solving and repairing, without reading and ce
 
 Sources: CSPF as in NCFlow's experiments, Abuzaid and others, NSDI 2021; POP, Narayanan and others, SOSP 2021;
 demand pinning, Namyar and others, HotNets 2022; thesis section 5.2.2.
-
-Methods of traffic engineering by their names, as commands and courses have them.
 """
 
 from __future__ import annotations

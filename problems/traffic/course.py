@@ -6,8 +6,6 @@ process reads.  Rounds follow from the seed: each solver edits a model of its ow
 What is compared is the flow after repair, by one checker.  `optimality` holds a feasible flow against the
 least certified upper bound that any solver of the benchmark found for its round (for min-MLU: the largest
 lower bound against the utilisation).  So it is itself a certificate, and never flatters.
-
-What changes from round to round: demands that drift, links that fail and come back.
 """
 
 from __future__ import annotations
@@ -390,7 +388,7 @@ def prepare(
     rounds, changes, seed
         See :func:`schedule`.
     split : float
-        See :func:`.methods.run_method`.
+        See :func:`.baselines.run_method`.
     """
     data, warm_up = folder / "instance.npz", folder / "warm-up.npz"
     instance.save(data)

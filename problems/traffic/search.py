@@ -1,7 +1,4 @@
-"""Path sets of a topology, computed in parallel and kept on disk.
-
-Path sets kept on disk, by the content of what they were computed from.
-"""
+"""Path sets of a topology, computed in parallel and kept on disk by the content of what they come from."""
 
 from __future__ import annotations
 

@@ -1,22 +1,21 @@
-"""POP-k: servers and shards split into k parts at random, each part solved exactly and by itself.
+"""What balances shards without the program of :mod:`.balancer`: POP-k, branch and bound, a heuristic.
 
-The split is made once and kept: a new one would move every shard.  Each part balances its servers around its
-own mean, which is where the imbalance of all comes from.  Large clients are split: a shard, or a piece of
-one, with more load than a server's mean is halved until it has not; the halves go to parts at random and
-stay pieces from then on.  A piece counts its own part of the load (POP's code counts all of it in each part).
+POP-k (:class:`Pop`) splits servers and shards into k parts at random, each solved exactly and by itself.  The
+split is made once and kept: a new one would move every shard.  Each part balances its servers around its own
+mean, which is where the imbalance of all comes from.  Large clients are split: a shard, or a piece of one,
+with more load than a server's mean is halved until it has not; the halves go to parts at random and stay
+pieces from then on.  A piece counts its own part of the load (POP's code counts all of it in each part).
 
 Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
 (SOSP 2021); section 5.2.1 of the thesis.
 
-The exact problem, shares R and replicas X, by HiGHS' branch and bound: a baseline.
+The exact problem (:func:`solve_exact`) is that of :mod:`.balancer`, shares R and replicas X, constraint R <=
+X and all, by HiGHS' branch and bound.
 
-The formulation is that of :mod:`copter.problems.load_balancing.balancer`, constraint R <= X and all.
-
-The greedy heuristic of E-Store, which moves whole shards.
-
-While the most loaded server is above L (1 + tolerance), its hottest shard that fits under L (1 + tolerance)
-on the least loaded server goes there.  A server none of whose shards fits is left as it is: a shard hotter
-than that fits nowhere, for shards are never split.
+The heuristic of E-Store (:func:`greedy`) moves whole shards.  While the most loaded server is above L (1 +
+tolerance), its hottest shard that fits under L (1 + tolerance) on the least loaded server goes there.  A
+server none of whose shards fits is left as it is: a shard hotter than that fits nowhere, for shards are never
+split.
 
 Source: Taft et al., "E-Store" (VLDB 2014), as the code of POP (Narayanan et al., SOSP 2021) has it.
 """
