@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from real_data import DATA
 
-from copter.problems.shockwave import Job, JobState, Mode, Outlook, Regime, RoundState, window_of
+from copter.problems.shockwave import MarketJob, Mode, Outlook, Regime, RegimeJob, RoundState, window_of
 
 SHOCKWAVE = DATA / "cluster" / "uw-mad-dash_shockwave"
 needs_data = pytest.mark.skipif(
@@ -34,11 +34,11 @@ def result_path(policy):
 
 
 def static(name, seconds, *, gpus=1, arrival=0.0, epochs=10):
-    return Job(name, arrival, gpus, Mode.STATIC, (Regime(32, epochs, seconds / epochs),), samples=3200)
+    return RegimeJob(name, arrival, gpus, Mode.STATIC, (Regime(32, epochs, seconds / epochs),), samples=3200)
 
 
 def state(job, run=0.0, waited=0.0, contention=1.0, running=False):
-    return JobState(job, run, waited, contention, running)
+    return MarketJob(job, run, waited, contention, running)
 
 
 def now(states, gpus, time=0.0, index=0, seconds=120.0):
@@ -56,7 +56,7 @@ def jobs(draw, least=1, most=6, gpus=4):
         )
         mode = Mode.GNS if len(regimes) > 1 else Mode.STATIC
         arrival = draw(st.floats(0.0, 600.0))
-        result.append(Job(f"j{k}", arrival, draw(st.integers(1, gpus)), mode, regimes, samples=1000))
+        result.append(RegimeJob(f"j{k}", arrival, draw(st.integers(1, gpus)), mode, regimes, samples=1000))
     return result
 
 

@@ -8,7 +8,7 @@ from copter.problems.shockwave.ftf import Outlook as Outlook
 from copter.problems.shockwave.ftf import finish_time_fairness as finish_time_fairness
 from copter.problems.shockwave.ftf import outlook as outlook
 from copter.problems.shockwave.generator import generate as generate
-from copter.problems.shockwave.interface import JobState as JobState
+from copter.problems.shockwave.interface import MarketJob as MarketJob
 from copter.problems.shockwave.interface import RoundState as RoundState
 from copter.problems.shockwave.market import Equilibrium as Equilibrium
 from copter.problems.shockwave.market import Market as Market
@@ -35,9 +35,9 @@ from copter.problems.shockwave.scheduler import plan_problem as plan_problem
 from copter.problems.shockwave.simulation import ReplayResult as ReplayResult
 from copter.problems.shockwave.simulation import replay as replay
 from copter.problems.shockwave.simulation import schedule_matrix as schedule_matrix
-from copter.problems.shockwave.traces import Job as Job
 from copter.problems.shockwave.traces import Mode as Mode
 from copter.problems.shockwave.traces import Regime as Regime
+from copter.problems.shockwave.traces import RegimeJob as RegimeJob
 from copter.problems.shockwave.traces import read_jobs as read_jobs
 from copter.problems.shockwave.traces import write_jobs as write_jobs
 from copter.problems.shockwave.waterfill import solve_waterfilling as solve_waterfilling

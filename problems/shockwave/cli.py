@@ -18,7 +18,7 @@ from copter.problems.shockwave import ALIASES, KNOWLEDGE, MODES, POLICIES, PREDI
 if TYPE_CHECKING:
     from copter.problems.cluster.policy import Estimator, Policy
     from copter.problems.cluster.simulation.results import RoundRecord
-    from copter.problems.shockwave import Job, Settings
+    from copter.problems.shockwave import RegimeJob, Settings
     from copter.problems.shockwave.report import ShockwaveRun
 
 DEFAULT_GPUS, DEFAULT_JOBS = 32, 120
@@ -189,7 +189,7 @@ class ShockwaveRunOptions(PlanOptions, RunOptions):
             if self.jobs is not None and given is not None:
                 raise typer.BadParameter("belongs to the generator: leave it out, or --jobs", param_hint=name)
 
-    def trace(self) -> list[Job]:
+    def trace(self) -> list[RegimeJob]:
         """Return the jobs that take part; none that fits on the cluster is a usage error."""
         from copter.problems.shockwave import generate, read_jobs
         from copter.problems.shockwave.generator import ARRIVAL_SECONDS

@@ -38,7 +38,7 @@ from copter.bench.settings import Record
 from copter.problems.shockwave import EXACT
 from copter.problems.shockwave.exact import PROVEN, ExactPlan, solve_milp
 from copter.problems.shockwave.generator import generate
-from copter.problems.shockwave.interface import JobState, RoundState, pack
+from copter.problems.shockwave.interface import MarketJob, RoundState, pack
 from copter.problems.shockwave.plan import PlanProblem, PlanShim
 from copter.problems.shockwave.policy import ROUND_SECONDS
 from copter.problems.shockwave.relaxation import RelaxationSolver
@@ -223,7 +223,7 @@ def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUN
         share = 0.0 if rng.random() < _NEW_SHARE else float(rng.random()) * 0.99
         run = share * job.seconds
         waited = float(rng.random()) * (contention - 1.0) * (run + round_seconds)
-        states.append(JobState(job, run, waited, contention, bool(run > 0 and rng.random() < 0.5)))
+        states.append(MarketJob(job, run, waited, contention, bool(run > 0 and rng.random() < 0.5)))
     return RoundState(0, 0.0, round_seconds, gpus, tuple(states))
 
 
@@ -248,14 +248,14 @@ def busy_rounds(
         # One more seed for each round: jobs of a seed are always the same.
         for job in generate(gone, seed=seed + 7919 * index, arrival_seconds=0.0):
             named = replace(job, name=f"job-{fresh}", arrival=time)
-            stay.append(JobState(named, 0.0, 0.0, max(jobs / gpus, 1.0), False))
+            stay.append(MarketJob(named, 0.0, 0.0, max(jobs / gpus, 1.0), False))
             fresh += 1
         now = RoundState(index, time, round_seconds, gpus, tuple(stay))
 
 
-def _after(state: JobState, runs: bool, seconds: float) -> JobState:
+def _after(state: MarketJob, runs: bool, seconds: float) -> MarketJob:
     ran = min(seconds, state.job.seconds - state.run_seconds) if runs else 0.0
-    return JobState(
+    return MarketJob(
         state.job, state.run_seconds + ran, state.waited_seconds + seconds - ran, state.contention, runs
     )
 

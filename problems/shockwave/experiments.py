@@ -13,7 +13,7 @@ from copter.problems.cluster.registry import make_policy
 from copter.problems.reading import find
 from copter.problems.shockwave.metrics import Metrics
 from copter.problems.shockwave.simulation import ReplayResult, replay
-from copter.problems.shockwave.traces import Job, read_jobs
+from copter.problems.shockwave.traces import RegimeJob, read_jobs
 
 FOLDER = "uw-mad-dash_shockwave"
 SIZES = {32: 120, 64: 220, 128: 460, 256: 900}
@@ -48,7 +48,7 @@ def published_folder(effort: Effort) -> Path:
     return folder
 
 
-def published_trace(effort: Effort, gpus: int) -> list[Job]:
+def published_trace(effort: Effort, gpus: int) -> list[RegimeJob]:
     """The authors' trace for so many GPUs.
 
     Parameters
@@ -67,7 +67,7 @@ def published_trace(effort: Effort, gpus: int) -> list[Job]:
 
 def run(
     effort: Effort,
-    jobs: Sequence[Job],
+    jobs: Sequence[RegimeJob],
     gpus: int,
     name: str,
     *,
@@ -86,7 +86,7 @@ def run(
 
 
 def metrics(
-    effort: Effort, cases: Sequence[tuple[Sequence[Job], int, str, Mapping[str, Any]]]
+    effort: Effort, cases: Sequence[tuple[Sequence[RegimeJob], int, str, Mapping[str, Any]]]
 ) -> list[Metrics]:
     """Metrics of several replays, all at once where they are spread.
 
@@ -99,7 +99,7 @@ def metrics(
 
 
 def _metrics(
-    effort: Effort, jobs: Sequence[Job], gpus: int, name: str, settings: Mapping[str, Any]
+    effort: Effort, jobs: Sequence[RegimeJob], gpus: int, name: str, settings: Mapping[str, Any]
 ) -> Metrics:
     return run(effort, jobs, gpus, name, **settings).metrics
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from copter.arrays import Floats, Ints
 from copter.problems.shockwave.ftf import ORACLE, PREDICTORS
-from copter.problems.shockwave.interface import JobState
+from copter.problems.shockwave.interface import MarketJob
 from copter.problems.shockwave.predictor import pattern_of
-from copter.problems.shockwave.traces import Job
+from copter.problems.shockwave.traces import RegimeJob
 
 LARGEST = 1e3
 """Of the weight of a job that ends, relative to the others: it runs first, and no weight dwarfs the rest."""
@@ -49,7 +49,7 @@ class Forecast:
 
 
 @lru_cache(maxsize=1 << 16)
-def _known(job: Job) -> tuple[tuple[float, ...], ...]:
+def _known(job: RegimeJob) -> tuple[tuple[float, ...], ...]:
     """Epochs and seconds at the end of each regime, seconds of an epoch in each, and in the pattern's."""
     return (
         tuple(job.epochs_by_regime[1:].tolist()),
@@ -68,7 +68,7 @@ def _table(rows: Sequence[tuple[float, ...]]) -> tuple[Floats, Ints]:
 
 
 def forecast(
-    states: Sequence[JobState], predictor: str = "restatement", error: Floats | None = None
+    states: Sequence[MarketJob], predictor: str = "restatement", error: Floats | None = None
 ) -> Forecast:
     """Predict what is left of jobs.
 

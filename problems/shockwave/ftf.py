@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.shockwave import ORACLE, PREDICTORS
-from copter.problems.shockwave.interface import JobState
+from copter.problems.shockwave.interface import MarketJob
 from copter.problems.shockwave.predictor import RULES, Pattern, pattern_of, remaining_epochs
 
 POWER = 5.0
@@ -49,7 +49,7 @@ class Outlook:
     total_seconds: float
 
 
-def outlook(state: JobState, predictor: str = "restatement", pattern: Pattern | None = None) -> Outlook:
+def outlook(state: MarketJob, predictor: str = "restatement", pattern: Pattern | None = None) -> Outlook:
     """Predict what is left of a job.
 
     Parameters
@@ -81,7 +81,7 @@ def outlook(state: JobState, predictor: str = "restatement", pattern: Pattern | 
     return Outlook(epochs, seconds, left, state.run_seconds + left)
 
 
-def finish_time_fairness(state: JobState, seen: Outlook) -> float:
+def finish_time_fairness(state: MarketJob, seen: Outlook) -> float:
     """Equation (9); 1 for a job that takes no time.
 
     Parameters

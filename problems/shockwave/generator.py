@@ -30,7 +30,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from copter.problems.shockwave.traces import Job, Mode, Regime
+from copter.problems.shockwave.traces import Mode, Regime, RegimeJob
 
 ARRIVAL_SECONDS = {32: 42.0, 64: 27.0, 128: 10.0, 256: 5.0}
 """Mean seconds between two arrivals, by GPUs of the authors' clusters."""
@@ -84,7 +84,7 @@ def generate(
     mode_mix: Mapping[Mode, float] | None = None,
     gpu_mix: Mapping[int, float] | None = None,
     size_mix: Mapping[tuple[float, float], float] | None = None,
-) -> list[Job]:
+) -> list[RegimeJob]:
     """Jobs with Poisson arrivals, the first at time 0.
 
     Parameters
@@ -123,7 +123,7 @@ def generate(
             hours = math.exp(rng.uniform(math.log(least), math.log(most))) / gpus
         mode = Mode(_draw(rng, modes))
         regimes = _regimes(rng, MODELS[name], mode, gpus, hours * 3600.0)
-        result.append(Job(f"job-{k}", arrival, gpus, mode, regimes, name, MODELS[name].samples))
+        result.append(RegimeJob(f"job-{k}", arrival, gpus, mode, regimes, name, MODELS[name].samples))
         arrival += float(rng.exponential(arrival_seconds)) if arrival_seconds else 0.0
     return result
 
@@ -135,7 +135,7 @@ def job_of(
     gpus: int,
     seconds: float,
     mode_mix: Mapping[Mode, float] | None = None,
-) -> Job:
+) -> RegimeJob:
     """A job of given size: a model and a mode by chance.
 
     Parameters
@@ -151,7 +151,7 @@ def job_of(
     model = names[int(rng.integers(len(names)))]
     mode = Mode(_draw(rng, MODE_MIX if mode_mix is None else mode_mix))
     regimes = _regimes(rng, MODELS[model], mode, gpus, seconds)
-    return Job(name, arrival, gpus, mode, regimes, model, MODELS[model].samples)
+    return RegimeJob(name, arrival, gpus, mode, regimes, model, MODELS[model].samples)
 
 
 def _draw(rng: np.random.Generator, mix: Mapping[_Key, float]) -> _Key:

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.shockwave.predictor import observe
-from copter.problems.shockwave.traces import Job
+from copter.problems.shockwave.traces import RegimeJob
 
 
 @dataclass(frozen=True)
-class JobState:
-    """A job in the queue or running, at the start of a round.
+class MarketJob:
+    """A job in the queue or running at the start of a round, as the market sees it.
+
+    The simulator's own :class:`~copter.problems.cluster.simulation.jobs.JobState` knows no regimes, and jobs
+    of any trace have one; plans are also made without a simulator, of snapshots that are drawn.
 
     Attributes
     ----------
@@ -29,7 +32,7 @@ class JobState:
         Whether it ran in the last round.
     """
 
-    job: Job
+    job: RegimeJob
     run_seconds: float
     waited_seconds: float
     contention: float
@@ -68,7 +71,7 @@ class RoundState:
         Seconds.
     seconds : float
         Length of a round.
-    jobs : tuple of JobState
+    jobs : tuple of MarketJob
         In order of arrival.
     """
 
@@ -76,10 +79,10 @@ class RoundState:
     time: float
     seconds: float
     gpus: int
-    jobs: tuple[JobState, ...]
+    jobs: tuple[MarketJob, ...]
 
 
-def pack(candidates: Collection[JobState], gpus: int) -> list[str]:
+def pack(candidates: Collection[MarketJob], gpus: int) -> list[str]:
     """Names of the jobs that fit, taken in order; one that does not fit is passed over."""
     taken, left = [], gpus
     for state in candidates:

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from copter.problems.reading import Record, read_json
-from copter.problems.shockwave.traces import Job
+from copter.problems.shockwave.traces import RegimeJob
 
 TOLERANT_FTF = 1.05
 """Where the authors' script begins to count a job as unfairly scheduled."""
@@ -30,7 +30,10 @@ TOLERANT_FTF = 1.05
 
 @dataclass(frozen=True)
 class JobResult:
-    """What became of a job; times in seconds.
+    """What became of a job, replayed or published; times in seconds.
+
+    Of a replay it is worked out from a :class:`~copter.problems.cluster.simulation.results.JobRecord`; the
+    authors publish less than that.
 
     Attributes
     ----------
@@ -129,12 +132,12 @@ class PublishedResult:
     metrics: Metrics
 
 
-def read_published(path: str | Path, trace: Sequence[Job]) -> PublishedResult:
+def read_published(path: str | Path, trace: Sequence[RegimeJob]) -> PublishedResult:
     """Read a file of the authors' ``results_json`` for a trace, in order of arrival.
 
     Parameters
     ----------
-    trace : sequence of Job
+    trace : sequence of RegimeJob
         In order of arrival.
 
     Raises

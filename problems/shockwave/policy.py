@@ -16,12 +16,12 @@ import numpy as np
 
 from copter.problems.cluster.cluster import Configuration
 from copter.problems.cluster.policy import ClusterState
-from copter.problems.cluster.simulation.jobs import JobState as ClusterJob
+from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
 from copter.problems.rivals.mechanism import RigidRound, look
-from copter.problems.shockwave.interface import JobState, RoundState
+from copter.problems.shockwave.interface import MarketJob, RoundState
 from copter.problems.shockwave.scheduler import Planner, Settings, make_relaxation
-from copter.problems.shockwave.traces import Job, Mode, Regime
+from copter.problems.shockwave.traces import Mode, Regime, RegimeJob
 from copter.problems.shockwave.workloads import RegimeProfile
 
 ROUND_SECONDS = 120.0
@@ -57,7 +57,7 @@ class Shockwave:
         self.round_seconds: float | None = round_seconds
         self.planner = Planner(Settings(**settings), make_relaxation(solver))
         self.figures: dict[str, float] = {}
-        self._stated: dict[str, Job] = {}
+        self._stated: dict[str, RegimeJob] = {}
 
     def schedule(self, now: ClusterState) -> Mapping[str, Configuration]:
         """Jobs of a round, and what they get."""
@@ -73,7 +73,7 @@ class Shockwave:
         at = {name: k for k, name in enumerate(here.names)}
         return here.allocation(here.pack((at[name], here.preferences(at[name])) for name in order))
 
-    def _states(self, here: RigidRound) -> tuple[JobState, ...]:
+    def _states(self, here: RigidRound) -> tuple[MarketJob, ...]:
         """The jobs as the market sees them."""
         left = here.mean_seconds_left
         states, stated = [], {}
@@ -83,11 +83,11 @@ class Shockwave:
             epochs = one.progress / one.work * job.epochs
             run = float(np.interp(epochs, job.epochs_by_regime, job.seconds_by_regime))
             waited = max(one.age - run, 0.0)
-            states.append(JobState(job, run, waited, max(one.contention, 1.0), one.allocation is not None))
+            states.append(MarketJob(job, run, waited, max(one.contention, 1.0), one.allocation is not None))
         self._stated = stated
         return tuple(states)
 
-    def _job(self, one: ClusterJob, left: float) -> Job:
+    def _job(self, one: JobState, left: float) -> RegimeJob:
         """What is known of a job: its regimes, or one that lasts as long as it would at the speed of now."""
         if isinstance(one.seen, RegimeProfile):
             return one.seen.job
@@ -97,5 +97,5 @@ class Shockwave:
         if known is None or abs(known.regimes[0].epoch_seconds - seconds) > 1e-9 * seconds:
             assert one.gpus is not None
             regime = Regime(1, STATIC_EPOCHS, seconds)
-            return Job(one.name, one.submitted, one.gpus, Mode.STATIC, (regime,))
+            return RegimeJob(one.name, one.submitted, one.gpus, Mode.STATIC, (regime,))
         return known

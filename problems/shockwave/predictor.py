@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from copter.arrays import Floats
-from copter.problems.shockwave.traces import Job, Mode
+from copter.problems.shockwave.traces import Mode, RegimeJob
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def accordion(
     return Pattern(epochs, sizes, tuple(epoch_seconds(size) for size in sizes))
 
 
-def pattern_of(job: Job) -> Pattern:
+def pattern_of(job: RegimeJob) -> Pattern:
     """The pattern that the user of a trace's job specifies.
 
     As in the authors' code the user knows the batch sizes of the job and how often they change, and the
@@ -119,7 +119,7 @@ def pattern_of(job: Job) -> Pattern:
     return Pattern(job.epochs, (sizes[0],), (seconds[sizes[0]],))
 
 
-def observe(job: Job, epochs: float) -> Floats:
+def observe(job: RegimeJob, epochs: float) -> Floats:
     """Epochs seen in each regime that has begun, the ongoing one last, after ``epochs`` epochs of a job."""
     bounds = job.epochs_by_regime
     begun = int(np.searchsorted(bounds[1:-1], epochs, side="right")) + 1
@@ -219,12 +219,12 @@ class Errors:
     run_time: Floats
 
 
-def prediction_errors(jobs: Iterable[Job], points: int = 21) -> dict[str, Errors]:
+def prediction_errors(jobs: Iterable[RegimeJob], points: int = 21) -> dict[str, Errors]:
     """Errors of the three rules while jobs train, as in Figure 5.
 
     Parameters
     ----------
-    jobs : iterable of Job
+    jobs : iterable of RegimeJob
         Those that never change are left out.
     points : int
         Shares of training at which errors are measured, evenly from the start.

@@ -17,7 +17,7 @@ from copter.cli.run import Run
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.extras import extra
 from copter.problems.cluster.policy import Estimator, Policy
-from copter.problems.shockwave import Job, ReplayResult, Shockwave, Solve, replay, schedule_matrix
+from copter.problems.shockwave import RegimeJob, ReplayResult, Shockwave, Solve, replay, schedule_matrix
 from copter.problems.shockwave.simulation import Watch
 
 with extra("cli"):
@@ -70,7 +70,7 @@ class ShockwaveRun(Run):
 
     meaning = _SUMMARY
 
-    def __init__(self, trace: Sequence[Job], gpus: int, options: RunOptions, path: Path | None) -> None:
+    def __init__(self, trace: Sequence[RegimeJob], gpus: int, options: RunOptions, path: Path | None) -> None:
         title = f"Shockwave: {len(trace)} jobs on {gpus} GPUs"
         super().__init__(options, path, title, {"trace_jobs": len(trace)})
         self.trace, self.gpus = list(trace), gpus

@@ -54,7 +54,7 @@ from copter.problems.shockwave.metrics import Metrics, read_published
 from copter.problems.shockwave.predictor import prediction_errors
 from copter.problems.shockwave.scheduler import Settings
 from copter.problems.shockwave.simulation import ReplayResult
-from copter.problems.shockwave.traces import Job, Mode, Regime
+from copter.problems.shockwave.traces import Mode, Regime, RegimeJob
 from copter.problems.shockwave.window import ROUNDS
 
 PUBLISHED = {
@@ -313,14 +313,14 @@ def table_1(effort: Effort) -> list[Figure]:
 
 
 THREE_JOBS = (
-    Job("J1", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
-    Job("J2", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
-    Job("J3", 0.0, 1, Mode.STATIC, (Regime(32, 5, 2160.0),)),
+    RegimeJob("J1", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
+    RegimeJob("J2", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
+    RegimeJob("J3", 0.0, 1, Mode.STATIC, (Regime(32, 5, 2160.0),)),
 )
 """Jobs in the manner of figure 4, which prints no times: two look longer than the third, and are shorter."""
 
 
-def _ratios(jobs: Sequence[Job], found: dict[str, ReplayResult]) -> dict[str, float]:
+def _ratios(jobs: Sequence[RegimeJob], found: dict[str, ReplayResult]) -> dict[str, float]:
     """Fairness, by knowledge, of the dynamic job that the reactive policy is most unfair to."""
     dynamic = {job.name for job in jobs if len(job.regimes) > 1}
     by_name = {know: {job.name: job.ftf for job in one.jobs} for know, one in found.items()}
@@ -347,14 +347,14 @@ def figure_2(effort: Effort) -> list[Figure]:
     return figures
 
 
-def _named(jobs: Sequence[Job], name: str) -> Job:
+def _named(jobs: Sequence[RegimeJob], name: str) -> RegimeJob:
     return next(job for job in jobs if job.name == name)
 
 
 def figure_4(effort: Effort) -> list[Figure]:
     """Measure Figure 4: the makespan of OSSP by what it knows, on three jobs and on the authors' trace."""
     figures = []
-    cases: list[tuple[str, Sequence[Job], int, dict[str, float]]] = [
+    cases: list[tuple[str, Sequence[RegimeJob], int, dict[str, float]]] = [
         ("3 jobs", THREE_JOBS, 2, {"agnostic": 30.0, "reactive": 22.3})
     ]
     if effort.data is not None:
@@ -390,7 +390,7 @@ NOISE = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 WINDOWS = (10, 20, 30, 60, 120)
 
 
-def mixed_jobs(seed: int, dynamic: float, jobs: int = JOBS) -> list[Job]:
+def mixed_jobs(seed: int, dynamic: float, jobs: int = JOBS) -> list[RegimeJob]:
     """Generated jobs of which a share is dynamic, half each by Accordion and GNS.
 
     Parameters
@@ -407,12 +407,12 @@ def _seeds(effort: Effort) -> range:
 
 
 def _metrics(
-    effort: Effort, traces: Sequence[Sequence[Job]], gpus: int, name: str, **settings: Any
+    effort: Effort, traces: Sequence[Sequence[RegimeJob]], gpus: int, name: str, **settings: Any
 ) -> list[Metrics]:
     return metrics(effort, [(jobs, gpus, name, settings) for jobs in traces])
 
 
-def _found(effort: Effort, traces: Sequence[Sequence[Job]], gpus: int) -> dict[str, list[Metrics]]:
+def _found(effort: Effort, traces: Sequence[Sequence[RegimeJob]], gpus: int) -> dict[str, list[Metrics]]:
     """Shockwave's and the fair schedulers' metrics on each trace."""
     names = ("shockwave", *FAIR)
     every = metrics(effort, [(jobs, gpus, name, {}) for name in names for jobs in traces])
@@ -518,7 +518,7 @@ def scatter_sweep(effort: Effort) -> list[Figure]:
 POLLUX_GPUS = 32
 
 
-def pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[Job]:
+def pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[RegimeJob]:
     """Jobs of Shockwave's models with arrivals, durations and GPUs of a workload of Pollux'.
 
     Parameters
@@ -561,7 +561,7 @@ def figure_17(effort: Effort) -> list[Figure]:
     return figures
 
 
-def observed_jobs(artifact: Artifact, number: int) -> list[Job]:
+def observed_jobs(artifact: Artifact, number: int) -> list[RegimeJob]:
     """Jobs of a workload on the GPUs that they ask for, with the batch sizes that are best there.
 
     Each level of a job's profile is a regime of one epoch: that is its batch size schedule.
@@ -577,7 +577,7 @@ def observed_jobs(artifact: Artifact, number: int) -> list[Job]:
         clock = artifact.profiles[one.application].clock(CLUSTER.packed("t4", asked))
         regimes = tuple(Regime(k + 1, 1, step) for k, step in enumerate(np.diff(clock).tolist()))
         mode = Mode.GNS if len(regimes) > 1 else Mode.STATIC
-        jobs.append(Job(one.name, one.time, asked, mode, regimes, one.application))
+        jobs.append(RegimeJob(one.name, one.time, asked, mode, regimes, one.application))
     return jobs
 
 

@@ -22,7 +22,7 @@ from copter.problems.cluster.simulation.results import JobRecord, RoundRecord, S
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.shockwave.metrics import JobResult, Metrics
 from copter.problems.shockwave.policy import ROUND_SECONDS
-from copter.problems.shockwave.traces import Job, check_names
+from copter.problems.shockwave.traces import RegimeJob, check_names
 from copter.problems.shockwave.workloads import RESTART_SECONDS, scenario_of
 
 Watch = Callable[[RoundRecord, int], None]
@@ -61,7 +61,7 @@ class ReplayResult:
 
 
 def replay(
-    jobs: Sequence[Job],
+    jobs: Sequence[RegimeJob],
     gpus: int,
     policy: Policy,
     *,

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import InputError
+from copter.problems.cluster.workload import JobSubmission
 from copter.problems.reading import Record, read_json
 
 
@@ -59,8 +60,11 @@ class Regime:
 
 
 @dataclass(frozen=True)
-class Job:
-    """A training job.
+class RegimeJob:
+    """A training job as it really ran, regime by regime.
+
+    What its user hands in is its :attr:`submission`; how it runs in the simulator is a
+    :class:`.workloads.RegimeProfile`.
 
     Attributes
     ----------
@@ -94,6 +98,11 @@ class Job:
         if self.mode is Mode.STATIC and len(self.regimes) > 1:
             raise ValueError(f"regimes: a static job has one, not {len(self.regimes)}")
 
+    @property
+    def submission(self) -> JobSubmission:
+        """What the user hands in; the job has a profile of its own, by its name."""
+        return JobSubmission(self.name, self.arrival, str(self.mode), self.name, "rigid", self.gpus)
+
     @cached_property
     def epochs(self) -> int:
         """Epochs in all."""
@@ -115,7 +124,7 @@ class Job:
         return np.cumsum([0.0] + [regime.epochs * regime.epoch_seconds for regime in self.regimes])
 
 
-def write_jobs(path: str | Path, jobs: Iterable[Job]) -> None:
+def write_jobs(path: str | Path, jobs: Iterable[RegimeJob]) -> None:
     """Write jobs as a trace that :func:`read_jobs` reads."""
     entries = [
         {
@@ -133,7 +142,7 @@ def write_jobs(path: str | Path, jobs: Iterable[Job]) -> None:
     Path(path).write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
 
 
-def read_jobs(path: str | Path) -> list[Job]:
+def read_jobs(path: str | Path) -> list[RegimeJob]:
     """Read a trace, in order of arrival.
 
     A job without a ``name`` is called by its place in the file: ``job-0``, ``job-1`` and so on.
@@ -151,7 +160,7 @@ def read_jobs(path: str | Path) -> list[Job]:
     return sorted(jobs, key=lambda job: job.arrival)
 
 
-def check_names(source: str | Path, jobs: Sequence[Job]) -> None:
+def check_names(source: str | Path, jobs: Sequence[RegimeJob]) -> None:
     """Raise if two jobs have the same name."""
     seen: set[str] = set()
     for job in jobs:
@@ -160,7 +169,7 @@ def check_names(source: str | Path, jobs: Sequence[Job]) -> None:
         seen.add(job.name)
 
 
-def _job(record: Record, k: int) -> Job:
+def _job(record: Record, k: int) -> RegimeJob:
     mode = record.get("mode", str)
     if mode not in set(Mode):
         raise record.error("mode", f"{mode!r} is none of {', '.join(Mode)}")
@@ -170,7 +179,7 @@ def _job(record: Record, k: int) -> Job:
         for i, regime in enumerate(record.get(name, list))
     )
     try:
-        job = Job(
+        job = RegimeJob(
             name=str(record.fields.get("name", f"job-{k}")),
             arrival=record.get("arrival_s", float),
             gpus=record.get("scale_factor", int),

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from copter.problems.cluster.cluster import Cluster, Configurations, GpuType
 from copter.problems.cluster.profiles.base import Profile
-from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.cluster.workload import Scenario
 from copter.problems.reading import find
 from copter.problems.shockwave.generator import ARRIVAL_SECONDS, SIZE_MIX, generate
-from copter.problems.shockwave.traces import Job, read_jobs
+from copter.problems.shockwave.traces import RegimeJob, read_jobs
 
 RESTART_SECONDS = 20.0
 """Dispatch and loading of a checkpoint in the authors' simulator."""
@@ -35,7 +35,7 @@ GPU, GPUS_PER_NODE = "rtx5000", 4
 class RegimeProfile(Profile):
     """A job with regimes, on its own number of GPUs."""
 
-    def __init__(self, job: Job, restart_seconds: float = RESTART_SECONDS) -> None:
+    def __init__(self, job: RegimeJob, restart_seconds: float = RESTART_SECONDS) -> None:
         super().__init__(job.name, restart_seconds, job.epochs_by_regime[1:])
         self.job = job
         self._rates = np.array([1.0 / regime.epoch_seconds for regime in job.regimes])
@@ -48,11 +48,6 @@ class RegimeProfile(Profile):
         return self.job.samples / self.job.regimes[level].batch_size
 
 
-def submission_of(job: Job) -> JobSubmission:
-    """Submission of a job that has a profile of its own, by its name."""
-    return JobSubmission(job.name, job.arrival, str(job.mode), job.name, "rigid", job.gpus)
-
-
 def cluster_of(gpus: int) -> Cluster:
     """So many GPUs of one type, four a node where that divides them."""
     if gpus < 1:
@@ -61,11 +56,11 @@ def cluster_of(gpus: int) -> Cluster:
     return Cluster([GpuType(GPU, size, gpus // size)])
 
 
-def scenario_of(jobs: Iterable[Job], gpus: int) -> Scenario:
+def scenario_of(jobs: Iterable[RegimeJob], gpus: int) -> Scenario:
     """What the simulator needs to replay a trace."""
     listed = list(jobs)
     profiles: dict[str, Profile] = {job.name: RegimeProfile(job) for job in listed}
-    return Scenario(cluster_of(gpus), [submission_of(job) for job in listed], profiles)
+    return Scenario(cluster_of(gpus), [job.submission for job in listed], profiles)
 
 
 FOLDER = "uw-mad-dash_shockwave/derived_job_epochs"
@@ -107,4 +102,4 @@ def shockwave(
         mix = SIZE_MIX if sizes else None
         drawn = generate(count, seed=seed, arrival_seconds=seconds, size_mix=mix)
     profiles: dict[str, Profile] = {job.name: RegimeProfile(job) for job in drawn}
-    return Scenario(cluster, [submission_of(job) for job in drawn], profiles)
+    return Scenario(cluster, [job.submission for job in drawn], profiles)

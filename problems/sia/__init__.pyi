@@ -22,12 +22,11 @@ from copter.problems.sia.generator import builtin_profiles as builtin_profiles
 from copter.problems.sia.generator import generate as generate
 from copter.problems.sia.generator import read_scenario as read_scenario
 from copter.problems.sia.interface import InfeasibleRoundError as InfeasibleRoundError
-from copter.problems.sia.interface import Job as Job
 from copter.problems.sia.interface import SiaError as SiaError
+from copter.problems.sia.interface import SiaJob as SiaJob
 from copter.problems.sia.interface import SiaRound as SiaRound
 from copter.problems.sia.policy import SiaPolicy as SiaPolicy
 from copter.problems.sia.replay import Replay as Replay
-from copter.problems.sia.replay import RoundRecord as RoundRecord
 from copter.problems.sia.scheduler import Sia as Sia
 from copter.problems.sia.steady import SteadyReplay as SteadyReplay
 from copter.problems.sia.steady import record_rounds as record_rounds

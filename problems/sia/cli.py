@@ -19,7 +19,7 @@ from copter.problems.sia import Costs
 if TYPE_CHECKING:
     from copter.bench.course import Course
     from copter.problems.cluster.workload import Scenario
-    from copter.problems.sia.replay import RoundRecord
+    from copter.problems.sia.replay import SiaRecord
     from copter.solvers.base import Solver
 
 DEFAULT_GPUS = 512
@@ -170,7 +170,7 @@ def run_sia(options: SiaRunOptions) -> None:
         max_hours=options.max_hours,
     )
 
-    def show(record: RoundRecord) -> str:
+    def show(record: SiaRecord) -> str:
         share = f"queue {record.queue:4d} used {record.utilisation:4.0%}"
         return f"{record.time / 3600.0:5.1f} h {share} solve {seconds(record.t_solve)} gap {record.gap:.0e}"
 

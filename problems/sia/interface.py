@@ -27,8 +27,12 @@ class InfeasibleRoundError(CopterError, RuntimeError):
 
 
 @dataclass(frozen=True)
-class Job:
-    """A job as the policy sees it; the attributes are those of a submission, the profile is its own.
+class SiaJob:
+    """A job as it is handed to the policy, with the profile that is its own.
+
+    It is no :class:`~copter.problems.cluster.workload.JobSubmission`: a scheduler outside of the simulator
+    has ids of any kind and a clock that may begin after its jobs came, and a job that makes no sense is
+    refused by the policy, as a :class:`SiaError`.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ from copter.problems.cluster.cluster import Cluster, Configuration
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.sia import COSTS, Costs
 from copter.problems.sia.columns import Choices, Objective, RowCache, Sources
-from copter.problems.sia.interface import InfeasibleRoundError, Job, Shim, SiaError, SiaRound
+from copter.problems.sia.interface import InfeasibleRoundError, Shim, SiaError, SiaJob, SiaRound
 from copter.problems.sia.jobs import FREE, NONE, PINNED, REQUIRED, JobTable, limits, modes, stay
 from copter.problems.sia.requests import Pick, Requests
 from copter.program.program import ContinualProgram
@@ -74,7 +74,7 @@ class SiaPolicy:
     >>> from copter.solvers import make_solver
     >>> policy = SiaPolicy(Cluster([GpuType("T4", gpus_per_node=4, nodes=2)]))
     >>> profile = ReplicaProfile("inference", 60.0, 1e6, {"T4": (1, 400.0)})
-    >>> policy.submit(Job("a", profile, submitted=0.0))
+    >>> policy.submit(SiaJob("a", profile, submitted=0.0))
     >>> policy.round(make_solver("copter"), now=60.0).allocation
     {'a': Configuration(nodes=1, gpus=1, type='T4')}
     """
@@ -135,7 +135,7 @@ class SiaPolicy:
 
     # ---- events ----------------------------------------------------------------------------------
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: SiaJob) -> None:
         """A job arrives."""
         if job.id in self._slots:
             raise SiaError(f"job {job.id!r} is there already")
@@ -248,7 +248,7 @@ class SiaPolicy:
         Parameters
         ----------
         now : float
-            Seconds, on the clock of :attr:`Job.submitted`; must not go back.
+            Seconds, on the clock of :attr:`SiaJob.submitted`; must not go back.
         deadline : float, optional
             Seconds that the solver may take.
 

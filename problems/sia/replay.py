@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from copter.problems.cluster.nodes import NodeChange
-from copter.problems.cluster.simulation.results import JobRecord
-from copter.problems.cluster.simulation.results import RoundRecord as ClusterRecord
+from copter.problems.cluster.simulation.results import JobRecord, RoundRecord
 from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import Scenario
 from copter.problems.sia.columns import Choices
@@ -75,7 +74,7 @@ class Replay:
         until = math.inf if hours is None else hours * 3600.0
         self.jobs = [job for job in scenario.jobs if job.time < until]
         self.policy = SiaPolicy(scenario.cluster) if policy is None else policy
-        self.records: list[RoundRecord] = []
+        self.records: list[SiaRecord] = []
         self.simulator = self._simulator(
             Scenario(scenario.cluster, self.jobs, scenario.profiles),
             Sia(policy=self.policy, solver=solver, deadline=deadline, round_seconds=round_seconds),
@@ -90,19 +89,19 @@ class Replay:
         self.scheduler = sia
         return Simulator(scenario, sia, events=changes, max_hours=max_hours)
 
-    def run(self) -> Iterator[RoundRecord]:
+    def run(self) -> Iterator[SiaRecord]:
         """Simulate, giving the record of each round as it ends; hours without jobs are skipped."""
         for played in self.simulator.run():
             record = self._record(played)
             self.records.append(record)
             yield record
 
-    def _record(self, played: ClusterRecord) -> RoundRecord:
+    def _record(self, played: RoundRecord) -> SiaRecord:
         decided = self.scheduler.last
         assert decided is not None
         solution, rounded, program = decided.solution, decided.rounded, self.policy.program
         shares = {type: played.gpus[type] / max(gpus, 1) for type, gpus in played.there.items()}
-        return RoundRecord(
+        return SiaRecord(
             round=played.index,
             time=played.time,
             arrived=played.arrived,
@@ -196,8 +195,8 @@ class Replay:
 
 
 @dataclass(frozen=True)
-class RoundRecord:
-    """What happened in a round.
+class SiaRecord:
+    """What happened in a round: the cluster's figures, the policy's times, and how its program evolved.
 
     Attributes
     ----------

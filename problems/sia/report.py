@@ -15,7 +15,7 @@ from copter.cli.plots import cumulative, over_time, round_times
 from copter.cli.run import Run, print_figures
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.problems.cluster.simulation.results import JobRecord
-from copter.problems.sia.replay import Replay, RoundRecord
+from copter.problems.sia.replay import Replay, SiaRecord
 
 _ROUND = {
     "round": "counts rounds with at least one job, from 0",
@@ -102,7 +102,7 @@ class SiaRun(Run):
         self.replay = replay
         self._rows: RowFile | None = None
 
-    def rounds(self) -> Iterator[RoundRecord]:
+    def rounds(self) -> Iterator[SiaRecord]:
         """Play the rounds; each is in rounds.csv before it is given."""
         for record in self.replay.run():
             if self._folder is not None:
@@ -149,7 +149,7 @@ class SiaRun(Run):
         print_figures(f"Sia on {self.replay.policy.cluster.gpus} GPUs", rows)
 
 
-def _plot(folder: RunFolder, records: Sequence[RoundRecord], jobs: Sequence[JobRecord]) -> None:
+def _plot(folder: RunFolder, records: Sequence[SiaRecord], jobs: Sequence[JobRecord]) -> None:
     hours = np.array([record.time for record in records]) / 3600.0
 
     def of(name: str) -> np.ndarray:

@@ -25,7 +25,7 @@ from copter.problems.cluster.policy import ClusterState
 from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.simulation.jobs import JobState
 from copter.problems.cluster.workload import Kind
-from copter.problems.sia.interface import Job, SiaRound
+from copter.problems.sia.interface import SiaJob, SiaRound
 from copter.problems.sia.policy import SiaPolicy
 from copter.solvers.base import Solver
 from copter.solvers.registry import make_solver
@@ -155,11 +155,11 @@ class Sia:
             policy.update_levels(list(reached), np.array(list(reached.values())))
 
 
-def _as_job(job: JobState) -> Job:
+def _as_job(job: JobState) -> SiaJob:
     """The job for the policy; its profile is that of its kind already."""
     submission = job.submission
     least, most = (submission.min_gpus, submission.max_gpus) if job.gpus is None else (job.gpus, job.gpus)
-    return Job(
+    return SiaJob(
         job.name,
         job.seen,
         job.submitted,

@@ -26,7 +26,7 @@ from copter.problems.cluster.workload import Scenario
 from copter.problems.sia import Costs
 from copter.problems.sia.generator import builtin_cluster, builtin_profiles, draw_jobs
 from copter.problems.sia.policy import SiaPolicy
-from copter.problems.sia.replay import Replay, RoundRecord
+from copter.problems.sia.replay import Replay, SiaRecord
 from copter.problems.sia.scheduler import Sia
 from copter.solvers.base import Solver
 from copter.solvers.wrapper import Wrapper
@@ -137,7 +137,7 @@ class SteadyReplay(Replay):
         self.scheduler = sia
         return _SteadySimulator(scenario, sia, self.population, self._leave, self._rng)
 
-    def run(self) -> Iterator[RoundRecord]:
+    def run(self) -> Iterator[SiaRecord]:
         """Simulate the rounds asked for, giving the record of each as it ends."""
         yield from islice(super().run(), self.rounds)
 
@@ -168,7 +168,7 @@ def record_rounds(
     seed: int = 0,
     scale_up_limit: float | None = None,
     costs: Costs = "own",
-) -> Iterator[RoundRecord]:
+) -> Iterator[SiaRecord]:
     """Run a steady cluster on a program that records its edits.
 
     Parameters
@@ -184,7 +184,7 @@ def record_rounds(
 
     Yields
     ------
-    RoundRecord
+    SiaRecord
         Of each round, as it ends.
     """
     replay = SteadyReplay(

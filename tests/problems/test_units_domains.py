@@ -13,7 +13,7 @@ from copter import make_solver
 from copter.problems.load_balancing import LoadBalancer
 from copter.problems.shockwave import solve_relaxation, solve_waterfilling
 from copter.problems.shockwave.program import RelaxationProgram
-from copter.problems.sia import Cluster, GpuType, Job, ReplicaProfile, SiaPolicy
+from copter.problems.sia import Cluster, GpuType, ReplicaProfile, SiaJob, SiaPolicy
 from copter.problems.traffic import TrafficEngineering
 
 UNITS = [1e-9, 1e-3, 3600.0, 1e9]
@@ -94,7 +94,7 @@ def test_sia(seed, unit):
         for k in range(8):
             speed = rng.uniform(1.0, 9.0, 2) * unit
             replica = {"A": (1, speed[0]), "B": (2, speed[1])}
-            policy.submit(Job(f"j{k}", ReplicaProfile(f"m{k}", 30.0, 1e6 * unit, replica)))
+            policy.submit(SiaJob(f"j{k}", ReplicaProfile(f"m{k}", 30.0, 1e6 * unit, replica)))
         return [policy.round(make_solver("copter"), 60.0 * (k + 1)) for k in range(2)]
 
     for one, other in zip(chosen(1.0), chosen(unit), strict=True):

@@ -8,9 +8,9 @@ from shockwave_cases import jobs as some_jobs
 from shockwave_cases import now, state, static
 
 from copter.problems.shockwave import (
-    Job,
     Mode,
     Regime,
+    RegimeJob,
     build_window,
     finish_time_fairness,
     outlook,
@@ -20,14 +20,14 @@ from copter.problems.shockwave import (
 from copter.problems.shockwave.forecast import budgets, forecast
 from copter.problems.shockwave.ftf import PREDICTORS
 
-BACK_TO_THE_FIRST = Job(
+BACK_TO_THE_FIRST = RegimeJob(
     "back",
     0.0,
     1,
     Mode.GNS,
     (Regime(16, 4, 60.0), Regime(32, 8, 30.0), Regime(64, 9, 20.0), Regime(16, 1, 60.0)),
 )
-ALTERNATES = Job(
+ALTERNATES = RegimeJob(
     "alternates", 0.0, 2, Mode.ACCORDION, tuple(Regime(16 + 16 * (k % 2), 3, 9.0) for k in range(7))
 )
 

@@ -8,10 +8,10 @@ from shockwave_cases import jobs as some_jobs
 from shockwave_cases import needs_data, state, static, trace_path
 
 from copter.problems.shockwave import (
-    Job,
     Mode,
     Pattern,
     Regime,
+    RegimeJob,
     finish_time_fairness,
     generate,
     outlook,
@@ -63,7 +63,7 @@ def test_patterns():
 
 
 def test_gns_pattern_ends_at_the_largest_batch_size():
-    job = Job("a", 0, 1, Mode.GNS, (Regime(10, 11, 60.0), Regime(20, 9, 40.0), Regime(10, 1, 60.0)))
+    job = RegimeJob("a", 0, 1, Mode.GNS, (Regime(10, 11, 60.0), Regime(20, 9, 40.0), Regime(10, 1, 60.0)))
     assert pattern_of(job).batch_sizes == (10, 20)
 
 

@@ -14,10 +14,10 @@ from copter.errors import InputError
 from copter.problems.cluster.registry import make_policy
 from copter.problems.shockwave import (
     Agnostic,
-    Job,
     Mode,
     Proactive,
     Regime,
+    RegimeJob,
     read_jobs,
     read_published,
     replay,
@@ -107,7 +107,7 @@ def test_contention_is_that_of_the_trace_or_of_the_life():
 
 
 def test_progress_goes_through_regimes():
-    job = Job("a", 0.0, 1, Mode.GNS, (Regime(16, 2, 50.0), Regime(32, 10, 10.0)))
+    job = RegimeJob("a", 0.0, 1, Mode.GNS, (Regime(16, 2, 50.0), Regime(32, 10, 10.0)))
     seen = []
 
     class Watch(Ordered):

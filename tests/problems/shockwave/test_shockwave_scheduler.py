@@ -16,10 +16,10 @@ from copter.problems.cluster.simulation.simulator import Simulator
 from copter.problems.cluster.workload import JobSubmission, Scenario
 from copter.problems.shockwave import (
     BASELINES,
-    Job,
     Mode,
     Planner,
     Regime,
+    RegimeJob,
     Settings,
     Shockwave,
     generate,
@@ -133,7 +133,7 @@ def test_generated_traces_too(seed):
 
 def test_the_reactive_mode_plans_anew_when_a_regime_begins():
     # Two regimes: the second begins after 600 s, in round 5.
-    job = Job("a", 0.0, 1, Mode.GNS, (Regime(16, 6, 100.0), Regime(32, 10, 90.0)))
+    job = RegimeJob("a", 0.0, 1, Mode.GNS, (Regime(16, 6, 100.0), Regime(32, 10, 90.0)))
     for reactive, rounds in ((True, [0, 5]), (False, [0, 8])):
         policy = Shockwave(reactive=reactive)
         replay([job], 1, policy)

@@ -10,7 +10,7 @@ from shockwave_cases import jobs as some_jobs
 from shockwave_cases import needs_data, trace_path
 
 from copter.errors import InputError
-from copter.problems.shockwave import Job, Mode, Regime, generate, read_jobs, write_jobs
+from copter.problems.shockwave import Mode, Regime, RegimeJob, generate, read_jobs, write_jobs
 from copter.problems.shockwave.generator import HOURS, MODELS, SIZE_MIX
 
 ENTRY = {
@@ -127,7 +127,7 @@ def test_generator_refuses(arguments):
 
 def test_jobs_without_regimes_are_refused():
     with pytest.raises(ValueError, match="regimes"):
-        Job("a", 0.0, 1, Mode.GNS, ())
+        RegimeJob("a", 0.0, 1, Mode.GNS, ())
 
 
 @needs_data

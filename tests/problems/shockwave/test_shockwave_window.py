@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from shockwave_cases import now, state, static, windows
 
 from copter.problems.shockwave import (
-    Job,
     Mode,
     Outlook,
     Regime,
+    RegimeJob,
     build_window,
     dual_bound,
     snapshot,
@@ -21,8 +21,8 @@ from copter.problems.shockwave import (
 )
 from copter.problems.shockwave.window import FLOOR, Window
 
-SPEEDS_UP = Job("up", 0.0, 1, Mode.GNS, (Regime(16, 4, 60.0), Regime(32, 8, 30.0)))
-SLOWS_DOWN = Job("down", 0.0, 1, Mode.ACCORDION, (Regime(16, 8, 30.0), Regime(32, 4, 60.0)))
+SPEEDS_UP = RegimeJob("up", 0.0, 1, Mode.GNS, (Regime(16, 4, 60.0), Regime(32, 8, 30.0)))
+SLOWS_DOWN = RegimeJob("down", 0.0, 1, Mode.ACCORDION, (Regime(16, 8, 30.0), Regime(32, 4, 60.0)))
 
 
 def test_utility_goes_through_the_regimes_in_order():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sia_cases import PAIR, table
 
-from copter.problems.sia import InfeasibleRoundError, Job, SiaPolicy
+from copter.problems.sia import InfeasibleRoundError, SiaJob, SiaPolicy
 from copter.shims.choose_one import Choice
 
 
@@ -16,13 +16,13 @@ def policy_of(seed):
     policy = SiaPolicy(PAIR, scale_up_limit=None)
     for k in range(6):
         goodput = np.sort(rng.uniform(1.0, 5.0, 5))
-        policy.submit(Job(f"job {k}", table(goodput, seconds=float(rng.choice([0.0, 90.0])))))
-    policy.submit(Job("reserved", table(np.arange(1.0, 6.0)), reserved=True))
+        policy.submit(SiaJob(f"job {k}", table(goodput, seconds=float(rng.choice([0.0, 90.0])))))
+    policy.submit(SiaJob("reserved", table(np.arange(1.0, 6.0)), reserved=True))
     for now in (0.0, 60.0):
         policy.apply(now)
         policy.assign(drawn(policy, rng), now)
         policy.complete(policy.program.request_ids[0])
-        policy.submit(Job(f"late {now}", table(np.arange(1.0, 6.0))))
+        policy.submit(SiaJob(f"late {now}", table(np.arange(1.0, 6.0))))
     policy.apply(120.0)
     return policy, rng
 

@@ -12,8 +12,8 @@ from copter.problems.sia import (
     Configuration,
     GpuType,
     InfeasibleRoundError,
-    Job,
     ReplicaProfile,
+    SiaJob,
 )
 from copter.solvers.registry import make_solver
 
@@ -22,7 +22,7 @@ from copter.solvers.registry import make_solver
 
 def test_a_job_starts_with_its_smallest_and_at_most_doubles():
     policy = make(BIG)
-    policy.submit(Job("J", RISING))
+    policy.submit(SiaJob("J", RISING))
     seen = []
     for k in range(1, 7):
         policy.round(milp(), 60.0 * k)
@@ -32,7 +32,7 @@ def test_a_job_starts_with_its_smallest_and_at_most_doubles():
 
 def test_a_job_that_needs_two_gpus_starts_with_two():
     policy = make(BIG)
-    policy.submit(Job("J", ReplicaProfile("m", 0.0, 1.0, {"A": (2, 5.0), "B": (4, 9.0)})))
+    policy.submit(SiaJob("J", ReplicaProfile("m", 0.0, 1.0, {"A": (2, 5.0), "B": (4, 9.0)})))
     policy.apply(60.0)
     assert gpus(policy, "J") == [None, ("A", 2), ("B", 4)]
     assert policy.program.requests["J"].costs[1] == pytest.approx(2.0**-0.5)
@@ -40,14 +40,14 @@ def test_a_job_that_needs_two_gpus_starts_with_two():
 
 def test_no_limit_gives_every_configuration():
     policy = make(BIG, scale_up_limit=None)
-    policy.submit(Job("J", RISING))
+    policy.submit(SiaJob("J", RISING))
     policy.apply(60.0)
     assert len(columns(policy, "J")) == 1 + len(BIG.configurations)
 
 
 def test_a_job_without_gpus_starts_again_from_its_smallest():
     policy = make(BIG)
-    policy.submit(Job("J", RISING))
+    policy.submit(SiaJob("J", RISING))
     force(policy, 60.0, J=Configuration(1, 1, "B"))
     force(policy, 120.0, J=Configuration(1, 2, "A"))
     force(policy, 180.0, J=None)
@@ -58,20 +58,20 @@ def test_a_job_without_gpus_starts_again_from_its_smallest():
 
 def test_zero_goodput_is_no_column():
     policy = make(PAIR, scale_up_limit=None)
-    policy.submit(Job("J", table([0.0, 1.0, 0.0, 2.0, 0.0])))
+    policy.submit(SiaJob("J", table([0.0, 1.0, 0.0, 2.0, 0.0])))
     policy.apply(60.0)
     assert gpus(policy, "J") == [None, ("A", 2), ("B", 2)]
 
 
 def test_a_job_that_nothing_can_run_waits():
     policy = make(PAIR)
-    policy.submit(Job("J", table([0.0] * 5)))
+    policy.submit(SiaJob("J", table([0.0] * 5)))
     assert policy.round(milp(), 60.0).allocation == {"J": None}
 
 
 def test_restarting_jobs_are_pinned_until_they_run():
     policy = make(PAIR)
-    policy.submit(Job("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
+    policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
     force(policy, 60.0, J=Configuration(1, 1, "A"))
     policy.apply(120.0)
     assert gpus(policy, "J") == [("A", 1)]
@@ -81,7 +81,7 @@ def test_restarting_jobs_are_pinned_until_they_run():
 
 def test_a_scheduler_may_say_when_a_restart_ends():
     policy = make(PAIR)
-    policy.submit(Job("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
+    policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
     force(policy, 60.0, J=Configuration(1, 1, "A"))
     policy.update("J", restarting_until=70.0)
     policy.apply(120.0)
@@ -90,7 +90,7 @@ def test_a_scheduler_may_say_when_a_restart_ends():
 
 def test_a_first_start_is_no_restart_and_a_later_move_is():
     policy = make(PAIR, scale_up_limit=None)
-    policy.submit(Job("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
+    policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)))
     force(policy, 60.0, J=Configuration(1, 1, "A"))
     policy.apply(1000.0)
     assert policy.program.requests["J"].costs[3] == pytest.approx((1000 / 1100) ** -0.5)
@@ -102,7 +102,7 @@ def test_a_first_start_is_no_restart_and_a_later_move_is():
 
 def test_rigid_jobs_choose_among_types():
     policy = make(BIG)
-    policy.submit(Job("J", RISING, kind="rigid", gpus=8))
+    policy.submit(SiaJob("J", RISING, kind="rigid", gpus=8))
     policy.apply(60.0)
     assert gpus(policy, "J") == [None, ("A", 8), ("B", 8)]
     assert policy.program.requests["J"].costs == pytest.approx([LAM, 8**-0.5, 8**-0.5])  # N_min is 8
@@ -112,7 +112,7 @@ def test_strong_scaling_jobs_are_given_their_throughput():
     scaling = Scaling(16.0, (0.5, 50.0), 0.2, (0.1, 0.5))
     profile = TrainingProfile("m", 0.0, 100.0, {"A": 1.0, "B": 2.0}, scaling)
     policy = make(BIG, p=1.0, scale_up_limit=None)
-    policy.submit(Job("J", profile, kind="strong-scaling"))
+    policy.submit(SiaJob("J", profile, kind="strong-scaling"))
     policy.apply(60.0)
     found = BIG.configurations
     throughput = replace(scaling, m_max=1.0).speedup(found.gpus, found.nodes, 0.0)
@@ -122,8 +122,8 @@ def test_strong_scaling_jobs_are_given_their_throughput():
 
 def test_non_preemptible_jobs_keep_what_they_have():
     policy = make(PAIR)
-    policy.submit(Job("J", table([1.0, 2.0, 1.0, 2.0, 4.0]), preemptible=False))
-    policy.submit(Job("K", table([1.0, 9.0, 1.0, 1.0, 1.0])))
+    policy.submit(SiaJob("J", table([1.0, 2.0, 1.0, 2.0, 4.0]), preemptible=False))
+    policy.submit(SiaJob("K", table([1.0, 9.0, 1.0, 1.0, 1.0])))
     policy.apply(60.0)
     assert None in columns(policy, "J")  # it waits like any other until it runs
     force(policy, 60.0, J=Configuration(1, 1, "A"), K=Configuration(1, 1, "A"))
@@ -136,8 +136,8 @@ def test_reserved_jobs_are_given_gpus():
     # Without the reservation the best answer leaves J without GPUs: lambda is small and K is worth more.
     policy = make(Cluster([GpuType("A", 1, 1)]), p=1.0, lam=0.0)
     one = Cluster([GpuType("A", 1, 1)])
-    policy.submit(Job("K", table([5.0], one)))
-    policy.submit(Job("J", table([5.0], one), reserved=True))
+    policy.submit(SiaJob("K", table([5.0], one)))
+    policy.submit(SiaJob("J", table([5.0], one), reserved=True))
     policy.apply(60.0)
     assert gpus(policy, "J") == [("A", 1)]
     assert policy.round(milp(), 60.0).allocation == {"K": None, "J": Configuration(1, 1, "A")}
@@ -146,15 +146,15 @@ def test_reserved_jobs_are_given_gpus():
 def test_reservations_that_do_not_fit_are_an_error():
     one = Cluster([GpuType("A", 1, 1)])
     policy = make(one)
-    policy.submit(Job("J", table([5.0], one), reserved=True))
-    policy.submit(Job("K", table([5.0], one), reserved=True))
+    policy.submit(SiaJob("J", table([5.0], one), reserved=True))
+    policy.submit(SiaJob("K", table([5.0], one), reserved=True))
     with pytest.raises(InfeasibleRoundError, match="at 60 s"):
         policy.round(milp(), 60.0)
 
 
 def test_a_reservation_that_nothing_can_run_is_an_error():
     policy = make(PAIR)
-    policy.submit(Job("J", table([0.0] * 5), reserved=True))
+    policy.submit(SiaJob("J", table([0.0] * 5), reserved=True))
     with pytest.raises(InfeasibleRoundError, match="'J' is reserved"):
         policy.round(milp(), 60.0)
 
@@ -162,7 +162,7 @@ def test_a_reservation_that_nothing_can_run_is_an_error():
 def test_a_shim_that_leaves_a_pinned_job_out_is_an_error_and_changes_nothing():
     policy = make(PAIR)
     for name in ("J", "K"):
-        policy.submit(Job(name, table([1.0, 2.0, 1.0, 2.0, 4.0]), preemptible=name == "J"))
+        policy.submit(SiaJob(name, table([1.0, 2.0, 1.0, 2.0, 4.0]), preemptible=name == "J"))
     force(policy, 60.0, K=Configuration(1, 1, "A"))
     policy.apply(120.0)
     with pytest.raises(InfeasibleRoundError, match="'K' must have GPUs"):
@@ -175,7 +175,7 @@ def test_a_shim_that_leaves_a_pinned_job_out_is_an_error_and_changes_nothing():
 
 def test_nodes_change_capacity_and_configurations():
     policy = make(BIG, scale_up_limit=None)
-    policy.submit(Job("J", RISING))
+    policy.submit(SiaJob("J", RISING))
     policy.apply(60.0)
     policy.set_nodes("A", 2)
     policy.apply(120.0)
@@ -190,7 +190,7 @@ def test_nodes_change_capacity_and_configurations():
 
 def test_a_job_whose_configuration_is_gone_has_none():
     policy = make(BIG, scale_up_limit=None)
-    policy.submit(Job("J", RISING))
+    policy.submit(SiaJob("J", RISING))
     force(policy, 60.0, J=Configuration(3, 12, "A"))
     policy.set_nodes("A", 2)
     policy.apply(120.0)
@@ -199,7 +199,7 @@ def test_a_job_whose_configuration_is_gone_has_none():
 
 def test_a_job_keeps_its_configuration_when_others_go():
     policy = make(BIG, scale_up_limit=None)
-    policy.submit(Job("J", RISING))
+    policy.submit(SiaJob("J", RISING))
     force(policy, 60.0, J=Configuration(1, 8, "B"))
     policy.set_nodes("A", 1)
     policy.apply(600.0)
@@ -212,7 +212,7 @@ def test_pins_of_restarts_are_released_when_nodes_vanish():
     policy = make(BIG, scale_up_limit=None)
     profile = table(list(BIG.configurations.gpus.astype(float)), BIG, seconds=500.0)
     for name in ("J", "K"):
-        policy.submit(Job(name, profile))
+        policy.submit(SiaJob(name, profile))
     force(policy, 60.0, J=Configuration(2, 8, "A"))
     force(policy, 120.0, J=Configuration(2, 8, "A"), K=Configuration(2, 8, "A"))
     policy.set_nodes("A", 2)
@@ -225,7 +225,7 @@ def test_pins_of_restarts_are_released_when_nodes_vanish():
 def test_non_preemptible_jobs_on_vanished_nodes_are_an_error():
     policy = make(BIG, scale_up_limit=None)
     for name in ("J", "K"):
-        policy.submit(Job(name, RISING, preemptible=False))
+        policy.submit(SiaJob(name, RISING, preemptible=False))
     force(policy, 60.0, J=Configuration(1, 8, "B"), K=Configuration(1, 8, "B"))
     policy.set_nodes("B", 1)
     with pytest.raises(InfeasibleRoundError, match=r"'B': 8 GPUs.*hold 16"):
@@ -237,13 +237,13 @@ def test_a_round_that_failed_leaves_nothing_behind():
     policy, solver = make(BIG, scale_up_limit=None), milp()
     only_big = np.where((BIG.configurations.type_index == 1) & (BIG.configurations.gpus == 16), 5.0, 0.0)
     rising = BIG.configurations.gpus.astype(float)
-    policy.submit(Job("a", table([rising, rising**0.9], BIG)))
-    policy.submit(Job("b", table([rising, rising**0.9], BIG)))
-    policy.submit(Job("r", table(only_big, BIG), reserved=True))
+    policy.submit(SiaJob("a", table([rising, rising**0.9], BIG)))
+    policy.submit(SiaJob("b", table([rising, rising**0.9], BIG)))
+    policy.submit(SiaJob("r", table(only_big, BIG), reserved=True))
     assert policy.round(solver, 60.0).allocation["r"] == Configuration(2, 16, "B")
     policy.set_nodes("B", 1)
     policy.update_levels(["a", "b"], [1, 1])
-    policy.submit(Job("c", RISING))
+    policy.submit(SiaJob("c", RISING))
     with pytest.raises(InfeasibleRoundError, match="'r' is reserved"):
         policy.round(solver, 120.0)
     assert policy.program.request_ids == ["a", "b", "r"]
@@ -264,7 +264,7 @@ def test_a_pin_that_is_released_keeps_the_scale_up_limit():
     rising = BIG.configurations.gpus.astype(float)
     without = rising.copy()
     without[BIG.configurations.index(Configuration(1, 2, "A"))] = 0.0
-    policy.submit(Job("J", table([rising, without], BIG, seconds=500.0)))
+    policy.submit(SiaJob("J", table([rising, without], BIG, seconds=500.0)))
     force(policy, 60.0, J=Configuration(1, 1, "A"))
     policy.update("J", restarting_until=0.0)
     force(policy, 120.0, J=Configuration(1, 2, "A"))
@@ -275,7 +275,7 @@ def test_a_pin_that_is_released_keeps_the_scale_up_limit():
 
 def test_a_baseline_s_time_is_its_own_clock():
     policy = make(PAIR)
-    policy.submit(Job("J", table([2.0, 8.0, 4.0, 8.0, 32.0])))
+    policy.submit(SiaJob("J", table([2.0, 8.0, 4.0, 8.0, 32.0])))
     done = policy.round(milp(), 60.0)
     timings = done.solution.timings
     assert (done.edit_seconds, done.solve_seconds) == (timings.edit, timings.solve)

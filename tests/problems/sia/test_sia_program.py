@@ -12,8 +12,8 @@ from copter.problems.sia import (
     Cluster,
     Configuration,
     GpuType,
-    Job,
     SiaError,
+    SiaJob,
 )
 from copter.program.program import ContinualProgram
 from copter.store.compiled import compile_program
@@ -25,8 +25,8 @@ def test_the_running_example_of_section_3_3_4():
     # The thesis' answer: J1 gets (1, 4, B) and J2 gets (1, 2, A).
     for p in (-1.0, -0.5, 0.5, 1.0):
         policy = make(PAIR, p=p, scale_up_limit=None)
-        policy.submit(Job("J1", table([2.0, 3.0, 1.0, 2.0, 4.0])))
-        policy.submit(Job("J2", table([20.0, 40.0, 10.0, 15.0, 20.0])))
+        policy.submit(SiaJob("J1", table([2.0, 3.0, 1.0, 2.0, 4.0])))
+        policy.submit(SiaJob("J2", table([20.0, 40.0, 10.0, 15.0, 20.0])))
         allocation = policy.round(milp(), 60.0).allocation
         assert allocation == {"J1": Configuration(1, 4, "B"), "J2": Configuration(1, 2, "A")}
 
@@ -34,7 +34,7 @@ def test_the_running_example_of_section_3_3_4():
 def test_costs_by_hand_with_a_restart_factor():
     # T = 900 s, N = 0, S = 100 s: r = 0.9 on all but the current configuration, 2A.
     policy = make(PAIR, p=-0.5, scale_up_limit=None)
-    policy.submit(Job("J", table([2.0, 8.0, 4.0, 8.0, 32.0], seconds=100.0), submitted=0.0))
+    policy.submit(SiaJob("J", table([2.0, 8.0, 4.0, 8.0, 32.0], seconds=100.0), submitted=0.0))
     policy.apply(60.0)
     assert policy.program.requests["J"].costs == pytest.approx([LAM, *np.array([1, 4, 2, 4, 16]) ** -0.5])
     force(policy, 60.0, J=Configuration(1, 2, "A"))
@@ -46,7 +46,7 @@ def test_costs_by_hand_with_a_restart_factor():
 
 def test_row_minimum_is_taken_over_all_configurations_whatever_the_limit():
     policy = make(PAIR, p=1.0)
-    policy.submit(Job("J", table([5.0, 8.0, 4.0, 2.0, 1.0])))
+    policy.submit(SiaJob("J", table([5.0, 8.0, 4.0, 2.0, 1.0])))
     policy.apply(60.0)
     assert gpus(policy, "J") == [None, ("A", 1), ("B", 1)]
     assert policy.program.requests["J"].costs == pytest.approx([LAM, -5.0, -4.0])
@@ -94,7 +94,7 @@ def test_two_rounds_are_optimal_by_enumeration(goodput, p, age):
     policy, solver = make(PAIR, p=p, scale_up_limit=None), milp()
     names = [f"J{k}" for k in range(len(goodput))]
     for name, row in zip(names, goodput, strict=True):
-        policy.submit(Job(name, table(row, seconds=30.0)))
+        policy.submit(SiaJob(name, table(row, seconds=30.0)))
     ones, none = [1.0] * len(names), [-1] * len(names)
     first = policy.round(solver, 60.0)
     best = best_by_enumeration(PAIR, p, goodput, ones, none)
@@ -134,7 +134,7 @@ for _verb in ("add_requests", "update_request", "update_requests", "remove_reque
 def test_a_quiet_round_is_one_bulk_update():
     policy = make(BIG, program=Counting(), scale_up_limit=None)
     for k in range(5):
-        policy.submit(Job(k, RISING))
+        policy.submit(SiaJob(k, RISING))
     solver = milp()
     policy.round(solver, 60.0)
     assert policy.program.verbs["add_requests"] == 1
@@ -149,7 +149,7 @@ def test_new_levels_cost_one_bulk_update():
     policy = make(PAIR, program=Counting(), scale_up_limit=None)
     profile = table([[1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 3.0, 3.0, 4.0, 5.0]])
     for k in range(3):
-        policy.submit(Job(k, profile))
+        policy.submit(SiaJob(k, profile))
     policy.apply(60.0)
     policy.program.verbs.clear()
     policy.update(1, level=1)
@@ -163,7 +163,7 @@ def test_templates_without_users_are_dropped():
     policy = make(PAIR)
     profile = table([1.0, 2.0, 1.0, 2.0, 4.0], seconds=100.0)
     for k in range(4):
-        policy.submit(Job(k, profile))
+        policy.submit(SiaJob(k, profile))
     policy.apply(60.0)
     for k in range(4):
         policy.complete(k)
@@ -212,7 +212,7 @@ def test_any_events_leave_the_program_of_the_formula(data):
         for _ in range(data.draw(st.integers(0, 3))):
             name = f"J{count}"
             count += 1
-            jobs[name] = Job(name, profiles[data.draw(st.integers(0, 2))], submitted=now - 30.0)
+            jobs[name] = SiaJob(name, profiles[data.draw(st.integers(0, 2))], submitted=now - 30.0)
             levels[name], restarts[name] = 0, 0
             policy.submit(jobs[name])
         for name in list(jobs):
@@ -270,9 +270,9 @@ def test_any_events_leave_the_program_of_the_formula(data):
 
 def test_events_that_make_no_sense():
     policy = make(PAIR)
-    policy.submit(Job("J", table([1.0] * 5)))
+    policy.submit(SiaJob("J", table([1.0] * 5)))
     with pytest.raises(SiaError, match="'J' is there already"):
-        policy.submit(Job("J", table([1.0] * 5)))
+        policy.submit(SiaJob("J", table([1.0] * 5)))
     with pytest.raises(SiaError, match="unknown job 'K'"):
         policy.complete("K")
     with pytest.raises(SiaError, match="level = 1"):
@@ -282,20 +282,20 @@ def test_events_that_make_no_sense():
     with pytest.raises(SiaError, match="must not be negative"):
         policy.set_nodes("A", -1)
     with pytest.raises(SiaError, match="a rigid job needs it"):
-        policy.submit(Job("R", table([1.0] * 5), kind="rigid"))
+        policy.submit(SiaJob("R", table([1.0] * 5), kind="rigid"))
     with pytest.raises(ValueError, match="scale_up_limit"):
         make(PAIR, scale_up_limit=0.5)
 
 
 def test_a_job_that_left_before_its_first_round_was_never_there():
     policy = make(PAIR)
-    policy.submit(Job("J", table([1.0] * 5)))
+    policy.submit(SiaJob("J", table([1.0] * 5)))
     policy.complete("J")
-    policy.submit(Job("J", table([1.0] * 5)))
+    policy.submit(SiaJob("J", table([1.0] * 5)))
     policy.apply(60.0)
     assert policy.program.request_ids == ["J"]
     policy.complete("J")
-    policy.submit(Job("J", table([2.0] * 5)))
+    policy.submit(SiaJob("J", table([2.0] * 5)))
     policy.apply(120.0)
     assert policy.program.request_ids == ["J"]
     assert policy.program.requests["J"].costs[1] == pytest.approx(1.0)

@@ -10,7 +10,7 @@ from sia_cases import PAIR, make, table
 
 from copter import make_solver
 from copter.bench.recording import Replayer, read_rounds
-from copter.problems.sia import Job
+from copter.problems.sia import SiaJob
 from copter.problems.sia.course import record_sia
 from copter.problems.sia.steady import SteadyReplay
 from copter.proof import pricing
@@ -43,7 +43,7 @@ def test_jobs_of_one_kind_share_and_vectors_without_users_are_dropped():
     policy = make(PAIR, costs="shared", scale_up_limit=None)
     levels = table([[2.0, 4.0, 1.0, 2.0, 4.0], [3.0, 4.0, 1.0, 2.0, 4.0]])
     for k in range(4):
-        policy.submit(Job(k, levels, submitted=-10.0 * k))
+        policy.submit(SiaJob(k, levels, submitted=-10.0 * k))
     policy.apply(60.0)
     program = policy.program
     assert len(program.shared_costs) == 1 and len({program.requests[k].shared_costs for k in range(4)}) == 1
