@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -196,76 +196,59 @@ class Replay:
 
 @dataclass(frozen=True)
 class SiaRecord:
-    """What happened in a round: the cluster's figures, the policy's times, and how its program evolved.
+    """What happened in a round: the cluster's figures, the policy's times, and how its program evolved."""
 
-    Attributes
-    ----------
-    round : int
-        Counts rounds with at least one job, from 0.
-    time : float
-        Seconds at its start.
-    arrived, completed, restarts : int
-        Jobs that entered, jobs that completed, and starts and restarts.
-    queue, running : int
-        Jobs without and with GPUs.
-    utilisation : float
-        Share of all GPUs that were given to jobs.
-    t_edit, t_solve, t_shim, t_total : float
-        Seconds of the policy, see :class:`copter.problems.sia.interface.SiaRound`; the last is their sum.
-    t_store, t_certify : float
-        Seconds in which events became edits, and of certifying a baseline's answer.
-    gap, primal_residual, integral_gap : float
-        Certified gap of the fractional answer, and of the allocation that came out.
-    churn, integral_churn : float
-        Share of the fractional answer's nonzeros that moved, and of the jobs that were there in the round
-        before whose configuration changed.
-    proven, columns_left, t_integer : float
-        What the proof of the integral allocation came to (:func:`copter.proof.integer.integer_figures`).
-    missed : bool
-        Whether the solver had no answer in time: every job kept what it had.
-    changed, added, removed, integral, path_x, path_n : float
-        How far program and answer moved since the last round: see :class:`Evolution`.
-    """
-
-    round: int
-    time: float
-    arrived: int
-    completed: int
-    restarts: int
-    queue: int
-    running: int
-    utilisation: float
+    round: Annotated[int, "counts rounds with at least one job, from 0"]
+    time: Annotated[float, "seconds at its start"]
+    arrived: Annotated[int, "jobs that entered"]
+    completed: Annotated[int, "jobs that completed"]
+    restarts: Annotated[int, "jobs that started or restarted on another configuration"]
+    queue: Annotated[int, "jobs without GPUs"]
+    running: Annotated[int, "jobs with GPUs"]
+    utilisation: Annotated[float, "share of all GPUs that were given to jobs"]
     utilisation_by_type: dict[str, float]
-    t_edit: float
-    t_solve: float
-    t_shim: float
-    t_total: float
-    t_store: float
-    t_certify: float
-    status: str
-    gap: float
-    primal_residual: float
-    integral_gap: float
-    objective: float
-    bound: float
-    integral_objective: float
-    n_variables: int
-    n_rows: int
-    nnz: int
-    iterations: int
-    churn: float
-    integral_churn: float
-    warm_started: bool
-    proven: float
-    columns_left: float
-    t_integer: float
-    missed: bool
-    changed: float
-    added: float
-    removed: float
-    integral: float
-    path_x: float
-    path_n: float
+    t_edit: Annotated[
+        float,
+        "seconds of bringing the solver's program up to date: copter's edits (t_store), or the push or "
+        "rebuild of a baseline's own model",
+    ]
+    t_solve: Annotated[
+        float, "seconds of the solver: of copter's solvers with the certificate, of a baseline its own run"
+    ]
+    t_shim: Annotated[float, "seconds of rounding to an integral allocation"]
+    t_total: Annotated[float, "seconds of the policy: edit, solve and shim"]
+    t_store: Annotated[
+        float, "seconds in which events became edits of copter's program; a baseline's t_total is without"
+    ]
+    t_certify: Annotated[float, "seconds of reading and certifying a baseline's answer; not in t_total"]
+    status: Annotated[str, "why the solver stopped"]
+    gap: Annotated[float, "certified relative gap of the fractional answer"]
+    primal_residual: Annotated[float, "relative primal residual of the fractional answer"]
+    integral_gap: Annotated[float, "certified relative gap of the integral allocation"]
+    objective: Annotated[float, "cost of the fractional answer"]
+    bound: Annotated[float, "certified lower bound on the cost of any allocation"]
+    integral_objective: Annotated[float, "cost of the integral allocation"]
+    n_variables: Annotated[int, "columns of the program"]
+    n_rows: Annotated[int, "rows of the program, sum rows of jobs included"]
+    nnz: Annotated[int, "nonzeros in the resource rows"]
+    iterations: Annotated[int, "inner iterations of the solver"]
+    churn: Annotated[float, "share of the nonzeros that changed against the last round"]
+    integral_churn: Annotated[
+        float, "share of the jobs there in the round before whose configuration changed"
+    ]
+    warm_started: Annotated[bool, "whether the solver started from the last round"]
+    proven: Annotated[float, "1 if no integral allocation is better, by a proof; nan without --exact"]
+    columns_left: Annotated[float, "columns that the proof left to branch and bound"]
+    t_integer: Annotated[float, "seconds of the solver after the relaxation"]
+    missed: Annotated[bool, "whether the solver had no answer in time, so that every job kept what it had"]
+    changed: Annotated[
+        float, "share of the variables of this and the last round's program whose value moved by 1e-3"
+    ]
+    added: Annotated[float, "share of the variables that are new"]
+    removed: Annotated[float, "share of the last round's variables that are gone"]
+    integral: Annotated[float, "share of the variables of the fractional answer at 0 or 1, within 1e-3"]
+    path_x: Annotated[float, "squared distance of the fractional answer from the last round's"]
+    path_n: Annotated[float, "change of the number of variables since the last round"]
 
     def as_row(self) -> dict[str, Any]:
         """Flat record for a table: one column ``utilisation_<type>`` for each GPU type."""

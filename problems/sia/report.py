@@ -14,66 +14,10 @@ from copter.cli.console import seconds
 from copter.cli.plots import cumulative, over_time, round_times
 from copter.cli.run import Run, print_figures
 from copter.cli.runfolder import RowFile, RunFolder
-from copter.problems.cluster.simulation.results import JobRecord
+from copter.problems.cluster.simulation.results import JobRecord, columns
 from copter.problems.sia.replay import Replay, SiaRecord
 
-_ROUND = {
-    "round": "counts rounds with at least one job, from 0",
-    "time": "seconds at its start",
-    "arrived": "jobs that entered",
-    "completed": "jobs that completed",
-    "restarts": "jobs that started or restarted on another configuration",
-    "queue": "jobs without GPUs",
-    "running": "jobs with GPUs",
-    "utilisation": "share of all GPUs that were given to jobs",
-    "t_edit": "seconds of bringing the solver's program up to date: copter's edits (t_store), or the push or "
-    "rebuild of a baseline's own model",
-    "t_solve": "seconds of the solver: of copter's solvers with the certificate, of a baseline its own run",
-    "t_shim": "seconds of rounding to an integral allocation",
-    "t_total": "seconds of the policy: edit, solve and shim",
-    "t_store": "seconds in which events became edits of copter's program; a baseline's t_total is without",
-    "t_certify": "seconds of reading and certifying a baseline's answer; not in t_total",
-    "status": "why the solver stopped",
-    "gap": "certified relative gap of the fractional answer",
-    "primal_residual": "relative primal residual of the fractional answer",
-    "integral_gap": "certified relative gap of the integral allocation",
-    "objective": "cost of the fractional answer",
-    "bound": "certified lower bound on the cost of any allocation",
-    "integral_objective": "cost of the integral allocation",
-    "n_variables": "columns of the program",
-    "n_rows": "rows of the program, sum rows of jobs included",
-    "nnz": "nonzeros in the resource rows",
-    "iterations": "inner iterations of the solver",
-    "churn": "share of the nonzeros that changed against the last round",
-    "integral_churn": "share of the jobs there in the round before whose configuration changed",
-    "warm_started": "whether the solver started from the last round",
-    "proven": "1 if no integral allocation is better, by a proof; nan without --exact",
-    "columns_left": "columns that the proof left to branch and bound",
-    "t_integer": "seconds of the solver after the relaxation",
-    "missed": "whether the solver had no answer in time, so that every job kept what it had",
-    "changed": "share of the variables of this and the last round's program whose value moved by 1e-3",
-    "added": "share of the variables that are new",
-    "removed": "share of the last round's variables that are gone",
-    "integral": "share of the variables of the fractional answer at 0 or 1, within 1e-3",
-    "path_x": "squared distance of the fractional answer from the last round's",
-    "path_n": "change of the number of variables since the last round",
-}
-_JOB = {
-    "name": "name of the job",
-    "application": "its profile",
-    "category": "sort of job, in the workload's own words",
-    "tenant": "user or group, where the workload names one",
-    "kind": "adaptive, strong-scaling or rigid",
-    "gpus": "GPUs that it asks for, 0 if none",
-    "submitted": "seconds of its submission",
-    "started": "seconds at which it first got GPUs; nan if never",
-    "finished": "seconds at which it completed; nan if it did not",
-    "jct": "job completion time in seconds: finished - submitted",
-    "run_seconds": "seconds in which it ran, restarts not counted",
-    "gpu_seconds": "GPUs held times seconds, restarts included",
-    "restarts": "changes of configuration after the first start",
-    "contention": "mean of jobs over GPUs over the rounds that it was there",
-}
+_ROUND = columns(SiaRecord)
 _SUMMARY = (
     "the figures of the table: JCT, makespan, utilisation, restarts, policy seconds, largest certified gap"
 )
@@ -122,7 +66,7 @@ class SiaRun(Run):
     def write(self, folder: RunFolder) -> None:
         """Write jobs and plots."""
         jobs = self.replay.job_results()
-        folder.write_rows("jobs.csv", _JOB, map(asdict, jobs), "a row per job:")
+        folder.write_rows("jobs.csv", columns(JobRecord), map(asdict, jobs), "a row per job:")
         _plot(folder, self.replay.records, jobs)
 
     def print_summary(self) -> None:

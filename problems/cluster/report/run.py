@@ -12,60 +12,13 @@ from copter.cli.run import Run
 from copter.cli.runfolder import RowFile, RunFolder
 from copter.problems.cluster.experiment import Outcome, averages
 from copter.problems.cluster.report.sweep import number
-from copter.problems.cluster.simulation.results import RoundRecord
+from copter.problems.cluster.simulation.results import JobRecord, RoundRecord, Segment, columns
 
 if TYPE_CHECKING:
     from copter.problems.cluster.cli import ClusterRunOptions
 
 _WHO = {"policy": "its name", "seed": "of the sample of the trace"}
-_ROUND = _WHO | {
-    "index": "times that the policy was asked before",
-    "time": "seconds",
-    "seconds": "until it is asked again",
-    "jobs": "jobs that are there",
-    "running": "jobs that have GPUs",
-    "arrived": "jobs that entered",
-    "completed": "jobs that completed before the next row",
-    "gpus": "GPUs given",
-    "there": "GPUs of the cluster",
-    "demand": "GPUs that the jobs ask for: a rigid job its count, another one at least one",
-    "starts": "jobs that got GPUs for the first time",
-    "restarts": "jobs that got other GPUs than before, or some again",
-    "evicted": "jobs that no nodes were found for",
-    "moved": "jobs that changed nodes and nothing else",
-    "policy_seconds": "seconds that the policy took",
-}
-_JOB = _WHO | {
-    "name": "name of the job",
-    "application": "its profile",
-    "category": "sort of job, in the trace's own words",
-    "tenant": "its virtual cluster or user, where the trace names one",
-    "kind": "what the policy adapts of it: adaptive, strong-scaling or rigid",
-    "gpus": "GPUs that it asks for; 0 if it does not say",
-    "submitted": "seconds of its submission",
-    "started": "seconds at which it first got GPUs; nan if never",
-    "finished": "seconds at which it completed; nan if it did not",
-    "jct": "finished - submitted",
-    "run_seconds": "seconds in which it ran, restarts not counted",
-    "gpu_seconds": "GPUs held times seconds, restarts included",
-    "restarts": "changes of allocation after the first start",
-    "contention": "mean of jobs over GPUs while it was there",
-}
-_SEGMENT = _WHO | {
-    "job": "name of the job",
-    "begin": "seconds from which on it held these GPUs",
-    "end": "seconds until which it did",
-    "type": "of the GPUs",
-    "gpus": "how many",
-    "nodes": "on how many nodes",
-    "place": "node:GPUs, separated by spaces; empty where GPUs are only counted",
-    "restart_seconds": "of it without progress",
-    "progress": "of the job at the end, before what a failure takes back",
-    "batch_size": "examples of the batch with which it trained at the end; empty where its profile has none",
-    "local_batch": "of it on each GPU in one pass",
-    "accumulation": "passes beyond the first in a step",
-    "learning_rate_factor": "on the learning rate of the initial batch size",
-}
+_ROUND = _WHO | columns(RoundRecord)
 _TABLE = {
     "average_jct_hours": "average JCT (h)",
     "p50_jct_hours": "p50 (h)",
@@ -97,12 +50,12 @@ class ClusterRun(Run):
         self.outcomes: list[Outcome] = []
         self._files: dict[str, RowFile] = {}
         if self._folder is not None:
-            for name, columns, row in (
+            for name, meanings, row in (
                 ("rounds.csv", _ROUND, "round"),
-                ("jobs.csv", _JOB, "job"),
-                ("allocations.csv", _SEGMENT, "time in which a job held the same GPUs"),
+                ("jobs.csv", _WHO | columns(JobRecord), "job"),
+                ("allocations.csv", _WHO | columns(Segment), "time in which a job held the same GPUs"),
             ):
-                self._files[name] = self._folder.rows(name, columns, f"a row per policy, seed and {row}:")
+                self._files[name] = self._folder.rows(name, meanings, f"a row per policy, seed and {row}:")
 
     def take(self, outcome: Outcome) -> None:
         """Write down what became of a policy with a seed."""

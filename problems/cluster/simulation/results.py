@@ -1,9 +1,13 @@
-"""What comes out of a simulation: records of rounds, of jobs, and of who held what when."""
+"""What comes out of a simulation: records of rounds, of jobs, and of who held what when.
+
+A field that is a column of a run folder's file says what it is in its annotation (:func:`columns`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, get_type_hints
 
 from copter.problems.cluster.simulation.jobs import JobState
 
@@ -14,113 +18,70 @@ class RoundRecord:
 
     Attributes
     ----------
-    time : float
-        Seconds.
-    seconds : float
-        Until it is asked again.
-    jobs, running : int
-        Jobs that are there, and that have GPUs from now on.
-    arrived, completed : int
-        Jobs that entered, and that completed before the next record.
-    gpus : mapping of str to int
-        GPUs given, by type.
-    there : mapping of str to int
-        GPUs of the cluster, by type.
-    demand : int
-        GPUs that the jobs ask for: a rigid job its count, another one at least one.
-    starts, restarts : int
-        Jobs that got GPUs for the first time, and that got others than before or got some again.
-    evicted, moved : int
-        Jobs that the placer found no nodes for, and that it moved.
-    policy_seconds : float
-        Time that the policy took.
     figures : mapping of str to number
         The policy's own, such as the gap of its program.
     """
 
-    index: int
-    time: float
-    seconds: float
-    jobs: int
-    running: int
-    arrived: int
-    completed: int
-    gpus: Mapping[str, int]
-    there: Mapping[str, int]
-    demand: int
-    starts: int
-    restarts: int
-    evicted: int
-    moved: int
-    policy_seconds: float
+    index: Annotated[int, "times that the policy was asked before"]
+    time: Annotated[float, "seconds"]
+    seconds: Annotated[float, "until it is asked again"]
+    jobs: Annotated[int, "jobs that are there"]
+    running: Annotated[int, "jobs that have GPUs"]
+    arrived: Annotated[int, "jobs that entered"]
+    completed: Annotated[int, "jobs that completed before the next row"]
+    gpus: Annotated[Mapping[str, int], "GPUs given"]
+    there: Annotated[Mapping[str, int], "GPUs of the cluster"]
+    demand: Annotated[int, "GPUs that the jobs ask for: a rigid job its count, another one at least one"]
+    starts: Annotated[int, "jobs that got GPUs for the first time"]
+    restarts: Annotated[int, "jobs that got other GPUs than before, or some again"]
+    evicted: Annotated[int, "jobs that no nodes were found for"]
+    moved: Annotated[int, "jobs that changed nodes and nothing else"]
+    policy_seconds: Annotated[float, "seconds that the policy took"]
     figures: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class JobRecord:
-    """What became of a job; times in seconds, NaN for what did not happen.
+    """What became of a job; times in seconds, NaN for what did not happen."""
 
-    Attributes
-    ----------
-    gpus : int
-        That it asks for: of a rigid job its count, of another one that it was tuned for, 0 if none.
-    run_seconds : float
-        In which it ran, restarts not counted.
-    gpu_seconds : float
-        GPUs held times seconds, restarts included.
-    restarts : int
-        Changes of allocation after the first start.
-    contention : float
-        Mean of jobs over GPUs over the rounds that it was there.
-    """
-
-    name: str
-    application: str
-    category: str
-    tenant: str
-    kind: str
-    gpus: int
-    submitted: float
-    started: float
-    finished: float
-    jct: float
-    run_seconds: float
-    gpu_seconds: float
-    restarts: int
-    contention: float
+    name: Annotated[str, "name of the job"]
+    application: Annotated[str, "its profile"]
+    category: Annotated[str, "sort of job, in the trace's own words"]
+    tenant: Annotated[str, "its virtual cluster or user, where the trace names one"]
+    kind: Annotated[str, "what the policy adapts of it: adaptive, strong-scaling or rigid"]
+    gpus: Annotated[int, "GPUs that it asks for; 0 if it does not say"]
+    submitted: Annotated[float, "seconds of its submission"]
+    started: Annotated[float, "seconds at which it first got GPUs; nan if never"]
+    finished: Annotated[float, "seconds at which it completed; nan if it did not"]
+    jct: Annotated[float, "finished - submitted"]
+    run_seconds: Annotated[float, "seconds in which it ran, restarts not counted"]
+    gpu_seconds: Annotated[float, "GPUs held times seconds, restarts included"]
+    restarts: Annotated[int, "changes of allocation after the first start"]
+    contention: Annotated[float, "mean of jobs over GPUs while it was there"]
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A time in which a job held the same GPUs.
+    """A time in which a job held the same GPUs."""
 
-    Attributes
-    ----------
-    begin, end : float
-        Seconds.
-    place : tuple of (int, int) or None
-        Node and GPUs on it, where the simulator places.
-    restart_seconds : float
-        Of it without progress.
-    progress : float
-        Of the job at its end.
-    batch_size, local_batch, accumulation, learning_rate_factor : optional
-        How the job trained at its end (:class:`.throughput.BatchChoice`), where its profile knows.
-    """
-
-    job: str
-    begin: float
-    end: float
-    type: str
-    gpus: int
-    nodes: int
-    place: tuple[tuple[int, int], ...] | None
-    restart_seconds: float
-    progress: float
-    batch_size: int | None = None
-    local_batch: int | None = None
-    accumulation: int | None = None
-    learning_rate_factor: float | None = None
+    job: Annotated[str, "name of the job"]
+    begin: Annotated[float, "seconds from which on it held these GPUs"]
+    end: Annotated[float, "seconds until which it did"]
+    type: Annotated[str, "of the GPUs"]
+    gpus: Annotated[int, "how many"]
+    nodes: Annotated[int, "on how many nodes"]
+    place: Annotated[
+        tuple[tuple[int, int], ...] | None,
+        "node:GPUs, separated by spaces; empty where GPUs are only counted",
+    ]
+    restart_seconds: Annotated[float, "of it without progress"]
+    progress: Annotated[float, "of the job at the end, before what a failure takes back"]
+    batch_size: Annotated[
+        int | None, "examples of the batch with which it trained at the end; empty where its profile has none"
+    ] = None
+    local_batch: Annotated[int | None, "of it on each GPU in one pass"] = None
+    accumulation: Annotated[int | None, "passes beyond the first in a step"] = None
+    learning_rate_factor: Annotated[float | None, "on the learning rate of the initial batch size"] = None
 
 
 def record_of(job: JobState, finished: float) -> JobRecord:
@@ -148,3 +109,9 @@ def record_of(job: JobState, finished: float) -> JobRecord:
         restarts=job.restarts,
         contention=job.contention,
     )
+
+
+def columns(record: type) -> dict[str, str]:
+    """What the fields of a record are that are columns of a file, by name."""
+    hints = get_type_hints(record, include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
