@@ -1,6 +1,10 @@
 """AFS: elastic sharing of GPUs by job length and by how well jobs use more (Hwang et al., NSDI 2021).
 
 The policies are :class:`AfsL`, :class:`AfsP` and :class:`AfsS`; :func:`afs_shares` is Algorithm 1.
+
+Read `allocation.py` (who gets the next GPU) and `policies.py` (the frame of a policy that is asked at events,
+and these three) first; `roster.py` keeps the jobs as arrays for them.  `models.py` and `traces.py` are the
+workloads, `study.py` and `reproductions.py` the figures of the paper.
 """
 
 from copter.lazy import attach

@@ -41,7 +41,7 @@ class SharePolicy(ABC):
     Parameters
     ----------
     seed : int
-        Of what the policy draws.
+        Seed of what the policy draws.
     """
 
     name: str

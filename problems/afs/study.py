@@ -78,7 +78,7 @@ def play(
     policy : str
         A name of the registry.
     settings : mapping of str to object, optional
-        Of the policy.
+        Settings of the policy.
     """
     simulator = Simulator(scenario, make_policy(policy, **dict(settings or {})), resize=resize)
     return Run(scenario, simulator.play())
@@ -90,7 +90,7 @@ def by_length(jobs: Sequence[JobRecord], base: Sequence[JobRecord], bins: int) -
     Parameters
     ----------
     jobs, base : sequence of JobRecord
-        Of the same scenario.
+        Those of the same scenario.
     bins : int
         Groups of about equal size, by completion time under `base`.
 

@@ -202,7 +202,7 @@ def virtual_cluster(
     Parameters
     ----------
     seed : int
-        Of the models drawn, and of a generated trace.
+        Seed of the models drawn, and of a generated trace.
     data : Path, optional
         Folder of real traces.
     vc : str
@@ -210,7 +210,7 @@ def virtual_cluster(
     jobs : int, optional
         The first ones only; of a generated trace their number.
     gpu_load : float
-        Of a generated trace, see :func:`generate_virtual_cluster`.
+        The load of a generated trace, see :func:`generate_virtual_cluster`.
     """
     rng = np.random.default_rng(seed)
     if data is None:

@@ -220,7 +220,7 @@ class Cluster:
         Parameters
         ----------
         name : str
-            Of the type.
+            Name of the type.
 
         Raises
         ------
@@ -238,7 +238,7 @@ class Cluster:
         Parameters
         ----------
         name : str
-            Of the type.
+            Name of the type.
         """
         self.set_nodes(name, self._nodes(name) + count)
 
@@ -248,7 +248,7 @@ class Cluster:
         Parameters
         ----------
         name : str
-            Of the type.
+            Name of the type.
         """
         self.set_nodes(name, self._nodes(name) - count)
 

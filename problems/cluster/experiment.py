@@ -52,7 +52,7 @@ class Conditions:
     events : callable, optional
         From a scenario and a seed to changes and failures of nodes.
     round_seconds, max_hours : float, optional
-        Of the simulator; the first for policies with rounds.
+        Those of the simulator; the first for policies with rounds.
     settings : mapping of str to mapping
         Settings of policies, by their names.
     """
@@ -99,7 +99,7 @@ class Outcome:
     rejected : tuple of str
         Jobs that do not fit on the cluster.
     figures : dict of str to float
-        Of :func:`.metrics.summarise`.
+        The figures of :func:`.metrics.summarise`.
     """
 
     policy: str
@@ -118,7 +118,7 @@ def conclude(name: str, seed: int, simulator: Simulator) -> Outcome:
     Parameters
     ----------
     name : str
-        Of the policy.
+        Name of the policy.
     simulator : Simulator
         Played.
     """
@@ -179,13 +179,13 @@ class Setup:
     jobs : int, optional
         In place of the trace's own number.
     estimator, placement : str
-        Of the words of :mod:`copter.problems.cluster`.
+        Words of :mod:`copter.problems.cluster`.
     interference : float
         Slowdown of distributed jobs that share a node.
     failures : float, optional
         Mean hours between failures of a node.
     settings : mapping of str to mapping
-        Of policies, by their names; "trace" stands for the trace's own.
+        Settings of policies, by their names; "trace" stands for the trace's own.
 
     Raises
     ------

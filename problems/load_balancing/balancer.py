@@ -206,7 +206,7 @@ class LoadBalancer(ShardState):
         Parameters
         ----------
         solution : Solution
-            Of the program as :meth:`prepare` left it.
+            The solution of the program as :meth:`prepare` left it.
         t_edit, t_solve : float
             Seconds that went before, for the record of the round.
 

@@ -121,7 +121,7 @@ class Pop:
         deadline : float, optional
             Seconds of each part: they could run side by side.
         threads : int, optional
-            Of each part.
+            The threads of each part.
         """
         self._split(fleet)
         n = fleet.memory.size

@@ -36,11 +36,11 @@ from copter.kernels import kernel
 from copter.problems.load_balancing.replicas import Replicas, Search, explore
 
 _SAFE = 1e-9
-"""Of a server's mean load, or of a need: what rounding errors may make up."""
+"""Share of a server's mean load, or of a need, that rounding errors may make up."""
 _WINDOW = 128
 """Shards of a cover that are looked at one by one; the others are an amount at the price of the next one."""
 _NODES = 2000
-"""Of branch and bound, for one cover."""
+"""Limit of branch and bound, for one cover."""
 
 
 def needed(pool: Replicas, search: Search, loads: NDArray[np.float64], lower: float, upper: float) -> float:
@@ -51,7 +51,7 @@ def needed(pool: Replicas, search: Search, loads: NDArray[np.float64], lower: fl
     pool : Replicas
         Those of last round after a maximum flow, reserves 0; `room` is what they leave of the memory.
     loads : (k,) ndarray
-        Of all shards, in units of a server's mean.
+        The loads of all shards, in units of a server's mean.
     lower, upper : float
         The band, in the same units.
 

@@ -47,7 +47,7 @@ class BalancingRound:
     gap : float
         (cost - bound) over the cost, or over the mean size of a shard if that is more: costs are near 0.
     solution : Solution or None
-        Of the linear program, if one was solved.
+        The solution of the linear program, if one was solved.
     t_edit, t_solve, t_shim : float
         Seconds.
     """

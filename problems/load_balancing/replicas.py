@@ -28,7 +28,7 @@ class Replicas(NamedTuple):
     Attributes
     ----------
     shard, server, load : (capacity,) ndarray
-        Of each replica.
+        Those of each replica.
     old : (capacity,) bool ndarray
         Whether it was there in the last round: a new one is a movement.
     alive : (capacity,) bool ndarray
@@ -84,9 +84,9 @@ def empty(sizes: NDArray[np.float64], memory: NDArray[np.float64], capacity: int
     Parameters
     ----------
     sizes : (k,) ndarray
-        Of the shards.
+        The sizes of the shards.
     memory : (n,) ndarray
-        Of the servers, in the unit of the sizes; copied.
+        The memory of the servers, in the unit of the sizes; copied.
     capacity : int
         Replicas that it has places for, those dropped again included.
     """

@@ -26,7 +26,7 @@ class Scenario:
     Attributes
     ----------
     memory : float, optional
-        Of each server, in shards; twice the shards a server if not given.
+        The memory of each server, in shards; twice the shards a server if not given.
     table : LoadTable, optional
         Loads of one's own: its shards, its rounds.
     """
@@ -56,7 +56,7 @@ class Scenario:
         rounds : int, optional
             At most those of the table.
         memory : float, optional
-            Of each server, in shards; twice the shards a server if not given.
+            The memory of each server, in shards; twice the shards a server if not given.
         """
         there = table.loads.shape[0]
         most = there if rounds is None else min(rounds, there)

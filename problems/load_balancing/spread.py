@@ -60,11 +60,11 @@ from copter.problems.load_balancing.replicas import (
 )
 
 MARGIN = 2e-3
-"""Of the tolerance, that a program's band is narrower."""
+"""Share of the tolerance by which a program's band is narrower."""
 _TRICKLE, _TRICKLE_SHARE = 1e-3, 1e-2
 """Load that a replica keeps rather than be dropped: of a server's mean, and at most of its shard."""
 _EASE = 0.05
-"""Of the width of the band."""
+"""Share of the width of the band."""
 
 
 class PlacementError(CopterError):
@@ -127,9 +127,9 @@ class Fleet:
     Attributes
     ----------
     loads, sizes : (k,) ndarray
-        Of the shards; any unit of load.
+        Those of the shards; any unit of load.
     memory : (n,) ndarray
-        Of the servers, in the unit of the sizes: any.
+        The memory of the servers, in the unit of the sizes: any.
     tolerance : float
         The load of a server may be this much off the mean, relative to it.
     """
@@ -173,7 +173,8 @@ class Carried:
     Attributes
     ----------
     placement : Placement
-        Of those replicas only, the balance as good as they allow (shards without any are not in it).
+        The placement of those replicas only, the balance as good as they allow (shards without any are not in
+        it).
     enough : bool
         Whether that is a placement of all shards, within memory and balanced: no movement is needed.
     needed : float
@@ -221,7 +222,7 @@ class SpreadShim:
         Parameters
         ----------
         last : Placement
-            Of the last round, without what is gone since.
+            The placement of the last round, without what is gone since.
         shard, server, load : (m,) ndarray
             The answer: load > 0 in units of the mean, each pair once.  A shard without any stays as it is.
         carried : Carried, optional

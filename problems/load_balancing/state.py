@@ -338,9 +338,9 @@ class ShardState:
         bound : float
             Lower bound on the cost of any placement within the band; NaN if there is none.
         solution : Solution, optional
-            Of the linear program, if one was solved.
+            The solution of the linear program, if one was solved.
         seconds : (float, float, float)
-            Of edit, solve and shim.
+            The seconds of edit, solve and shim.
 
         Raises
         ------

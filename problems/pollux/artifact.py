@@ -50,7 +50,7 @@ class Artifact:
     Attributes
     ----------
     numbers : list of int
-        Of the workloads.
+        The numbers of the workloads.
     """
 
     def __init__(self, effort: Effort) -> None:
@@ -90,9 +90,9 @@ class Artifact:
         Parameters
         ----------
         slowdown : float
-            Of distributed jobs that share a node.
+            The slowdown of distributed jobs that share a node.
         **settings
-            Of the policy.
+            Settings of the policy.
         """
         placer = None
         if policy == "pollux":
@@ -113,7 +113,7 @@ class Artifact:
         Parameters
         ----------
         **settings
-            Of :meth:`run`.
+            Settings of :meth:`run`.
         """
         averages = []
         for number in self.numbers:

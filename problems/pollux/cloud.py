@@ -107,7 +107,7 @@ class AutoscalingPollux(Pollux):
     patience : int
         Rounds over which utility is averaged.
     **settings
-        Of :class:`.policy.Pollux`.
+        Settings of :class:`.policy.Pollux`.
     """
 
     name = "pollux-autoscaling"

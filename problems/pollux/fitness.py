@@ -89,7 +89,7 @@ class Fitness:
         Parameters
         ----------
         speedups : sequence of float
-            Of each job, less penalties.
+            The speedups of each job, less penalties.
         """
         shares = np.ones(len(speedups)) if weights is None else np.asarray(weights, np.float64)
         mean = float(shares @ self.value(np.asarray(speedups, np.float64)) / shares.sum())
@@ -101,9 +101,9 @@ class Fitness:
 
 
 WEIGHTED_MEAN = Fitness(power=1.0, fair_share=False, restart_penalty=0.25, decay=0.5)
-"""Of the paper's text."""
+"""The value in the paper's text."""
 POWER_MEAN = Fitness()
-"""Of the published scheduler."""
+"""The value in the published scheduler."""
 
 
 def utility(speedups: Sequence[float], gpus: int) -> float:
@@ -112,9 +112,9 @@ def utility(speedups: Sequence[float], gpus: int) -> float:
     Parameters
     ----------
     speedups : sequence of float
-        Of each job over one GPU.
+        The speedups of each job over one GPU.
     gpus : int
-        Of the cluster.
+        The GPUs of the cluster.
 
     Returns
     -------

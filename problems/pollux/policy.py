@@ -41,14 +41,15 @@ class Pollux:
     avoid_interference : bool
         Whether no two distributed jobs may share a node.
     generations, population : int
-        Of the genetic algorithm.
+        Those of the genetic algorithm.
     max_gpus : int
         Largest number of GPUs of a job.
 
     Attributes
     ----------
     figures : dict of str to float
-        Of the last answer: "fitness" (of the allocation that the algorithm found) and "utility" (17).
+        The figures of the last answer: "fitness" (of the allocation that the algorithm found) and "utility"
+        (17).
     """
 
     name = "pollux"

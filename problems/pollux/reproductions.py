@@ -169,7 +169,7 @@ _FITNESS = "Fitness of the published scheduler: the power mean with p = -1 over 
 
 EPOCH, BATCH_SIZE = 15, 3200
 NODES = 4
-"""Of the cluster on which all placements were measured (section 5.3)."""
+"""The cluster on which all placements were measured (section 5.3)."""
 
 
 def _folder(effort: Effort) -> Path:

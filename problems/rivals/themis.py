@@ -135,7 +135,7 @@ class ThemisElastic(SharePolicy):
     filter : float
         Share of the jobs that may not bid, from 0 to below 1.
     seed : int
-        Of what goes to other jobs at random.
+        Seed of what goes to other jobs at random.
     """
 
     name = "themis-e"

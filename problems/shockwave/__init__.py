@@ -4,6 +4,13 @@
 from a :class:`Window`, its relaxation, and :class:`copter.problems.shockwave.plan.PlanShim`.
 :func:`solve_market` finds the equilibrium of a volatile Fisher market.
 
+Read `traces.py` (jobs with regimes), `window.py` (what a plan is made for) and `scheduler.py` (the planner)
+first.  `predictor.py`, `forecast.py` and `ftf.py` say what is to come of a job and what it weighs;
+`relaxation.py`, `program.py` and `waterfill.py` solve the relaxation, `tables.py`, `plan.py` and `exact.py`
+make whole rounds of it.  `policy.py`, `workloads.py`, `awareness.py` and `simulation.py` are the way into the
+simulator of :mod:`copter.problems.cluster`; `cli.py`, `report.py`, `metrics.py`, `course.py`,
+`experiments.py` and `reproductions.py` are commands, benchmarks and figures of the paper.
+
 Source: Zheng and others, "Shockwave: Fair and Efficient Cluster Scheduling for Dynamic Adaptation in Machine
 Learning", NSDI 2023.
 """

@@ -60,7 +60,7 @@ class PlanCourse(Course):
     Attributes
     ----------
     settings : Settings
-        Of the windows and, for the relaxations, of the shim.
+        Settings of the windows and, for the relaxations, of the shim.
     """
 
     jobs: int

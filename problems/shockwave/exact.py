@@ -53,7 +53,7 @@ from copter.store.compiled import CompiledProgram
 PROVEN = 1e-9
 """Gap at which a plan counts as proven optimal."""
 _ROUNDING = 1e-12
-"""Of what a bound is made up of: counts that lose so much more are kept, not to lose one that ties."""
+"""Share of what a bound is made up of: counts that lose so much more are kept, for one of them may tie."""
 _FEW, _PART = 2_000, 4.0
 """More counts than that are looked at in parts of the budget first, divided by this as often as it takes."""
 _MOST_ROUNDS = 3_000
@@ -83,7 +83,7 @@ def prove(
     plan : Plan
         To begin with.
     prices : (mu, work, jobs)
-        Of the relaxation.
+        The prices of the relaxation.
     seconds : float, optional
         Time limit.
 

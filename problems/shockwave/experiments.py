@@ -79,7 +79,7 @@ def run(
     Parameters
     ----------
     **settings
-        Of the policy.
+        Settings of the policy.
     """
     effort.say(f"{name} {settings or ''}: {len(jobs)} jobs on {gpus} GPUs")
     return replay(jobs, gpus, make_policy(name, **settings), estimator=estimator)

@@ -19,7 +19,7 @@ from copter.problems.shockwave.predictor import pattern_of
 from copter.problems.shockwave.traces import RegimeJob
 
 LARGEST = 1e3
-"""Of the weight of a job that ends, relative to the others: it runs first, and no weight dwarfs the rest."""
+"""Largest weight of a job that ends, relative to the others: it runs first, and none dwarfs the rest."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def budgets(seen: Forecast, power: float, *, ending: float = 0.0, round_seconds:
     Returns
     -------
     (N,) array
-        Of ending jobs at most :data:`LARGEST` times the largest of the others.
+        Those of ending jobs are at most :data:`LARGEST` times the largest of the others.
     """
     weights = seen.fairness**power
     last = (seen.fairness > 1.0) & (seen.remaining_seconds < round_seconds) & (ending > power)

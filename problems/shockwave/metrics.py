@@ -32,7 +32,7 @@ TOLERANT_FTF = 1.05
 class JobResult:
     """What became of a job, replayed or published; times in seconds.
 
-    Of a replay it is worked out from a :class:`~copter.problems.cluster.simulation.results.JobRecord`; the
+    For a replay it is worked out from a :class:`~copter.problems.cluster.simulation.results.JobRecord`; the
     authors publish less than that.
 
     Attributes
@@ -92,7 +92,7 @@ class Metrics:
         Parameters
         ----------
         gpus : int
-            Of the cluster.
+            The GPUs of the cluster.
         start : float
             Time of the first arrival, seconds.
         """

@@ -95,9 +95,9 @@ class PlanShim:
         rounds : (N,) array
             Fractional rounds of each job.
         bound : float
-            Of the relaxation.
+            The bound of the relaxation.
         prices : (mu, work, jobs), optional
-            Of the relaxation: a GPU's round, the rows of H.
+            The prices of the relaxation: a GPU's round, the rows of H.
         urgency : (N,) array, optional
             Larger runs earlier.
         running : (N,) bool array, optional

@@ -36,7 +36,7 @@ class Shockwave:
     Parameters
     ----------
     solver : str
-        Of the relaxation, see :func:`.scheduler.make_relaxation`.
+        The solver of the relaxation, see :func:`.scheduler.make_relaxation`.
     **settings
         Fields of :class:`.scheduler.Settings`.
 

@@ -41,9 +41,9 @@ class Pattern:
     epochs : float
         Epochs of the job, N.
     batch_sizes : tuple of int
-        Of the K regimes, in order.
+        The batch sizes of the K regimes, in order.
     epoch_seconds : tuple of float
-        Of the K regimes, from a profile.
+        The epoch seconds of the K regimes, from a profile.
     """
 
     epochs: float
@@ -69,9 +69,9 @@ def gns(epochs: float, batch_size: int, limit: int, epoch_seconds: Callable[[int
     Parameters
     ----------
     epochs : float
-        Of the job, N.
+        The epochs of the job, N.
     batch_size, limit : int
-        Of the first regime, and the largest there may be.
+        Those of the first regime, and the largest there may be.
     epoch_seconds : callable
         Seconds of an epoch at a batch size.
     """
@@ -89,7 +89,7 @@ def accordion(
     Parameters
     ----------
     epochs : float
-        Of the job, N.
+        The epochs of the job, N.
     small, large : int
         The batch sizes.
     regimes : int

@@ -43,7 +43,7 @@ class RelaxationProgram:
     tolerance : float
         Certified gap, relative to what the objective is made up of.
     threads : int, optional
-        Of the solver; its own choice if not given.
+        The threads of the solver; its own choice if not given.
     program : ContinualProgram, optional
         An empty one, for example whose columns are elsewhere.
     """

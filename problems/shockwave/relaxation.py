@@ -48,7 +48,7 @@ class Relaxation:
     rounds : (N,) array
         y_j.
     objective : float
-        Of these rounds, to be maximised.
+        The objective of these rounds, to be maximised.
     bound : float
         No plan has a larger objective.
     size : float
@@ -60,9 +60,10 @@ class Relaxation:
     job_prices : (N,) array
         alpha_j.
     model_seconds : float
-        Of these, in which a model was made for another solver, or copter's program was edited.
+        The seconds of these in which a model was made for another solver, or copter's program was
+        edited.
     iterations : int
-        Of an iterative solver.
+        The iterations of an iterative solver.
     warm_started : bool
         Whether it began from the answer for the last window.
     """

@@ -524,9 +524,9 @@ def pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[RegimeJob]:
     Parameters
     ----------
     number : int
-        Of the workload.
+        The number of the workload.
     seed : int
-        Of models and modes.
+        Seed of models and modes.
     """
     rng = np.random.default_rng(seed)
     counts = np.array(sorted(GPU_MIX))
@@ -569,7 +569,7 @@ def observed_jobs(artifact: Artifact, number: int) -> list[RegimeJob]:
     Parameters
     ----------
     number : int
-        Of the workload.
+        The number of the workload.
     """
     jobs = []
     for one in artifact.jobs(number):

@@ -59,7 +59,7 @@ class Settings:
         Predicted run time left is this share too long or too short, by the toss of a coin for each job and
         plan (section 8.10).
     seed : int
-        Of the noise.
+        Seed of the noise.
     reactive : bool
         Whether a plan is made anew when a job begins a regime.
     ending : float
@@ -106,7 +106,7 @@ def make_relaxation(name: str, tolerance: float = 1e-5, threads: int | None = No
     tolerance : float
         Certified gap at which ``copter`` stops; the others have tolerances of their own.
     threads : int, optional
-        Of ``copter``.
+        The threads of ``copter``.
 
     Returns
     -------

@@ -36,7 +36,7 @@ class ReplayResult:
     Attributes
     ----------
     jobs : tuple of JobResult
-        Of the jobs that were let in.
+        The jobs that were let in.
     rejected : tuple of str
         Jobs that need more GPUs than there are: they never enter the queue.
     segments : tuple of Segment

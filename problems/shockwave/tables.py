@@ -16,7 +16,7 @@ from scipy.optimize import minimize_scalar
 from copter.arrays import Floats, Ints
 
 _PRICE_STEPS, _PRICE_ACCURACY = 200, 1e-9
-"""Of the search for the best price, which takes some 30 steps; accuracy relative to the largest price."""
+"""Limits of the search for the best price, which takes some 30 steps; accuracy over the largest price."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class PlanProblem:
     Attributes
     ----------
     value : (N, T + 1) array
-        Of n rounds to each job, finite; never falls with n.
+        The value of n rounds to each job, finite; never falls with n.
     remaining : (N, T + 1) array
         Run time that is left after n rounds; never grows with n.
     gpus, capacity : (N,) int array and int

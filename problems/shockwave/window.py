@@ -269,7 +269,7 @@ def window_of_forecast(
     Parameters
     ----------
     seen : Forecast
-        Of its jobs.
+        What was seen of its jobs.
     rounds, power, lam, ending
         As :func:`build_window` takes them.
     """

@@ -81,7 +81,7 @@ def shockwave(
     Parameters
     ----------
     seed : int
-        Of generated jobs; the authors publish one workload for each size of the cluster.
+        Seed of generated jobs; the authors publish one workload for each size of the cluster.
     data : Path or None
         Its files are taken for the number of jobs, the rate and the sizes that the authors have.
     jobs : int, optional

@@ -156,7 +156,7 @@ class RowCache:
         Parameters
         ----------
         number : int
-            Of the source.
+            The number of the source.
         """
         row = self._rows.get((number, level))
         if row is None:

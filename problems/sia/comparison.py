@@ -38,7 +38,7 @@ class Rival:
     policy : str
         Its name here.
     settings : mapping of str to object
-        Of the policy.
+        Settings of the policy.
     placer : callable
         Makes a placer, or None where GPUs are only counted.
     estimator : str
@@ -94,7 +94,7 @@ class Setting:
     trace, cluster : str
         Names; the trace without data is generated.
     settings : mapping of str to object
-        Of the trace.
+        Settings of the trace.
     """
 
     trace: str
@@ -120,12 +120,12 @@ def play(scenario: Scenario, rival: Rival, seed: int = 0) -> Sample:
     Parameters
     ----------
     seed : int
-        Of the noise of what is measured.
+        Seed of the noise of what is measured.
 
     Returns
     -------
     figures : dict of str to float
-        Of :func:`~copter.problems.cluster.report.metrics.summarise`.
+        The figures of :func:`~copter.problems.cluster.report.metrics.summarise`.
     hours : dict of (str, str) to float
         GPU-hours a job by model and GPU type.
     """
@@ -170,13 +170,13 @@ def row(
     Parameters
     ----------
     name : str
-        Of the row.
+        Name of the row.
     outcomes : sequence of mapping of str to float
         Figures of each sample.
     paper : mapping of str to float
         Printed figures by column; there may be none.
     columns : sequence of str
-        Of :data:`COLUMNS`.
+        Names in :data:`COLUMNS`.
     """
     figures = []
     for column in columns:

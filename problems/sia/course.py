@@ -73,7 +73,7 @@ class ClosedSia(Course):
     Attributes
     ----------
     cost_dtype : "float64" or "float32"
-        Of the programs.
+        The cost dtype of the programs.
     """
 
     figures: ClassVar[Sequence[Figure]] = (INTEGRAL_CHURN,)
@@ -141,7 +141,7 @@ def record_sia(
     costs : "own" or "shared"
         See :class:`~copter.problems.sia.policy.SiaPolicy`; also of the warm-up, if that is not given.
     cost_dtype : "float64" or "float32"
-        Of the programs that replay it.
+        The cost dtype of the programs that replay it.
     proven : bool
         Whether the allocations are to be proven optimal.
     """

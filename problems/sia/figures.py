@@ -36,7 +36,7 @@ from copter.problems.sia.scheduler import Sia
 from copter.solvers.registry import make_solver
 
 BURST_HOURS = (2.5, 3.0)
-"""Of the jobs that section 3.5.6 looks at."""
+"""The jobs that section 3.5.6 looks at."""
 
 
 class Played:
@@ -47,7 +47,7 @@ class Played:
     label : str
         Said before each run.
     **settings
-        Of :class:`.scheduler.Sia`.
+        Settings of :class:`.scheduler.Sia`.
     """
 
     def __init__(

@@ -281,7 +281,7 @@ def pai(
     Parameters
     ----------
     cluster : Cluster
-        Of the types of :data:`.presets.PAI_GPU_TYPES`.
+        The cluster of the types of :data:`.presets.PAI_GPU_TYPES`.
     seed : int
         With files, the workload with the number 1 + seed, modulo how many there are.
     jobs : int, optional

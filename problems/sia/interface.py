@@ -62,9 +62,9 @@ class SiaRound:
     Attributes
     ----------
     allocation : dict of job id to Configuration or None
-        Of every job.
+        The allocation of every job.
     changes : dict of job id to Configuration or None
-        Of the jobs whose allocation changed.
+        The changes of the jobs whose allocation changed.
     released : list of job ids
         Jobs that were restarting on nodes that went away.
     solution, rounded

@@ -116,7 +116,7 @@ def modes(
     Parameters
     ----------
     slots : (n,) ndarray
-        Of the jobs.
+        The slots of the jobs.
     now : float
         Seconds.
 
@@ -189,7 +189,7 @@ def stay(table: JobTable, slots: Iterable[int], cluster: Cluster) -> list[int]:
     Parameters
     ----------
     slots : iterable of int
-        Of the jobs, in the order in which they came.
+        The slots of the jobs, in the order in which they came.
 
     Returns
     -------

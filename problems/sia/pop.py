@@ -46,7 +46,7 @@ class PopPart:
     own : mapping
         Settings of the solver; if there are none, it gets Sia's.
     **settings
-        Of :class:`~copter.problems.sia.scheduler.Sia`.
+        Settings of :class:`~copter.problems.sia.scheduler.Sia`.
     """
 
     def __init__(self, solver: str, own: Mapping[str, Any], **settings: Any) -> None:
@@ -76,23 +76,23 @@ class Pop:
     Parameters
     ----------
     seed : int
-        Of the split.
+        Seed of the split.
     solver : str
-        Of each part: branch and bound as in the thesis, or a solver of the relaxation.
+        The solver of each part: branch and bound as in the thesis, or a solver of the relaxation.
     mip_gap : float
         Relative gap at which branch and bound stops.
     ray : str, optional
         Where the parts are solved: an address of Ray, "local" or "auto"; here if not given.
     **settings
-        Of :class:`~copter.problems.sia.scheduler.Sia`.
+        Settings of :class:`~copter.problems.sia.scheduler.Sia`.
 
     Attributes
     ----------
     name : str
         As "pop-16".
     figures : dict of str to float
-        Of the last round: ``total_seconds`` of all parts, ``parallel_seconds_estimated`` of the longest one,
-        and ``wall_seconds`` that passed until all had answered.
+        The figures of the last round: ``total_seconds`` of all parts, ``parallel_seconds_estimated`` of the
+        longest one, and ``wall_seconds`` that passed until all had answered.
     """
 
     kind: Kind = "adaptive"
@@ -235,7 +235,7 @@ class Parcel(NamedTuple):
     profiles : dict of int to Profile
         Those that were not sent before, by number.
     numbers : set of int
-        Of all that the state has; others are forgotten.
+        The numbers of all that the state has; others are forgotten.
     """
 
     profiles: dict[int, Profile]

@@ -137,7 +137,7 @@ class Replay:
         )
 
     def _proven(self) -> list[float]:
-        """Of each round with a proof, or a search for one, whether it was found."""
+        """Whether a proof was found, for each round in which one was looked for."""
         return [record.proven for record in self.records if not math.isnan(record.proven)]
 
     # ---- results ---------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ class Evolution:
         Parameters
         ----------
         solution : Solution
-            Of the program as it is now.
+            The solution of the program as it is now.
 
         Returns
         -------

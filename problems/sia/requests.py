@@ -53,7 +53,7 @@ class Requests:
         Parameters
         ----------
         slots, columns : (n,) int arrays
-            Of the jobs; a column is negative for none.
+            Those of the jobs; a column is negative for none.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class Requests:
         jobs : mapping of int to hashable
             Name of the job in each slot.
         slots : iterable of int
-            Of those that arrived.
+            The slots of those that arrived.
         """
         groups: dict[tuple[bool, bytes], list[int]] = {}
         for slot in slots:
@@ -146,7 +146,7 @@ class Requests:
         jobs : mapping of int to hashable
             Name of the job in each slot.
         picks : mapping of int to Pick
-            Of the slots to look at.
+            The picks of the slots to look at.
         """
         table, slots = self.table, np.fromiter(picks, np.int64, len(picks))
         held, column, price = table.current[slots].tolist(), [], []
@@ -201,7 +201,7 @@ class Requests:
         jobs : mapping of int to hashable
             Name of the job in each slot.
         slots : (n,) int array
-            Of the jobs to price anew.
+            The slots of the jobs to price anew.
         now : float
             Seconds.
         """

@@ -59,7 +59,7 @@ class Sia:
     last : SiaRound or None
         What the last round decided.
     figures : dict of str to number
-        Of the last round's program.
+        The figures of the last round's program.
     """
 
     name = "sia"

@@ -35,7 +35,7 @@ _TOLERANCE = 1e-4
 _LEFT_OUT = 2
 """Rounds: the first one is cold, and the second may be the first of its kind."""
 _PARTS = 2
-"""Of the program whose parts are in this process."""
+"""Parts of the program whose parts are in this process."""
 
 
 class Size(NamedTuple):

@@ -185,7 +185,7 @@ def record_rounds(
     Yields
     ------
     SiaRecord
-        Of each round, as it ends.
+        The record of each round, as it ends.
     """
     replay = SteadyReplay(
         gpus,

@@ -30,7 +30,7 @@ from copter.problems.sia.pop import MILP, Pop
 from copter.problems.sia.scheduler import LpStar, Sia
 
 FOLDER = "suhasjs_continuous-scheduling"
-"""Of the authors' workloads, within the folder of real traces."""
+"""Folder of the authors' workloads, within that of real traces."""
 APART_SECONDS = 300.0
 """How far a copy of a job is from it at most."""
 DAYS = {512: ("2kjobs_24hrs_pai", 10), 2560: ("10kjobs_24hrs_pai", 2), 10240: ("40kjobs_24hrs_pai", 1)}
@@ -50,7 +50,7 @@ PAPER: Mapping[tuple[int, str], tuple[float, ...]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one simulation.
+    """Figures of one simulation.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ def day(data: Path, gpus: int, number: int = 1, *, hours: float = math.inf) -> S
     gpus : int
         One of :data:`DAYS`.
     number : int
-        Of the day, from 1; after the last one they begin again.
+        The number of the day, from 1; after the last one they begin again.
     hours : float
         Only jobs submitted in the first so many hours.
 

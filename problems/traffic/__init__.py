@@ -1,4 +1,11 @@
-"""WAN traffic engineering: which paths the demands of a network take (thesis section 5.1.2)."""
+"""WAN traffic engineering: which paths the demands of a network take (thesis section 5.1.2).
+
+Read `topology.py` (networks), `paths.py` (sets of paths) and `model.py` (the program that lives on) first;
+`state.py` is what the model and a checker know of a round.  `search.py` finds paths, by `yen.py` or
+`disjoint.py`, and keeps them on disk; `matrices.py` makes or reads demands; `baselines.py` has what does not
+solve the whole program.  `cli.py`, `report.py`, `course.py` and `reproductions.py` are commands, benchmarks
+and figures.
+"""
 
 from typing import Literal, TypeAlias, get_args
 

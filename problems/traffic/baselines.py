@@ -91,7 +91,7 @@ def lp_top(
     Parameters
     ----------
     solver, **settings
-        Of the LP; see :func:`copter.solvers.make_solver`.
+        Those of the LP; see :func:`copter.solvers.make_solver`.
     """
     begin = perf_counter()
     volume, paths = traffic.volume, traffic.paths
@@ -138,7 +138,7 @@ def pop(
     spread : Spread, optional
         Where parts are solved; here, one after the other, if not given.
     solver, **settings
-        Of each LP; see :func:`copter.solvers.make_solver`.
+        Those of each LP; see :func:`copter.solvers.make_solver`.
 
     Raises
     ------
@@ -315,7 +315,7 @@ def run_method(
     settings : SolverSettings
         The method's name, and the deadline, threads and tolerance of its LPs.
     seed, split, spread : int, float, and Spread
-        Of POP; see :func:`copter.problems.traffic.baselines.pop`.
+        Those of POP; see :func:`copter.problems.traffic.baselines.pop`.
     """
     own: dict[str, Any] = {
         "deadline": settings.time_limit,

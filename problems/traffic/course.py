@@ -116,7 +116,7 @@ def make_instance(
     k : int
         Paths a pair, at most.
     seed : int
-        Of the draw.
+        Seed of the draw.
     threads, progress
         See :func:`copter.problems.traffic.edge_disjoint_paths`.
     """
@@ -174,7 +174,7 @@ def events_of(instance: Instance, change: str, seed: int, *, amplitude: float = 
     change : str
         One of :data:`CHANGES`.
     amplitude : float
-        Of a drift.
+        The amplitude of a drift.
     """
     if change not in CHANGES:
         raise ValueError(f"change = {change!r}: must be one of {', '.join(CHANGES)}")
@@ -205,9 +205,9 @@ def schedule(
     Parameters
     ----------
     changes : sequence of str
-        Of :data:`CHANGES`.
+        The changes of :data:`CHANGES`.
     rounds : int
-        Of each kind, the first round of all counted with each.
+        The rounds of each kind, the first round of all counted with each.
 
     Yields
     ------
@@ -239,7 +239,7 @@ class TrafficCourse(Course):
     changes : sequence of str
         Some of :data:`CHANGES`, one kind after the other.
     seed : int
-        Of the events and of POP's parts.
+        Seed of the events and of POP's parts.
     split : float
         POP's client splitting.
     on_loads : callable, optional
@@ -396,8 +396,6 @@ def prepare(
     return COURSES[objective](data, warm_up, rounds, changes, seed, split)
 
 
-_CAPACITY, _GENERATED = 1000.0, 400.0
-"""Of each link; a generated network has more ways between two places: with as much on each all would fit."""
 
 
 
@@ -417,7 +415,7 @@ def drift(
         Whether every demand, all demands of a source together, or all demands together move by a factor that
         is uniform in 1 +- `amplitude`; or whether the volumes change places among the demands.
     source, volume : (D,) array_like
-        Of the demands in the round before the first one given.
+        Those of the demands in the round before the first one given.
     amplitude : float
         Between 0 and 1.
 

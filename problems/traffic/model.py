@@ -269,7 +269,7 @@ class TrafficEngineering(TrafficState):
         Parameters
         ----------
         flows : Flows
-            Of the program with the demands of now.
+            The flows of the program with the demands of now.
 
         Returns
         -------

@@ -33,9 +33,9 @@ PAPER: Mapping[tuple[str, str], float] = {
     ("poisson", "POP-64"): 99.0,
     ("bimodal", "LP-Top"): 90.0,
 }
-"""Of the optimum on Kdl, in percent, from the text: COpter and POP allocate more, LP-Top less."""
+"""Share of the optimum on Kdl, in percent, from the text: COpter and POP allocate more, LP-Top less."""
 CAPACITY: Mapping[str, float] = {"poisson": 1000.0, "bimodal": 40.0}
-"""Of every link, so that about nine tenths of the volume can be carried: else nothing is to be decided."""
+"""Capacity of every link, so that about nine tenths of the volume can be carried."""
 _DEMANDS, _ROUNDS, _LEFT_OUT = 20_000, 20, 5
 _METHODS = {"LP-All": "highs-hot", "COpter": "copter", "LP-Top": "lp-top", "POP-64": "pop-64"}
 

@@ -143,7 +143,7 @@ class Topology:
         Returns
         -------
         Topology
-            Of the largest strongly connected component; nodes keep their order.
+            The largest strongly connected component; nodes keep their order.
 
         Raises
         ------

@@ -169,7 +169,7 @@ def fit_table(
     start : TypeModel
         From which the fit starts.
     levels : (L,) array, (L,) array
-        Of :func:`noise_levels`.
+        What :func:`noise_levels` returns.
     local_batches : sequence of float
         Largest local batches to try, over that of the start.
     hold : float

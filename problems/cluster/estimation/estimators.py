@@ -48,7 +48,7 @@ NOISE = 0.05
 PROFILED_BATCHES = 10
 """Local batch sizes that are profiled on one GPU of each type (thesis section 3.3.2)."""
 PROFILING_GPU_HOURS = 0.1
-"""Of one job, over all types (thesis section 3.5.8)."""
+"""GPU-hours of profiling one job, over all types (thesis section 3.5.8)."""
 NOMINAL = ThroughputParameters(0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
 """Before anything is known: one second an example, perfect scaling."""
 
@@ -314,7 +314,7 @@ def make_estimator(name: str, seed: int = 0) -> Estimator:
     Parameters
     ----------
     seed : int
-        Of the noise of reports.
+        Seed of the noise of reports.
 
     Raises
     ------

@@ -29,7 +29,7 @@ _STARTS = (1.1, 2.0, 5.0)
 """Values of gamma from which the fit starts."""
 _TINY = 1e-12
 _LEAST_BETA = 1e-6
-"""Of beta_grad, over the median time of an example: a pass takes time, whatever a few noisy reports say."""
+"""Least beta_grad over the median time of an example: a pass takes time, whatever noisy reports say."""
 
 
 class StepMeasurements(NamedTuple):
@@ -41,9 +41,9 @@ class StepMeasurements(NamedTuple):
     local_batch : (n,) array
         Examples on each GPU.
     seconds : (n,) array
-        Of a step.
+        The seconds of a step.
     grad_seconds : (n,) array, optional
-        Of the part of it that a pass takes which does not synchronise.
+        Seconds of the part of it that a pass takes which does not synchronise.
     """
 
     nodes: NDArray[np.int64]
@@ -68,9 +68,9 @@ def fit_throughput(
     local_batch : (n,) array_like
         Examples on each GPU.
     seconds : (n,) array_like
-        Of a step without accumulation.
+        The seconds of a step without accumulation.
     grad_seconds : (n,) array_like, optional
-        Of a pass that does not synchronise.
+        Seconds of a pass that does not synchronise.
 
     Raises
     ------

@@ -36,7 +36,7 @@ def replica_statistics(gradients: ArrayLike) -> tuple[float, float]:
     Parameters
     ----------
     gradients : (R, d) array_like
-        Of R >= 2 replicas or passes, each over as many examples.
+        The gradients of R >= 2 replicas or passes, each over as many examples.
 
     Returns
     -------
@@ -89,8 +89,8 @@ class NoiseEstimator:
         Parameters
         ----------
         gradients : (R, d) array_like
-            Of each replica and accumulated pass; a single one is differenced with that of the step before, if
-            that was one of as many examples.
+            The gradients of each replica and accumulated pass; a single one is differenced with that of the
+            step before, if that was one of as many examples.
         local_batch : int
             b, examples of each.
 

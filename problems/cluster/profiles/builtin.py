@@ -47,7 +47,7 @@ _CALIBRATION = {
 }
 """How much slower jobs ran on the thesis' testbed than in its simulator (its authors' published factors)."""
 _RULES: dict[str, ScalingRule] = {"bert": "square-root"}
-"""Of jobs whose optimiser is AdamW; the others train by stochastic gradient descent."""
+"""The rule of jobs whose optimiser is AdamW; the others train by stochastic gradient descent."""
 
 _FITTED = {
     "bert": _Fitted(

@@ -29,9 +29,9 @@ from copter.problems.cluster.profiles.goodput import BatchLimits
 from copter.problems.cluster.profiles.throughput import ThroughputParameters, efficiency
 
 MICROBATCHES = 48
-"""Of one example each that a replica runs (thesis section 3.5.3)."""
+"""Microbatches that a replica runs, of one example each (thesis section 3.5.3)."""
 RESTART_SECONDS = 250.0
-"""Of the GPT: the longest that the thesis names, for its largest model."""
+"""Restart of the GPT: the longest that the thesis names, for its largest model."""
 
 
 class Pipeline(NamedTuple):

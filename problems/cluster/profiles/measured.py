@@ -85,8 +85,8 @@ class StepTimes:
         local_batch : (k,) array
             Ascending.
         seconds : (k, 2) array
-            Of a step, and of the synchronisation in it.  None in place of both where the nodes and GPUs lie
-            outside of what was measured.
+            The seconds of a step, and of the synchronisation in it.  None in place of both where the nodes
+            and GPUs lie outside of what was measured.
         """
         key = (min(nodes, self._max_nodes), gpus)
         if key not in self._known:
@@ -201,7 +201,7 @@ class MeasuredProfile(Profile):
     gradients : GradientStatistics
         With L epochs.
     type : str
-        Of the GPUs.
+        The type of the GPUs.
     max_batch : int
         Largest batch size that may be chosen.
 

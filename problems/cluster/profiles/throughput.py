@@ -135,7 +135,7 @@ class ThroughputParameters(NamedTuple):
         Returns
         -------
         array
-            Of the shape to which the arguments broadcast.
+            Has the shape to which the arguments broadcast.
         """
         return self.combined(local_batch, self.sync_seconds(nodes, gpus), accumulation)
 
@@ -147,7 +147,7 @@ class ThroughputParameters(NamedTuple):
         Parameters
         ----------
         sync : array_like
-            Of :meth:`sync_seconds`.
+            What :meth:`sync_seconds` returns.
         """
         grad = self.grad_seconds(local_batch)
         # The larger one is taken out of the norm: small times to the power of gamma would vanish.

@@ -180,7 +180,7 @@ def finish_time_fairness(
     waits : (n,) array, optional
         Seconds that each job would wait alone too, of :func:`first_waits`; none by default.
     alone : Alone, optional
-        Of these jobs, if it is there already.
+        Times of these jobs alone, if they are known already.
 
     Returns
     -------
@@ -213,11 +213,11 @@ def requested_fairness(
     Parameters
     ----------
     scenario : Scenario
-        Of one GPU type.
+        The scenario of one GPU type.
     jobs : sequence of JobRecord
         Each with a GPU count that it asks for.
     contention : {"trace", "live"}
-        Of the whole trace, or the mean while a job was there.
+        The contention of the whole trace, or the mean while a job was there.
 
     Returns
     -------

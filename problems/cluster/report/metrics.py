@@ -258,7 +258,7 @@ def indices(
     Parameters
     ----------
     alone : Alone, optional
-        Of these jobs, if it is there already.
+        Times of these jobs alone, if they are known already.
     """
     alone = Alone(scenario, jobs) if alone is None else alone
     times = np.array([one.time for one in rounds])
@@ -304,7 +304,7 @@ def statistical_efficiency(
     Parameters
     ----------
     alone : Alone, optional
-        Of these jobs, if it is there already.
+        Times of these jobs alone, if they are known already.
 
     Returns
     -------

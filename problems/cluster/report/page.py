@@ -47,7 +47,7 @@ def write_page(
     Parameters
     ----------
     policies : mapping of str to mapping of str to float
-        Of :func:`.experiment.averages`.
+        What :func:`.experiment.averages` returns.
     """
     from copter.problems.cluster.report.run import table_columns, table_rows
 
@@ -181,7 +181,7 @@ def timeline(segments: Sequence[Segment], outcome: Outcome, gpus: int, end: floa
     Parameters
     ----------
     segments : sequence of Segment
-        Of that type.
+        The segments of that type.
     end : float
         Seconds of the right edge.
 

@@ -33,7 +33,7 @@ def run_sweep(options: ClusterBenchOptions, values: Sequence[Any]) -> None:
     Parameters
     ----------
     values : sequence
-        Of what is varied.
+        Values of what is varied.
     """
     begin = perf_counter()
     setups = [options.setup(**varied(options, value)) for value in values]
@@ -69,7 +69,7 @@ def varied(options: ClusterBenchOptions, value: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        Of :class:`.experiment.Setup`'s attributes.
+        Attributes of :class:`.experiment.Setup`.
     """
     if options.sweep in SWEEPS:
         return {options.sweep.replace("-", "_"): value}

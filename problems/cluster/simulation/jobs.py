@@ -364,8 +364,9 @@ def job_profile(submission: JobSubmission, application: Profile, kind: Kind) -> 
     Parameters
     ----------
     kind : {"adaptive", "strong-scaling", "rigid"}
-        Of :func:`job_kind`.  Where the batch size is not adapted it is the submission's, and the user's limit
-        on what may be adapted does not matter; nor does it for profiles that know of no batch sizes.
+        As :func:`job_kind` returns it.  Where the batch size is not adapted it is the submission's, and the
+        user's limit on what may be adapted does not matter; nor does it for profiles that know of no batch
+        sizes.
 
     Returns
     -------

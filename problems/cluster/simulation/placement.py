@@ -38,7 +38,7 @@ class Placed:
     Attributes
     ----------
     places : mapping of str to Placement
-        Of every job that was placed; configurations where GPUs are only counted.
+        The places of every job that was placed; configurations where GPUs are only counted.
     evicted : tuple of str
         Jobs that were to have GPUs and found no nodes: they have none until the policy is asked again.
     moved : tuple of str

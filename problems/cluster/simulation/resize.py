@@ -1,6 +1,6 @@
 """What holds jobs up: starts, changes of their GPUs and moves, and jobs that share their nodes.
 
-Of changes there are the models of the papers: :class:`CheckpointRestart`, the default, is Sia's; the others
+Changes cost what the papers say: :class:`CheckpointRestart`, the default, is Sia's model; the others
 are the constant delay of Pollux' simulator, the dispatch of Shockwave's, and the resizes of CoDDL, in which a
 job runs on while new GPUs get ready.
 

@@ -203,7 +203,7 @@ def from_file(path: str | Path, cluster: Cluster, seed: int) -> Scenario:
     path : path
         As :func:`.workload.read_workload` reads it.
     seed : int
-        Of the sizes of jobs that name none, see :mod:`.tuned`.
+        Seed of the sizes of jobs that name none, see :mod:`.tuned`.
 
     Raises
     ------
@@ -251,7 +251,7 @@ def by_hour(
     Parameters
     ----------
     rate : sequence of float
-        Of each part, in any unit.
+        The rate of each part, in any unit.
     hours : float, optional
         Length of all parts together; by default each is an hour.
 

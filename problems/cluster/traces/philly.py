@@ -111,7 +111,7 @@ def sample(
     hours : float
         Up to 24.
     first_hour : float
-        Of the day.
+        The first hour of the day.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def philly(cluster: Cluster, seed: int, data: Path | None, **settings: Any) -> S
     Parameters
     ----------
     **settings
-        Of :class:`.families.Shape`.
+        Settings of :class:`.families.Shape`.
     """
     path, shape = find(data, FILE, "philly.csv"), Shape(**settings)
     if path is None:

@@ -99,7 +99,7 @@ def pollux(
     folder : str
         Such as "workloads-2.0".
     **settings
-        Of :class:`.families.Shape`; of an artifact's workload only ``jobs``, the first so many.
+        Settings of :class:`.families.Shape`; of an artifact's workload only ``jobs``, the first so many.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def read_steps(folder: str | Path) -> list[tuple[int, int, int, float, float]]:
     Parameters
     ----------
     folder : path
-        Of the model.
+        The folder of the model.
 
     Returns
     -------
@@ -188,7 +188,7 @@ def read_step_times(folder: str | Path) -> Measured:
     Parameters
     ----------
     folder : path
-        Of the model.
+        The folder of the model.
 
     Returns
     -------

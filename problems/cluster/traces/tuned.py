@@ -156,7 +156,7 @@ def requested(
     Parameters
     ----------
     jobs : sequence of JobSubmission
-        Of the models of :mod:`.models`.
+        Jobs of the models of :mod:`.models`.
     profiles : mapping of str to Profile
         By application.
     """
