@@ -1,10 +1,9 @@
 """Shard load balancing: replicas of shards on servers, balanced loads, few movements a round.
 
-Read `balancer.py` (events to edits to a placement) and `spread.py` (the shim) first; `state.py` is what the
-balancer knows of shards and servers, `outcome.py` what a round comes to.  `replicas.py` has the flows on
-which the shim rests, `bound.py` a lower bound on movements, `baselines.py` what does without the program;
-`workload.py` and `scenario.py` make loads.  `cli.py`, `report.py`, `course.py` and `reproductions.py` are
-commands, benchmarks and figures.
+Read `balancer.py` (events to edits to a placement) and `spread.py` (the shim) first; `outcome.py` says what a
+round comes to.  `replicas.py` has the flows on which the shim rests, `bound.py` a lower bound on movements,
+`baselines.py` what does without the program; `workload.py` and `scenario.py` make loads.  `cli.py`,
+`report.py`, `course.py` and `reproductions.py` are commands, benchmarks and figures.
 """
 
 from typing import Literal, TypeAlias, get_args

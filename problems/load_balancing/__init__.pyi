@@ -1,5 +1,6 @@
 from typing import Literal, TypeAlias
 
+from copter.problems.load_balancing.balancer import TOLERANCE as TOLERANCE
 from copter.problems.load_balancing.balancer import LoadBalancer as LoadBalancer
 from copter.problems.load_balancing.baselines import Exact as Exact
 from copter.problems.load_balancing.baselines import Parts as Parts
@@ -9,7 +10,6 @@ from copter.problems.load_balancing.baselines import solve_exact as solve_exact
 from copter.problems.load_balancing.outcome import BalancingRound as BalancingRound
 from copter.problems.load_balancing.outcome import LoadBalancingError as LoadBalancingError
 from copter.problems.load_balancing.outcome import imbalance as imbalance
-from copter.problems.load_balancing.state import TOLERANCE as TOLERANCE
 from copter.problems.load_balancing.workload import LoadTable as LoadTable
 from copter.problems.load_balancing.workload import read_loads as read_loads
 from copter.problems.load_balancing.workload import write_loads as write_loads

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.problems.load_balancing import Mode
-from copter.problems.load_balancing.balancer import LoadBalancer
+from copter.problems.load_balancing.balancer import TOLERANCE, LoadBalancer
 from copter.problems.load_balancing.outcome import LoadBalancingError
-from copter.problems.load_balancing.state import TOLERANCE
 from copter.problems.load_balancing.workload import LoadTable, zipf_loads
 
 MEMORY = 2.0

@@ -6,7 +6,7 @@ from real_data import DATA
 
 from copter.errors import InputError
 from copter.problems.afs.models import BEST_COUNTS, ModelCurve, fit, measured, stand_ins
-from copter.problems.afs.study import by_length, play
+from copter.problems.afs.reproductions import by_length, play
 from copter.problems.afs.traces import (
     VIRTUAL_CLUSTERS,
     generate_virtual_cluster,
