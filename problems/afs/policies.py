@@ -33,6 +33,10 @@ UNIT_SECONDS = 7200.0
 _ROUNDING = 1e-9
 
 
+Gain: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+"""What jobs gain, from their positions and their speeds before and after."""
+
+
 class SharePolicy(ABC):
     """A policy that is asked at events and answers with a number of GPUs for every job.
 
@@ -94,10 +98,6 @@ def packed(pool: Pool, count: NDArray[np.int64]) -> NDArray[np.int64]:
     (n,) int array
     """
     return regulate(pool.curves, count)
-
-
-Gain: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
-"""What jobs gain, from their positions and their speeds before and after."""
 
 
 def raise_by_gain(

@@ -60,6 +60,26 @@ _VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 """Policies with other settings than their own."""
 
 
+_STAND_INS = (
+    "Models are stand-ins with the paper's best GPU counts (docs/afs.md); the public trace has fewer jobs "
+    "than Table 3, of which the first 3,000 of each trace are played; requests above 52 GPUs are cut to "
+    "that; no resize costs but 4 ms."
+)
+_SOURCE = "AFS (NSDI 2021), "
+BURSTS = ("few", "many")
+SYSTEMS = {
+    "CoDDL": Coddl,
+    "no cancellation": lambda: Coddl(cancellation=False),
+    "full restarts": CheckpointRestart,
+}
+"""Resize models by name, the full system first."""
+MONITORED = "Video Prediction"
+_SHORT_GPU_SECONDS, _LONG_GPU_SECONDS = (60.0, 600.0), 3600.0
+RULES = ("srtf", "max-min", "afs-l", "afs-p")
+_HOURS_ALONE = 2.0
+Pair = Sequence[NDArray[np.float64]]
+
+
 def _play(effort: Effort, trace: int, policy: str, seed: int, *, peak_requests: bool = False) -> Run:
     name, settings = _VARIANTS.get(policy, (policy, {}))
     scenario = virtual_cluster(
@@ -241,12 +261,6 @@ def curves(effort: Effort) -> list[Figure]:
     return figures
 
 
-_STAND_INS = (
-    "Models are stand-ins with the paper's best GPU counts (docs/afs.md); the public trace has fewer jobs "
-    "than Table 3, of which the first 3,000 of each trace are played; requests above 52 GPUs are cut to "
-    "that; no resize costs but 4 ms."
-)
-_SOURCE = "AFS (NSDI 2021), "
 REPRODUCTIONS = (
     Reproduction(
         "afs-appendix-a",
@@ -358,17 +372,6 @@ REPRODUCTIONS = (
 )
 
 
-BURSTS = ("few", "many")
-SYSTEMS = {
-    "CoDDL": Coddl,
-    "no cancellation": lambda: Coddl(cancellation=False),
-    "full restarts": CheckpointRestart,
-}
-"""Resize models by name, the full system first."""
-MONITORED = "Video Prediction"
-_SHORT_GPU_SECONDS, _LONG_GPU_SECONDS = (60.0, 600.0), 3600.0
-
-
 def burst(kind: str, seed: int) -> Scenario:
     """The monitored job, and the others.
 
@@ -412,10 +415,6 @@ def monitored_hours(kind: str, system: str, seed: int) -> float:
     return float(play(burst(kind, seed), "afs-p", resize=resize).jct[0]) / 3600.0
 
 
-RULES = ("srtf", "max-min", "afs-l", "afs-p")
-_HOURS_ALONE = 2.0
-
-
 def toy_hours(policy: str, later: int, hours_on_two: float = 1.5) -> float:
     """Average JCT of the example.
 
@@ -444,9 +443,6 @@ def toy_hours(policy: str, later: int, hours_on_two: float = 1.5) -> float:
         for name, time in times.items()
     ]
     return play(Scenario(Cluster([GpuType("gpu", 2, 1)]), jobs, profiles), policy).mean_hours
-
-
-Pair = Sequence[NDArray[np.float64]]
 
 
 def total_seconds(work: Sequence[float], speed: Pair, split: tuple[int, int], gpus: int) -> float:

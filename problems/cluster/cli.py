@@ -52,13 +52,7 @@ Examples:
 
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this domain.
-
-    Parameters
-    ----------
-    run, bench : typer.Typer
-        The groups `copter run` and `copter bench`.
-    """
+    """Add the commands of this domain to the groups `copter run` and `copter bench`."""
     run.command("cluster", epilog=_RUN_EXAMPLES)(command(ClusterRunOptions, run_cluster))
     bench.command("cluster", epilog=_BENCH_EXAMPLES)(command(ClusterBenchOptions, bench_cluster))
 

@@ -34,6 +34,20 @@ from copter.problems.cluster.traces.families import from_file
 from copter.problems.cluster.workload import Scenario
 from copter.spreading.tasks import Task, Tell
 
+PlacerMaker: TypeAlias = Callable[[Policy], Placer | None]
+_PLACERS: dict[str, PlacerMaker] = {
+    "auto": lambda policy: SiaPlacer(sharing=policy.kind == "rigid"),
+    "sia": lambda _: SiaPlacer(),
+    "shared": lambda _: SiaPlacer(sharing=True),
+    "none": lambda _: None,
+}
+_FAILURES = 1
+"""Beside the seed: failures are drawn apart from the trace."""
+WARM_UP_ROUNDS = 3
+_TELL_SECONDS = 0.1
+_warm: set[str] = set()
+"""Policies that have played in this process."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
@@ -155,17 +169,6 @@ def averages(outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
     return averaged
 
 
-PlacerMaker: TypeAlias = Callable[[Policy], Placer | None]
-_PLACERS: dict[str, PlacerMaker] = {
-    "auto": lambda policy: SiaPlacer(sharing=policy.kind == "rigid"),
-    "sia": lambda _: SiaPlacer(),
-    "shared": lambda _: SiaPlacer(sharing=True),
-    "none": lambda _: None,
-}
-_FAILURES = 1
-"""Beside the seed: failures are drawn apart from the trace."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Setup:
     """Names and numbers that make up conditions.
@@ -271,12 +274,6 @@ def _check_number(name: str, value: object) -> None:
         raise SettingsError(f"interference = {value}: must be at least 0 and below 1")
     if name != "interference" and not 0 < value < math.inf:
         raise SettingsError(f"{name} = {value}: must be positive and finite")
-
-
-WARM_UP_ROUNDS = 3
-_TELL_SECONDS = 0.1
-_warm: set[str] = set()
-"""Policies that have played in this process."""
 
 
 class Progress(NamedTuple):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, cast, get_args
@@ -107,10 +107,20 @@ def read_workload(path: str | Path, applications: Collection[str] | None = None)
         A missing column or value, a time that is negative, NaN or no number, an unknown application, a
         duplicate name; names the file, the line and the field.
     """
+    return read_submissions(path, REQUIRED, _submission, applications)
+
+
+def read_submissions(
+    path: str | Path,
+    columns: Sequence[str],
+    submission: Callable[[CsvRow], JobSubmission],
+    applications: Collection[str] | None = None,
+) -> list[JobSubmission]:
+    """Jobs of a file by time of submission, one in each row; names differ, and applications are known."""
     jobs: list[JobSubmission] = []
     seen: dict[str, int] = {}
-    for row in read_csv(path, REQUIRED):
-        job = _submission(row)
+    for row in read_csv(path, columns):
+        job = submission(row)
         if job.name in seen:
             raise row.error("name", f"{job.name!r} is also on line {seen[job.name]}")
         if applications is not None and job.application not in applications:

@@ -70,6 +70,11 @@ the bound a bound."""
 _LEAST_SHARE = 1e-9
 
 
+SECONDS = 10.0
+_GAP = 0.1
+_INFEASIBLE = 2
+
+
 class LoadBalancer:
     """Shards with loads and sizes, servers with memory, and the placement of the last round.
 
@@ -663,11 +668,6 @@ def _same(first: tuple[Fleet, Placement], second: tuple[Fleet, Placement]) -> bo
         for one, other in zip(first, second, strict=True)
         for name, value in vars(one).items()
     )
-
-
-SECONDS = 10.0
-_GAP = 0.1
-_INFEASIBLE = 2
 
 
 def pack(fleet: Fleet, last: Placement, seconds: float = SECONDS) -> tuple[Placement | None, bool]:

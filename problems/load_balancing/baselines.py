@@ -41,6 +41,9 @@ from copter.store.compiled import CompiledProgram
 _LEAST_SHARE = 1e-9
 
 
+_LEAST_EXACT_SHARE = 1e-7
+
+
 @dataclass(frozen=True)
 class Parts:
     """What the parts of a round came to.
@@ -187,9 +190,6 @@ def _joined(
     share = np.bincount(where, np.concatenate((share, last.share[left])))
     total = np.bincount(keys // n, share, k)
     return Placement(keys // n, keys % n, share / total[keys // n])
-
-
-_LEAST_EXACT_SHARE = 1e-7
 
 
 @dataclass(frozen=True)

@@ -38,13 +38,7 @@ Examples:
 
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this domain.
-
-    Parameters
-    ----------
-    run, bench : typer.Typer
-        The groups `copter run` and `copter bench`.
-    """
+    """Add the commands of this domain to the groups `copter run` and `copter bench`."""
     run.command("load-balancing", epilog=_RUN_EXAMPLES)(command(BalancingRunOptions, run_load_balancing))
     bench.command("load-balancing", epilog=_BENCH_EXAMPLES)(
         command(BalancingBenchOptions, bench_load_balancing)

@@ -169,9 +169,3 @@ def _pop(scenario: Scenario, settings: SolverSettings) -> Iterator[Record]:
             "status": "deadline" if found.unanswered else "complete",
         }
         yield method_round(settings.name, number, t_edit=seconds[0], t_solve=seconds[1], **fields)
-
-
-
-
-
-

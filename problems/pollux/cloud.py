@@ -28,6 +28,10 @@ from copter.problems.pollux.policy import Pollux, nodes_of
 GPUS_PER_NODE, MAX_NODES = 4, 16
 
 
+PATIENCE = 15
+"""Rounds over which utility is averaged before the size changes."""
+
+
 @dataclass(frozen=True)
 class CloudRun:
     """A model trained in the cloud.
@@ -82,10 +86,6 @@ def train_in_the_cloud(profile: Profile, *, by_goodput: bool, max_nodes: int = M
         if not nodes or nodes[-1][1] != count:
             nodes.append((one.time / 3600.0, count))
     return CloudRun(finished / 3600.0, paid / 3600.0, tuple(nodes))
-
-
-PATIENCE = 15
-"""Rounds over which utility is averaged before the size changes."""
 
 
 class AutoscalingPollux(Pollux):

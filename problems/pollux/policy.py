@@ -30,6 +30,10 @@ from copter.problems.pollux.genetic import GENERATIONS, POPULATION, AllocationPr
 Node = tuple[str, int]
 
 
+_KEPT = 4096
+"""Tables that are remembered; jobs of one application at one level share theirs."""
+
+
 class Pollux:
     """The policy.
 
@@ -259,10 +263,6 @@ def nodes_of(cluster: Cluster, down: Mapping[str, frozenset[int]]) -> list[Node]
     return [
         (type.name, node) for type in cluster.types for node in working_nodes(type, down.get(type.name, none))
     ]
-
-
-_KEPT = 4096
-"""Tables that are remembered; jobs of one application at one level share theirs."""
 
 
 class GoodputTables:

@@ -33,6 +33,19 @@ TESTBED_WORKLOAD = 6
 """The workload of the experiments on the testbed."""
 
 
+_TESTBED = {"pollux": (1.2, 8.8, 20.0), "optimus": (1.6, 11.0, 24.0), "tiresias": (2.4, 16.0, 33.0)}
+_DECAYS = {0.0: (1.0, 1.0, 1.0), 0.5: (0.95, 0.77, 1.05), 1.0: (0.98, 0.68, 1.20)}
+_REALISTIC = {(0.0, "optimus"): 1 / 0.74, (0.0, "tiresias"): 1 / 0.6, (1.0, "optimus"): 2.0}
+_LOADS = (0.5, 1.0, 1.5, 2.0)
+_DOUBLE = {"pollux": 1.8, "optimus": 2.0, "tiresias": 2.6}
+_INTERFERENCE = {(True, 0.0): "avoid", (False, 0.0): "noavoid", (False, 0.25): "inter25"}
+_FIRST = "The first workloads of the eight by number; --seeds 8 runs all."
+_FITNESS = "Fitness of the published scheduler: the power mean with p = -1 over the fair share."
+EPOCH, BATCH_SIZE = 15, 3200
+NODES = 4
+"""The cluster on which all placements were measured (section 5.3)."""
+
+
 def jct(effort: Effort) -> list[Figure]:
     """Average JCT beside the results that the authors ship."""
     artifact, figures = Artifact(effort), []
@@ -41,9 +54,6 @@ def jct(effort: Effort) -> list[Figure]:
         shipped = artifact.shipped(f"results-jobload/{policy}-1.0", artifact.numbers)
         figures.append(mean_figure(policy, "average JCT", "s", ours, shipped))
     return figures
-
-
-_TESTBED = {"pollux": (1.2, 8.8, 20.0), "optimus": (1.6, 11.0, 24.0), "tiresias": (2.4, 16.0, 33.0)}
 
 
 def table_2(effort: Effort) -> list[Figure]:
@@ -59,9 +69,6 @@ def table_2(effort: Effort) -> list[Figure]:
         for name, value, paper in zip(names, ours, _TESTBED[policy], strict=True):
             figures.append(Figure(policy, name, "h", float(value), paper))
     return figures
-
-
-_DECAYS = {0.0: (1.0, 1.0, 1.0), 0.5: (0.95, 0.77, 1.05), 1.0: (0.98, 0.68, 1.20)}
 
 
 def table_3(effort: Effort) -> list[Figure]:
@@ -82,7 +89,6 @@ def table_3(effort: Effort) -> list[Figure]:
     return figures
 
 
-_REALISTIC = {(0.0, "optimus"): 1 / 0.74, (0.0, "tiresias"): 1 / 0.6, (1.0, "optimus"): 2.0}
 _REALISTIC |= {(1.0, "tiresias"): 1 / 0.3}
 
 
@@ -110,10 +116,6 @@ def _mix(artifact: Artifact, number: int, share: float) -> list[JobSubmission]:
     return [realistic[k] if k in chosen else job for k, job in enumerate(tuned)]
 
 
-_LOADS = (0.5, 1.0, 1.5, 2.0)
-_DOUBLE = {"pollux": 1.8, "optimus": 2.0, "tiresias": 2.6}
-
-
 def figure_8(effort: Effort) -> list[Figure]:
     """Average JCT by load, beside the results that the authors ship, and relative to load 1."""
     artifact, figures = Artifact(effort), []
@@ -129,7 +131,6 @@ def figure_8(effort: Effort) -> list[Figure]:
     return figures
 
 
-_INTERFERENCE = {(True, 0.0): "avoid", (False, 0.0): "noavoid", (False, 0.25): "inter25"}
 _INTERFERENCE |= {(False, 0.5): "inter50"}
 
 
@@ -161,15 +162,6 @@ def figure_10(effort: Effort) -> list[Figure]:
         Figure("goodput over throughput", "cost", "x", goodput.node_hours / throughput.node_hours, 0.75, nan),
         Figure("goodput over throughput", "time", "x", goodput.hours / throughput.hours, 1.06, nan),
     ]
-
-
-_FIRST = "The first workloads of the eight by number; --seeds 8 runs all."
-_FITNESS = "Fitness of the published scheduler: the power mean with p = -1 over the fair share."
-
-
-EPOCH, BATCH_SIZE = 15, 3200
-NODES = 4
-"""The cluster on which all placements were measured (section 5.3)."""
 
 
 def _folder(effort: Effort) -> Path:

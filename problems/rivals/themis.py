@@ -22,6 +22,14 @@ _BISECTIONS = 60
 _LEAST_SECONDS = 1e-9
 
 
+Jobs: TypeAlias = NDArray[np.int64]
+Speeds: TypeAlias = NDArray[np.float64]
+LEASE_SECONDS = 1200.0
+PHASES = 10
+"""Leases end at multiples of a tenth of their length: as many auctions in the time of a lease, at most."""
+_ROUNDING = 1e-6
+
+
 class Themis(Mechanism):
     """Shares of the smallest worst finish-time fairness among the jobs that are furthest behind.
 
@@ -96,15 +104,6 @@ def checked_filter(filter: float) -> float:
     if not 0 < filter <= 1:
         raise ValueError(f"filter = {filter}: must be in (0, 1]")
     return filter
-
-
-Jobs: TypeAlias = NDArray[np.int64]
-Speeds: TypeAlias = NDArray[np.float64]
-
-LEASE_SECONDS = 1200.0
-PHASES = 10
-"""Leases end at multiples of a tenth of their length: as many auctions in the time of a lease, at most."""
-_ROUNDING = 1e-6
 
 
 class ThemisElastic(SharePolicy):

@@ -27,6 +27,9 @@ LIMITS = (16 * 3600.0,)
 """GPU-seconds at which a job leaves each queue but the last."""
 
 
+_ROUNDING = 1e-6
+
+
 class Tiresias:
     """Tiresias with rounds.
 
@@ -59,9 +62,6 @@ class Tiresias:
             self._entered.pop(job.name, None)
         order = sorted(range(len(here.jobs)), key=lambda job: self._entered[here.jobs[job].name])
         return here.allocation(here.pack((job, here.preferences(job)) for job in order))
-
-
-_ROUNDING = 1e-6
 
 
 class TiresiasL(SharePolicy):

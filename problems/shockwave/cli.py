@@ -38,13 +38,7 @@ Examples:
 
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this domain.
-
-    Parameters
-    ----------
-    run, bench : typer.Typer
-        The groups `copter run` and `copter bench`.
-    """
+    """Add the commands of this domain to the groups `copter run` and `copter bench`."""
     run.command("shockwave", epilog=_RUN_EXAMPLES)(command(ShockwaveRunOptions, run_shockwave))
     bench.command("shockwave", epilog=_BENCH_EXAMPLES)(command(ShockwaveBenchOptions, bench_shockwave))
 

@@ -53,6 +53,9 @@ _CLOSED = 1e-8
 """Gap of branch and bound that counts as none: it ends at one of 1e-6 in the units of its model."""
 
 
+_NEW_SHARE = 0.2
+
+
 @dataclass(frozen=True)
 class PlanCourse(Course):
     """Windows of a cluster that stays as busy.
@@ -211,9 +214,6 @@ def _completed(problem: PlanProblem, exact: ExactPlan, window: Window, now: Roun
     }
 
 
-_NEW_SHARE = 0.2
-
-
 def snapshot(jobs: int, gpus: int, *, seed: int = 0, round_seconds: float = ROUND_SECONDS) -> RoundState:
     """State with so many active jobs on so many GPUs; one in five has not run yet."""
     rng = np.random.default_rng(seed)
@@ -258,9 +258,3 @@ def _after(state: MarketJob, runs: bool, seconds: float) -> MarketJob:
     return MarketJob(
         state.job, state.run_seconds + ran, state.waited_seconds + seconds - ran, state.contention, runs
     )
-
-
-
-
-
-

@@ -62,6 +62,9 @@ _BUDGET = 1e4
 """The budget in units of the model; HiGHS' tolerances are 1e-6."""
 
 
+_CONVEX = 1e-12
+
+
 class Arrange(Protocol):
     """Makes rounds of counts, which may grow; None if no way to pack them is given or found."""
 
@@ -237,9 +240,6 @@ def _model(
         resource_ids=[],
         sum_row=np.zeros(0, np.int64),
     )
-
-
-_CONVEX = 1e-12
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,45 @@ PUBLISHED = {
 """The authors' names of policies in their results."""
 
 
+_TRACES = f"the authors' traces ({', '.join(str(jobs) for jobs in SIZES.values())} jobs), T = 120, k = 5"
+_GENERATED = "jobs of this project's generator, T = 120, k = 5; rivals as in the authors' code"
+_PAPER = "Shockwave, NSDI 2023"
+TOY_GPUS = 4
+SERIAL = {"A": 12, "B": 8, "C": 6}
+REQUESTED = {"A": 3, "B": 2, "C": 2}
+SCHEDULES: dict[str, tuple[str, ...]] = {
+    "adaptive filter": ("BBCC", "BBCC", "BBCC", "AAAB", "AAAB", "AAA", "AAA"),
+    "filter 1/3": ("ABCC", "ABBC", "AAAC", "BBCC", "AAAB", "AABB", "AA"),
+    "filter 2/3": ("AABB", "BBCC", "AACC", "AABB", "BBCC", "AAA", "AAA"),
+    "filter 1": ("AABC", "ABBC", "ABCC", "AABC", "ABBC", "AAAB", "AA"),
+}
+"""Who holds the GPUs of each round, as figures 1 and 15 print it."""
+PRINTED = {
+    "adaptive filter": (0.83, 5.0, 7.0),
+    "filter 1/3": (1.0, 5.7, 7.0),
+    "filter 2/3": (1.1, 5.7, 7.0),
+    "filter 1": (1.1, 6.0, 7.0),
+}
+"""Worst rho, average JCT and makespan in rounds, of table 1."""
+THREE_JOBS = (
+    RegimeJob("J1", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
+    RegimeJob("J2", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
+    RegimeJob("J3", 0.0, 1, Mode.STATIC, (Regime(32, 5, 2160.0),)),
+)
+"""Jobs in the manner of figure 4, which prints no times: two look longer than the third, and are shorter."""
+GPUS, JOBS = 64, 220
+SMALL_GPUS, GPU_SECONDS_AN_ARRIVAL = 14, 1344.0
+DYNAMIC_SHARES = (0.0, 0.4, 0.7, 1.0)
+NOISE = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+WINDOWS = (10, 20, 30, 60, 120)
+POLLUX_GPUS = 32
+OVERHEAD_PAPER: Mapping[int, float] = {500: 0.03, 1000: 0.11, 2000: 0.44}
+"""Bound gap in percent after 15 s, by active jobs, on 256 GPUs."""
+TIMEOUT = 15.0
+_GPUS = 256
+_SHIM_SECONDS = 1.0
+
+
 def table_3(effort: Effort) -> list[Figure]:
     """Measure Table 3: how far the simulation is from the authors' runs on the physical cluster."""
     jobs = published_trace(effort, 32)
@@ -190,11 +229,6 @@ def original(effort: Effort) -> list[Figure]:
     return figures
 
 
-_TRACES = f"the authors' traces ({', '.join(str(jobs) for jobs in SIZES.values())} jobs), T = 120, k = 5"
-_GENERATED = "jobs of this project's generator, T = 120, k = 5; rivals as in the authors' code"
-_PAPER = "Shockwave, NSDI 2023"
-
-
 def _one(
     name: str,
     title: str,
@@ -206,25 +240,6 @@ def _one(
     minutes: float = 1.0,
 ) -> Reproduction:
     return Reproduction(f"shockwave-{name}", title, f"{_PAPER}, {place}", differs, measure, data, minutes)
-
-
-TOY_GPUS = 4
-SERIAL = {"A": 12, "B": 8, "C": 6}
-REQUESTED = {"A": 3, "B": 2, "C": 2}
-SCHEDULES: dict[str, tuple[str, ...]] = {
-    "adaptive filter": ("BBCC", "BBCC", "BBCC", "AAAB", "AAAB", "AAA", "AAA"),
-    "filter 1/3": ("ABCC", "ABBC", "AAAC", "BBCC", "AAAB", "AABB", "AA"),
-    "filter 2/3": ("AABB", "BBCC", "AACC", "AABB", "BBCC", "AAA", "AAA"),
-    "filter 1": ("AABC", "ABBC", "ABCC", "AABC", "ABBC", "AAAB", "AA"),
-}
-"""Who holds the GPUs of each round, as figures 1 and 15 print it."""
-PRINTED = {
-    "adaptive filter": (0.83, 5.0, 7.0),
-    "filter 1/3": (1.0, 5.7, 7.0),
-    "filter 2/3": (1.1, 5.7, 7.0),
-    "filter 1": (1.1, 6.0, 7.0),
-}
-"""Worst rho, average JCT and makespan in rounds, of table 1."""
 
 
 def judge(rounds: Sequence[str]) -> tuple[float, float, float]:
@@ -312,14 +327,6 @@ def table_1(effort: Effort) -> list[Figure]:
     return figures
 
 
-THREE_JOBS = (
-    RegimeJob("J1", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
-    RegimeJob("J2", 0.0, 1, Mode.GNS, (Regime(32, 1, 3600.0), Regime(64, 4, 900.0))),
-    RegimeJob("J3", 0.0, 1, Mode.STATIC, (Regime(32, 5, 2160.0),)),
-)
-"""Jobs in the manner of figure 4, which prints no times: two look longer than the third, and are shorter."""
-
-
 def _ratios(jobs: Sequence[RegimeJob], found: dict[str, ReplayResult]) -> dict[str, float]:
     """Fairness, by knowledge, of the dynamic job that the reactive policy is most unfair to."""
     dynamic = {job.name for job in jobs if len(job.regimes) > 1}
@@ -381,13 +388,6 @@ def figure_5(effort: Effort) -> list[Figure]:
         figures.append(Figure(rule, "regimes", "%", 100.0 * float(errors.regime.mean()), regime))
         figures.append(Figure(rule, "run time", "%", 100.0 * float(errors.run_time.mean()), run_time))
     return figures
-
-
-GPUS, JOBS = 64, 220
-SMALL_GPUS, GPU_SECONDS_AN_ARRIVAL = 14, 1344.0
-DYNAMIC_SHARES = (0.0, 0.4, 0.7, 1.0)
-NOISE = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-WINDOWS = (10, 20, 30, 60, 120)
 
 
 def mixed_jobs(seed: int, dynamic: float, jobs: int = JOBS) -> list[RegimeJob]:
@@ -515,9 +515,6 @@ def scatter_sweep(effort: Effort) -> list[Figure]:
     return figures
 
 
-POLLUX_GPUS = 32
-
-
 def pollux_jobs(artifact: Artifact, number: int, seed: int) -> list[RegimeJob]:
     """Jobs of Shockwave's models with arrivals, durations and GPUs of a workload of Pollux'.
 
@@ -610,13 +607,6 @@ def figure_11(effort: Effort) -> list[Figure]:
 
 def _span(records: list[JobRecord]) -> float:
     return max(one.finished for one in records) - min(one.submitted for one in records)
-
-
-OVERHEAD_PAPER: Mapping[int, float] = {500: 0.03, 1000: 0.11, 2000: 0.44}
-"""Bound gap in percent after 15 s, by active jobs, on 256 GPUs."""
-TIMEOUT = 15.0
-_GPUS = 256
-_SHIM_SECONDS = 1.0
 
 
 def _overhead(effort: Effort) -> list[Figure]:

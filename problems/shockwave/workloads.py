@@ -32,6 +32,11 @@ GPU, GPUS_PER_NODE = "rtx5000", 4
 """The authors' cluster has four GPUs a node (section 8.1)."""
 
 
+FOLDER = "uw-mad-dash_shockwave/derived_job_epochs"
+JOBS = {32: 120, 64: 220, 128: 460, 256: 900}
+"""Jobs of the authors' workloads by GPUs of the cluster (section 8.1)."""
+
+
 class RegimeProfile(Profile):
     """A job with regimes, on its own number of GPUs."""
 
@@ -61,11 +66,6 @@ def scenario_of(jobs: Iterable[RegimeJob], gpus: int) -> Scenario:
     listed = list(jobs)
     profiles: dict[str, Profile] = {job.name: RegimeProfile(job) for job in listed}
     return Scenario(cluster_of(gpus), [job.submission for job in listed], profiles)
-
-
-FOLDER = "uw-mad-dash_shockwave/derived_job_epochs"
-JOBS = {32: 120, 64: 220, 128: 460, 256: 900}
-"""Jobs of the authors' workloads by GPUs of the cluster (section 8.1)."""
 
 
 def shockwave(

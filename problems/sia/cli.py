@@ -45,13 +45,7 @@ Examples:
 
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this domain.
-
-    Parameters
-    ----------
-    run, bench : typer.Typer
-        The groups `copter run` and `copter bench`.
-    """
+    """Add the commands of this domain to the groups `copter run` and `copter bench`."""
     run.command("sia", epilog=_RUN_EXAMPLES)(command(SiaRunOptions, run_sia))
     bench.command("sia", epilog=_BENCH_EXAMPLES)(command(SiaBenchOptions, bench_sia))
 

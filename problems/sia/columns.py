@@ -39,6 +39,14 @@ CACHED_BYTES = 1 << 27
 """Rows are forgotten, oldest first, when they hold more than this."""
 
 
+MIN_RESTART_FACTOR = 0.01
+"""Floor of the restart factor.
+
+A young job that restarted often has N S >= T, a factor of zero or less, and (r G)^p would be infinite or no
+number.  At the floor and p = -0.5 a move costs ten times as much as it is worth: the job stays where it is.
+"""
+
+
 @dataclass(eq=False)
 class Choices:
     """What a request chooses from.
@@ -251,14 +259,6 @@ def _usage(choices: Choices, configurations: Configurations) -> dict[Hashable, A
         for k, name in enumerate(configurations.types)
         if (types == k).any()
     }
-
-
-MIN_RESTART_FACTOR = 0.01
-"""Floor of the restart factor.
-
-A young job that restarted often has N S >= T, a factor of zero or less, and (r G)^p would be infinite or no
-number.  At the floor and p = -0.5 a move costs ten times as much as it is worth: the job stays where it is.
-"""
 
 
 def normalised(goodput: NDArray[np.float64], min_gpus: int) -> NDArray[np.float64]:

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 _SHIM = "copter.shims.choose_one:ChooseOneShim"
 
 
+MOST_RECORDED = 100_000_000
+"""Columns, if every job could run in every configuration, up to which rounds are recorded."""
+
+
 @dataclass(frozen=True)
 class Size:
     """GPUs, jobs at any time, and rounds; whether jobs' costs are their own or shared vectors."""
@@ -55,10 +59,6 @@ class Size:
 
 WARM_UP = Size(1024, 400, 3)
 """More than 50,000 columns: passes over them use the thread pool, and the solver screens them."""
-
-
-MOST_RECORDED = 100_000_000
-"""Columns, if every job could run in every configuration, up to which rounds are recorded."""
 
 
 def worth_recording(gpus: int, jobs: int) -> bool:
@@ -167,15 +167,3 @@ def _record(path: Path, size: Size, seed: int) -> None:
         )
         for _ in steady:
             pass
-
-
-
-
-
-
-
-
-
-
-
-

@@ -39,6 +39,22 @@ BURST_HOURS = (2.5, 3.0)
 """The jobs that section 3.5.6 looks at."""
 
 
+_JCT = {"average JCT": ("average_jct_hours", "h")}
+_TIMES = _JCT | {"p99 JCT": ("p99_jct_hours", "h"), "makespan": ("makespan_hours", "h")}
+_GENERATED = (
+    "10 samples in the paper; the workload is generated, with the shares and rates of published samples."
+)
+_ORACLE = "Sia knows the true goodput; in the paper it learns it."
+ALONE = 3600.0
+"""Seconds before the others arrive."""
+JOBS, COMPRESSION = 40, 6.0
+"""How many others, and how many times as fast they arrive as in the trace."""
+EPOCHS = 24.0
+"""So many that the job outlasts the others' stay."""
+_SHAPES = {"a100": (2, 16), "rtx": (3, 24)}
+"""All nodes of a type in the heterogeneous cluster: nodes and GPUs."""
+
+
 class Played:
     """Samples of a workload under one setting of Sia.
 
@@ -87,10 +103,6 @@ def _played(
     simulator = Simulator(scenario, Sia(**settings), placer=SiaPlacer(), estimator=known).play()
     jobs = simulator.job_results()
     return summarise(scenario, jobs, simulator.records, simulator.segments), jobs
-
-
-_JCT = {"average JCT": ("average_jct_hours", "h")}
-_TIMES = _JCT | {"p99 JCT": ("p99_jct_hours", "h"), "makespan": ("makespan_hours", "h")}
 
 
 def _change(
@@ -216,22 +228,6 @@ def _evolution(effort: Effort) -> list[Figure]:
         total = float(np.nansum([getattr(record, name) for record in records]))
         figures.append(Figure(name, "sum over the rounds", "", total))
     return figures
-
-
-_GENERATED = (
-    "10 samples in the paper; the workload is generated, with the shares and rates of published samples."
-)
-_ORACLE = "Sia knows the true goodput; in the paper it learns it."
-
-
-ALONE = 3600.0
-"""Seconds before the others arrive."""
-JOBS, COMPRESSION = 40, 6.0
-"""How many others, and how many times as fast they arrive as in the trace."""
-EPOCHS = 24.0
-"""So many that the job outlasts the others' stay."""
-_SHAPES = {"a100": (2, 16), "rtx": (3, 24)}
-"""All nodes of a type in the heterogeneous cluster: nodes and GPUs."""
 
 
 def _scaling(profile: HybridProfile) -> list[Figure]:

@@ -120,6 +120,11 @@ SINGLE_PHASE: dict[str, tuple[float, tuple[float, ...], float, float]] = {
 }
 
 
+FOLDER = "suhasjs_continuous-scheduling"
+FAMILIES = {2_000: "2kjobs_24hrs_pai", 10_000: "10kjobs_24hrs_pai", 40_000: "40kjobs_24hrs_pai"}
+"""Folders of the authors' workloads by jobs a day."""
+
+
 def builtin_cluster(gpus: int) -> Cluster:
     """The authors' seven GPU types, scaled to about ``gpus`` GPUs.
 
@@ -266,11 +271,6 @@ def read_scenario(workload: str | Path, profiles: str | Path, gpus: int | None =
     if gpus is None:
         gpus = base.gpus * max(1, round(len(jobs) / (JOBS_PER_GPU_DAY * base.gpus)))
     return Scenario(base.scaled(gpus / base.gpus), jobs, known)
-
-
-FOLDER = "suhasjs_continuous-scheduling"
-FAMILIES = {2_000: "2kjobs_24hrs_pai", 10_000: "10kjobs_24hrs_pai", 40_000: "40kjobs_24hrs_pai"}
-"""Folders of the authors' workloads by jobs a day."""
 
 
 def pai(

@@ -43,6 +43,10 @@ FIELDS: dict[str, tuple[type, float]] = {
 }
 
 
+FREE, REQUIRED, PINNED = 0, 1, 2
+NO_LIMIT = -1
+
+
 class JobTable:
     """Arrays named by :data:`FIELDS`, grown by doubling; freed slots are used again."""
 
@@ -100,10 +104,6 @@ class JobTable:
         for name, (type, fill) in FIELDS.items():
             old = getattr(self, name)
             setattr(self, name, np.concatenate((old, np.full(old.size, fill, type))))
-
-
-FREE, REQUIRED, PINNED = 0, 1, 2
-NO_LIMIT = -1
 
 
 def modes(

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from copter.solvers.base import Solver
 
 
+SAME = 1e-3
+"""Values that differ by less are the same."""
+NAMES = ("changed", "added", "removed", "integral", "path_x", "path_n")
+
+
 class Replay:
     """Simulation of a cluster under the Sia policy.
 
@@ -255,12 +260,6 @@ class SiaRecord:
         row = {field.name: getattr(self, field.name) for field in fields(self)}
         by_type = row.pop("utilisation_by_type")
         return row | {f"utilisation_{type}": share for type, share in by_type.items()}
-
-
-SAME = 1e-3
-"""Values that differ by less are the same."""
-
-NAMES = ("changed", "added", "removed", "integral", "path_x", "path_n")
 
 
 class Evolution:

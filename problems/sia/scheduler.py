@@ -33,6 +33,10 @@ from copter.solvers.registry import make_solver
 ROUND_SECONDS = 60.0
 
 
+BONUS = 2.0
+"""More than any other job gains by GPUs: configurations of a job cost between 0 and 1 at p < 0."""
+
+
 class Sia:
     """The Sia scheduler.
 
@@ -184,10 +188,6 @@ def _figures(decided: SiaRound, policy: SiaPolicy) -> dict[str, float]:
         "integral_churn": decided.churn,
         "missed": rounded is None,
     }
-
-
-BONUS = 2.0
-"""More than any other job gains by GPUs: configurations of a job cost between 0 and 1 at p < 0."""
 
 
 class TimeShare:

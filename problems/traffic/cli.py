@@ -40,13 +40,7 @@ Examples:
 
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
-    """Add the commands of this domain.
-
-    Parameters
-    ----------
-    run, bench : typer.Typer
-        The groups `copter run` and `copter bench`.
-    """
+    """Add the commands of this domain to the groups `copter run` and `copter bench`."""
     run.command("traffic", epilog=_RUN_EXAMPLES)(command(TrafficRunOptions, run_traffic))
     bench.command("traffic", epilog=_BENCH_EXAMPLES)(command(TrafficBenchOptions, bench_traffic))
 

@@ -41,6 +41,10 @@ SMALL_PAIRS = 32_000
 """Pairs of the warm-up: more than 50,000 columns, so that passes use threads."""
 
 
+_CAPACITY, _GENERATED = 1000.0, 400.0
+"""Capacity of each link; a generated network has more ways between two places, so it is less there."""
+
+
 @dataclass(frozen=True)
 class Instance:
     """A network, the pairs that have demands at some time, their paths, and their volumes.
@@ -394,14 +398,6 @@ def prepare(
     instance.save(data)
     instance.sample(SMALL_PAIRS, seed).save(warm_up)
     return COURSES[objective](data, warm_up, rounds, changes, seed, split)
-
-
-
-
-
-
-
-
 
 
 def drift(

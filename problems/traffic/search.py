@@ -29,6 +29,14 @@ Progress: TypeAlias = Callable[[int, int], object]
 _Found: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 
+_KINDS = (np.int64, np.int64, np.int32)
+log = logging.getLogger("copter")
+FORMAT = 1
+"""Goes up when the file or the choice of paths changes, so that older files are not found again."""
+_ARRAYS = ("source", "target", "first", "pointer", "link")
+_DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+
+
 def edge_disjoint_paths(
     topology: Topology,
     pairs: Pairs | None = None,
@@ -181,9 +189,6 @@ def _search(
     return paths.take(back)
 
 
-_KINDS = (np.int64, np.int64, np.int32)
-
-
 def _joined(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
     return np.concatenate([np.zeros(0, kind), *parts])
 
@@ -216,14 +221,7 @@ def _positive(name: str, value: int) -> None:
         raise ValueError(f"{name} = {value}: must be at least 1")
 
 
-log = logging.getLogger("copter")
-
-FORMAT = 1
-"""Goes up when the file or the choice of paths changes, so that older files are not found again."""
-
-_ARRAYS = ("source", "target", "first", "pointer", "link")
 # What reading a file that was cut short, overwritten or is no archive at all can raise.
-_DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
 
 
 def cache_folder() -> Path:

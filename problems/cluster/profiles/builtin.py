@@ -21,14 +21,6 @@ from typing import NamedTuple
 from copter.problems.cluster.profiles.goodput import BatchLimits, GoodputProfile, TypeModel
 from copter.problems.cluster.profiles.throughput import ScalingRule, ThroughputParameters
 
-
-class _Fitted(NamedTuple):
-    limits: tuple[int, int]
-    progress: tuple[float, ...]
-    noise: tuple[float, ...]
-    models: dict[str, tuple[tuple[float, ...], int]]
-
-
 _RESTART_SECONDS = {
     "bert": 120.0,
     "cifar10": 50.0,
@@ -48,6 +40,14 @@ _CALIBRATION = {
 """How much slower jobs ran on the thesis' testbed than in its simulator (its authors' published factors)."""
 _RULES: dict[str, ScalingRule] = {"bert": "square-root"}
 """The rule of jobs whose optimiser is AdamW; the others train by stochastic gradient descent."""
+
+
+class _Fitted(NamedTuple):
+    limits: tuple[int, int]
+    progress: tuple[float, ...]
+    noise: tuple[float, ...]
+    models: dict[str, tuple[tuple[float, ...], int]]
+
 
 _FITTED = {
     "bert": _Fitted(

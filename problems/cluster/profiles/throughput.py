@@ -39,6 +39,9 @@ MAX_GAMMA = 10.0
 """Largest gamma: beyond it synchronisation and computation overlap perfectly (Pollux section 4.1)."""
 
 
+ScalingRule: TypeAlias = Literal["adascale", "square-root"]
+
+
 class BatchChoice(NamedTuple):
     """How a job trains under a configuration.
 
@@ -185,9 +188,6 @@ def split_batch(
     share = np.ceil(np.asarray(batch_size) / np.asarray(gpus) - 1e-9)
     passes = np.maximum(np.ceil(share / np.asarray(max_local_batch)), 1.0)
     return np.ceil(share / passes).astype(np.int64), passes.astype(np.int64) - 1
-
-
-ScalingRule: TypeAlias = Literal["adascale", "square-root"]
 
 
 def noise_scale(squared_norm: ArrayLike, variance: ArrayLike, initial_batch: float) -> NDArray[np.float64]:

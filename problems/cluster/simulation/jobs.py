@@ -19,6 +19,8 @@ from copter.problems.cluster.profiles.base import Profile, Row
 from copter.problems.cluster.profiles.throughput import BatchChoice
 from copter.problems.cluster.workload import JobSubmission, Kind
 
+_FLEXIBILITY: dict[Kind, int] = {"rigid": 0, "strong-scaling": 1, "adaptive": 2}
+
 
 @dataclass
 class Timer:
@@ -348,9 +350,6 @@ class JobState:
         early = np.interp(self._points, self._ends, before)
         late = at + np.interp(self._points, self._ends, after) - np.interp(joint, self._ends, after)
         return np.where(self._points <= joint, early, late)
-
-
-_FLEXIBILITY: dict[Kind, int] = {"rigid": 0, "strong-scaling": 1, "adaptive": 2}
 
 
 def job_kind(submission: JobSubmission, policy: Kind) -> Kind:

@@ -30,6 +30,9 @@ from copter.problems.cluster.cluster import Cluster, Configuration, GpuType
 from copter.problems.cluster.nodes import working_nodes
 from copter.problems.cluster.policy import Allocation, Placement, PolicyError
 
+Nodes: TypeAlias = tuple[tuple[int, int], ...]
+_NONE: frozenset[int] = frozenset()
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -77,10 +80,6 @@ class Placer(Protocol):
         fixed : collection of str
             Jobs that are not moved while their configuration stays.
         """
-
-
-Nodes: TypeAlias = tuple[tuple[int, int], ...]
-_NONE: frozenset[int] = frozenset()
 
 
 class SiaPlacer:

@@ -18,6 +18,13 @@ from typing import Protocol
 from copter.problems.cluster.policy import Allocation, ClusterState, Placement, counts_of
 from copter.problems.cluster.simulation.jobs import JobState
 
+CODDL_SECONDS = 0.004
+"""Pause of a job in which GPUs join or leave it (AFS section 4.3)."""
+DISPATCH_SECONDS = 20.0
+"""Of Shockwave's authors."""
+FREE_ENDING_SECONDS = 5.0
+"""A job that completes so long before its round ends pays for no dispatch."""
+
 
 class Resize(Protocol):
     """What it costs a job to start, to change its GPUs, to move."""
@@ -55,14 +62,6 @@ class CheckpointRestart(Resize):
     def seconds(self, job: JobState, new: Allocation, now: ClusterState) -> float:
         """Restart seconds of the profile."""
         return job.profile.restart_seconds
-
-
-CODDL_SECONDS = 0.004
-"""Pause of a job in which GPUs join or leave it (AFS section 4.3)."""
-DISPATCH_SECONDS = 20.0
-"""Of Shockwave's authors."""
-FREE_ENDING_SECONDS = 5.0
-"""A job that completes so long before its round ends pays for no dispatch."""
 
 
 def _checked(seconds: float) -> float:

@@ -65,6 +65,10 @@ _NEW_TRACE_MIX = {
 }
 
 
+SCRIPT_SECONDS = 60.0
+"""Mean seconds between two jobs of a script."""
+
+
 def _philly_mix(*small: str) -> dict[str, float]:
     shares = PHILLY_SIZES
     mix = {name: shares["S"] / len(small) for name in small}
@@ -237,10 +241,6 @@ def _maker(name: str) -> Callable[..., Scenario]:
 
 
 helios, new_trace, spike = _maker("helios"), _maker("new-trace"), _maker("spike")
-
-
-SCRIPT_SECONDS = 60.0
-"""Mean seconds between two jobs of a script."""
 
 
 def by_hour(

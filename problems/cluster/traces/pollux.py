@@ -38,13 +38,20 @@ from copter.problems.cluster.profiles.base import Profile
 from copter.problems.cluster.profiles.builtin import builtin_goodput_profiles
 from copter.problems.cluster.profiles.measured import GradientStatistics, Measured, MeasuredProfile, StepTimes
 from copter.problems.cluster.traces.families import Shape, generate
-from copter.problems.cluster.workload import JobSubmission, Scenario
+from copter.problems.cluster.workload import JobSubmission, Scenario, read_submissions
 from copter.problems.reading import CsvRow, find, read_csv
 
 FOLDER = "petuum_adaptdl_osdi21-artifact/simulator"
 REQUIRED = ("name", "time", "application", "num_replicas", "batch_size")
 WORKLOADS = 8
 """Workloads in each folder of the artifact, counted from 1."""
+
+
+TYPE = "t4"
+"""GPUs of the testbed (Pollux section 5.1)."""
+RESTART_SECONDS = 30.0
+"""Delay of a job whose GPUs change (Pollux section 5.3)."""
+_VALIDATION = "validation-"
 
 
 def read_pollux_workload(
@@ -62,31 +69,13 @@ def read_pollux_workload(
     InputError
         A missing column or value, or one that makes no sense; names the file, the line and the field.
     """
-    jobs: list[JobSubmission] = []
-    seen: dict[str, int] = {}
-    for row in read_csv(path, REQUIRED):
-        name, application = row.text("name"), row.text("application")
-        if name in seen:
-            raise row.error("name", f"{name!r} is also on line {seen[name]}")
-        if applications is not None and application not in applications:
-            known = ", ".join(sorted(applications))
-            raise row.error("application", f"{application!r} has no profile; there are: {known}")
-        counts = {field: row.whole(field) for field in ("num_replicas", "batch_size")}
-        for field, value in counts.items():
-            if value < 1:
-                raise row.error(field, f"{value} must be at least 1")
-        seen[name] = row.line
-        jobs.append(
-            JobSubmission(
-                name,
-                row.amount("time"),
-                "training",
-                application,
-                tuned_gpus=counts["num_replicas"],
-                batch_size=counts["batch_size"],
-            )
-        )
-    return sorted(jobs, key=lambda job: job.time)
+    return read_submissions(path, REQUIRED, _submission, applications)
+
+
+def _submission(row: CsvRow) -> JobSubmission:
+    gpus, batch = _whole(row, "num_replicas"), _whole(row, "batch_size")
+    name, application = row.text("name"), row.text("application")
+    return JobSubmission(name, row.amount("time"), "training", application, tuned_gpus=gpus, batch_size=batch)
 
 
 def pollux(
@@ -120,13 +109,6 @@ def pollux(
     profiles: dict[str, Profile] = dict(builtin_goodput_profiles())
     submissions = read_pollux_workload(path, profiles)
     return Scenario(cluster, submissions[: shape.jobs], profiles)
-
-
-TYPE = "t4"
-"""GPUs of the testbed (Pollux section 5.1)."""
-RESTART_SECONDS = 30.0
-"""Delay of a job whose GPUs change (Pollux section 5.3)."""
-_VALIDATION = "validation-"
 
 
 def read_pollux_measurements(folder: str | Path) -> dict[str, MeasuredProfile]:

@@ -48,6 +48,27 @@ MOST_HOURS = 12.0
 """Longest run time of a valid configuration."""
 
 
+SIA_MODELS: Mapping[str, tuple[str, ...]] = {
+    "S": ("cifar10",),
+    "M": ("bert", "deepspeech2"),
+    "L": ("yolov3",),
+    "XL": ("imagenet",),
+}
+POLLUX_MODELS: Mapping[str, tuple[str, ...]] = {**SIA_MODELS, "S": ("cifar10", "ncf")}
+REQUESTED: Mapping[str, Mapping[int, float]] = {
+    "S": {1: 0.986, 2: 0.003, 4: 0.008, 8: 0.004},
+    "M": {1: 0.955, 2: 0.002, 4: 0.020, 8: 0.020, 16: 0.002},
+    "L": {1: 0.539, 2: 0.046, 4: 0.235, 8: 0.161, 16: 0.019},
+    "XL": {8: 0.610, 16: 0.390},
+}
+"""GPUs that users of Microsoft's trace asked for, by size; more than 16 count as 16.
+
+Sizes L and XL are of jobs that ran for at most a day, as the authors' script has them: an imagenet on the
+single GPU of a job of months would train for weeks.
+"""
+_BOUNDS = {"S": 1.0, "M": 10.0, "L": 100.0, "XL": float("inf")}
+
+
 class TunedJobs:
     """Tunes jobs for a cluster.
 
@@ -199,29 +220,6 @@ def constrained(
             job = replace(job, kind="strong-scaling")
         changed.append(job)
     return changed
-
-
-SIA_MODELS: Mapping[str, tuple[str, ...]] = {
-    "S": ("cifar10",),
-    "M": ("bert", "deepspeech2"),
-    "L": ("yolov3",),
-    "XL": ("imagenet",),
-}
-POLLUX_MODELS: Mapping[str, tuple[str, ...]] = {**SIA_MODELS, "S": ("cifar10", "ncf")}
-
-REQUESTED: Mapping[str, Mapping[int, float]] = {
-    "S": {1: 0.986, 2: 0.003, 4: 0.008, 8: 0.004},
-    "M": {1: 0.955, 2: 0.002, 4: 0.020, 8: 0.020, 16: 0.002},
-    "L": {1: 0.539, 2: 0.046, 4: 0.235, 8: 0.161, 16: 0.019},
-    "XL": {8: 0.610, 16: 0.390},
-}
-"""GPUs that users of Microsoft's trace asked for, by size; more than 16 count as 16.
-
-Sizes L and XL are of jobs that ran for at most a day, as the authors' script has them: an imagenet on the
-single GPU of a job of months would train for weeks.
-"""
-
-_BOUNDS = {"S": 1.0, "M": 10.0, "L": 100.0, "XL": float("inf")}
 
 
 def size_of(gpu_hours: float) -> str:
