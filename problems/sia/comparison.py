@@ -106,12 +106,9 @@ class Setting:
         settings = dict(self.settings)
         if effort.quick:
             whole = by_name(self.trace, cluster_by_name(self.cluster), seed, effort.data, **settings)
-            settings |= {"jobs": math.ceil(len(whole.jobs) / 4), "hours": _hours(whole) / 4}
+            hours = math.ceil(max(job.time for job in whole.jobs) / 3600.0)
+            settings |= {"jobs": math.ceil(len(whole.jobs) / 4), "hours": hours / 4}
         return by_name(self.trace, cluster_by_name(self.cluster), seed, effort.data, **settings)
-
-
-def _hours(scenario: Scenario) -> float:
-    return math.ceil(max(job.time for job in scenario.jobs) / 3600.0)
 
 
 def play(scenario: Scenario, rival: Rival, seed: int = 0) -> Sample:

@@ -7,6 +7,7 @@ the rules.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,66 +18,55 @@ from copter.problems.sia.interface import InfeasibleRoundError
 NONE = -1
 """No configuration, or nothing sent yet."""
 
-FIELDS: dict[str, tuple[type, float]] = {
-    "active": (bool, False),
-    "source": (np.int64, NONE),  # profile and limits on the GPUs
-    "level": (np.int64, 0),
-    "levels": (np.int64, 1),  # of the profile
-    "penalty": (np.float64, 0.0),  # of having no GPUs
-    "submitted": (np.float64, 0.0),
-    "restart_seconds": (np.float64, 0.0),
-    "restarts": (np.int64, 0),
-    "started": (bool, False),
-    "restart_until": (np.float64, -np.inf),
-    "preemptible": (bool, True),
-    "reserved": (bool, False),
-    "current": (np.int64, NONE),  # configuration
-    # what the program was last told
-    "sent_row": (np.int64, NONE),
-    "sent_mode": (np.int64, NONE),
-    "sent_limit": (np.int64, NONE),
-    "sent_current": (np.int64, NONE),
-    "sent_penalty": (np.float64, np.nan),
-    "column": (np.int64, NONE),  # of the current configuration in the request
-    "column_cost": (np.float64, 0.0),
-    "request": (np.int64, NONE),  # slot in the program
-}
-
-
 FREE, REQUIRED, PINNED = 0, 1, 2
 NO_LIMIT = -1
 
 
-class JobTable:
-    """Arrays named by :data:`FIELDS`, grown by doubling; freed slots are used again."""
+@overload
+def _filled(value: bool) -> NDArray[np.bool_]: ...  # type: ignore[overload-overlap]
+@overload
+def _filled(value: int) -> NDArray[np.int64]: ...
+@overload
+def _filled(value: float) -> NDArray[np.float64]: ...
+def _filled(value: float) -> NDArray[Any]:
+    return np.full(64, value)
 
-    active: NDArray[np.bool_]
-    source: NDArray[np.int64]
-    level: NDArray[np.int64]
-    levels: NDArray[np.int64]
-    penalty: NDArray[np.float64]
-    submitted: NDArray[np.float64]
-    restart_seconds: NDArray[np.float64]
-    restarts: NDArray[np.int64]
-    started: NDArray[np.bool_]
-    restart_until: NDArray[np.float64]
-    preemptible: NDArray[np.bool_]
-    reserved: NDArray[np.bool_]
-    current: NDArray[np.int64]
-    sent_row: NDArray[np.int64]
-    sent_mode: NDArray[np.int64]
-    sent_limit: NDArray[np.int64]
-    sent_current: NDArray[np.int64]
-    sent_penalty: NDArray[np.float64]
-    column: NDArray[np.int64]
-    column_cost: NDArray[np.float64]
-    request: NDArray[np.int64]
+
+class JobTable:
+    """Arrays with a place for each slot, grown by doubling; freed slots are used again.
+
+    What the class has under a name is the array of a new table: a slot that is taken begins with its value.
+    """
+
+    active = _filled(False)
+    source = _filled(NONE)  # profile and limits on the GPUs
+    level = _filled(0)
+    levels = _filled(1)  # of the profile
+    penalty = _filled(0.0)  # of having no GPUs
+    submitted = _filled(0.0)
+    restart_seconds = _filled(0.0)
+    restarts = _filled(0)
+    started = _filled(False)
+    restart_until = _filled(-np.inf)
+    preemptible = _filled(True)
+    reserved = _filled(False)
+    current = _filled(NONE)  # configuration
+    # what the program was last told
+    sent_row = _filled(NONE)
+    sent_mode = _filled(NONE)
+    sent_limit = _filled(NONE)
+    sent_current = _filled(NONE)
+    sent_penalty = _filled(np.nan)
+    column = _filled(NONE)  # of the current configuration in the request
+    column_cost = _filled(0.0)
+    request = _filled(NONE)  # slot in the program
 
     def __init__(self) -> None:
         self.size = 0
         self._free: list[int] = []
-        for name, (type, fill) in FIELDS.items():
-            setattr(self, name, np.full(64, fill, type))
+        self._new = {name: fill for name, fill in vars(JobTable).items() if isinstance(fill, np.ndarray)}
+        for name, fill in self._new.items():
+            setattr(self, name, fill.copy())
 
     def add(self) -> int:
         """A slot with all fields at their defaults, marked active."""
@@ -86,8 +76,8 @@ class JobTable:
             slot, self.size = self.size, self.size + 1
             if self.size > self.active.size:
                 self._grow()
-        for name, (_, fill) in FIELDS.items():
-            getattr(self, name)[slot] = fill
+        for name, fill in self._new.items():
+            getattr(self, name)[slot] = fill[0]
         self.active[slot] = True
         return slot
 
@@ -101,9 +91,9 @@ class JobTable:
         return np.flatnonzero(self.active[: self.size])
 
     def _grow(self) -> None:
-        for name, (type, fill) in FIELDS.items():
+        for name, fill in self._new.items():
             old = getattr(self, name)
-            setattr(self, name, np.concatenate((old, np.full(old.size, fill, type))))
+            setattr(self, name, np.concatenate((old, np.full(old.size, fill[0]))))
 
 
 def modes(

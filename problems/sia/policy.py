@@ -268,7 +268,11 @@ class SiaPolicy:
         solved = perf_counter()
         rounded = self.shim.round(self.program, solution) if solution.found else None
         shim_seconds = perf_counter() - solved
-        changes = self._stay() if rounded is None else self.assign(rounded.choice, now)
+        if rounded is None:
+            lost = stay(self._table, self._slots.values(), self.cluster)
+            changes: dict[Hashable, Configuration | None] = {self._ids[slot]: None for slot in lost}
+        else:
+            changes = self.assign(rounded.choice, now)
         store, (model, solve) = edited - begin, solver.seconds(solution, wall)
         return SiaRound(
             self.allocation,
@@ -370,10 +374,6 @@ class SiaPolicy:
         """Configurations by their numbers, None for negative ones."""
         known = self.cluster.configurations
         return [known[k] if k >= 0 else None for k in configurations.tolist()]
-
-    def _stay(self) -> dict[Hashable, Configuration | None]:
-        """Jobs that lost their GPUs in a round without an answer."""
-        return {self._ids[slot]: None for slot in stay(self._table, self._slots.values(), self.cluster)}
 
     def _slot(self, job: Hashable) -> int:
         try:
