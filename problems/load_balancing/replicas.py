@@ -78,7 +78,7 @@ class Search(NamedTuple):
     stamp: NDArray[np.int64]
 
 
-def empty(sizes: NDArray[np.float64], memory: NDArray[np.float64], capacity: int) -> Replicas:
+def empty_pool(sizes: NDArray[np.float64], memory: NDArray[np.float64], capacity: int) -> Replicas:
     """Return a pool without replicas.
 
     Parameters

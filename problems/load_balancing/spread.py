@@ -49,7 +49,7 @@ from copter.problems.load_balancing.replicas import (
     add,
     balance,
     carry,
-    empty,
+    empty_pool,
     explore,
     fill,
     find,
@@ -264,7 +264,7 @@ def _pool(
     value = np.where((total <= DUST)[shard], loads[shard], value)
     total = np.bincount(shard, value, k)
     value = value * np.divide(loads, total, out=np.zeros(k), where=total > 0)[shard]
-    pool, search = empty(fleet.sizes, fleet.memory, keys.size + 2 * k + 16 * n), scratch(k, n)
+    pool, search = empty_pool(fleet.sizes, fleet.memory, keys.size + 2 * k + 16 * n), scratch(k, n)
     pool.reserve[:] = np.minimum(_TRICKLE, _TRICKLE_SHARE * loads)
     fill(pool, shard, keys % n, value, is_old)
     return pool, search

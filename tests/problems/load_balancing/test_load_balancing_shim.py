@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from copter.problems.load_balancing import imbalance
-from copter.problems.load_balancing.replicas import balance, empty, fill, scratch
+from copter.problems.load_balancing.replicas import balance, empty_pool, fill, scratch
 from copter.problems.load_balancing.spread import NOWHERE, Fleet, Placement, PlacementError, SpreadShim
 
 
@@ -114,7 +114,7 @@ def test_flows_along_replicas_balance_as_much_as_a_maximum_flow_does(answer):
     if not shard.size:
         return
     k, n = fleet.loads.size, fleet.memory.size
-    pool, search = empty(np.zeros(k), fleet.memory, shard.size), scratch(k, n)
+    pool, search = empty_pool(np.zeros(k), fleet.memory, shard.size), scratch(k, n)
     fill(pool, shard, server, load, np.zeros(shard.size, bool))
     lower, upper = fleet.band
     outside = balance(pool, search, lower, upper)
