@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import logging
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -12,12 +17,15 @@ from numba import njit
 from numba.core import event
 
 from copter.kernel_cache import cache_folder, settings
+from copter.parallel import available_threads
 
 log = logging.getLogger("copter")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _ALWAYS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """Options of all kernels; nobody calls them from C."""
+_ASIDE = "COPTER_COMPILES_ASIDE"
+"""In the environment of a process that compiles for another one."""
 
 
 @overload
@@ -86,25 +94,54 @@ def compile_seconds() -> float:
     return _compilations.seconds
 
 
+def compile_beside() -> None:
+    """Have another process compile what a first solve needs last, if there is a core for it.
+
+    It keeps its kernels in the cache, from which this process loads them.
+    """
+    if _ASIDE in os.environ or available_threads() < 2:
+        return
+    aside = subprocess.Popen(
+        [sys.executable, "-m", "copter.solvers.proximal.ahead"],
+        env=os.environ | {_ASIDE: "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    atexit.register(_end, aside)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
 class _Compilations(event.Listener):
     """Says once that kernels are being compiled, when one of ours really is (not loaded); counts the time."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self._said = False
+        self._said = self._collects = False
         self._begun: list[float] = []  # a kernel compiles those that it calls
 
     def on_start(self, event: Any) -> None:
+        if not self._begun and gc.isenabled():  # a tenth of the time, for nothing that is free yet
+            gc.disable()
+            self._collects = True
         self._begun.append(time.perf_counter())
         ours = str(event.data["dispatcher"].py_func.__module__).startswith("copter.")
         if ours and not self._said:
             self._said = True
-            log.warning("compiling kernels: a minute or more in all; later processes load what is kept")
+            log.warning("compiling kernels: half a minute or more; later processes load what is kept")
+            compile_beside()
 
     def on_end(self, event: Any) -> None:
         begun = self._begun.pop() if self._begun else time.perf_counter()
         if not self._begun:
             self.seconds += time.perf_counter() - begun
+            if self._collects:
+                gc.enable()
+                self._collects = False
 
 
 _compilations = _Compilations()
