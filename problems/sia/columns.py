@@ -230,7 +230,7 @@ class TemplateCache(_Handles[tuple[bool, bytes], SharedColumns]):
         self.program = program
 
     def take(self, choices: Choices, configurations: Configurations) -> SharedColumns:
-        """SharedColumns of some choices, counting one user more."""
+        """The handle of the columns of some choices, with one user more."""
         size = choices.columns.size
         return self._take(
             choices.key, lambda: self.program.share_columns(_usage(choices, configurations), size)

@@ -52,7 +52,7 @@ class TrafficState:
     volume : (pairs,) ndarray
         Volume of each pair's demand; change it by :meth:`set_volumes`.
     capacity : (links,) ndarray
-        Capacity of each link when it is up; change it by :meth:`update_resources`.
+        Capacity of each link when it is up; change it by :meth:`set_capacities`.
     up : (links,) ndarray of bool
     """
 
@@ -153,7 +153,7 @@ class TrafficState:
 
     # ---- links -----------------------------------------------------------------------------------
 
-    def update_resources(self, capacities: ArrayLike, links: ArrayLike | None = None) -> None:
+    def set_capacities(self, capacities: ArrayLike, links: ArrayLike | None = None) -> None:
         """Set the capacities of links, of all of them by default; a link that is down stays down.
 
         Parameters

@@ -13,9 +13,9 @@ import numpy as np
 
 from copter.program.program import ContinualProgram
 from copter.shims.choose_one import ChooseOneShim
-from copter.solvers.registry import make_solver
 from copter.solvers.inner.compiled_newton import CompiledNewton
 from copter.solvers.inner.working_set import WorkingSet
+from copter.solvers.registry import make_solver
 
 
 def compile_newton() -> None:

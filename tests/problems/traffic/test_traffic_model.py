@@ -43,7 +43,7 @@ def play(traffic, volume, events):
             traffic.set_volumes(amount, which)
             volume[which] = amount
         elif kind == "capacities":
-            traffic.update_resources(amount, which)
+            traffic.set_capacities(amount, which)
             capacity[which] = amount
         elif kind == "remove":
             there = [pair for pair in which if pair in traffic.demands]
@@ -187,7 +187,7 @@ def play_one(traffic, event):
     if kind == "volumes":
         traffic.set_volumes(amount, which)
     elif kind == "capacities":
-        traffic.update_resources(amount, which)
+        traffic.set_capacities(amount, which)
     elif kind == "remove":
         traffic.remove_demands([pair for pair in which if pair in traffic.demands])
     else:
@@ -284,9 +284,9 @@ def make(objective="max-flow"):
         (lambda t: t.pairs([0], [0]), ["(0, 0)", "no such pair"]),
         (lambda t: t.pairs([0, 7], [1, 1]), ["(7, 1)", "no such pair"]),
         (lambda t: t.pairs([0], [3]), ["(0, 3)", "no such pair"]),
-        (lambda t: t.update_resources(np.nan, [1]), ["->", "capacity", "nan"]),
-        (lambda t: t.update_resources([1.0, -1.0], [0, 1]), ["capacity", "-1.0", "not negative"]),
-        (lambda t: t.update_resources(1.0, [77]), ["77", "no link of this number"]),
+        (lambda t: t.set_capacities(np.nan, [1]), ["->", "capacity", "nan"]),
+        (lambda t: t.set_capacities([1.0, -1.0], [0, 1]), ["capacity", "-1.0", "not negative"]),
+        (lambda t: t.set_capacities(1.0, [77]), ["77", "no link of this number"]),
         (lambda t: t.fail_links([4]), ["4", "no link of this number"]),
         (lambda t: t.fail_links([-1]), ["-1", "no link of this number"]),
         (lambda t: t.remove_demands([9]), ["9", "no pair of this number"]),
