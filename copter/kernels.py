@@ -24,7 +24,7 @@ log = logging.getLogger("copter")
 Function = TypeVar("Function", bound=Callable[..., Any])
 _ALWAYS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """Options of all kernels; nobody calls them from C."""
-_ASIDE = "COPTER_COMPILES_ASIDE"
+ASIDE = "COPTER_COMPILESASIDE"
 """In the environment of a process that compiles for another one."""
 
 
@@ -99,11 +99,11 @@ def compile_beside() -> None:
 
     It keeps its kernels in the cache, from which this process loads them.
     """
-    if _ASIDE in os.environ or available_threads() < 2:
+    if ASIDE in os.environ or available_threads() < 2:
         return
     aside = subprocess.Popen(
         [sys.executable, "-m", "copter.solvers.proximal.ahead"],
-        env=os.environ | {_ASIDE: "1"},
+        env=os.environ | {ASIDE: "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from copter.cli.command import command
+from copter.cli.compile import EXAMPLES as COMPILE_EXAMPLES
+from copter.cli.compile import compile_kernels
 from copter.cli.console import errors
 from copter.cli.domains import BenchGroup, RunGroup
 from copter.cli.options import LOCAL_RAY, is_address
@@ -58,6 +60,7 @@ app.add_typer(run_app, name="run")
 app.add_typer(bench_app, name="bench")
 app.command("solve", epilog=SOLVE_EXAMPLES)(solve)
 app.command("solvers")(list_solvers)
+app.command("compile", epilog=COMPILE_EXAMPLES)(compile_kernels)
 app.command("reproduce", epilog=REPRODUCE_EXAMPLES)(command(ReproduceOptions, reproduce))
 
 

@@ -1,21 +1,26 @@
-"""Compiles what a first solve will need, and its shim: in a process of its own, beside the solve.
+"""Compiles kernels before they are needed, part by part.
 
 A solve begins with the kernels that price and certify; Newton's method and the shim are needed when these
-are there.  So this process begins with those, and the solve finds them compiled
-(:func:`copter.kernels.compile_beside`).
+are there.  So a process of its own begins with those (:func:`copter.kernels.compile_beside`), and the solve
+finds them compiled.  ``copter compile`` does all parts, for an image.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import numpy as np
 
+from copter.kernels import ASIDE, compile_seconds
 from copter.program.program import ContinualProgram
 from copter.shims.choose_one import ChooseOneShim
+from copter.shims.flow import FlowShim
 from copter.solvers.inner.compiled_newton import CompiledNewton
 from copter.solvers.inner.working_set import WorkingSet
+from copter.solvers.proximal.solver import INNER, ProximalPoint
 from copter.solvers.registry import make_solver
+from copter.terms.convex import LogTerm
 
 
 def compile_newton() -> None:
@@ -50,6 +55,64 @@ def compile_shim() -> None:
     for request in range(3):
         program.add_request(request, [-1.0, -3.0], {"a": [1.0, 2.0]}, total=1.0)
     ChooseOneShim().round(program, make_solver("highs-simplex").solve(program))
+
+
+def compile_rounds() -> None:
+    """Solve small programs of all kinds, by each inner solver."""
+    ProximalPoint().rehearse()
+
+
+def compile_small_costs() -> None:
+    """The same with costs of 32 bits."""
+    ProximalPoint().rehearse(ContinualProgram(cost_dtype="float32"))
+
+
+def compile_terms() -> None:
+    """Solve a program of convex terms, by each inner solver."""
+    program = ContinualProgram()
+    program.add_resource("a", upper=3.0)
+    for request in range(4):
+        term = LogTerm(1.0 + request, 0.5, image=[1.0, 2.0])
+        program.add_request(request, [0.0, 0.1], {"a": [1.0, 1.5]}, upper=2.0, term=term)
+    for inner in INNER:
+        ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
+
+
+def compile_integers() -> None:
+    """Prove an allocation of whole numbers optimal."""
+    program = ContinualProgram()
+    program.add_resources(["a", "b"], upper=[4.0, 3.0])
+    for request in range(8):
+        usage = {"a": [1.0, 2.0], "b": [1.0 + request % 2, 1.0]}
+        program.add_request(request, [-1.0 - 0.1 * request, -1.7], usage, total=1.0, integral=True)
+    make_solver("copter-exact").solve(program)
+
+
+def compile_flows() -> None:
+    """Round a flow over two links."""
+    program = ContinualProgram()
+    program.add_resources(["a", "b"], upper=[1.0, 2.0])
+    program.add_request("flow", [-1.0, -1.0], {"a": [1.0, 0.0], "b": [0.0, 1.0]}, total=2.5)
+    FlowShim().round(program, ProximalPoint().solve(program))
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "rounds": compile_rounds,
+    "Newton's method": compile_newton,
+    "one column a request": compile_shim,
+    "costs of 32 bits": compile_small_costs,
+    "convex terms": compile_terms,
+    "proven integers": compile_integers,
+    "flows": compile_flows,
+}
+"""What ``copter compile`` compiles; a domain compiles the few kernels of its own when it first needs them."""
+
+
+def compile_part(name: str) -> float:
+    """Compile a part in this process, and no other part beside it; returns the seconds that took."""
+    os.environ[ASIDE] = "1"
+    PARTS[name]()
+    return compile_seconds()
 
 
 def main() -> None:
