@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, cast
 
 from copter.errors import ArgumentTypeError, ConcurrentUseError, choices
+from copter.store.view import forget_view
 
 _MEANT = {"capacity": "upper", "capacities": "upper", "demand": "usage", "size": "sizes"}
 """Arguments that people write for others."""
@@ -113,7 +114,7 @@ def exclusive(verb: Verb) -> Verb:
     Parameters
     ----------
     verb : callable
-        A method of something that has a ``guard``.
+        A method of something that has a ``guard`` and a ``store``.
 
     Raises
     ------
@@ -130,6 +131,7 @@ def exclusive(verb: Verb) -> Verb:
         try:
             if guard.solved:
                 raise ConcurrentUseError(f"{verb.__name__}: the program is being solved: do it afterwards")
+            forget_view(self.store)
             return verb(self, *args, **kwargs)
         except TypeError:
             for name in kwargs.keys() - known:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import is_
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +14,9 @@ from copter.array_record import ArrayRecord
 from copter.kernels import kernel
 from copter.store.edits import place_among
 from copter.store.layout import Layout
+
+_last: WeakKeyDictionary[Layout, tuple[tuple[Any, ...], StoreView]] = WeakKeyDictionary()
+"""The last view of each store, with the arrays that it is of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +47,50 @@ class StoreView(ArrayRecord):
 
 
 def view_of(store: Layout) -> StoreView:
-    """View of a store's current arrays; valid until the next edit."""
+    """View of a store's current arrays; valid until the next edit.
+
+    It is the last one where the arrays are the same, and as long: a new one has to write down addresses.
+    """
+    requests, usages = store.requests, store.usages
+    sources = (
+        requests.size,
+        usages.size,
+        store.costs.cost,
+        requests.cost_start,
+        requests.n_columns,
+        requests.scale,
+        requests.relation,
+        requests.total,
+        requests.upper,
+        requests.upper_start,
+        store.uppers.upper,
+        requests.usage,
+        usages.pointer_start,
+        usages.entry_start,
+        usages.value_start,
+        store.pointers.pointer,
+        store.entries.row,
+        store.coefficients.value,
+        requests.vector,
+        requests.override_start,
+        requests.override_length,
+        store.overrides.column,
+        store.overrides.value,
+    )
+    last = _last.get(store)
+    if last is not None and all(map(is_, sources, last[0])):
+        return last[1]
+    view = _new_view(store)
+    _last[store] = sources, view
+    return view
+
+
+def forget_view(store: Layout) -> None:
+    """Let go of the arrays of the last view: the store is about to be edited, and may replace them."""
+    _last.pop(store, None)
+
+
+def _new_view(store: Layout) -> StoreView:
     requests, usages = store.requests, store.usages
     return StoreView(
         store.costs.cost,
