@@ -2,8 +2,7 @@
 
 numba hands a named tuple of 21 arrays over as 147 numbers, again to each kernel that another one calls: most
 of what such a kernel takes to compile, and of a short call.  Of an :class:`ArrayRecord` a kernel gets the
-address of a table with the data and the length of each array, and reads what it uses: a call takes a quarter
-of the time, compiling a third.
+address of a table with the data and the length of each array, and reads what it uses.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ log = logging.getLogger("copter")
 Function = TypeVar("Function", bound=Callable[..., Any])
 _ALWAYS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 """Options of all kernels; nobody calls them from C."""
-ASIDE = "COPTER_COMPILESASIDE"
+ASIDE = "COPTER_COMPILES_ASIDE"
 """In the environment of a process that compiles for another one."""
 
 
@@ -58,8 +58,9 @@ def kernel(
         At the top of its module.
     allocates : bool
         Whether it makes arrays.  One that does not counts no references: its arrays are its caller's, who
-        keeps them.  In a loop over a :class:`copter.store.view.StoreView`, of 21 arrays, the counting took 20
-        to 50 times as long as the loop; so a loop that reads many arrays belongs into a kernel of its own.
+        keeps them.  Counting takes longer than a loop over many short arrays that are handed over singly, so
+        such a loop belongs into a kernel of its own; the arrays of a record
+        (:mod:`copter.array_record`) are not counted.
     inner : bool
         Only kernels call it: there is nothing to compile for calls from Python.
     inlined : bool

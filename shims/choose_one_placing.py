@@ -137,7 +137,7 @@ def place_fractions(
     for these in (bound[slot], ~bound[slot]):
         some = np.flatnonzero(these & fraction)
         order = np.concatenate((np.flatnonzero(these & whole), some[np.argsort(-value[some], kind="stable")]))
-        _place(columns, order, slot, chosen, price, left)
+        _place(*columns, order, slot, chosen, price, left)
 
 
 def place_cheapest(
@@ -160,25 +160,14 @@ def place_cheapest(
         As in :func:`place_fractions`.
     """
     order = np.lexsort((columns.price, slot, ~bound[slot]))
-    _place(columns, order, slot, chosen, price, left)
-
-
-def _place(
-    columns: Columns,
-    order: NDArray[np.int64],
-    slot: NDArray[np.int64],
-    chosen: NDArray[np.int64],
-    price: NDArray[np.float64],
-    left: NDArray[np.float64],
-) -> None:
-    """Give requests columns, in an order, where they have none yet and the column is open and fits."""
-    _place_all(*columns, order, slot, chosen, price, left)
+    _place(*columns, order, slot, chosen, price, left)
 
 
 @kernel
-def _place_all(  # type: ignore[no-untyped-def]
+def _place(  # type: ignore[no-untyped-def]
     column, prices, cost, begin, end, row, value, order, slot, chosen, price, left
 ):
+    """Give requests columns, in an order, where they have none yet and the column is open and fits."""
     for k in order:
         q = slot[k]
         if chosen[q] < 0 and cost[k] < np.inf and fits(row, value, begin[k], end[k], left):

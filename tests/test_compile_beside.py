@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from copter.kernels import ASIDE
+
 EXAMPLE = """
 import collections, sys
 from numba.core import event
@@ -32,7 +34,7 @@ for scale in (1.0, 2.0):
 
 @pytest.mark.long
 def test_newton_and_the_shim_are_not_compiled_again(tmp_path):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "COPTER_COMPILES_ASIDE": "1"}
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), ASIDE: "1"}
     ahead = [sys.executable, "-m", "copter.solvers.proximal.ahead"]
     subprocess.run(ahead, env=environment, check=True, cwd=Path(__file__).parents[1])
     done = subprocess.run(

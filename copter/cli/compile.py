@@ -17,7 +17,10 @@ Examples:
 
 
 def compile_kernels() -> None:
-    """Compile all kernels of the core, so that no later process has to; what is there already is loaded."""
+    """Compile what rounds of most programs need, so that no later process has to.
+
+    What only large programs, proofs of whole numbers and domains need is compiled when it is first used.
+    """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
 

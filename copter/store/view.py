@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from operator import is_
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -52,69 +51,41 @@ def view_of(store: Layout) -> StoreView:
     It is the last one where the arrays are the same, and as long: a new one has to write down addresses.
     """
     requests, usages = store.requests, store.usages
-    sources = (
-        requests.size,
-        usages.size,
-        store.costs.cost,
-        requests.cost_start,
-        requests.n_columns,
-        requests.scale,
-        requests.relation,
-        requests.total,
-        requests.upper,
-        requests.upper_start,
-        store.uppers.upper,
-        requests.usage,
-        usages.pointer_start,
-        usages.entry_start,
-        usages.value_start,
-        store.pointers.pointer,
-        store.entries.row,
-        store.coefficients.value,
-        requests.vector,
-        requests.override_start,
-        requests.override_length,
-        store.overrides.column,
-        store.overrides.value,
+    n, m, whole = requests.size, usages.size, None
+    parts = (
+        (store.costs.cost, whole),
+        (requests.cost_start, n),
+        (requests.n_columns, n),
+        (requests.scale, n),
+        (requests.relation, n),
+        (requests.total, n),
+        (requests.upper, n),
+        (requests.upper_start, n),
+        (store.uppers.upper, whole),
+        (requests.usage, n),
+        (usages.pointer_start, m),
+        (usages.entry_start, m),
+        (usages.value_start, m),
+        (store.pointers.pointer, whole),
+        (store.entries.row, whole),
+        (store.coefficients.value, whole),
+        (requests.vector, n),
+        (requests.override_start, n),
+        (requests.override_length, n),
+        (store.overrides.column, whole),
+        (store.overrides.value, whole),
     )
     last = _last.get(store)
-    if last is not None and all(map(is_, sources, last[0])):
+    if last is not None and all(a is b and i == j for (a, i), (b, j) in zip(parts, last[0], strict=True)):
         return last[1]
-    view = _new_view(store)
-    _last[store] = sources, view
+    view = StoreView(*(array if size is None else array[:size] for array, size in parts))
+    _last[store] = parts, view
     return view
 
 
 def forget_view(store: Layout) -> None:
     """Let go of the arrays of the last view: the store is about to be edited, and may replace them."""
     _last.pop(store, None)
-
-
-def _new_view(store: Layout) -> StoreView:
-    requests, usages = store.requests, store.usages
-    return StoreView(
-        store.costs.cost,
-        requests.cost_start[: requests.size],
-        requests.n_columns[: requests.size],
-        requests.scale[: requests.size],
-        requests.relation[: requests.size],
-        requests.total[: requests.size],
-        requests.upper[: requests.size],
-        requests.upper_start[: requests.size],
-        store.uppers.upper,
-        requests.usage[: requests.size],
-        usages.pointer_start[: usages.size],
-        usages.entry_start[: usages.size],
-        usages.value_start[: usages.size],
-        store.pointers.pointer,
-        store.entries.row,
-        store.coefficients.value,
-        requests.vector[: requests.size],
-        requests.override_start[: requests.size],
-        requests.override_length[: requests.size],
-        store.overrides.column,
-        store.overrides.value,
-    )
 
 
 def with_own_costs(view: StoreView) -> StoreView:

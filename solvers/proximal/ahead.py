@@ -49,7 +49,7 @@ def compile_newton() -> None:
 
 
 def compile_shim() -> None:
-    """Round two requests that want the same."""
+    """Round three requests that want the same."""
     program = ContinualProgram()
     program.add_resource("a", upper=3.0)
     for request in range(3):
@@ -78,16 +78,6 @@ def compile_terms() -> None:
         ProximalPoint(inner=inner, tolerance=1e-3, iteration_limit=200).solve(program)
 
 
-def compile_integers() -> None:
-    """Prove an allocation of whole numbers optimal."""
-    program = ContinualProgram()
-    program.add_resources(["a", "b"], upper=[4.0, 3.0])
-    for request in range(8):
-        usage = {"a": [1.0, 2.0], "b": [1.0 + request % 2, 1.0]}
-        program.add_request(request, [-1.0 - 0.1 * request, -1.7], usage, total=1.0, integral=True)
-    make_solver("copter-exact").solve(program)
-
-
 def compile_flows() -> None:
     """Round a flow over two links."""
     program = ContinualProgram()
@@ -102,10 +92,9 @@ PARTS: dict[str, Callable[[], None]] = {
     "one column a request": compile_shim,
     "costs of 32 bits": compile_small_costs,
     "convex terms": compile_terms,
-    "proven integers": compile_integers,
     "flows": compile_flows,
 }
-"""What ``copter compile`` compiles; a domain compiles the few kernels of its own when it first needs them."""
+"""What ``copter compile`` compiles: not what only large programs, proofs of integers and domains need."""
 
 
 def compile_part(name: str) -> float:
@@ -116,7 +105,7 @@ def compile_part(name: str) -> float:
 
 
 def main() -> None:
-    """Do both, unless who asked for it is gone."""
+    """Compile Newton's method, then the shim, unless who asked for it is gone."""
     parent = os.getppid()
     for part in (compile_newton, compile_shim):
         if os.getppid() == parent:
