@@ -48,6 +48,7 @@ class Phi(NamedTuple):
     begin: int
     width: int
     factor: float
+    in_python = False  # for copter.first_calls
 
     @classmethod
     def of(cls, table: NDArray[np.int64]) -> Phi:
