@@ -31,6 +31,8 @@ _LONG = 4096
 """Elements of all arrays of a call from which on its kernel is compiled at once."""
 _COMPILE_SECONDS = 1e-4
 """Of compiling a byte of Python's code, about: of a kernel and of those that it calls."""
+BY_ADDRESS: set[type] = set()
+"""Types of arguments with functions that are called by their address, which Python cannot do."""
 _never = False
 
 
@@ -100,7 +102,7 @@ def _plain(result: Any) -> Any:
 
 def _size(arguments: tuple[Any, ...]) -> float:
     """Elements of all arrays; infinity where a function is called by address."""
-    if hasattr(arguments, "in_python"):
+    if type(arguments) in BY_ADDRESS:
         return math.inf
     size = 0.0
     for each in arguments:
@@ -118,7 +120,7 @@ def _is_small_float(kind: Any) -> bool:
     if isinstance(kind, RecordType):
         return any(map(_is_small_float, kind.arrays.values()))
     if isinstance(kind, types.BaseTuple):
-        return any(map(_is_small_float, kind))
+        return any(map(_is_small_float, list(kind)))
     return getattr(kind, "dtype", kind) == types.float32
 
 
@@ -135,9 +137,9 @@ def _function_of(function: FunctionType, made: dict[FunctionType, FunctionType])
     copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
     made[function] = copy
     for name in _names(function.__code__):
-        value = names.get(name)
+        value: Any = names.get(name)
         if is_jitted(value):
-            called = value.py_func
+            called: Any = value.py_func
             names[name] = made[called] if called in made else _function_of(called, made)
         elif isinstance(value, _Intrinsic):
             names[name] = IN_PYTHON.get(value, value)

@@ -29,8 +29,8 @@ from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from copter.program.changes import Starts
     from copter.proof.pricing import Pricing
+    from copter.store.edit import Starts
 
 
 class Rebuild(ProximalPoint):

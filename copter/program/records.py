@@ -15,9 +15,9 @@ from copter.store.edits import EXACTLY, NO_TOTAL
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from copter.program.changes import Starts
     from copter.program.handles import Handles, SharedColumns, SharedCosts
     from copter.program.index import Index
+    from copter.store.edit import Starts
     from copter.store.store import ConstraintStore
     from copter.terms.convex import ConvexTerm
 

@@ -7,35 +7,16 @@ request points at it and its handle was dropped.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.store.edit import Edit, Entries, Runs
 from copter.store.edits import write_overrides, write_scales
 from copter.store.layout import Layout
 from copter.store.slabs import contiguous, slice_indices
 
 _NONE_GIVEN = np.empty(0)
 """Stands for numbers that are not given."""
-
-
-class CostsOfVectors(NamedTuple):
-    """Costs of some requests that are shared vectors.
-
-    Attributes
-    ----------
-    slots, sizes : (k,) arrays
-        Slots of the vectors, and how many columns each has.
-    """
-
-    slots: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-
-    @property
-    def size(self) -> int:
-        """Number of columns of all of them."""
-        return int(self.sizes.sum())
 
 
 class CostEdits(Layout):
@@ -47,20 +28,16 @@ class CostEdits(Layout):
 
     # ---- vectors -------------------------------------------------------------------------------
 
-    def add_vector(self, costs: NDArray[np.float64]) -> int:
-        """Store costs that requests can point at; returns their slot.
-
-        Parameters
-        ----------
-        costs : (n,) ndarray
-        """
-        table = self.vectors
-        slot, start = int(table.allocate(1)[0]), self.costs.allocate(costs.size)
+    def _share_costs(self, edit: Edit) -> NDArray[np.int64]:
+        """Store costs that requests can point at; returns their slot."""
+        assert edit.costs is not None
+        table, costs = self.vectors, edit.costs.values
+        slot, start = table.allocate(1), self.costs.allocate(costs.size)
         self.costs.cost[start : start + costs.size] = costs
         table.cost_start[slot], table.n_columns[slot], table.shared[slot] = start, costs.size, True
         return slot
 
-    def drop_vector(self, slot: int) -> None:
+    def _forget_costs(self, slot: int) -> None:
         """Forget the handle of a vector; requests that use it keep it."""
         self.vectors.shared[slot] = False
         self._free_vectors([slot])
@@ -78,13 +55,8 @@ class CostEdits(Layout):
                 self.costs.free(int(table.cost_start[slot]), int(table.n_columns[slot]))
                 table.free(np.array([slot]))
 
-    def set_vectors(self, slots: NDArray[np.int64], vectors: NDArray[np.int64]) -> None:
-        """Let requests point at vectors of as many columns; their overrides keep their values.
-
-        Parameters
-        ----------
-        slots, vectors : (k,) arrays
-        """
+    def _set_vectors(self, slots: NDArray[np.int64], vectors: NDArray[np.int64]) -> None:
+        """Let requests point at vectors of as many columns; their overrides keep their values."""
         self.clock += 1
         table = self.requests
         np.add.at(self.vectors.references, vectors, 1)
@@ -118,51 +90,48 @@ class CostEdits(Layout):
 
     # ---- costs of requests ---------------------------------------------------------------------
 
-    def set_costs(self, slots: list[int], costs: list[NDArray[np.float64]]) -> None:
+    def _set_costs(self, slots: NDArray[np.int64], costs: Runs) -> None:
         """New costs for all columns of some requests; their overrides keep their values."""
         self.clock += 1
         table, kept = self.requests, self.overrides
-        for slot, fresh in zip(slots, costs, strict=True):
-            if table.vector[slot] >= 0:
+        if self.vectors.size:
+            for slot in slots[table.vector[slots] >= 0].tolist():
                 self._leave_vector(slot)
-            start = int(table.cost_start[slot])
-            pool = self.costs.cost[start : start + fresh.size]
-            pool[:] = fresh
-            length = int(table.override_length[slot])
-            if length:
-                part = slice(int(table.override_start[slot]), int(table.override_start[slot]) + length)
-                columns = kept.column[part]
-                kept.original[part] = pool[columns]
-                pool[columns] = kept.value[part] / table.scale[slot]
-            table.cost_stamp[slot] = self.clock
+        if slots.size == 1:
+            start = int(table.cost_start[slots[0]])
+            self.costs.cost[start : start + costs.values.size] = costs.values
+        else:
+            self.costs.cost[slice_indices(table.cost_start[slots], costs.lengths)] = costs.values
+        overridden = slots[table.override_length[slots] > 0].tolist() if kept.used else ()
+        for slot in overridden:
+            start, length = int(table.cost_start[slot]), int(table.override_length[slot])
+            pool = self.costs.cost[start : start + int(table.n_columns[slot])]
+            part = slice(int(table.override_start[slot]), int(table.override_start[slot]) + length)
+            columns = kept.column[part]
+            kept.original[part] = pool[columns]
+            pool[columns] = kept.value[part] / table.scale[slot]
+        table.cost_stamp[slots] = self.clock
         self._compact_costs()
 
-    def set_scales(self, slots: NDArray[np.int64], scales: NDArray[np.float64]) -> None:
+    def _set_scales(self, slots: NDArray[np.int64], scales: NDArray[np.float64] | float) -> None:
         """New scale for many requests; their overrides keep their values."""
         self.clock += 1
         table, kept = self.requests, self.overrides
         pools = self.costs.cost, kept.column, kept.value
-        write_scales(table.whole, table.scale, *pools, slots, contiguous(scales), self.clock)
+        write_scales(table.whole, table.scale, *pools, slots, _one_each(scales, slots.size), self.clock)
 
-    def set_overrides(
-        self,
-        slots: NDArray[np.int64],
-        lengths: NDArray[np.int64],
-        columns: NDArray[np.int64],
-        values: NDArray[np.float64],
-        scales: NDArray[np.float64] | None = None,
+    def _set_overrides(
+        self, slots: NDArray[np.int64], given: Entries, scales: NDArray[np.float64] | float | None
     ) -> None:
-        """Replace the overrides of many requests and, if given, their scales.
-
-        Parameters
-        ----------
-        slots, lengths : (k,) arrays
-        columns, values : (sum(lengths),) arrays
-            Those of each request ascend by column.
-        scales : (k,) array, optional
-        """
+        """Replace the overrides of requests for which some are given and, if given, all their scales."""
+        if given.given is not None:
+            if scales is not None:
+                self._set_scales(slots, scales)
+            slots, scales = slots[given.given], None
+        lengths = given.counts if given.given is None else given.counts[given.given]
         self.clock += 1
-        new = contiguous(columns), contiguous(values), _NONE_GIVEN if scales is None else contiguous(scales)
+        factors = _NONE_GIVEN if scales is None else _one_each(scales, slots.size)
+        new = contiguous(given.columns), contiguous(given.values), factors
         if not self._write_overrides(slots, lengths, new, restore=True):
             self._resize_overrides(slots, lengths)
             self._write_overrides(slots, lengths, new, restore=False)
@@ -203,3 +172,7 @@ class CostEdits(Layout):
         kept.free_all(table.override_start[resized].tolist(), old[other].tolist())
         table.override_start[resized] = kept.allocate_all(lengths[other])
         table.override_length[resized] = lengths[other]
+
+
+def _one_each(value: NDArray[np.float64] | float, count: int) -> NDArray[np.float64]:
+    return contiguous(value) if isinstance(value, np.ndarray) else np.full(count, value)

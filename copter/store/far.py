@@ -18,11 +18,9 @@ from copter.store.view import StoreView
 from copter.store.where import Columns, Part, cut
 
 if TYPE_CHECKING:
-    from copter.store.edit_log import Edit
+    from copter.store.edit import Edit
 
 Result = TypeVar("Result")
-_NO_COLUMNS = {"add_requests", "set_totals", "set_sum_rows", "set_integral", "set_term", "restate_terms"}
-"""Edits of requests that leave columns as they are."""
 _SEND_FROM = 1 << 26
 """Bytes from which on logged edits are sent without waiting for the round."""
 
@@ -155,14 +153,11 @@ class FarColumns(ConstraintStore):
         return self.places.lend(pieces)
 
     def _put_down(self, edit: Edit, slots: NDArray[np.int64]) -> None:
-        """Log an edit of some requests, or of none of them."""
-        self.check()
-        if edit.verb == "drop_row":  # entries go when enough rows have been dropped
+        """Log an edit after which the columns of requests in some slots are others."""
+        if edit.verb == "remove_resources":  # entries go when enough rows have been dropped
             self._excerpt = None
         elif self._excerpt is not None:
-            if edit.verb == "set_scales":  # costs of an override stay as they are: what is stored is another
-                slots = slots[self.requests.override_length[slots] > 0]
-            self._excerpt.edited(slots[:0] if edit.verb in _NO_COLUMNS else slots)
+            self._excerpt.edited(slots)
         self._ahead, self._expected = {}, []
         self._log.append(edit)
         self._logged += edit.nbytes

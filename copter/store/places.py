@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from numpy.typing import DTypeLike
 
 from copter.clock import check
-from copter.store.edit_log import Edit
+from copter.store.edit import Edit
 from copter.store.lent import Lent, LentHere
 from copter.store.part_store import PartStore
 from copter.store.where import Part, Task

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from copter.store.runs import Runs, runs_of
+from copter.store.edit import Runs
+from copter.store.runs import runs_of
 from copter.store.slabs import slice_indices
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.where import Part

@@ -21,6 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from copter.first_calls import BY_ADDRESS
 from copter.kernels import kernel
 from copter.terms.compiled import FUNCTIONS, MOST_PARAMETERS
 
@@ -48,7 +49,6 @@ class Phi(NamedTuple):
     begin: int
     width: int
     factor: float
-    in_python = False  # for copter.first_calls
 
     @classmethod
     def of(cls, table: NDArray[np.int64]) -> Phi:
@@ -56,6 +56,7 @@ class Phi(NamedTuple):
         return cls(table.ctypes.data, table.strides[0], 1.0)
 
 
+BY_ADDRESS.add(Phi)
 HEAD = 1 + len(FUNCTIONS)
 """Where the parameters begin in a row of the table."""
 

@@ -34,11 +34,11 @@ from copter.solvers.proximal.steps import Aim, StepsResult, run_steps
 from copter.store.allocation import NOTHING, SparseX, dense_to_sparse
 
 if TYPE_CHECKING:
-    from copter.program.changes import Starts
     from copter.program.program import ContinualProgram
     from copter.solvers.inner.working_set import WorkingSet
     from copter.solvers.proximal.inner import Method
     from copter.solvers.proximal.tuning import ProximalTuning
+    from copter.store.edit import Starts
 
 log = logging.getLogger("copter")
 

@@ -14,9 +14,9 @@ from copter.solvers.memory import LastX, LastY
 from copter.store.allocation import NOTHING, SparseX, merged
 
 if TYPE_CHECKING:
-    from copter.program.changes import Starts
     from copter.program.program import ContinualProgram
     from copter.solvers.proximal.answer import Answer
+    from copter.store.edit import Starts
 
 
 @dataclass(frozen=True)
