@@ -120,7 +120,8 @@ def _is_small_float(kind: Any) -> bool:
     if isinstance(kind, RecordType):
         return any(map(_is_small_float, kind.arrays.values()))
     if isinstance(kind, types.BaseTuple):
-        return any(map(_is_small_float, list(kind)))
+        parts: Any = kind
+        return any(map(_is_small_float, parts))
     return getattr(kind, "dtype", kind) == types.float32
 
 
