@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, Interrupted
 from copter.models.general_lp import GeneralLP
+from copter.models.reductions import Point
 from copter.solution import Status
-from copter.solvers.general.presolve import Vertex, pass_lp
+from copter.solvers.general.presolve import pass_lp
 from copter.solvers.highs_model import engine, run_until, status_of
 
 LARGE = 4e6
@@ -43,7 +44,7 @@ class Run:
 
     status: Status
     reason: str
-    found: Vertex | None
+    found: Point | None
     ray: NDArray[np.float64] | None
     iterations: int
     crossover: int = 0
@@ -52,7 +53,7 @@ class Run:
 def optimize(
     lp: GeneralLP,
     *,
-    start: Vertex | None = None,
+    start: Point | None = None,
     by_simplex: bool = False,
     seconds: float = np.inf,
     tolerance: float = 1e-7,
@@ -63,7 +64,7 @@ def optimize(
 
     Parameters
     ----------
-    start : Vertex, optional
+    start : Point, optional
         Its basis if it has one, or else what its point and prices say of one.
     by_simplex : bool
         Whether it has to be simplex, for a large program as well: only that gives rays.
@@ -114,7 +115,7 @@ def _read(highs: highspy.Highs) -> Run:
         ray = np.array(direction) if known else None
     elif solution.value_valid and solution.dual_valid:
         basis = highs.getBasis()
-        found = Vertex(
+        found = Point(
             np.array(solution.col_value), -np.array(solution.row_dual), basis if basis.valid else None
         )
     info = highs.getInfo()
@@ -123,7 +124,7 @@ def _read(highs: highspy.Highs) -> Run:
     return Run(status, reason, found, ray, crossover + sum(max(0, int(count)) for count in counts), crossover)
 
 
-def _strategy(start: Vertex | None) -> int:
+def _strategy(start: Point | None) -> int:
     """HiGHS' number: dual from nothing, primal from a guessed basis, its choice from a true one."""
     if start is None:
         return 1

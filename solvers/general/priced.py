@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.models.general_lp import GeneralLP
-from copter.models.general_program import to_program
+from copter.models.model import Model
+from copter.models.requests import MOSTLY_SUMS
 from copter.solvers.exact.solver import ExactSolver
 
 LEAST_COLUMNS = 20_000
@@ -64,19 +65,18 @@ def solve_priced(lp: GeneralLP, gap: float, seconds: float | None = None) -> Pri
     """
     if lp.c.size < LEAST_COLUMNS or not lp.integral.all():
         return None
-    held = to_program(lp, blocks=True)
-    program = held.program
-    coupling = len(program.resource_ids)
-    if len(held.sums) < len(program) or coupling * _COLUMNS_A_ROW > lp.c.size:
+    model = Model(lp, share=MOSTLY_SUMS, build=False)
+    coupling = lp.row_lower.size - model.n_sums
+    if not model.n_sums or coupling * _COLUMNS_A_ROW > lp.c.size or model.n_sums < len(model.program):
         return None
     solver = ExactSolver(
         integer_gap=max(_SHARPER * gap, _LEAST_GAP), deadline=_SECONDS if seconds is None else seconds
     )
-    solution = solver.solve(program)
+    solution = solver.solve(model.program)
     proof = solution.integer
     if proof is None or not solution.found or not np.isfinite(proof.bound):
         return None
-    x = np.rint(held.point(solution))
+    x = np.rint(model.invert(solution).x)
     objective, apart = float(lp.c @ x), max(solution.objective - proof.bound, 0.0)
     relative = apart / abs(objective) if objective else (0.0 if apart <= 0.0 else np.inf)
     if not relative <= max(gap, _LEAST_GAP):
