@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
 from copter.clock import Interrupted
+from copter.models.arrays import flat_lp
 from copter.models.general_lp import GeneralLP
 from copter.proof.rays import farkas_ray, primal_ray
 from copter.solution import Ray, Status
@@ -102,15 +102,5 @@ def _by_slot(program: ContinualProgram, prices: NDArray[np.float64]) -> NDArray[
 
 def _general(program: ContinualProgram) -> GeneralLP:
     """The relaxation as a general LP: resources, then sum rows."""
-    compiled = compile_program(program)
-    n = compiled.c.size
-    return GeneralLP(
-        compiled.c,
-        csc_array(compiled.A),
-        compiled.row_lower,
-        compiled.row_upper,
-        compiled.lower,
-        compiled.upper,
-        offset=0.0,
-        integral=np.zeros(n, np.bool_),
-    )
+    lp = flat_lp(compile_program(program))
+    return replace(lp, integral=np.zeros(lp.c.size, np.bool_))

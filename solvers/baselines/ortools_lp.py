@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from copter.clock import Clock, check_for
 from copter.extras import extra
+from copter.native import run_apart
 from copter.solution import ColdStart, Start, Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.baselines.baseline import BASELINE, COLD, Baseline, Layout, Outcome
 from copter.solvers.features import Feature
-from copter.solvers.native import run_apart
 from copter.solvers.settings import Setting, switch
 from copter.store.compiled import compile_program
 from copter.store.store import slice_indices

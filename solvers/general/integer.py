@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Any
 import highspy
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csc_array
 
 from copter.clock import Clock
 from copter.errors import SolverError
 from copter.models.general_lp import GeneralLP, checked, crossed_column
+from copter.models.highs import load, run, status_of
 from copter.solution import Status
 from copter.solvers.apart import ProcessDied, call_apart
 from copter.solvers.base import Stopwatch
 from copter.solvers.exact.certain import MOST_COLUMNS, MOST_NODES, completed, settle
-from copter.solvers.exact.model import DOUBTFUL, WILD, Model, wild
-from copter.solvers.general.presolve import pass_lp
+from copter.solvers.exact.model import DOUBTFUL, WILD, keeps, wild
 from copter.solvers.general.priced import solve_priced
 from copter.solvers.general.proof import violation
 from copter.solvers.general.scipy_arguments import (
@@ -36,7 +35,6 @@ from copter.solvers.general.scipy_arguments import (
     scipy_status,
 )
 from copter.solvers.general.scipy_options import MILP, highs_options
-from copter.solvers.highs_model import engine, run, status_of
 from copter.solvers.milp import MilpAnswer, read_answer
 
 if TYPE_CHECKING:
@@ -216,23 +214,22 @@ def _judged(
     limit: float | None,
 ) -> IntegerAnswer:
     """HiGHS' answer to a program of whole numbers, as far as exact arithmetic confirms it."""
-    model = Model(lp.c, csc_array(lp.A), lp.row_lower, lp.row_upper, lp.lower, lp.upper, lp.integral)
     x = None
     if found.x is not None:
         x = np.clip(np.where(lp.integral, np.rint(found.x), found.x), lp.lower, lp.upper)
-        x = x if model.keeps(x) else completed(model, x)
+        x = x if keeps(lp, x) else completed(lp, x)
     small, proved = lp.c.size <= MOST_COLUMNS, status in (Status.OPTIMAL, Status.INFEASIBLE)
     if not proved and not (small and status is Status.NUMERICAL_ERROR):
         return _integer_answer(lp, status, reason, x, found.bound, found.nodes)
     # without a point that keeps all rows, or with numbers that far apart, nothing is proved by HiGHS' word
-    taken = proved and (x is None) == (found.x is None) and not wild(model, WILD)
-    if taken and not (small and wild(model, DOUBTFUL)):
+    taken = proved and (x is None) == (found.x is None) and not wild(lp, WILD)
+    if taken and not (small and wild(lp, DOUBTFUL)):
         return _integer_answer(lp, status, reason, x, found.bound, found.nodes)
     if small:
         clock, most_nodes = Clock(None if limit is None else max(0.0, limit - watch())), MOST_NODES
         if taken:
             most_nodes = _DOUBTS
-        settled = settle(model, x, relative=gap, clock=clock, most_nodes=most_nodes)
+        settled = settle(lp, x, relative=gap, clock=clock, most_nodes=most_nodes)
         nodes = found.nodes + settled.nodes
         if settled.complete:
             status = Status.INFEASIBLE if settled.x is None else Status.OPTIMAL
@@ -261,8 +258,7 @@ def _integer_answer(
 def _run(lp: GeneralLP, kinds: NDArray[np.int32], settings: Mapping[str, Any]) -> highspy.Highs:
     switch = settings.get("presolve", "choose")
     presolve = {True: "on", False: "off"}.get(switch, switch)
-    highs = engine(None, **{**settings, "presolve": presolve})
-    pass_lp(highs, lp, kinds)
+    highs = load(lp, None, kinds=kinds, **{**settings, "presolve": presolve})
     run(highs)
     return highs
 

@@ -7,33 +7,16 @@ from typing import Any
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 
 from copter.models.general_lp import GeneralLP
-from copter.models.highs_form import from_highs
+from copter.models.highs import Engine, check, from_highs, load
 from copter.models.reductions import Point
 from copter.solution import Status
-from copter.solvers.highs_model import Engine, check, engine, pass_model
 
 _CLAIMS = {
     highspy.HighsPresolveStatus.kInfeasible: Status.INFEASIBLE,
     highspy.HighsPresolveStatus.kUnboundedOrInfeasible: Status.UNBOUNDED,
 }
-
-
-def pass_lp(highs: Engine, lp: GeneralLP, kinds: NDArray[np.int32] | None = None) -> None:
-    """Give HiGHS the whole LP, all columns continuous or of the given kinds (its numbers, and scipy's).
-
-    Parameters
-    ----------
-    kinds : (n,) int32 ndarray, optional
-
-    Raises
-    ------
-    SolverError
-        HiGHS refuses it.
-    """
-    pass_model(highs, lp, kinds, lp.offset)
 
 
 @dataclass(frozen=True)
@@ -82,8 +65,7 @@ def presolve(lp: GeneralLP, **options: Any) -> tuple[GeneralLP, Presolved]:
     **options
         Of HiGHS.
     """
-    highs = engine(None, **options)
-    pass_lp(highs, lp)
+    highs = load(lp, None, **options)
     check(highs.presolve(), "presolve")
     status, kind = highs.getModelPresolveStatus(), highspy.HighsPresolveStatus
     reduced = status in (kind.kReduced, kind.kReducedToEmpty)

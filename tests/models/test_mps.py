@@ -11,7 +11,7 @@ from lp_cases import random_general
 from mps_texts import FIXED, MAXIMISE, RANGES
 
 from copter.errors import CopterError, EditError, FileError, InputError
-from copter.models.highs_form import from_highs, to_highs
+from copter.models.highs import from_highs, to_highs
 from copter.solution import Status
 from copter.solvers import make_solver
 from copter.solvers.general import Model, read_mps

@@ -228,7 +228,7 @@ def test_a_deadline_of_nothing():
 @pytest.mark.parametrize("by_simplex", [True, False])
 def test_highs_is_given_up_when_time_is_over(by_simplex, monkeypatch):
     release, ended = threading.Event(), []
-    monkeypatch.setattr("copter.solvers.highs_model.run", lambda highs: ended.append(release.wait(60)))
+    monkeypatch.setattr("copter.models.highs.run", lambda highs: ended.append(release.wait(60)))
     found = optimize(random_general(3), by_simplex=by_simplex, seconds=0.05)
     assert not ended
     release.set()
