@@ -197,24 +197,11 @@ class Copy:
         Parameters
         ----------
         y : (row slots of the original,) ndarray
-
-        Returns
-        -------
-        (row slots,) ndarray
         """
         return y[self._rows]
 
     def original_y(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Prices of the new program's row slots in those of the original one.
-
-        Parameters
-        ----------
-        y : (row slots,) ndarray
-
-        Returns
-        -------
-        (row slots of the original,) ndarray
-        """
+        """Prices of the new program's row slots in those of the original one."""
         prices = np.zeros(self.original.store.rows.size)
         prices[self._rows] = y
         return prices

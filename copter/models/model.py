@@ -2,7 +2,7 @@
 
 A :class:`Model` is made of a general LP, from arrays or a file, or of a :class:`Source` that has one: a model
 of OR-Tools MathOpt, a problem of cvxpy.  The LP is reduced (:mod:`copter.models.reductions`) and becomes
-requests and resources (:mod:`copter.models.requests`), and every step leads back.  Where costs, bounds and
+requests and resources (:mod:`copter.models.formulation`), and every step leads back.  Where costs, bounds and
 coefficients change, only what did is edited, so that the next solve is warm; where the shape does (other
 rows, columns or blocks, a column that now has to be mirrored or split) the program is built anew.
 """
@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import CopterError
+from copter.models.formulation import Changes, Formulation
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.reductions import Folded, Point, Shifted, fold_rows, shift_columns
-from copter.models.requests import Changes, Requests
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -105,10 +105,10 @@ class Model:
         self._fold, self._share = fold, share
         self.lp = source if isinstance(source, GeneralLP) else source.read()
         self.rest, reduced, self._inverses = self._reduce(self.lp)
-        self._requests = Requests(reduced, share)
+        self._formulation = Formulation(reduced, share)
         self._values: NDArray[np.float64] | None = None
         if build:
-            self._requests.program  # noqa: B018
+            self._formulation.program  # noqa: B018
 
     def _reduce(self, lp: GeneralLP) -> tuple[GeneralLP, GeneralLP, tuple[Folded | Shifted, ...]]:
         """What folding leaves of an LP, that with columns from 0 on, and the ways back in their order."""
@@ -126,12 +126,12 @@ class Model:
 
         It is another one after an update that rebuilt it.
         """
-        return self._requests.program
+        return self._formulation.program
 
     @property
     def n_sums(self) -> int:
         """Number of rows that became sum rows of requests."""
-        return self._requests.sums.size
+        return self._formulation.sums.size
 
     def update(self, lp: GeneralLP | None = None) -> Changes:
         """Make the program that of another LP, or of the source as it is now, by edits or anew.
@@ -145,20 +145,20 @@ class Model:
             lp = self.lp if self._source is None else self._source.read()
         rest, reduced, inverses = self._reduce(lp)
         pairs = zip(inverses, self._inverses, strict=True)
-        if self._requests.keep(reduced) and all(one.like(other) for one, other in pairs):
-            changes = self._requests.follow(reduced, self._values)
+        if self._formulation.keep(reduced) and all(one.like(other) for one, other in pairs):
+            changes = self._formulation.follow(reduced, self._values)
         else:
-            requests = Requests(reduced, self._share)
+            formulation = Formulation(reduced, self._share)
             # an answer of the old program is none of this one
-            requests.program.store.clock += 1 + self.program.store.clock
-            self._requests, self._values = requests, None
+            formulation.program.store.clock += 1 + self.program.store.clock
+            self._formulation, self._values = formulation, None
             changes = Changes(rebuilt=True)
         self.lp, self.rest, self._inverses = lp, rest, inverses
         return changes
 
     def invert(self, answer: Solution) -> Point:
         """Values of the LP's columns, NaN if there is no allocation, and prices of its rows."""
-        point = self._requests.invert(answer)
+        point = self._formulation.invert(answer)
         if answer.found:
             self._values = point.x
         for inverse in reversed(self._inverses):
@@ -167,7 +167,7 @@ class Model:
 
     def objective(self, cost: float) -> float:
         """Objective of the LP, in its own sense, for a cost of the program."""
-        return self.lp.own_sense(cost + self._requests.lp.offset)
+        return self.lp.own_sense(cost + self._formulation.lp.offset)
 
     def direction(self, answer: Solution) -> NDArray[np.float64]:
         """Direction of the LP's columns, (n,), in which an unbounded objective falls for ever.
@@ -179,7 +179,7 @@ class Model:
         """
         if answer.ray is None or answer.ray.kind != "unbounded":
             raise ValueError(f"a {answer.status} solution has no primal ray")
-        ray = self._requests.direction(answer.ray.x)
+        ray = self._formulation.direction(answer.ray.x)
         for inverse in reversed(self._inverses):
             ray = inverse.direction(ray)
         return ray

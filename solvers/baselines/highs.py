@@ -86,14 +86,6 @@ def fitting_strategy(n: int, row_lower: NDArray[np.float64], row_upper: NDArray[
     Measured with HiGHS 1.13.1, one thread, primal against dual: Sia, 189,000 columns by 307 rows, 2.6 s
     against 15 s; traffic engineering, 16,000 by 8,200, 26 s against 5 s; shard balancing, 131,072 by 1,280
     with equalities, 3.7 s against 1.2 s.
-
-    Parameters
-    ----------
-    row_lower, row_upper : (m,) arrays
-
-    Returns
-    -------
-    "primal" or "dual"
     """
     zero_feasible = bool(((row_lower <= 0) & (row_upper >= 0)).all())
     return "primal" if zero_feasible and n >= WIDE * row_lower.size else "dual"
@@ -150,12 +142,7 @@ class HighsRebuild(Baseline):
     _of_one_round = ("_compiled", "_highs")
 
     def stopping(self) -> dict[str, float]:
-        """Tolerances and gap that HiGHS is given.
-
-        Returns
-        -------
-        dict of name to float
-        """
+        """Tolerances and gap that HiGHS is given."""
         options = simplex_options(self.tolerance, "choose") if self.method == "simplex" else self._options()
         return {name: value for name, value in options.items() if name.endswith(("tolerance", "gap"))}
 

@@ -93,12 +93,7 @@ class HighsHot(Baseline):
         self._model, self._began = None, False
 
     def stopping(self) -> dict[str, float]:
-        """Tolerances that HiGHS is given.
-
-        Returns
-        -------
-        dict of name to float
-        """
+        """Tolerances that HiGHS is given."""
         options = simplex_options(self.tolerance, "choose")
         return {name: value for name, value in options.items() if name.endswith("tolerance")}
 

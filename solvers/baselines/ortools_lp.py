@@ -72,12 +72,7 @@ class Glop(Baseline):
     _of_one_round = ("_builder", "_upper")
 
     def stopping(self) -> dict[str, float]:
-        """Feasibility tolerance: GLOP's default of 1e-6, or the wanted one if it is smaller.
-
-        Returns
-        -------
-        dict of name to float
-        """
+        """Feasibility tolerance: GLOP's default of 1e-6, or the wanted one if it is smaller."""
         tolerance = min(1e-6, max(self.tolerance, 1e-10))
         return {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
 

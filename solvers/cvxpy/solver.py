@@ -102,12 +102,7 @@ class CopterSolver(ConicSolver):
         return ""
 
     def apply(self, problem: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Data of the solver, and what leads back from its answer.
-
-        Parameters
-        ----------
-        problem : cvxpy's ParamConeProg
-        """
+        """Data of the solver, and what leads back from its answer."""
         data, back = super().apply(problem)
         program = data[s.PARAM_PROB]
         data[s.LOWER_BOUNDS], data[s.UPPER_BOUNDS] = program.lower_bounds, program.upper_bounds
@@ -157,16 +152,7 @@ class CopterSolver(ConicSolver):
         return result
 
     def invert(self, solution: Result, inverse_data: Any) -> Solution:
-        """The answer in terms of cvxpy's cone problem.
-
-        Parameters
-        ----------
-        inverse_data : cvxpy's InverseData
-
-        Returns
-        -------
-        cvxpy's Solution
-        """
+        """The answer in terms of cvxpy's cone problem."""
         about = {
             s.SOLVE_TIME: solution.seconds,
             s.NUM_ITERS: solution.iterations,

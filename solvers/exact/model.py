@@ -61,12 +61,7 @@ def wild(lp: GeneralLP, ratio: float, *, costs: bool = True) -> bool:
 
 
 def grain_of(costs: NDArray[np.float64]) -> float:
-    """What all costs are whole multiples of; 0 if nothing that is worth to know.
-
-    Parameters
-    ----------
-    costs : (n,) ndarray
-    """
+    """What all costs are whole multiples of; 0 if nothing that is worth to know."""
     for k in range(0, _BITS, 4):
         scaled = costs * 2.0**k
         if abs(scaled).max(initial=0.0) > _EXACT:

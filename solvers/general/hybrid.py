@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import SettingError
+from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.model import Model
 from copter.models.reductions import Point
-from copter.models.requests import MOSTLY_SUMS
 from copter.solution import Solution, Status
 from copter.solvers.base import Solver, Stopwatch
 from copter.solvers.general.handover import LEAST, Run, optimize, terms

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP
 from copter.models.model import Model
-from copter.models.requests import MOSTLY_SUMS
 from copter.solvers.exact.solver import ExactSolver
 
 LEAST_COLUMNS = 20_000

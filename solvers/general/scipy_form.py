@@ -102,7 +102,7 @@ def from_arrays(
     """A ContinualProgram from the arguments of scipy's ``linprog``, to be edited and solved every round.
 
     Rows that are sums over blocks of columns, as ``sum_j x_j <= total`` of an allocation, become the totals
-    of requests (:mod:`copter.models.requests`); every other row becomes a resource.
+    of requests (:mod:`copter.models.formulation`); every other row becomes a resource.
 
     Parameters
     ----------

@@ -13,10 +13,10 @@ import math
 import numpy as np
 
 from copter.errors import EditError
+from copter.models.formulation import MOSTLY_SUMS
 from copter.models.general_lp import GeneralLP, checked
 from copter.models.model import Model
 from copter.models.reductions import Point
-from copter.models.requests import MOSTLY_SUMS
 from copter.solution import Status
 from copter.solvers.base import Stopwatch
 from copter.solvers.general.handover import terms

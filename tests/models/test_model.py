@@ -7,11 +7,11 @@ import pytest
 from scipy.sparse import csc_array
 
 from copter import CopterError, EditError, ProximalPoint, make_solver
-from copter.models import requests
+from copter.models import formulation
+from copter.models.formulation import Changes
 from copter.models.general_lp import GeneralLP
 from copter.models.model import Model
 from copter.models.reductions import Point, fold_rows
-from copter.models.requests import Changes
 from copter.solvers.general import linprog
 from copter.solvers.general.hybrid import solve_lp
 from copter.solvers.general.proof import prove
@@ -160,7 +160,7 @@ def test_an_answer_from_before_an_edit_is_refused():
 def test_without_sum_rows_no_program_is_made(monkeypatch):
     """A plan that is large enough for the own solver, by cvxpy's way: HiGHS gets it at once."""
     made = []
-    monkeypatch.setattr(requests, "ContinualProgram", lambda: made.append(1))
+    monkeypatch.setattr(formulation, "ContinualProgram", lambda: made.append(1))
     rng = np.random.default_rng(0)
     m, n = 300, 400
     rows = csc_array(rng.random((m, n)))

@@ -6,7 +6,7 @@ import scipy.optimize
 from scipy.sparse import csc_array, csr_array
 
 from copter import make_solver
-from copter.models.requests import find_blocks
+from copter.models.formulation import find_blocks
 from copter.solvers.general import GeneralLP, Model, solve_lp
 
 INF = np.inf

@@ -136,7 +136,7 @@ class Changes:
         return self != Changes()
 
 
-class Requests:
+class Formulation:
     """The program that an LP becomes; numbers of the LP that change become edits.
 
     Parameters
