@@ -236,38 +236,38 @@ class _Solve:
 
     def _from(self, start: Point) -> Answer | None:
         """HiGHS' answer from a point of a program of the same shape; None if it knows none."""
-        answer = self._highs(self.lp, None, start)
+        answer = self._highs(self.lp, Presolved(), start)
         ended = answer.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED, Status.DEADLINE)
         return replace(answer, warm_started=True) if ended else None
 
     def _parts(self, presolving: bool) -> Answer:
-        left, rest = self.lp, None
+        left, back = self.lp, Presolved()
         if presolving:
             begin = self.watch()
             limit = {"time_limit": self.limit} if self.limit < np.inf else {}
-            left, rest = presolve(self.lp, **self.plain_options, **limit)
+            left, back = presolve(self.lp, **self.plain_options, **limit)
             self.took("presolve", begin)
-            if rest.claim is not None:
-                return self._without_optimum(rest.claim, "presolve")
-            if rest.solved:
-                nothing = rest.invert(Point(np.empty(0), np.zeros(left.A.shape[0])))
+            if back.claim is not None:
+                return self._without_optimum(back.claim, "presolve")
+            if back.solved:
+                nothing = back.invert(Point(np.empty(0), np.zeros(left.A.shape[0])))
                 found = self._judged(Status.OPTIMAL, "presolve solved it", nothing, "presolve")
                 return found if self.solver is not None else self._sharper(found)
         own = None
         own_part = "solver" not in self.options and _SECONDS_A_TERM * terms(left) >= _LEAST_SHARE
         if self.solver is not None or own_part:
-            own = self._own(left, rest)
+            own = self._own(left, back)
         if own is not None:
             done = own.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
             if (done or self.solver is not None) and not (self.polish and own.status is Status.OPTIMAL):
                 return own
         near = own is not None and own.proof is not None and own.proof.worst <= _START_BELOW
-        answer = self._highs(left, rest, self.reached if near else None)
+        answer = self._highs(left, back, self.reached if near else None)
         if own is not None and own.proof is not None and own.status is Status.OPTIMAL is not answer.status:
             return replace(own, reason=f"{own.reason}; {answer.reason}")  # a polish that led nowhere
         return answer
 
-    def _own(self, left: GeneralLP, rest: Presolved | None) -> Answer | None:
+    def _own(self, left: GeneralLP, back: Presolved) -> Answer | None:
         """The own solver's answer, or that of the one which was asked for, brought back and judged.
 
         None if nobody was asked for and there are no sum rows: where every column is a request of its own
@@ -292,10 +292,9 @@ class _Solve:
             return Answer(solution.status, solution.reason, finished_by=solver.name)
         x, y, _ = model.invert(solution)
         self.reached = Point(np.clip(x, left.lower, left.upper), y)
-        back = self.reached if rest is None else rest.invert(self.reached)
-        return self._judged(solution.status, solution.reason, back, solver.name)
+        return self._judged(solution.status, solution.reason, back.invert(self.reached), solver.name)
 
-    def _highs(self, left: GeneralLP, rest: Presolved | None, start: Point | None) -> Answer:
+    def _highs(self, left: GeneralLP, back: Presolved, start: Point | None) -> Answer:
         """HiGHS' answer, from a point if one is given."""
         begin = self.watch()
         found = self._optimize(left, start=start)
@@ -303,13 +302,10 @@ class _Solve:
             if found.status in (Status.INFEASIBLE, Status.UNBOUNDED):
                 self.took("highs", begin)
                 return self._without_optimum(found.status, "highs")
-            found = self._optimize(self.lp, by_simplex=True)
-            rest = None
-        back = found.found
-        if back is not None and rest is not None:
-            back = rest.invert(back)
+            found, back = self._optimize(self.lp, by_simplex=True), Presolved()
+        point = None if found.found is None else back.invert(found.found)
         self.took("highs", begin)
-        return self._sharper(self._judged(found.status, found.reason, back, "highs"))
+        return self._sharper(self._judged(found.status, found.reason, point, "highs"))
 
     def _sharper(self, answer: Answer) -> Answer:
         """The answer, or a better one from its basis by HiGHS at its least tolerance, if the proof failed.

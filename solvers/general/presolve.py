@@ -21,19 +21,19 @@ _CLAIMS = {
 
 @dataclass(frozen=True)
 class Presolved:
-    """The way back from what presolve left of an LP.
+    """The way back from what presolve left of an LP; without arguments, from all of it.
 
     Attributes
     ----------
-    rest : GeneralLP, optional
-        None where presolve found nothing to take away; of no use after a claim.
+    highs, rest : Engine and GeneralLP, optional
+        Who knows the way, and what is left; of no use after a claim.
     claim : Status, optional
         Infeasible, or unbounded, which means here that it may be infeasible as well.
     """
 
-    highs: Engine
-    rest: GeneralLP | None
-    claim: Status | None
+    highs: Engine | None = None
+    rest: GeneralLP | None = None
+    claim: Status | None = None
 
     @property
     def solved(self) -> bool:
@@ -42,8 +42,8 @@ class Presolved:
 
     def invert(self, point: Point) -> Point:
         """A vertex stays one."""
-        rest = self.rest
-        if rest is None:
+        highs, rest = self.highs, self.rest
+        if highs is None or rest is None:
             return point
         solution, basis = highspy.HighsSolution(), highspy.HighsBasis()
         x, y, given = point
@@ -52,8 +52,8 @@ class Presolved:
         solution.value_valid = solution.dual_valid = True
         if self.solved:
             basis.valid = True
-        check(self.highs.postsolve(solution, given or basis), "postsolve")
-        whole, basis = self.highs.getSolution(), self.highs.getBasis()
+        check(highs.postsolve(solution, given or basis), "postsolve")
+        whole, basis = highs.getSolution(), highs.getBasis()
         return Point(np.array(whole.col_value), -np.array(whole.row_dual), basis if basis.valid else None)
 
 
