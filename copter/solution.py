@@ -235,7 +235,7 @@ class Solution:
     token : str
         The store's, which says what program it was.
     details : mapping of name to float
-        What else a baseline reports of itself; actors that were slow or died (:mod:`copter.store.places`).
+        What else a baseline reports of itself; actors that were slow or died (:mod:`copter.store.workers`).
     pricing : Pricing, optional
         The solver's last pass over the columns, at these prices, for shims.
     found : bool

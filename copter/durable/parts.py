@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from copter.durable.blocks import Blocks
 from copter.durable.soundness import Unsound, check_store
 from copter.durable.stores import pack_store, unpack_store
+from copter.store.executor import Part
 from copter.store.far import FarColumns
 from copter.store.part_store import PartStore
 from copter.store.store import ConstraintStore
-from copter.store.where import Part
 from copter.terms.convex import ConvexTerm
 
 _KNOWN = ("usage_of", "vector_of")
@@ -32,7 +32,7 @@ def pack_parts(store: FarColumns, blocks: Blocks) -> None:
         Changed in place.
     """
     blocks.facts["parts"] = store.parts
-    for number, part in enumerate(store.each(_store)):
+    for number, part in enumerate(store.executor.map(_store)):
         section = blocks.section(f"part {number}")
         pack_store(part, section)
         for name in _KNOWN:
@@ -82,4 +82,4 @@ def unpack_parts(
         stores.append(part)
     if sum(part.n_variables for part in stores) != store.n_variables:
         raise Unsound("columns of the parts")
-    store.places.restore(stores)
+    store.executor.workers.restore(stores)

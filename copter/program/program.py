@@ -767,7 +767,7 @@ class ContinualProgram:
         price = prices_of(label, ids, _one_each(label, "prices", prices, ids))
         placed = column >= 0
         slot = slots[placed]
-        view, place = self.store.excerpt(slot, column[placed])
+        view, place = self.store.executor.columns(slot, column[placed])
         costs = view.scale[slot] * view.cost[view.cost_start[slot] + place] - price[placed]
         self.update_requests(ids, overrides=(1 * placed, column[placed], costs))
 

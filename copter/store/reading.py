@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.store.executor import Part
 from copter.store.runs import Runs, runs_of
 from copter.store.slabs import slice_indices
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
-from copter.store.where import Part
 
 
 @dataclass(frozen=True)

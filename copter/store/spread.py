@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from copter.store.costs import CostsOfVectors
 from copter.store.edit_log import edit_of_all, edit_of_requests
+from copter.store.executor import Part
 from copter.store.far import FarColumns
 from copter.store.runs import Runs
 from copter.store.slabs import places as places_of
 from copter.store.store import NO_TOTAL
-from copter.store.where import Part
 
 if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
@@ -41,13 +41,13 @@ class SpreadStore(FarColumns):
     _new_usages: Mapping[str, Any] = MappingProxyType({})
 
     def _for_all(self, verb: str, **fields: Any) -> None:
-        self._put_down(edit_of_all(verb, self.clock, **fields), np.empty(0, np.int64))
+        self.executor.log(edit_of_all(verb, self.clock, **fields), np.empty(0, np.int64))
 
     def _for_requests(self, verb: str, slots: NDArray[np.int64], **fields: Any) -> None:
         """Put an edit of some requests down; before the clock moves on."""
         if slots.size:
             fields["slots"] = slots // self.parts
-            self._put_down(edit_of_requests(verb, self.clock, slots, self.parts, fields), slots)
+            self.executor.log(edit_of_requests(verb, self.clock, slots, self.parts, fields), slots)
 
     # ---- rows ----------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class SpreadStore(FarColumns):
         """Room for so many columns, in all parts together."""
         most = -(-columns // self.parts)
         if most > _MUCH:
-            self.each(_reserve, most)  # there may be no memory for it: whoever asked is told
+            self.executor.map(_reserve, most)  # there may be no memory for it: whoever asked is told
         else:
             self._for_all("reserve", columns=most)
 
@@ -417,4 +417,4 @@ def _runs(arrays: list[NDArray[np.float64]]) -> Runs:
 
 
 def _reserve(part: Part, columns: int) -> None:
-    part.store.reserve(columns)
+    part.store.costs.reserve(columns)

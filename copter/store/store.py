@@ -28,8 +28,8 @@ from copter.store.edits import (
     fill_usages,
     release_requests,
 )
+from copter.store.executor import Executor, LocalExecutor
 from copter.store.slabs import contiguous, places, slice_indices
-from copter.store.where import Here
 
 if TYPE_CHECKING:
     from copter.terms.convex import ConvexTerm
@@ -46,8 +46,13 @@ _NONE_GIVEN = np.empty(0)
 """Stands for numbers that are not given."""
 
 
-class ConstraintStore(CostEdits, Here):
+class ConstraintStore(CostEdits):
     """Rows, usages and requests on slabs, and their edits; :mod:`copter.store.layout` describes them."""
+
+    @property
+    def executor(self) -> Executor:
+        """What runs tasks on its columns, wherever these are."""
+        return LocalExecutor(self)
 
     # ---- rows ----------------------------------------------------------------------------------
 

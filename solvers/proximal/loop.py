@@ -93,7 +93,7 @@ def _loop(run: Run) -> End:
     while not budget.spent():
         working = restrict(run, columns)
         found = step(run, working, now, first, sigma, idle)
-        before, pricing = run.worst, price(run, found.x, found.y)
+        before, pricing = run.worst, price(run, found.y)
         now = certify(run, found.x, found.y, pricing, working.column.size)
         end = accept(run, now, found)
         if end is not None:
@@ -113,15 +113,15 @@ def _first(run: Run) -> tuple[Iterate, NDArray[np.float64] | None, float]:
     now, warm = None, begin.how.warm
     priced = bool(begin.y.any()) or bool(store.terms)
     if priced or warm:  # whatever the deadline, a warm answer is at least what there was
-        here = warm and store.parts == 1  # elsewhere somebody may hang
+        here = warm and store.executor.local  # elsewhere somebody may hang
         with run.budget.clock.patient() if here else nullcontext():
-            now = certify(run, begin.x, begin.y, price(run, begin.x, begin.y))
+            now = certify(run, begin.x, begin.y, price(run, begin.y))
     if now is not None and priced:
         return now, None, sigma.warm_sigma if warm else sigma.cold_sigma
     sampled = _sampled(run, begin.x, begin.y)
     fresh = sampled.y is not begin.y
     if now is None or fresh:
-        now = certify(run, begin.x, sampled.y, price(run, begin.x, sampled.y))
+        now = certify(run, begin.x, sampled.y, price(run, sampled.y))
     return now, sampled.flow, sigma.warm_sigma if warm or fresh else sigma.cold_sigma
 
 
@@ -142,7 +142,7 @@ def _request_rounds(run: Run, now: Iterate, flow: NDArray[np.float64] | None) ->
         moved = partial.step(now)
         if moved is None:
             break
-        last, now = now, certify(run, moved.x, moved.y, price(run, moved.x, moved.y), moved.columns)
+        last, now = now, certify(run, moved.x, moved.y, price(run, moved.y), moved.columns)
         if now.certificate.near_bound < last.certificate.near_bound:
             now = _recertified(run, last, now.x)  # what moves is too little to know the prices
         end = accept(run, _repaired(run, now))
@@ -156,10 +156,9 @@ def _request_rounds(run: Run, now: Iterate, flow: NDArray[np.float64] | None) ->
 # ---- the steps ---------------------------------------------------------------------------------------
 
 
-def price(run: Run, x: SparseX, y: NDArray[np.float64]) -> Pricing:
-    """A pass over all columns at prices y, (row slots,), which will certify x."""
+def price(run: Run, y: NDArray[np.float64]) -> Pricing:
+    """A pass over all columns at prices y, (row slots,)."""
     run.budget.begin_pass()
-    run.program.store.expect(x.slot, x.column)
     return run.screening.price(y)
 
 
@@ -241,7 +240,7 @@ def _many_requests(run: Run, pricing: Pricing) -> bool:
 
 def _at_prices(run: Run, now: Iterate, y: NDArray[np.float64]) -> Iterate:
     """The allocation at other prices, if these prove more."""
-    there = certify(run, now.x, y, price(run, now.x, y))
+    there = certify(run, now.x, y, price(run, y))
     log.debug(
         "bound at other prices %.8g, before %.8g, objective %.8g",
         there.certificate.near_bound,

@@ -34,9 +34,9 @@ from copter.solvers.inner.gather import Held, gather, union
 from copter.solvers.proximal.state import Budget, Iterate
 from copter.solvers.proximal.steps import Aim, run_steps
 from copter.store.allocation import SparseX, merged, row_activity
+from copter.store.executor import Part
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import cap_of, coefficients_of, cost_of, entries_of, view_of
-from copter.store.where import Part
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
@@ -91,7 +91,7 @@ class Choices(NamedTuple):
             Rows that may matter: who uses none of them has no other choice that matters.
         """
         size = store.requests.size
-        view, place = store.excerpt(pricing.slot, pricing.column)
+        view, place = store.executor.columns(pricing.slot, pricing.column)
         first = np.concatenate(([0], np.cumsum(np.bincount(pricing.slot, minlength=size))))
         best, margin = np.full(size, -2), np.full(size, np.inf)
         bounds = chunk_bounds(np.diff(first))
@@ -275,7 +275,7 @@ def _needed(store: ConstraintStore) -> NDArray[np.bool_]:
     table = store.requests
     if not ((table.relation[: table.size] == NO_TOTAL) & (table.n_columns[: table.size] > 0)).any():
         return np.zeros(store.rows.size, np.bool_)
-    return np.logical_or.reduce(store.each(_needed_part))
+    return np.logical_or.reduce(store.executor.map(_needed_part))
 
 
 def _needed_part(part: Part) -> NDArray[np.bool_]:

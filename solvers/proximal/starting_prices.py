@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solvers.proximal.state import Budget, Iterate
     from copter.solvers.proximal.tuning import ProximalTuning
-    from copter.store.where import Part
+    from copter.store.executor import Part
 
 Savings: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 """Of the users of a row: what a unit of it saves, what it is worth beside that, how many units they want."""
@@ -145,7 +145,7 @@ def reset_prices(store: ConstraintStore, now: Iterate) -> NDArray[np.float64]:
     if not 0 < again.size <= _MOST:
         return y
     prices = np.where(opened, 0.0, y)
-    found = store.each(_savings_part, prices, again, closed)
+    found = store.executor.map(_savings_part, prices, again, closed)
     for k, i in enumerate(again.tolist()):
         saved, worth, wanted = (np.concatenate([part[k][field] for part in found]) for field in range(3))
         if closed[i]:

@@ -23,16 +23,14 @@ from copter.solvers.inner.convex_descent import ConvexDescent
 from copter.solvers.inner.convex_terms import WorkingTerms
 from copter.solvers.inner.descent import CoordinateDescent
 from copter.solvers.inner.elastic import costless
-from copter.solvers.inner.lent_sums import LentSums, pieces_of
 from copter.solvers.inner.newton import SemismoothNewton
-from copter.solvers.inner.sums import Sums
+from copter.solvers.inner.offloaded_sums import sums_over
 from copter.solvers.inner.working_set import InnerResult, RowTest, WorkingSet, runaway_price
 from copter.store.allocation import SparseX
 from copter.terms.batch import TermBatch
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
-    from copter.solvers.inner.tuning import NewtonTuning
     from copter.solvers.proximal.state import Budget
     from copter.solvers.proximal.tuning import ProximalTuning, StepsTuning
     from copter.store.store import ConstraintStore
@@ -406,7 +404,7 @@ def linear_inner(
     Parameters
     ----------
     store : ConstraintStore
-        Where work is lent to, if its columns are elsewhere.
+        Its executor may take a part of the work.
     method : "cd" or "newton"
     """
     solver: InnerSolver
@@ -415,18 +413,9 @@ def linear_inner(
     elif is_small(working, tuning.newton):
         solver = CompiledNewton(working, budget.late, tuning.newton, budget.threads)
     else:
-        sums = _sums(store, working, budget.threads, tuning.newton)
+        sums = sums_over(working, store.executor, budget.threads, tuning.newton)
         solver = SemismoothNewton(working, budget.late, budget.threads, tuning.newton, sums)
     return Inner(solver, working, working, 1.0, not working.cost.any())
-
-
-def _sums(store: ConstraintStore, working: WorkingSet, threads: int | None, tuning: NewtonTuning) -> Sums:
-    """Sums over a working set, its pieces lent to where the columns are if that is worth it."""
-    sums = Sums(working, threads)
-    if store.parts == 1 or working.column.size < tuning.lent_columns or sums.bounds.size <= 2:
-        return sums
-    lent = store.lend(pieces_of(working, sums.bounds))
-    return sums if lent is None else LentSums(working, lent, threads)
 
 
 def curved_inner(
