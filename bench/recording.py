@@ -278,7 +278,7 @@ def _usages(program: ContinualProgram, choice: Choice) -> dict[Hashable, bytes]:
     some = np.flatnonzero(column >= 0)
     some = some[np.argsort(slots[some])]
     slot = slots[some]
-    view, place = store.excerpt(slot, column[some])
+    view, place = store.executor.columns(slot, column[some])
     pointer, row, value = take_entries(view, slot, place, np.ones(store.rows.size, np.bool_))
     counts = np.zeros(slots.size, np.int64)
     counts[some] = np.diff(pointer)

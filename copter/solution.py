@@ -235,7 +235,7 @@ class Solution:
     token : str
         The store's, which says what program it was.
     details : mapping of name to float
-        What else a baseline reports of itself; actors that were slow or died (:mod:`copter.store.places`).
+        What else a baseline reports of itself; actors that were slow or died (:mod:`copter.store.workers`).
     pricing : Pricing, optional
         The solver's last pass over the columns, at these prices, for shims.
     found : bool
@@ -359,7 +359,7 @@ def check_roundable(program: ContinualProgram, solution: Solution) -> None:
         raise CopterError("the program was edited after this solution: solve it again before rounding")
 
 
-def make_solution(
+def make_solution(  # noqa: PLR0913 - what solvers may know of an answer
     program: ContinualProgram,
     x: SparseX | None,
     y: NDArray[np.float64],

@@ -229,7 +229,7 @@ def _rounded(store: ConstraintStore, solution: Solution) -> tuple[NDArray[np.int
     if lacking.any():
         far |= lacking | (store.n_variables <= _ALL_COLUMNS)
     first, slots, columns = offers(n_columns, requests, chosen, far, pricing.slot, pricing.column)
-    view, place = store.excerpt(slots, columns)
+    view, place = store.executor.columns(slots, columns)
     items, has = read_columns(view, y, slots, place, columns), np.arange(requests.size)
     if lacking.any():
         strict, found = relation[requests] == EXACTLY, np.zeros(requests.size, np.int64)
@@ -249,14 +249,14 @@ def _placed(
     table = store.requests
     n_columns, bound = table.n_columns[: table.size], bound_requests(store)
     chosen, price = np.full(table.size, -1), np.zeros(table.size)
-    view, place = store.excerpt(x.slot, x.column)
+    view, place = store.executor.columns(x.slot, x.column)
     columns = read_columns(view, y, x.slot, place, x.column)
     place_fractions(columns, x.slot, x.value, bound, chosen, price, left)
     without = np.flatnonzero((chosen < 0) & (table.relation[: table.size] == EXACTLY) & (n_columns > 0))
     if without.size:
         sizes = n_columns[without]
         slot, column = np.repeat(without, sizes), slice_indices(np.zeros_like(sizes), sizes)
-        view, place = store.excerpt(slot, column)
+        view, place = store.executor.columns(slot, column)
         place_cheapest(read_columns(view, y, slot, place, column), slot, bound, chosen, price, left)
     return chosen, price
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from copter.kernels import kernel
 from copter.shims.choose_one_columns import Columns, fits, take
+from copter.store.executor import Part, together
 from copter.store.store import EXACTLY, ConstraintStore
 from copter.store.view import coefficients_of, entries_of, view_of
-from copter.store.where import Part, together
 
 MINIMUM_FRACTION = 1e-7
 WHOLE = 1.0 - 1e-9
@@ -41,7 +41,7 @@ def unsound(store: ConstraintStore) -> tuple[int, int]:
     low = np.flatnonzero(rows.alive[: rows.size] & np.isfinite(rows.lower[: rows.size]))
     if low.size:
         return ROW_WITH_LOWER, int(low[0])
-    negative = max(negative for negative, *_ in store.once(_usages_part))
+    negative = max(negative for negative, *_ in store.executor.once(_usages_part))
     if negative >= 0:
         return NEGATIVE, negative
     other = np.flatnonzero((table.n_columns[: table.size] > 0) & (table.total[: table.size] != 1.0))
@@ -64,7 +64,9 @@ def rounded_rows(store: ConstraintStore) -> NDArray[np.bool_]:
     -------
     (row slots,) ndarray
     """
-    rounded: NDArray[np.bool_] = np.any([rounded for _, _, rounded in store.once(_usages_part)], axis=0)
+    rounded: NDArray[np.bool_] = np.any(
+        [rounded for _, _, rounded in store.executor.once(_usages_part)], axis=0
+    )
     return rounded
 
 
@@ -104,7 +106,7 @@ def bound_requests(store: ConstraintStore) -> NDArray[np.bool_]:
     -------
     (request slots,) ndarray
     """
-    return together([bound for _, bound, _ in store.once(_usages_part)], store.requests.size)
+    return together([bound for _, bound, _ in store.executor.once(_usages_part)], store.requests.size)
 
 
 def place_fractions(

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
+from copter.store.executor import Part
 from copter.store.store import ConstraintStore
 from copter.store.view import coefficients_of, entries_of, take_entries, view_of
-from copter.store.where import Part, cut
 
 
 def least_coefficient(store: ConstraintStore, requests: NDArray[np.int64]) -> float:
@@ -21,18 +21,17 @@ def least_coefficient(store: ConstraintStore, requests: NDArray[np.int64]) -> fl
     """
     if not requests.size:
         return np.inf
-    own = [(requests[k],) for k in cut(requests, store.parts)]
-    return min(store.each(_least_part, own=own))
+    return min(store.executor.map(_least_part, slots=requests))
 
 
 def _least_part(part: Part, requests: NDArray[np.int64]) -> float:
-    return float(_least_coefficient(view_of(part.store), part.local(requests), part.store.rows.alive))
+    return float(_least_coefficient(view_of(part.store), requests, part.store.rows.alive))
 
 
 def column(store: ConstraintStore, slot: int, j: int) -> NDArray[np.float64]:
     """Coefficients of column j of a request, by row slot."""
     dense = np.zeros(store.rows.size)
-    view, place = store.excerpt(np.array([slot]), np.array([j]))
+    view, place = store.executor.columns(np.array([slot]), np.array([j]))
     _, row, value = take_entries(view, np.array([slot]), place, np.ones(dense.size, np.bool_))
     np.add.at(dense, row, value)
     return dense

@@ -41,7 +41,7 @@ class Passes:
     """
 
     def __init__(self, store: ConstraintStore, requests: NDArray[np.int64]) -> None:
-        self.view = view = with_own_costs(store.whole())
+        self.view = view = with_own_costs(store.executor.all_columns())
         self.requests, self.rows = requests, store.rows.size
         bounds = chunk_bounds(view.n_columns[requests])
         self._chunks = [requests[a:b] for a, b in pairwise(bounds.tolist())]

@@ -239,9 +239,9 @@ class ClockedSolver(Solver):
         with program.guard.solving(who), self._busy(clock), ctrl_c_cancels(clock), running(clock):
             check_features(self.name, self.features, program)
             solution = self._solve(program, clock)
-        told = program.store.told()
-        if told:
-            solution = replace(solution, details={**solution.details, **told})
+        found = program.store.executor.diagnostics()
+        if found:
+            solution = replace(solution, details={**solution.details, **found})
         if raise_error:
             check_optimal(solution)
         return solution

@@ -91,12 +91,11 @@ class Rebuild(ProximalPoint):
             certificate=found.certificate,
             pricing=copy.original_pricing(found.pricing),
         )
-        state = self._state
-        reached = state is not None and state.last.program is copy.program  # also without an allocation
-        if state is not None and reached:
-            x = copy.original_x(state.last.x)
-            self._round = _LastRound(LastX.of(program, x), LastY.of(program, y))
-        return solution, reached
+        last = self._state.x
+        if last is None or last.program is not copy.program:
+            return solution, False
+        self._round = _LastRound(LastX.of(program, copy.original_x(last.x)), LastY.of(program, y))
+        return solution, True  # also without an allocation
 
     def _unbuilt(self, program: ContinualProgram, clock: Clock) -> Solution:
         """No answer: there was no time for the build."""

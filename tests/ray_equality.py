@@ -21,7 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import copter.ray.places
+import copter.ray.workers
 from copter import ContinualProgram, make_solver
 from copter.bench.settings import SolverSettings
 from copter.problems.shockwave.course import busy_rounds
@@ -49,18 +49,18 @@ class Trips:
 
     def __init__(self) -> None:
         self.count = 0
-        self._ask = copter.ray.places.answers
+        self._ask = copter.ray.workers.answers
 
     def __enter__(self) -> Trips:
         def counted(*arguments, **more):  # type: ignore[no-untyped-def]
             self.count += 1
             return self._ask(*arguments, **more)
 
-        copter.ray.places.answers = counted
+        copter.ray.workers.answers = counted
         return self
 
     def __exit__(self, *_: object) -> None:
-        copter.ray.places.answers = self._ask
+        copter.ray.workers.answers = self._ask
 
 
 def sia(program: ContinualProgram, gpus: int, jobs: int, rounds: int) -> Iterator[Round]:

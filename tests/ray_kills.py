@@ -154,7 +154,7 @@ def _kill(program: RayProgram, kills: int, rng: random.Random, score: Score, end
             continue
         until = score.rounds + rng.randrange(4)
         if rng.random() < 0.5:
-            ray.kill(rng.choice(program.store.places.actors).handle)
+            ray.kill(rng.choice(program.store.executor.workers.actors).handle)
         else:
             found = holders()
             if not found:

@@ -11,7 +11,7 @@ RAY = (
     "tests/ray/test_ray_kills.py",
     "tests/ray/test_session.py",
     "tests/ray/test_holder.py",
-    "tests/solvers/test_lent_sums.py",
+    "tests/solvers/test_offloaded_sums.py",
     "tests/spreading/test_evaluations.py",
     "tests/spreading/test_spreading.py",
 )

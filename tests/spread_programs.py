@@ -9,8 +9,8 @@ from typing import TypeVar
 import numpy as np
 
 from copter.program import program as program_module
-from copter.store.places import InProcess
 from copter.store.spread import SpreadStore
+from copter.store.workers import InProcess
 
 Made = TypeVar("Made")
 

@@ -113,8 +113,8 @@ def snapshot_of(store: ConstraintStore) -> list:
     """Everything that a store holds, bit by bit, its parts in this process too."""
     seen: list = [store.clock, store.n_variables, list(store._dropped_rows)]
     if isinstance(store, SpreadStore):
-        store.settle()
-        seen += [snapshot_of(part) for part in store.places.stores]
+        store.executor.flush()
+        seen += [snapshot_of(part) for part in store.executor.workers.stores]
     for part in vars(store).values():
         if isinstance(part, Pool):
             seen += [part.used, part.garbage, {n: list(starts) for n, starts in part._free.items() if starts}]

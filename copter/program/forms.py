@@ -30,7 +30,7 @@ from copter.program.validation import (
     within,
 )
 from copter.store.edit import Entries
-from copter.store.edits import AT_MOST, EXACTLY, NO_TOTAL, first_outside
+from copter.store.kernels import AT_MOST, EXACTLY, NO_TOTAL, first_outside
 from copter.terms.convex import ConvexTerm
 
 

@@ -56,7 +56,7 @@ from copter.program.validation import (
     whole_numbers,
 )
 from copter.store.edit import OWN, Columns, Edit, Entries, Runs
-from copter.store.edits import EXACTLY, NO_TOTAL
+from copter.store.kernels import EXACTLY, NO_TOTAL
 from copter.store.store import ConstraintStore
 
 _NONE = np.empty(0)
@@ -402,7 +402,7 @@ class Parser:
             return None
         placed = column >= 0
         slot = slots[placed]
-        view, place = store.excerpt(slot, column[placed])
+        view, place = store.executor.columns(slot, column[placed])
         costs = view.scale[slot] * view.cost[view.cost_start[slot] + place] - price[placed]
         edit = Edit(
             "update_requests", slots=slots, overrides=Entries(None, 1 * placed, column[placed], costs)

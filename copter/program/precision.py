@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import EditError
-from copter.store.edits import first_beyond
+from copter.store.kernels import first_beyond
 from copter.store.reading import overrides_of
 from copter.store.slabs import contiguous
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from copter.store.edits import EXACTLY, NO_TOTAL
+from copter.store.kernels import EXACTLY, NO_TOTAL
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array

@@ -1,4 +1,4 @@
-"""SpreadProgram: a program whose requests are spread over places, with the verbs of any other."""
+"""SpreadProgram: a program whose requests are spread over workers, with the verbs of any other."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from copter.program.program import ContinualProgram
 from copter.program.records import CostType
-from copter.store.places import Places
 from copter.store.spread import SpreadStore
+from copter.store.workers import Workers
 
 
 class SpreadProgram(ContinualProgram):
@@ -17,19 +17,19 @@ class SpreadProgram(ContinualProgram):
 
     Parameters
     ----------
-    places : Places
-        Empty; who holds the columns.
+    workers : Workers
+        Empty; who has the columns.
     cost_dtype : "float64" or "float32"
         What costs are kept as.
     """
 
     store: SpreadStore
 
-    def __init__(self, places: Places, *, cost_dtype: CostType = "float64") -> None:
+    def __init__(self, workers: Workers, *, cost_dtype: CostType = "float64") -> None:
         super().__init__(cost_dtype=cost_dtype)
-        self.store = SpreadStore(places, np.dtype(cost_dtype))
+        self.store = SpreadStore(workers, np.dtype(cost_dtype))
 
     def close(self) -> None:
         """Let the columns go; whoever uses the program afterwards gets an UnusableError."""
-        self.store.refuse("the program was closed: make another one")
-        self.store.places.close()
+        self.store.executor.refuse("the program was closed: make another one")
+        self.store.executor.workers.close()

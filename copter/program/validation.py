@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from copter.errors import EditError, TermError
-from copter.store.edits import all_within, sound_entries, sound_overrides, sound_requests
+from copter.store.kernels import all_within, sound_entries, sound_overrides, sound_requests
 from copter.store.slabs import Table, contiguous
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL
 from copter.store.term_table import TermTable

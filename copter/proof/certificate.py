@@ -315,7 +315,7 @@ def _dual(store: ConstraintStore, y: NDArray[np.float64], pricing: Pricing, litt
         dual = loose.dual(store, y, little)
     if pricing.curved_dual > 0.0:
         batch = TermBatch.of(store)
-        view, _ = store.excerpt(*batch.columns)
+        view, _ = store.executor.columns(*batch.columns)
         dual = max(dual, term_bound(batch, view, y, loose.floors(*batch.columns, little))[2])
     return dual
 

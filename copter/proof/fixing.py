@@ -106,7 +106,7 @@ def survivors(
     if pricing.clock != store.clock or not pricing.slack >= reach:
         pricing = price(store, y, slack=reach, threads=threads)
     slot, column = pricing.slot, pricing.column
-    view, place = store.excerpt(slot, column)
+    view, place = store.executor.columns(slot, column)
     excess, lower, upper, full = (np.empty(slot.size) for _ in range(4))
     bounds = np.linspace(0, slot.size, 2 + slot.size // _CHUNK).astype(np.int64)
     run_chunks(

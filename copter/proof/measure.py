@@ -93,7 +93,7 @@ def measure(
         Its candidates are among the columns looked at: those with p_j < m_q, at least.
     """
     size, table = store.requests.size, store.requests
-    view, column = store.excerpt(slot, column, (pricing.slot, pricing.column))
+    view, column = store.executor.columns(slot, column, (pricing.slot, pricing.column))
     curved, n_columns = np.zeros(size, np.bool_), table.n_columns[:size]
     if store.terms:
         curved[store.terms.slots()] = True
@@ -181,7 +181,7 @@ def _measure_all(  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def _measure_chunk(  # type: ignore[no-untyped-def]
+def _measure_chunk(  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
     view: StoreView, n_columns, y, marginal, forced, curved, first, column, value, begin, end, longest, loss
 ):
     activity, weight = np.zeros(y.size), np.zeros(y.size)

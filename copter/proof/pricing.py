@@ -19,7 +19,7 @@ total times the smallest of them.  The pass finds that forced price f_q on its w
 Requests that share a cost vector and a usage are priced together (:mod:`copter.proof.hulls`); requests with a
 convex term are priced by :mod:`copter.proof.tangents`; all their columns are candidates.
 
-Each part of the store (:mod:`copter.store.where`) prices its own requests, in chunks on threads.  Sums are
+Each part of the store (:mod:`copter.store.executor`) prices its own requests, in chunks on threads.  Sums are
 carried so that neither parts nor chunks nor threads change a bit of the result (:mod:`copter.sums`).
 """
 
@@ -38,9 +38,9 @@ from copter.proof.hulls import groups_of, price_groups
 from copter.proof.pricing_kernels import KEEP_ALL, price_all, price_chunk
 from copter.proof.tangents import term_bound
 from copter.proof.usage_prices import UsagePrices, usage_prices
+from copter.store.executor import Columns, Part, by_slot, joined, together
 from copter.store.store import ConstraintStore
 from copter.store.view import StoreView, view_of
-from copter.store.where import Columns, Part, by_slot, joined, together
 from copter.sums import Pair, sum_of
 from copter.terms.batch import TermBatch
 
@@ -115,7 +115,7 @@ def price(
         Default: all processors that this process may use.
     """
     size = store.requests.size
-    parts = store.bring(_price_part, y, slack, cost_factor, threads)
+    parts = store.executor.map(_price_part, y, slack, cost_factor, threads, fetch=True)
     slot, column = joined([part.columns for part in parts], size)
     marginal, forced = (
         together([getattr(part, of) for part in parts], size) for of in ("marginal", "forced")
@@ -159,7 +159,9 @@ def _price_part(
     """Price the columns of a part."""
     store = part.store
     view = view_of(store)
-    terms = TermBatch.of(store) if store.terms and cost_factor else None  # a Farkas ray asks for X_q alone
+    terms = (
+        TermBatch.of_part(part) if store.terms and cost_factor else None
+    )  # a Farkas ray asks for X_q alone
     nothing = (0.0, 0.0)
     curved, curved_error, curved_dual = (
         (nothing, nothing, 0.0) if terms is None else term_bound(terms, view, y)

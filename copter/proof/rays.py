@@ -94,7 +94,7 @@ def primal_ray(program: ContinualProgram, direction: SparseX) -> Ray | None:
     """
     store, table = program.store, program.store.requests
     slot, column = direction.slot, direction.column
-    view, place = store.excerpt(slot, column)
+    view, place = store.executor.columns(slot, column)
     cap = caps_at(view, slot, place)
     loose = (table.relation[slot] == NO_TOTAL) & np.isinf(cap) & (direction.value > 0)
     largest = float(direction.value[loose].max(initial=0.0))

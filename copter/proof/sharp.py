@@ -24,6 +24,7 @@ from copter.kernels import kernel
 from copter.proof.pricing_kernels import knapsack
 from copter.proof.rigorous import exact_products
 from copter.store.allocation import SparseX
+from copter.store.executor import Part
 from copter.store.store import AT_MOST, NO_TOTAL, ConstraintStore
 from copter.store.view import (
     StoreView,
@@ -34,7 +35,6 @@ from copter.store.view import (
     entries_of,
     view_of,
 )
-from copter.store.where import Part
 from copter.sums import Pair
 
 _SPLIT = 2.0**27 + 1.0
@@ -49,13 +49,13 @@ def sharp_bound(store: ConstraintStore, y: NDArray[np.float64]) -> Pair:
     """
     rows = store.rows
     paid = np.where(y > 0, rows.upper[: y.size], np.where(y < 0, rows.lower[: y.size], 0.0))
-    pairs = store.each(_sharp_part, y)
+    pairs = store.executor.map(_sharp_part, y)
     return _pair([part for pair in pairs for part in pair] + [-each for each in exact_products(y, paid)])
 
 
 def sharp_cost(store: ConstraintStore, x: SparseX) -> Pair:
     """What an allocation costs, convex terms left out."""
-    view, place = store.excerpt(x.slot, x.column)
+    view, place = store.executor.columns(x.slot, x.column)
     return _pair(exact_products(costs_at(view, x.slot, place), x.value))
 
 

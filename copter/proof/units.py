@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.parallel import chunk_bounds, run_chunks
 from copter.proof.magnitudes import components, geometric_means, medians
+from copter.store.executor import Part
+from copter.store.layout import Layout
 from copter.store.slabs import slice_indices
 from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import cap_of, coefficients_of, cost_of, costs_at, entries_of, view_of
-from copter.store.where import Part, cut
 
 _MEAN_PASSES, _SAMPLE = 12, 16
 
@@ -34,8 +35,8 @@ def least_stake(store: ConstraintStore, enough: float) -> float:
     enough : float
         In the unit of the objective.
     """
-    least = min(store.once(_stake_part, 0.0, own=_sample(store)))
-    return least if least <= enough else min(store.each(_stake_part, enough))
+    least = min(store.executor.once(_stake_part, 0.0, slots=_sample(store)))
+    return least if least <= enough else min(store.executor.map(_stake_part, enough))
 
 
 class LooseColumns(NamedTuple):
@@ -63,7 +64,7 @@ class LooseColumns(NamedTuple):
     def of(cls, store: ConstraintStore) -> LooseColumns:
         """The loose columns of a store."""
         rows = store.rows
-        slot, column, pointer, row, value = _merged(store.each(_loose_part))
+        slot, column, pointer, row, value = _merged(store.executor.map(_loose_part))
         each = np.arange(slot.size + 1)
         with np.errstate(divide="ignore"):  # entries may be 0
             size = np.log(abs(value))
@@ -112,7 +113,7 @@ class LooseColumns(NamedTuple):
             Costs count this many times: 0 for a ray.
         """
         owner = np.repeat(np.arange(self.slot.size), np.diff(self.pointer))
-        view, column = store.excerpt(self.slot, self.column)
+        view, column = store.executor.columns(self.slot, self.column)
         cost, paid = cost_factor * costs_at(view, self.slot, column), y[self.row] * self.value
         p = cost + np.bincount(owner, paid, self.slot.size)
         whole = abs(cost) + np.bincount(owner, abs(paid), self.slot.size)
@@ -147,7 +148,7 @@ def _floors(units: NDArray[np.float64], little: float) -> NDArray[np.float64]:
     return np.divide(little, units, out=np.zeros(units.size), where=units > 0)
 
 
-def row_limits(store: ConstraintStore) -> NDArray[np.float64]:
+def row_limits(store: Layout) -> NDArray[np.float64]:
     """The larger of the finite bounds of each row, (row slots,); 0 where there is none, or it is 0."""
     rows = store.rows
     limits: NDArray[np.float64] = _limits(rows.lower[: rows.size], rows.upper[: rows.size])
@@ -183,23 +184,17 @@ def _most(view, limit, q, j):  # type: ignore[no-untyped-def]
     return min(most, widest) if widest > 0.0 and most < np.inf else most
 
 
-def announce_stakes(store: ConstraintStore) -> None:
-    """Say that :func:`least_stake` will be asked before the next edit."""
-    store.ahead(_stake_part, 0.0, own=_sample(store))
-
-
-def _sample(store: ConstraintStore) -> list[tuple[NDArray[np.int64]]]:
-    """Every so many requests, by part."""
+def _sample(store: ConstraintStore) -> NDArray[np.int64]:
+    """Every so many requests."""
     n = store.requests.size
-    slots = np.arange(0, n, max(1, n // _SAMPLE))
-    return [(slots[k],) for k in cut(slots, store.parts)]
+    return np.arange(0, n, max(1, n // _SAMPLE))
 
 
 def _stake_part(part: Part, enough: float, slots: NDArray[np.int64] | None = None) -> float:
     """The least stake of some requests, or of all; any that is no more than enough, if there is one."""
     store = part.store
-    local = np.arange(store.requests.size) if slots is None else part.local(slots)
-    return float(_stake_of(view_of(store), row_limits(store), enough, local))
+    some = np.arange(store.requests.size) if slots is None else slots
+    return float(_stake_of(view_of(store), row_limits(store), enough, some))
 
 
 @kernel
@@ -235,7 +230,7 @@ def _row_units(store: ConstraintStore, wanted: NDArray[np.bool_]) -> NDArray[np.
     """:func:`row_units` of the columns that a bound or a total holds."""
     if not wanted.any():
         return np.zeros(wanted.size)
-    return np.maximum.reduce(store.each(_units_part, wanted))
+    return np.maximum.reduce(store.executor.map(_units_part, wanted))
 
 
 def _units_part(part: Part, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -150,7 +150,7 @@ def broken(store: ConstraintStore, x: SparseX) -> str:
     integral = table.integral[x.slot] | (x.value == np.rint(x.value))
     if (x.value[table.integral[x.slot]] != np.rint(x.value[table.integral[x.slot]])).any():
         return "a column is no whole number"
-    view, place = store.excerpt(x.slot, x.column)
+    view, place = store.executor.columns(x.slot, x.column)
     caps = caps_at(view, x.slot, place)
     if (x.value < 0.0).any() or (x.value > np.where(integral, caps, caps * (1.0 + ROUNDING))).any():
         return "a column is out of its bounds"
@@ -172,7 +172,7 @@ def broken(store: ConstraintStore, x: SparseX) -> str:
 
 def cost_of(store: ConstraintStore, x: SparseX) -> tuple[float, float]:
     """What an allocation costs, from below and from above (:func:`cost_between`)."""
-    view, place = store.excerpt(x.slot, x.column)
+    view, place = store.executor.columns(x.slot, x.column)
     return cost_between(costs_at(view, x.slot, place), x.value)
 
 

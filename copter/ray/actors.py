@@ -108,7 +108,7 @@ class Actor:
         self.first, self.last, _ = parts
         self.deaths = self.revived = 0
         self.waited = 0.0
-        self.lent: dict[int, Any] = {}
+        self.offloaded: dict[int, Any] = {}
         self._make: Any = ray.remote(Holder).options(**options).remote
         self._arguments = *parts, cost_dtype, threads
         self._needs = {"CPU": options.get("num_cpus", 0), **options.get("resources", {})}
@@ -227,19 +227,19 @@ class Actor:
         self._since, self._bytes = [], 0
         self.call("restore", self._last.ref, self._made)
 
-    def lend(self, key: int, pieces: Sequence[Any]) -> None:
+    def offload(self, key: int, pieces: Sequence[Any]) -> None:
         """Give it pieces of work; they are given again to the next process if this one dies.
 
         Parameters
         ----------
         pieces : sequence of objects
         """
-        self.lent[key] = ray.put(list(pieces))
-        self.call("lend", key, self.lent[key])
+        self.offloaded[key] = ray.put(list(pieces))
+        self.call("offload", key, self.offloaded[key])
 
     def forget(self, key: int) -> None:
         """Take pieces of work back."""
-        if self.lent.pop(key, None) is not None and ray.is_initialized():
+        if self.offloaded.pop(key, None) is not None and ray.is_initialized():
             self.call("forget", key)
 
     def revive(self, why: Exception) -> None:
@@ -259,8 +259,8 @@ class Actor:
         if self._last is not None:
             self.call("restore", self._last.ref, self._last.edits)
         self.call("send", self._since, self._before)
-        for key, pieces in self.lent.items():
-            self.call("lend", key, pieces)
+        for key, pieces in self.offloaded.items():
+            self.call("offload", key, pieces)
 
     def kill(self) -> None:
         """End its process."""
@@ -330,7 +330,7 @@ class Watch:
     Attributes
     ----------
     revived : set of int
-        Places of those that were made again: they have a reason.
+        Positions of those that were made again: they have a reason.
     """
 
     def __init__(self, actors: Sequence[Actor]) -> None:
@@ -345,7 +345,7 @@ class Watch:
         Parameters
         ----------
         waiting : set of int
-            Places of actors.
+            Positions of actors.
         """
         seconds = perf_counter() - self._begin
         if self._limit == math.inf and 2 * len(waiting) <= len(self._actors):

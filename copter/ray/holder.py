@@ -17,9 +17,9 @@ import numpy as np
 from copter.errors import CopterError
 from copter.parallel import limit_threads
 from copter.store.edit import Edit
+from copter.store.executor import Part, Task
 from copter.store.part_store import PartStore
 from copter.store.slabs import Pool, Table, contiguous
-from copter.store.where import Part, Task
 
 
 class MissedEditsError(CopterError, RuntimeError):
@@ -27,7 +27,7 @@ class MissedEditsError(CopterError, RuntimeError):
 
 
 class Holder:
-    """Parts next to one another, and pieces of work that were lent.
+    """Parts next to one another, and pieces of work that were offloaded.
 
     It counts the edits that it made.  Whoever asks says how many there are: parts that missed one, or have
     half of one that failed, never answer.
@@ -47,7 +47,7 @@ class Holder:
     def __init__(self, first: int, last: int, of: int, cost_dtype: str, threads: int) -> None:
         limit_threads(threads)
         self._parts = [Part(PartStore(np.dtype(cost_dtype)), number, of) for number in range(first, last)]
-        self._lent: dict[int, list[Any]] = {}
+        self._offloaded: dict[int, list[Any]] = {}
         self._made, self._failed = 0, ""
 
     def here(self) -> None:
@@ -117,7 +117,7 @@ class Holder:
 
     # ---- pieces of work ------------------------------------------------------------------------
 
-    def lend(self, key: int, pieces: list[Any]) -> None:
+    def offload(self, key: int, pieces: list[Any]) -> None:
         """Take pieces of work.
 
         Parameters
@@ -126,9 +126,9 @@ class Holder:
             What they are asked by.
         pieces : list of objects
         """
-        self._lent[key] = writable(pieces)
+        self._offloaded[key] = writable(pieces)
 
-    def each_lent(
+    def each_offloaded(
         self, key: int, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None
     ) -> list[Any]:
         """``task(piece, *common, *own[k])`` of every piece that came with a key.
@@ -137,11 +137,11 @@ class Holder:
         ----------
         own : sequence of tuples, optional
         """
-        return _each(self._lent[key], task, common, own)
+        return _each(self._offloaded[key], task, common, own)
 
     def forget(self, key: int) -> None:
         """Forget pieces of work."""
-        self._lent.pop(key, None)
+        self._offloaded.pop(key, None)
 
     # ---- the process ---------------------------------------------------------------------------
 

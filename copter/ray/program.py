@@ -10,8 +10,8 @@ from typing import Self
 from copter.errors import SettingError
 from copter.program.records import CostType
 from copter.program.spread import SpreadProgram
-from copter.ray.places import OnActors
 from copter.ray.session import Session, check_room
+from copter.ray.workers import OnActors
 
 
 class RayProgram(SpreadProgram):
@@ -80,8 +80,8 @@ class RayProgram(SpreadProgram):
         self._session: Session | None = Session.join(address, math.ceil(actors * num_cpus))
         try:
             check_room(actors, {"CPU": num_cpus, **needs})
-            self._places = OnActors(actors, parts, cost_dtype, options, threads)
-            super().__init__(self._places, cost_dtype=cost_dtype)
+            self._workers = OnActors(actors, parts, cost_dtype, options, threads)
+            super().__init__(self._workers, cost_dtype=cost_dtype)
         except BaseException:
             self._leave()  # who has no program cannot close it
             raise
@@ -94,8 +94,8 @@ class RayProgram(SpreadProgram):
         list of dict
             ``bytes`` and ``pid``.
         """
-        self.store.settle()
-        return self._places.memory()
+        self.store.executor.flush()
+        return self._workers.memory()
 
     def close(self) -> None:
         """End the actors, and with the last program the Ray that was started or joined for one."""

@@ -109,7 +109,7 @@ def row_activity(
     -------
     (row slots,) ndarray
     """
-    view, column = store.excerpt(x.slot, x.column)
+    view, column = store.executor.columns(x.slot, x.column)
     if absolute:
         view = replace(view, coefficient=abs(view.coefficient))
     value = abs(x.value) if absolute else x.value

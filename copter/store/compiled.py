@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from copter.clock import check
 from copter.errors import UnsupportedError
+from copter.store.executor import Part
 from copter.store.reading import (
     Columns,
     effective_costs,
@@ -27,7 +28,6 @@ from copter.store.reading import (
     usage_columns,
 )
 from copter.store.store import NO_TOTAL
-from copter.store.where import Part
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
@@ -153,7 +153,7 @@ def flatten(store: ConstraintStore, slots: NDArray[np.int64], row_slots: NDArray
     shape = (row_slots.size + int(with_total.sum()), int(sizes.sum()))
     sum_lower, sum_upper = sum_row_bounds(store, slots[with_total])
     position = row_positions(store, row_slots)
-    most = sum(store.each(_stored_entries)) + int(sizes[with_total].sum())
+    most = sum(store.executor.map(_stored_entries)) + int(sizes[with_total].sum())
     costs, upper = np.empty(shape[1]), np.empty(shape[1])
     indptr, indices, data = np.zeros(shape[1] + 1, np.int32), np.empty(most, np.int32), np.empty(most)
     done = nnz = 0

@@ -34,7 +34,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from copter.store.edits import NO_TOTAL
+from copter.store.kernels import NO_TOTAL
 from copter.store.slabs import Pool, Table, slice_indices
 from copter.store.term_table import TermTable
 

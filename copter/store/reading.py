@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.store.edit import Runs
+from copter.store.executor import Part
 from copter.store.runs import runs_of
 from copter.store.slabs import slice_indices
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
-from copter.store.where import Part
 
 
 @dataclass(frozen=True)

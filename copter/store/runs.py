@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.store.edit import Runs
-from copter.store.where import Part, cut
+from copter.store.executor import Part, cut
 
 if TYPE_CHECKING:
     from copter.store.store import ConstraintStore
@@ -24,17 +24,12 @@ def runs_of(store: ConstraintStore, slots: NDArray[np.int64], task: Reader) -> S
         Of different requests.
     task : callable
         Of a part and the slots that some of its requests have there; at the top of its module.
-
-    Returns
-    -------
-    sequence of Runs
     """
-    if store.parts == 1:
-        return store.each(task, slots)[0]
-    places = cut(slots, store.parts)
-    answers = store.each(task, own=[(slots[own] // store.parts,) for own in places])
+    answers = store.executor.map(task, slots=slots)
+    if len(answers) == 1:
+        return answers[0]
     order = np.empty(slots.size, np.int64)
-    order[np.concatenate(places)] = np.arange(slots.size)
+    order[np.concatenate(cut(slots, len(answers)))] = np.arange(slots.size)
     return [
         Runs(*(np.concatenate(each) for each in zip(*runs, strict=True))).sorted(order)
         for runs in zip(*answers, strict=True)

@@ -12,41 +12,67 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from copter.store.edit import OWN, Columns, Edit, Runs
-from copter.store.far import FarColumns
+from copter.store.executor import Part
+from copter.store.remote import RemoteExecutor
 from copter.store.slabs import places as places_of
-from copter.store.store import NO_TOTAL
-from copter.store.where import Part
+from copter.store.store import NO_TOTAL, ConstraintStore
+from copter.store.workers import Workers
 
 _MUCH = 1 << 20
 """Columns of a part for which room is not made without asking."""
 
 
-class SpreadStore(FarColumns):
-    """Tables of a program whose columns are elsewhere, and their edits."""
+class SpreadStore(ConstraintStore):
+    """Tables of a program whose columns are elsewhere, and their edits.
+
+    Parameters
+    ----------
+    workers : Workers
+        Empty; who has the parts.
+    cost_dtype : dtype
+        What they keep costs as.
+    """
+
+    def __init__(self, workers: Workers, cost_dtype: DTypeLike = np.float64) -> None:
+        super().__init__(cost_dtype)
+        self._executor = RemoteExecutor(self, workers)
+
+    @property
+    def executor(self) -> RemoteExecutor:
+        """What runs tasks on its parts."""
+        return self._executor
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts its requests are cut."""
+        return self.executor.workers.parts
 
     def apply(self, edit: Edit) -> NDArray[np.int64]:
-        """Make an edit in the tables here, and put it down for the parts."""
-        self.check()
+        """Make an edit in the tables here, and log it for the parts."""
+        self.executor.check()
         clock = self.clock
         slots = super().apply(edit)
         whole = edit._replace(slots=slots, clock=clock)
         if not edit.verb.endswith("_requests"):
-            self._put_down(whole.for_all(), slots[:0])
+            self.executor.log(whole.for_all(), slots[:0])
         elif slots.size:
-            self._put_down(whole.cut(self.parts), _other_columns(edit, slots, self.requests.override_length))
+            self.executor.log(
+                whole.cut(self.parts), _other_columns(edit, slots, self.requests.override_length)
+            )
         return slots
 
     def reserve(self, columns: int) -> None:
         """Room for so many columns, in all parts together."""
         most = -(-columns // self.parts)
         if most > _MUCH:
-            self.each(_reserve, most)  # there may be no memory for it: whoever asked is told
+            self.executor.map(_reserve, most)  # there may be no memory for it: whoever asked is told
         else:
-            self.check()
-            self._put_down(Edit("reserve", clock=self.clock, sizes=np.array([most])), np.empty(0, np.int64))
+            self.executor.log(
+                Edit("reserve", clock=self.clock, sizes=np.array([most])), np.empty(0, np.int64)
+            )
 
     # ---- usages and vectors, whose columns and costs only the parts have -------------------------
 
@@ -189,6 +215,40 @@ class SpreadStore(FarColumns):
             table.scale[slots] = scales
         return True
 
+    # ---- one request, as its part has it --------------------------------------------------------
+
+    def get_override(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Columns and costs of a request's override."""
+        found: tuple[NDArray[np.int64], NDArray[np.float64]]
+        found = self.executor.ask(_tell, slot, "get_override")
+        return found
+
+    def base_costs(self, slot: int) -> NDArray[np.float64]:
+        """A request's costs as they were given, without scale and overrides."""
+        costs: NDArray[np.float64] = self.executor.ask(_tell, slot, "base_costs")
+        return costs
+
+    def effective_costs(self, slot: int) -> NDArray[np.float64]:
+        """A request's costs, scale and overrides applied."""
+        costs: NDArray[np.float64] = self.executor.ask(_tell, slot, "effective_costs")
+        return costs
+
+    def upper_bounds(self, slot: int) -> NDArray[np.float64]:
+        """Upper bounds of a request's columns."""
+        upper: NDArray[np.float64] = self.executor.ask(_tell, slot, "upper_bounds")
+        return upper
+
+    def request_entries(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+        """Columns, rows and coefficients of a request's entries."""
+        found: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
+        found = self.executor.ask(_tell, slot, "request_entries")
+        return found
+
+    @property
+    def nnz(self) -> int:
+        """Nonzeros in the resource rows."""
+        return sum(self.executor.map(_nnz))
+
 
 def _other_columns(edit: Edit, slots: NDArray[np.int64], overridden: NDArray[np.int64]) -> NDArray[np.int64]:
     """Slots of requests whose columns, as they are stored, are others after an edit."""
@@ -202,4 +262,12 @@ def _other_columns(edit: Edit, slots: NDArray[np.int64], overridden: NDArray[np.
 
 
 def _reserve(part: Part, columns: int) -> None:
-    part.store.reserve(columns)
+    part.store.costs.reserve(columns)
+
+
+def _tell(part: Part, slot: int, what: str) -> Any:
+    return getattr(part.store, what)(slot)
+
+
+def _nnz(part: Part) -> int:
+    return part.store.nnz

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from copter.array_record import ArrayRecord
 from copter.kernels import kernel
-from copter.store.edits import place_among
+from copter.store.kernels import place_among
 from copter.store.layout import Layout
 
 

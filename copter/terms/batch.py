@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from copter.arrays import Floats
 from copter.kernels import kernel
+from copter.store.executor import LocalExecutor
 from copter.store.slabs import slice_indices
 from copter.store.view import caps_at
 from copter.terms.compiled import addresses
@@ -17,6 +18,8 @@ from copter.terms.phi import HEAD, SLOPE, VALUE, Phi, of_all
 
 if TYPE_CHECKING:
     from copter.store.allocation import SparseX
+    from copter.store.executor import Executor, Part
+    from copter.store.layout import Layout
     from copter.store.store import ConstraintStore
     from copter.store.term_table import TermTable
 
@@ -53,19 +56,28 @@ class TermBatch:
     @classmethod
     def of(cls, store: ConstraintStore) -> TermBatch:
         """Terms of the store as it is now; packed again only if it was edited since the last time."""
+        return cls._packed(store, store.executor)
+
+    @classmethod
+    def of_part(cls, part: Part) -> TermBatch:
+        """As :meth:`of`, of a part of a store."""
+        return cls._packed(part.store, LocalExecutor(part.store))
+
+    @classmethod
+    def _packed(cls, store: Layout, executor: Executor) -> TermBatch:
         packed: TermBatch | None = store.packed_terms
         if packed is None or packed.clock != store.clock:
-            store.packed_terms = packed = cls._pack(store)
+            store.packed_terms = packed = cls._pack(store, executor)
         return packed
 
     @classmethod
-    def _pack(cls, store: ConstraintStore) -> TermBatch:
+    def _pack(cls, store: Layout, executor: Executor) -> TermBatch:
         table, terms = store.requests, store.terms
         slot = terms.slots()
         sizes, image = terms.images(slot)
         first = np.concatenate(([0], np.cumsum(sizes)))
         columns = np.repeat(slot, sizes), slice_indices(np.zeros_like(sizes), sizes)
-        view, _ = store.excerpt(*columns)  # all columns of these requests, each in its place
+        view, _ = executor.columns(*columns)  # all columns of these requests, each in its place
         upper = caps_at(view, *columns)
         functions = _functions(terms, slot)
         recession = np.array([kind.type.recession for kind in terms.kinds])[terms.kind_of(slot)]

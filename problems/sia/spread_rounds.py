@@ -21,10 +21,10 @@ from copter.cli.options import JsonPath, Seed
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.store.edit import Edit
-    from copter.store.lent import Lent
+    from copter.store.executor import Task
+    from copter.store.offloaded import Offloaded
     from copter.store.part_store import PartStore
-    from copter.store.places import Places
-    from copter.store.where import Task
+    from copter.store.workers import Workers
 
 _EXAMPLES = """\b
 Examples:
@@ -46,26 +46,26 @@ class Size(NamedTuple):
 
 
 class Metered:
-    """Places whose calls and bytes are counted."""
+    """Workers whose calls and bytes are counted."""
 
-    def __init__(self, places: Places) -> None:
-        self.places, self.parts = places, places.parts
+    def __init__(self, workers: Workers) -> None:
+        self.workers, self.parts = workers, workers.parts
         self.calls = self.nbytes = 0
 
     def send(self, edits: list[Edit]) -> None:
-        """See :class:`copter.store.places.Places`."""
-        self.places.send(edits)
+        """See :class:`copter.store.workers.Workers`."""
+        self.workers.send(edits)
         self.nbytes += sum(edit.nbytes for edit in edits)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`copter.store.places.Places`."""
-        found = self.places.each(task, common, own)
+        """See :class:`copter.store.workers.Workers`."""
+        found = self.workers.each(task, common, own)
         self._count(common, own, found)
         return found
 
     def one(self, number: int, task: Task, *arguments: Any) -> Any:
-        """See :class:`copter.store.places.Places`."""
-        found = self.places.one(number, task, *arguments)
+        """See :class:`copter.store.workers.Workers`."""
+        found = self.workers.one(number, task, *arguments)
         self._count(arguments, found)
         return found
 
@@ -75,21 +75,21 @@ class Metered:
         self.calls += 1
         self.nbytes += sum(map(size_of, sent))
 
-    def lend(self, pieces: Sequence[Any]) -> Lent | None:
-        """See :class:`copter.store.places.Places`."""
-        return self.places.lend(pieces)
+    def offload(self, pieces: Sequence[Any]) -> Offloaded | None:
+        """See :class:`copter.store.workers.Workers`."""
+        return self.workers.offload(pieces)
 
     def restore(self, stores: list[PartStore]) -> None:
-        """See :class:`copter.store.places.Places`."""
-        self.places.restore(stores)
+        """See :class:`copter.store.workers.Workers`."""
+        self.workers.restore(stores)
 
-    def told(self) -> dict[str, float]:
-        """See :class:`copter.store.places.Places`."""
-        return self.places.told()
+    def diagnostics(self) -> dict[str, float]:
+        """See :class:`copter.store.workers.Workers`."""
+        return self.workers.diagnostics()
 
     def close(self) -> None:
-        """See :class:`copter.store.places.Places`."""
-        self.places.close()
+        """See :class:`copter.store.workers.Workers`."""
+        self.workers.close()
 
 
 def register(run: typer.Typer, bench: typer.Typer) -> None:
@@ -167,7 +167,8 @@ def played(size: Size, where: str, rounds: int, seed: int) -> dict[str, Any]:
     with _program(where) as program:
         metered = None
         if isinstance(program.store, SpreadStore):
-            program.store.places = metered = Metered(program.store.places)
+            executor = program.store.executor
+            executor.workers = metered = Metered(executor.workers)
         seen = list(_rounds(size, rounds, seed, program, metered))
         took = [each[0] for each in seen]
         return {
@@ -187,7 +188,7 @@ def _program(where: str) -> AbstractContextManager[ContinualProgram]:
     """An empty program that keeps its columns there."""
     from copter.program.program import ContinualProgram
     from copter.program.spread import SpreadProgram
-    from copter.store.places import InProcess
+    from copter.store.workers import InProcess
 
     if where.endswith("actors"):
         from copter.ray import RayProgram

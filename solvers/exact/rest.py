@@ -81,7 +81,7 @@ def _entries(
     store: ConstraintStore, slot: NDArray[np.int64], column: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """Rows and coefficients of some columns, one column after the other, and how many each has."""
-    view, place = store.excerpt(slot, column)
+    view, place = store.executor.columns(slot, column)
     first, rows, value = take_entries(view, slot, place, store.rows.alive[: store.rows.size])
     return rows.astype(np.int64), value, np.diff(first)
 
@@ -204,7 +204,7 @@ def model_of(store: ConstraintStore, left: Survivors, mask: NDArray[np.bool_]) -
     matrix = csc_array(
         (np.concatenate((value, np.ones(held.size))), (members, columns)), shape=(m + owners.size, slot.size)
     )
-    view, place = store.excerpt(slot, column)
+    view, place = store.executor.columns(slot, column)
     least = np.where(relation[owners] == EXACTLY, total[owners], -np.inf)
     lp = GeneralLP(
         c=costs_at(view, slot, place),

@@ -30,7 +30,7 @@ METHODS = {"highs": "", "highs-ds": "simplex", "highs-ipm": "ipm"}
 _DEPRECATED = ("simplex", "revised simplex", "interior-point")
 
 
-def linprog(
+def linprog(  # noqa: PLR0913 - scipy's arguments
     c: ArrayLike,
     A_ub: Any = None,
     b_ub: ArrayLike | None = None,

@@ -16,9 +16,9 @@ from copter.proof.pricing_kernels import KEEP_ALL
 from copter.solvers.inner.scaling import levels, natural_units, without_forced
 from copter.solvers.inner.tuning import SetTuning
 from copter.solvers.inner.working_set import WorkingSet
+from copter.store.executor import Columns, Part, joined
 from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
 from copter.store.view import caps_at, coefficients_of, costs_at, entries_of, take_entries, view_of
-from copter.store.where import Columns, Part, cut, joined
 
 _DUST = 1e-12
 """Values below this are the rounding errors of a step, where no bound or total says what is large."""
@@ -72,12 +72,7 @@ def _union(slot, column, more_slot, more_column):  # type: ignore[no-untyped-def
 
 def lightest(store: ConstraintStore) -> Columns:
     """Of each screened request the column that uses least; with them a working set is rarely infeasible."""
-    return joined([each.columns for each in store.once(_lightest_part)], store.requests.size)
-
-
-def announce_lightest(store: ConstraintStore) -> None:
-    """Say that :func:`lightest` will be asked before the next edit."""
-    store.ahead(_lightest_part)
+    return joined([each.columns for each in store.executor.once(_lightest_part)], store.requests.size)
 
 
 class _Lightest(NamedTuple):
@@ -110,8 +105,7 @@ def typical_slack(
     slots = slots[:: max(1, slots.size // sample)]
     if not slots.size:
         return 0.0
-    own = [(slots[k],) for k in cut(slots, store.parts)]
-    slacks = store.each(_slack_part, y, wanted, cost_factor, own=own)
+    slacks = store.executor.map(_slack_part, y, wanted, cost_factor, slots=slots)
     return float(np.median(np.concatenate(slacks)))
 
 
@@ -120,7 +114,7 @@ def _slack_part(
 ) -> NDArray[np.float64]:
     """Slacks at which so many columns of some requests are candidates."""
     slacks = np.empty(slots.size)
-    for k, slot in enumerate(part.local(slots).tolist()):
+    for k, slot in enumerate(slots.tolist()):
         prices = np.partition(part.store.priced_columns(slot, y, cost_factor), wanted)[: wanted + 1]
         slacks[k] = prices[wanted] - prices.min()
     return slacks
@@ -297,7 +291,7 @@ def _take(
     """Read the columns, and their entries in the rows that are seen."""
     table = store.requests
     slots, first, block = _blocks(slot)
-    view, place = store.excerpt(slot, column)
+    view, place = store.executor.columns(slot, column)
     cost, upper = costs_at(view, slot, place), caps_at(view, slot, place)
     total, relation = table.total[slots], table.relation[slots]
     if stands_for is not None:

@@ -1,4 +1,4 @@
-"""What Newton's method asks of a working set: sums over its blocks, by threads here or where pieces are lent.
+"""What Newton's method asks of a working set: sums over its blocks, by threads here, or offloaded.
 
 At prices y the blocks give their part of psi and of A x, and for a Newton step products with
 
@@ -7,7 +7,7 @@ At prices y the blocks give their part of psi and of A x, and for a Newton step 
 and its diagonal; x itself, which columns are free and which sum rows are tight stays where the blocks are,
 for the points that the caller still has.  The set is cut into chunks that its own sizes say, each is summed
 for itself, and their sums are added in order: so the result is bit by bit the same for any number of threads,
-and where these chunks are lent to other processes (:mod:`copter.solvers.inner.lent_sums`).
+and where these chunks are offloaded to other processes (:mod:`copter.solvers.inner.offloaded_sums`).
 
 Of a sample of few blocks the flags come here, and H is summed here: the sample does not grow with the set.
 """

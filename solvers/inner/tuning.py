@@ -97,10 +97,10 @@ class NewtonTuning:
     blocks_a_row : at first for each row that has a price or is off: with fewer, what some curve by would not
         be known (chosen).  On 100,000 demands of a network of 1,739 nodes, with thousands of such rows,
         products with the Hessian of all took three quarters of a cold start
-    lent_columns : where the columns are elsewhere, and more processors, working sets of so many are lent to
-        there.  Lending takes what some five evaluations of one thread take, and a round trip 3 to 5 ms where
-        an evaluation of a million columns by one thread takes 60: with less it is of little use.  On actors
-        that share this process' processors an evaluation took 1.2 to 1.9 times as long as here
+    offload_columns : where the columns are elsewhere, and more processors, working sets of so many are
+        offloaded to there.  That takes what some five evaluations of one thread take, and a round trip 3 to
+        5 ms where an evaluation of a million columns by one thread takes 60: with less it is of little use.
+        On actors that share this process' processors an evaluation took 1.2 to 1.9 times as long as here
     poor_steps : after so many steps in a row that do not halve the gradient the sample doubles
         (0%, +1%)
     line, systems, elastic : see there
@@ -112,7 +112,7 @@ class NewtonTuning:
     columns_a_call: int = 200_000
     hessian_blocks: int = 10_000
     blocks_a_row: int = 10
-    lent_columns: int = 1_000_000
+    offload_columns: int = 1_000_000
     poor_steps: int = 3
     line: LineSearch = LineSearch()
     systems: NewtonSystems = NewtonSystems()

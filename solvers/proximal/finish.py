@@ -26,7 +26,7 @@ from copter.store.store import EXACTLY, NO_TOTAL
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
     from copter.solvers.inner.working_set import WorkingSet
-    from copter.solvers.proximal.budget import Budget
+    from copter.solvers.proximal.state import Budget
     from copter.solvers.proximal.tuning import HandOverTuning
 
 log = logging.getLogger("copter")
@@ -160,7 +160,7 @@ class HandOver:
             y = price[: y.size] * model.sharp / model.factor
         else:
             return None
-        return StepsResult(working.sparse(x), working.prices(y), 0.0, ray, violation)
+        return StepsResult(working.sparse(x), working.prices(y), 0.0, ray, violation, by_highs=True)
 
 
 class _Model(NamedTuple):

@@ -6,9 +6,11 @@ At prices y the gap of an allocation x is a sum of losses, one a request and one
 
 Requests with a loss choose again: each gets the column that is best for it at y, which costs a pass and
 loses nothing; what is left are rows with too much or too little on them.  Who can make up for that are those
-that respond first when prices move, those with the least margins between their best choice and the next
-(:mod:`copter.solvers.proximal.choices`).  They move, together; all others are held, and their usage is taken
-off the rows.  Were others to move, prices would have to go as far as their margins before anything happened.
+that respond first when prices move.  A request of one sum row takes the cheapest of its columns,
+p_b = min p_j with p = c + A'y, or nothing, at 0, where it may and nothing is cheaper; the next best choice
+costs its margin more, which counts relative to what the best is made up of, |c_b| + |a_b|'|y|.  Those with
+the least margins move, together; all others are held, and their usage is taken off the rows.  Were others to
+move, prices would have to go as far as their margins before anything happened.
 
 Rows that are far from their bounds are left out, unless they are all that bounds a column, and come in if the
 step would violate them.  The certificate is always that of the whole program, so a choice that was too narrow
@@ -27,18 +29,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
+from copter.parallel import chunk_bounds, run_chunks
 from copter.solvers.inner.gather import Held, gather, union
-from copter.solvers.proximal.answer import Answer
-from copter.solvers.proximal.choices import Choices
+from copter.solvers.proximal.state import Budget, Iterate
 from copter.solvers.proximal.steps import Aim, run_steps
 from copter.store.allocation import SparseX, merged, row_activity
-from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore
-from copter.store.view import view_of
-from copter.store.where import Part
+from copter.store.executor import Part
+from copter.store.store import AT_MOST, EXACTLY, NO_TOTAL, ConstraintStore
+from copter.store.view import cap_of, coefficients_of, cost_of, entries_of, view_of
 
 if TYPE_CHECKING:
     from copter.program.program import ContinualProgram
-    from copter.solvers.proximal.budget import Budget
+    from copter.proof.pricing import Pricing
     from copter.solvers.proximal.tuning import ProximalTuning
 
 log = logging.getLogger("copter")
@@ -52,6 +54,78 @@ class Moved(NamedTuple):
     x: SparseX
     y: NDArray[np.float64]
     columns: int
+
+
+class Choices(NamedTuple):
+    """Choices of the requests at the prices of a pass.
+
+    Attributes
+    ----------
+    column : (request slots,) ndarray
+        The best for each; -1 for nothing, -2 where there is no one choice: without a sum row, or with a
+        column that cannot take all.
+    margin : (request slots,) ndarray
+        Relative margins; 0 where there is no one choice, infinite where there is no other.
+    """
+
+    column: NDArray[np.int64]
+    margin: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        store: ConstraintStore,
+        y: NDArray[np.float64],
+        pricing: Pricing,
+        seen: NDArray[np.bool_],
+        threads: int | None,
+    ) -> Choices:
+        """The choices among the candidates of a pass.
+
+        Parameters
+        ----------
+        y : (row slots,) ndarray
+        pricing : Pricing
+            The pass at these prices.
+        seen : (row slots,) ndarray of bool
+            Rows that may matter: who uses none of them has no other choice that matters.
+        """
+        size = store.requests.size
+        view, place = store.executor.columns(pricing.slot, pricing.column)
+        first = np.concatenate(([0], np.cumsum(np.bincount(pricing.slot, minlength=size))))
+        best, margin = np.full(size, -2), np.full(size, np.inf)
+        bounds = chunk_bounds(np.diff(first))
+        run_chunks(
+            lambda k: _choose(
+                view, y, first, place, pricing.column, seen, bounds[k], bounds[k + 1], best, margin
+            ),
+            bounds.size - 1,
+            threads,
+        )
+        return cls(best, margin)
+
+    def of_requests(self, store: ConstraintStore, slots: NDArray[np.int64]) -> SparseX:
+        """The allocation in which some requests have what they would choose.
+
+        Parameters
+        ----------
+        slots : (k,) ndarray
+            Ascending.
+        """
+        some = slots[self.column[slots] >= 0]
+        return SparseX(some, self.column[some], store.requests.total[some])
+
+    def nearest(self, count: int) -> NDArray[np.bool_]:
+        """Which requests have the ``count`` least margins, those that are no larger, and all that are 0.
+
+        Returns
+        -------
+        (request slots,) ndarray of bool
+        """
+        if count >= self.margin.size:
+            return np.isfinite(self.margin)
+        limit = np.partition(self.margin, count - 1)[count - 1] if count else 0.0
+        return np.isfinite(self.margin) & (self.margin <= limit)
 
 
 class PartialSteps:
@@ -77,7 +151,7 @@ class PartialSteps:
         self._moves = np.zeros(self.store.requests.size, np.bool_)
         self._needed = _needed(self.store)
 
-    def step(self, now: Answer) -> Moved | None:
+    def step(self, now: Iterate) -> Moved | None:
         """One step from an answer; None if this leads no further.
 
         That is if there are no prices, if a ray shows that there is no optimum, or if none moves that did not
@@ -115,12 +189,12 @@ class PartialSteps:
         """From now on steps end only where rows are met, for nobody mends what they come to."""
         self._loose, self._sharper = 0.0, True
 
-    def _seen(self, now: Answer, near: float) -> NDArray[np.bool_]:
+    def _seen(self, now: Iterate, near: float) -> NDArray[np.bool_]:
         """Rows that may matter: those with a price, near their bounds, or all that bounds a column."""
         flow, self._flow = now.measures.activity if self._flow is None else self._flow, None
         return (self._room(flow, now.measures.weight) < near) | (now.y != 0) | self._needed
 
-    def _more_move(self, now: Answer) -> bool:
+    def _more_move(self, now: Iterate) -> bool:
         """Let all move if nearly all would, or prices are worth little; False if that leads no further.
 
         Where no more move than before, the steps go on to meet rows more closely, twice.
@@ -151,12 +225,12 @@ class PartialSteps:
             room[bounded] = np.minimum(room[bounded], left[bounded] / size)
         return room
 
-    def _aim(self, now: Answer, sigma: float) -> Aim:
+    def _aim(self, now: Iterate, sigma: float) -> Aim:
         """What the steps are to reach, relative to the whole program."""
         goal = self._all_tuning.goal_share * self.budget.tolerance
         return Aim(goal, self.tuning.first_sigma, sigma, now.certificate.size, self._loose)
 
-    def _choose(self, now: Answer, seen: NDArray[np.bool_]) -> Answer:
+    def _choose(self, now: Iterate, seen: NDArray[np.bool_]) -> Iterate:
         """Let more requests move; those that do not and lose get what they would choose at these prices."""
         loss = self._losses(now)
         losing = loss > _threshold(loss, self.tuning.ignored * self.budget.tolerance * now.certificate.size)
@@ -167,7 +241,7 @@ class PartialSteps:
             stays = np.ones(loss.size, np.bool_)
             stays[fresh] = False
             x = merged(now.x.where(stays[now.x.slot]), choices.of_requests(self.store, fresh))
-            now = Answer.of(self.store, x, now.y, now.pricing, self.budget.threads)
+            now = Iterate.of(self.store, x, now.y, now.pricing, self.budget.threads)
         self._moves |= fixed | choices.nearest(int(self._share * len(self.program)))
         log.debug(
             "   %d of %d requests move, %d choose again: gap %.1e, primal %.1e",
@@ -179,7 +253,7 @@ class PartialSteps:
         )
         return now
 
-    def _losses(self, now: Answer) -> NDArray[np.float64]:
+    def _losses(self, now: Iterate) -> NDArray[np.float64]:
         """Losses of the requests; infinite for those that must move, whatever that costs."""
         table, x = self.store.requests, now.x
         relation, total = table.relation[: table.size], table.total[: table.size]
@@ -201,7 +275,7 @@ def _needed(store: ConstraintStore) -> NDArray[np.bool_]:
     table = store.requests
     if not ((table.relation[: table.size] == NO_TOTAL) & (table.n_columns[: table.size] > 0)).any():
         return np.zeros(store.rows.size, np.bool_)
-    return np.logical_or.reduce(store.each(_needed_part))
+    return np.logical_or.reduce(store.executor.map(_needed_part))
 
 
 def _needed_part(part: Part) -> NDArray[np.bool_]:
@@ -222,3 +296,39 @@ def _needed_of(view, rows):  # type: ignore[no-untyped-def]
                 for e in range(entry + view.pointer[pointer + j], entry + view.pointer[pointer + j + 1]):
                     needed[np.uint32(view.row[e])] = True
     return needed
+
+
+@kernel
+def _choose(view, y, first, place, column, seen, begin, end, best, margin):  # type: ignore[no-untyped-def]
+    for q in range(begin, end):
+        if view.total[q] <= 0.0 or first[q] == first[q + 1]:
+            continue
+        matters = False
+        usage, single = view.usage[q], view.relation[q] != NO_TOTAL
+        shift, stride = coefficients_of(view, usage)
+        low, second, size, at = np.inf, np.inf, 0.0, -1
+        if view.relation[q] == AT_MOST:
+            low = 0.0
+        for k in range(first[q], first[q + 1]):
+            j = place[k]
+            cost = cost_of(view, q, j)
+            paid, owed = 0.0, abs(cost)
+            enter, leave = entries_of(view, usage, j, j + 1)
+            for e in range(enter, leave):
+                part = y[np.uint32(view.row[e])] * view.coefficient[shift + stride * e]
+                paid += part
+                matters = matters or seen[np.uint32(view.row[e])]
+                owed += abs(part)
+            p = cost + paid
+            size = max(size, owed)
+            single = single and cap_of(view, q, j) >= view.total[q]
+            if p < low:
+                low, second, at = p, low, column[k]
+            else:
+                second = min(second, p)
+        if single:
+            best[q] = at
+            if matters and second < np.inf and size > 0.0:
+                margin[q] = (second - low) / size
+        else:
+            margin[q] = 0.0

@@ -25,26 +25,25 @@ arXiv 1903.09546.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.first_calls import compile_at_once
+from copter.program.program import ContinualProgram
+from copter.program.records import CostType
 from copter.solvers.base import ClockedSolver, SolverState
-from copter.solvers.blas import one_blas_thread
 from copter.solvers.features import Feature
-from copter.solvers.memory import LastX, LastY
-from copter.solvers.proximal.rehearsal import small_programs
-from copter.solvers.proximal.run import Options, Run
-from copter.solvers.proximal.start import State
+from copter.solvers.proximal.loop import init, solve
+from copter.solvers.proximal.run import Options
+from copter.solvers.proximal.state import State
 from copter.solvers.proximal.tuning import ProximalTuning
 from copter.solvers.settings import Setting, count, function, one_of, switch
 
 if TYPE_CHECKING:
     from copter.clock import Clock
-    from copter.program.program import ContinualProgram
     from copter.proof.certificate import Certificate
     from copter.solution import Solution
     from copter.store.allocation import SparseX
@@ -54,6 +53,8 @@ INNER: tuple[Inner, ...] = ("newton", "cd")
 USUAL = ProximalTuning()
 _REHEARSAL = 2.0
 """Seconds of each of two solves by coordinate descent: the first may spend all on its first kernel."""
+_REQUESTS, _WIDE = 12, 200
+"""Requests of each kind, and rows, of the programs that are solved before a first round."""
 
 
 def _tuning(value: Any) -> ProximalTuning:
@@ -127,7 +128,7 @@ class ProximalPoint(ClockedSolver):
         self.hand_over = hand_over
         self.callback = callback
         self.tuning = tuning
-        self._state: State | None = None
+        self._state = init()
 
     @property
     def goal(self) -> float:
@@ -136,7 +137,7 @@ class ProximalPoint(ClockedSolver):
 
     def reset(self) -> None:
         """Forget the last answer."""
-        self._state = None
+        self._state = init()
 
     def rehearse(self, program: ContinualProgram | None = None) -> None:
         """Solve a program by each inner solver that a round may need, outside of any round and deadline.
@@ -166,8 +167,7 @@ class ProximalPoint(ClockedSolver):
         -------
         (SparseX, (row slots,) ndarray) or None
         """
-        state = self._state
-        return None if not self.warm_start or state is None else state.start(program)
+        return self._state.point(program) if self.warm_start else None
 
     def start_from(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> None:
         """Begin the next solve from an allocation and prices (by slot of ``program``) instead of the last.
@@ -176,56 +176,57 @@ class ProximalPoint(ClockedSolver):
         ----------
         y : (row slots,) ndarray
         """
-        state = self._state
-        answer, slack, before = None, np.nan, None
-        if state is not None and state.last.program is program:
-            answer, slack, before = state.answer, state.slack, state.last
-        self._state = State(answer, LastX.of(program, x, before), LastY.of(program, y), slack)
+        self._state = self._state.moved_to(program, x, y)
 
     def _saved(self, program: ContinualProgram) -> SolverState | None:
         """Last round's allocation, prices and screening slack; None if it was of another program."""
-        state = self._state
-        if state is None or state.last.program is not program:
-            return None
-        arrays = state.last.to_arrays("last") | state.y.to_arrays() | {"slack": state.slack}
-        if state.answer is None or state.answer is state.last:
-            return arrays | {"answered": state.answer is not None}
-        return arrays | {"answered": True} | state.answer.to_arrays("answer")
+        return self._state.to_arrays(program)
 
     def _load_saved(self, program: ContinualProgram, state: SolverState) -> None:
-        last, slack = LastX.from_arrays(program, state, "last"), state["slack"]
-        if not isinstance(slack, float):
-            raise ValueError("slack is no number")
-        answer = last if state["answered"] else None
-        if "answer.slot" in state:
-            answer = LastX.from_arrays(program, state, "answer")
-        self._state = State(answer, last, LastY.from_arrays(program, state), slack)
+        self._state = State.from_arrays(program, state)
 
     def _solve(self, program: ContinualProgram, clock: Clock) -> Solution:
         """Solve the program as it is now, from the last answer if there is one."""
-        starts = program.take_starts()
-        done = False
+        options = Options(
+            self.goal,
+            self.inner,
+            self.iteration_limit,
+            self.warm_start,
+            self.hand_over,
+            self.callback,
+            self.threads,
+            self.tuning,
+        )
+        starts, left = program.take_starts(), self._state
         try:
-            options = Options(
-                self.goal,
-                self.inner,
-                self.iteration_limit,
-                self.warm_start,
-                self.hand_over,
-                self.callback,
-                self.threads,
-                self.tuning,
-            )
-            run = Run(options, program, clock, starts, self._state)
-            with one_blas_thread(program.store.rows.size):
-                solution = run.solve()
-            if run.best is not None:
-                before = None if self._state is None else self._state.last
-                last = LastX.of(program, run.best.x, before)
-                proof = program.store.clock, run.best
-                self._state = State(last, last, LastY.of(program, run.best.y), run.slack, proof)
-                done = True
+            solution, left = solve(program, self._state, options, clock, starts)
         finally:
-            if not done:  # what the starts were given for is still to come
+            if left is self._state:  # what the starts were given for is still to come
                 program.return_starts(starts)
+        self._state = left
         return solution
+
+
+def small_programs(cost_dtype: CostType = "float64") -> Iterator[ContinualProgram]:
+    """Yield a program with all kinds of requests, one with many rows, and one without a solution.
+
+    Solved before a first round, they compile or load the code that rounds need.
+    """
+    program = _mixed(3, cost_dtype)
+    yield program
+    yield _mixed(_WIDE, cost_dtype)
+    program.update_resources(0, upper=-0.5)
+    yield program
+
+
+def _mixed(rows: int, cost_dtype: CostType) -> ContinualProgram:
+    program = ContinualProgram(cost_dtype=cost_dtype)
+    for row in range(rows):
+        program.add_resource(row, 3.0 + row % 2, lower=-1.0)
+    shared = program.share_columns({row: [1.0, 0.0, 2.0] for row in range(2)}, 3)
+    for k in range(_REQUESTS):
+        costs, own = [-1.0 - 0.1 * k, 0.0, -1.5], {k % rows: [1.0 + k % 3, 0.0, 2.0]}
+        program.add_request(("at most", k), costs, own, total=1.0, upper=[1.0, 1.0, 0.7])
+        program.add_request(("exactly", k), costs, shared, total=1.0, relation="==")
+        program.add_request(("free", k), [-0.5], {k % rows: [1.0]}, upper=2.0)
+    return program

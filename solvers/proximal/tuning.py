@@ -13,7 +13,7 @@ from copter.solvers.inner.tuning import DescentTuning, NewtonTuning, SetTuning
 
 @dataclass(frozen=True)
 class ScreeningTuning:
-    """Which columns a pass collects (:mod:`copter.solvers.proximal.screening`).
+    """Which columns a pass collects (:mod:`copter.solvers.proximal.columns`).
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class ScreeningTuning:
 
 @dataclass(frozen=True)
 class SampleTuning:
-    """The sample whose prices a cold solve begins with (:mod:`copter.solvers.proximal.sample`).
+    """The sample whose prices a cold solve begins with (:mod:`copter.solvers.proximal.starting_prices`).
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from journal_rounds import essence, make_round
 from copter import ContinualProgram, Journal, ProximalPoint
 from copter.errors import CopterError, FileError
 from copter.program.spread import SpreadProgram
-from copter.store.places import InProcess
+from copter.store.workers import InProcess
 
 
 def opened(path, parts=3):

@@ -271,7 +271,7 @@ def test_what_points_nowhere_is_refused(path, part, field, value):
 def test_a_state_that_points_nowhere_is_refused(path):
     program, solver = rich(), ProximalPoint()
     solver.solve(program)
-    solver._state.last.x.column[0] = 10**9
+    solver._state.x.x.column[0] = 10**9
     program.save(path, solver)
     with pytest.raises(FileError, match="no such column"):
         ContinualProgram.load(path, ProximalPoint())
@@ -320,6 +320,6 @@ def test_every_attribute_is_in_the_file_or_found_again():
         "last_view",
         "known",
     }
-    assert set(vars(solver._state)) == {"answer", "last", "y", "slack", "proof"}
-    assert set(vars(solver._state.last)) == {"program", "x", "births", "totals", "paused"}
+    assert set(vars(solver._state)) == {"answer", "x", "y", "slack", "proof"}
+    assert set(vars(solver._state.x)) == {"program", "x", "births", "totals", "paused"}
     assert set(vars(solver._state.y)) == {"program", "y", "births"}

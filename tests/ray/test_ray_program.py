@@ -158,7 +158,7 @@ def test_an_actor_is_made_again_from_nothing_that_lay_on_its_node(ray_program, m
 
     monkeypatch.setattr(copter.ray.actors, "_SNAPSHOT_FROM", 0)
     program, here, calls = ray_program(1), ContinualProgram(), []
-    (actor,) = program.store.places.actors
+    (actor,) = program.store.executor.workers.actors
     call = actor.call
 
     def noted(*arguments):
@@ -190,7 +190,7 @@ def test_actors_that_were_filled_from_a_journal_are_made_again_and_closed_ones_s
             if opening == 0:
                 journal.add_requests(["q", "r"], [1.0, 2.0, 3.0], [2, 1], [{}, {}])
             if opening == 1:
-                program.store.places.actors[0].revive(RuntimeError("killed"))
+                program.store.executor.workers.actors[0].revive(RuntimeError("killed"))
                 journal.update_request("r", scale=2.0)
             assert journal.requests["q"].costs.tolist() == [1.0, 2.0]
             assert journal.requests["r"].costs.tolist() == [6.0 if opening else 3.0]
@@ -219,7 +219,7 @@ def test_an_answer_that_was_lost_with_its_node_is_asked_again(ray_program, monke
 
     monkeypatch.setattr(actors.ray, "get", lose)
     assert program.requests["q"].costs.tolist() == [1.0, 2.0]
-    assert lost and program.store.places.actors[0].revived == 1
+    assert lost and program.store.executor.workers.actors[0].revived == 1
 
 
 def test_an_actor_that_is_killed_is_made_again(ray_program):
@@ -230,7 +230,7 @@ def test_an_actor_that_is_killed_is_made_again(ray_program):
         fill(each, np.random.default_rng(1))
     solvers = [make_solver("copter", tolerance=1e-6) for _ in range(2)]
     for k in range(2):
-        ray.kill(program.store.places.actors[k].handle)
+        ray.kill(program.store.executor.workers.actors[k].handle)
         found, wanted = (solver.solve(p) for solver, p in zip(solvers, (program, here), strict=True))
         assert (found.objective, found.bound) == (wanted.objective, wanted.bound)
         for each in (program, here):

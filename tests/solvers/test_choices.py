@@ -10,7 +10,7 @@ from scipy.sparse import random_array
 from copter import ContinualProgram, CopterError, Journal, ProximalPoint, make_solver
 from copter.proof.pricing import price
 from copter.solvers.inner.newton import _solved
-from copter.solvers.proximal.choices import Choices
+from copter.solvers.proximal.partial import Choices
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning
 from copter.store.allocation import SparseX, row_activity
 

@@ -8,9 +8,9 @@ from scipy.sparse import csc_array
 
 from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.clock import Clock
-from copter.solvers.proximal import partial, run
-from copter.solvers.proximal.budget import Budget
-from copter.solvers.proximal.sample import sampled_prices
+from copter.solvers.proximal import loop, partial
+from copter.solvers.proximal.starting_prices import sampled_prices
+from copter.solvers.proximal.state import Budget
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning, SampleTuning
 from copter.store.allocation import NOTHING
 
@@ -85,7 +85,7 @@ def test_rows_come_in_by_the_flow_that_a_sample_says(sets, monkeypatch):
         flow[near], flow[far] = 0.97 * upper[near], 0.93 * upper[far]
         return sampled._replace(flow=flow)
 
-    monkeypatch.setattr(run, "sampled_prices", told)
+    monkeypatch.setattr(loop, "sampled_prices", told)
     assert ProximalPoint(tolerance=1e-5, tuning=EARLY).solve(network(0)).is_optimal(1e-5)
     first, last = sets[0][1], sets[-1][1]
     assert first[near].all() and not first[far].any()

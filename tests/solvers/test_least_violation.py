@@ -10,7 +10,7 @@ from copter.solvers.inner.descent import CoordinateDescent
 from copter.solvers.inner.gather import gather
 from copter.solvers.inner.newton import SemismoothNewton
 from copter.solvers.inner.sampling import Sampler
-from copter.solvers.proximal import sample
+from copter.solvers.proximal import starting_prices
 from copter.solvers.proximal.solver import ProximalPoint
 from copter.solvers.proximal.tuning import ProximalTuning, SampleTuning, ScreeningTuning
 from copter.store.compiled import compile_program
@@ -85,7 +85,7 @@ def count_samples(monkeypatch):
         drawn.append(wanted)
         return Sampler(size, wanted)
 
-    monkeypatch.setattr(sample, "Sampler", sampler)
+    monkeypatch.setattr(starting_prices, "Sampler", sampler)
     return drawn
 
 

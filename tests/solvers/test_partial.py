@@ -8,9 +8,8 @@ from strategies import KINDS, make_infeasible, make_unbounded, random_plain
 from copter import ContinualProgram, ProximalPoint, make_solver
 from copter.clock import Clock
 from copter.proof.pricing import price
-from copter.solvers.proximal.answer import Answer
-from copter.solvers.proximal.budget import Budget
 from copter.solvers.proximal.partial import PartialSteps, _threshold
+from copter.solvers.proximal.state import Budget, Iterate
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning
 from copter.store.allocation import NOTHING
 
@@ -115,7 +114,7 @@ def test_requests_short_of_their_totals_and_boxes_move_in_any_case():
     program.update_requests(range(7), totals=1.01 * totals[:7])
     program.add_request("box", [-1.0], {0: [1.0]}, upper=1.0)
     y = np.zeros(12)
-    now = Answer.of(program.store, x, y, price(program.store, y, slack=np.inf), threads=1)
+    now = Iterate.of(program.store, x, y, price(program.store, y, slack=np.inf), threads=1)
     must = np.isinf(partial_steps(program)._losses(now))
     assert must.tolist() == [True] * 7 + [False] * 393 + [True]
 
@@ -128,7 +127,7 @@ def test_losses_are_the_gap_of_each_request(relation):
     x = make_solver("highs-simplex").solve(program).nonzeros
     y = rng.uniform(0.0, 0.5, 12)
     pricing = price(program.store, y, slack=np.inf)
-    now = Answer.of(program.store, x, y, pricing, threads=1)
+    now = Iterate.of(program.store, x, y, pricing, threads=1)
     steps = partial_steps(program)
     loss = steps._losses(now)
     for slot in range(400):
@@ -149,7 +148,7 @@ def test_threshold_ignores_no_more_than_it_may():
 def test_if_all_lose_there_is_no_partial_step():
     program, _ = flows(np.random.default_rng(3))
     y = np.zeros(12)
-    now = Answer.of(program.store, NOTHING, y, price(program.store, y, slack=np.inf), threads=1)
+    now = Iterate.of(program.store, NOTHING, y, price(program.store, y, slack=np.inf), threads=1)
     assert partial_steps(program).step(now) is None  # all of them lose: all must move
 
 

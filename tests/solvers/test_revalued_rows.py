@@ -7,9 +7,9 @@ import pytest
 
 from copter import ContinualProgram, make_solver
 from copter.proof.pricing import price
-from copter.solvers.proximal.answer import Answer
-from copter.solvers.proximal.closed import revalued
 from copter.solvers.proximal.solver import ProximalPoint
+from copter.solvers.proximal.starting_prices import reset_prices
+from copter.solvers.proximal.state import Iterate
 from copter.solvers.proximal.tuning import PartialTuning, ProximalTuning
 
 ROWS, REQUESTS, WIDTH = 12, 60, 6
@@ -41,7 +41,7 @@ def bound(program, y):
 
 def answer(program, solution):
     pricing = price(program.store, solution.y)
-    return Answer.of(program.store, solution.nonzeros, solution.y, pricing, 1)
+    return Iterate.of(program.store, solution.nonzeros, solution.y, pricing, 1)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -51,7 +51,7 @@ def test_a_closed_row_gets_a_price_at_which_nobody_uses_it_and_no_other_is_bette
     solution = ProximalPoint(tolerance=1e-7).solve(program)
     assert solution.y[row] == 0.0
     program.update_resources(row, upper=0.0)
-    y = revalued(program.store, answer(program, solution))
+    y = reset_prices(program.store, answer(program, solution))
     others = np.arange(ROWS) != row
     assert (y[others] == solution.y[others]).all() and y[row] > 0.0
     best = bound(program, y)
@@ -80,7 +80,7 @@ def test_an_opened_row_gets_the_best_of_all_prices(seed, unit):
     solution = ProximalPoint(tolerance=1e-7).solve(program)
     solution.y[row] = 50.0 / unit  # it was closed, and had any price
     program.update_resources(row, upper=room)
-    y = revalued(program.store, answer(program, solution))
+    y = reset_prices(program.store, answer(program, solution))
     assert 0.0 <= y[row] < 50.0 / unit
     best = bound(program, y)
     for other_price in np.concatenate((np.linspace(0.0, 6.0, 61) / unit, y[row] * np.array([0.99, 1.01]))):
@@ -92,7 +92,7 @@ def test_an_opened_row_gets_the_best_of_all_prices(seed, unit):
 def test_where_nothing_was_closed_or_opened_prices_stay():
     program = packing(1)
     solution = ProximalPoint(tolerance=1e-7).solve(program)
-    assert revalued(program.store, answer(program, solution)) is solution.y
+    assert reset_prices(program.store, answer(program, solution)) is solution.y
 
 
 @pytest.mark.parametrize("seed", range(4))

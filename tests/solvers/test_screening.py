@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from copter import ContinualProgram
-from copter.solvers.proximal.screening import Screening
+from copter.solvers.proximal.columns import Screening
 from copter.solvers.proximal.tuning import ProximalTuning
 
 REQUESTS, WIDTH = 40, 100

@@ -8,8 +8,8 @@ import pytest
 from copter import ContinualProgram, ProximalPoint
 from copter.clock import Clock
 from copter.proof.certificate import certify
-from copter.solvers.proximal.budget import Budget
-from copter.solvers.proximal.sample import Sampled, sampled_prices
+from copter.solvers.proximal.starting_prices import Sampled, sampled_prices
+from copter.solvers.proximal.state import Budget
 from copter.solvers.proximal.tuning import ProximalTuning, SampleTuning
 from copter.store.allocation import NOTHING
 

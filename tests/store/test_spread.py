@@ -1,4 +1,4 @@
-"""A program in parts beside one in one piece: the same verbs, the same queries, the same excerpts."""
+"""A program in parts beside one in one piece: the same verbs, the same queries, the same columns."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from copter import ContinualProgram, EditError, LogTerm, make_solver
 from copter.errors import UnusableError
 from copter.program.spread import SpreadProgram
 from copter.store.edit import Columns, Edit, Entries, Runs
-from copter.store.places import InProcess
 from copter.store.view import cap_of, cost_of, paid_for
-from copter.store.where import Here
+from copter.store.workers import InProcess
 
 
 def pair(parts=3, **options):
@@ -117,26 +116,26 @@ def test_what_was_given_may_change_before_it_is_sent():
 def test_a_refused_edit_is_not_even_put_down():
     program, _ = pair()
     fill(program, np.random.default_rng(0))
-    before, logged = read(program), len(program.store._log)
+    before, logged = read(program), len(program.store.executor._log)
     with pytest.raises(EditError):
         program.update_requests(["o1", "o2"], scales=[2.0, np.nan])
     with pytest.raises(EditError):
         program.add_requests(["x", "y"], [1.0, 2.0], [1, 1], [{0: 1.0}, {"nowhere": 1.0}])
-    assert len(program.store._log) == logged
+    assert len(program.store.executor._log) == logged
     assert_same(read(program), before)
 
 
 def test_the_driver_keeps_no_column():
     program, _ = pair()
     fill(program, np.random.default_rng(0))
-    program.store.settle()
+    program.store.executor.flush()
     store = program.store
     kept = (store.costs, store.uppers, store.pointers, store.entries, store.overrides)
     assert [pool.used for pool in kept] == [0] * 5
-    assert not store._log
+    assert not store.executor._log
 
 
-def test_an_excerpt_has_the_numbers_of_the_whole():
+def test_some_columns_have_the_numbers_of_the_whole():
     spread, whole = pair()
     for program in (spread, whole):
         fill(program, np.random.default_rng(8))
@@ -146,8 +145,8 @@ def test_an_excerpt_has_the_numbers_of_the_whole():
     for share in (0.2, 0.5, 1.0):  # each asks for some that the one before had
         some = np.flatnonzero(rng.random(every[0].size) < share)
         slot, column = every[0][some], every[1][some]
-        view, place = spread.store.excerpt(slot, column)
-        reference = Here.whole(whole.store)
+        view, place = spread.store.executor.columns(slot, column)
+        reference = whole.store.executor.all_columns()
         for q, j, there in zip(slot.tolist(), column.tolist(), place.tolist(), strict=True):
             for ask in (cost_of, cap_of):
                 assert ask.py_func(view, q, there) == ask.py_func(reference, q, j)
@@ -192,7 +191,7 @@ def test_edits_that_reach_some_parts_only_make_it_refuse_to_go_on(monkeypatch, e
     program, _ = pair()
     fill(program, np.random.default_rng(0))
     _ = program.requests["t1"].costs
-    last = program.store.places.stores[-1]
+    last = program.store.executor.workers.stores[-1]
 
     def fail(edit):
         raise error("no room")

@@ -7,7 +7,7 @@ from edit_machine import PROFILE, Edits
 from hypothesis import settings
 
 from copter.program.spread import SpreadProgram
-from copter.store.places import InProcess
+from copter.store.workers import InProcess
 
 
 class SpreadEdits(Edits):

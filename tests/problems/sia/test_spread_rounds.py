@@ -9,7 +9,7 @@ from copter import ProximalPoint
 from copter.cli.main import app
 from copter.problems.sia.spread_rounds import Metered
 from copter.program.spread import SpreadProgram
-from copter.store.places import InProcess
+from copter.store.workers import InProcess
 
 
 def test_what_is_counted_is_what_was_sent():

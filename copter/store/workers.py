@@ -1,4 +1,4 @@
-"""Places: who holds the parts of a store that is spread, and runs tasks there."""
+"""Workers: who has the parts of a store that is spread, and runs tasks on them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numpy.typing import DTypeLike
 
 from copter.clock import check
 from copter.store.edit import Edit
-from copter.store.lent import Lent, LentHere
+from copter.store.executor import Part, Task
+from copter.store.offloaded import Offloaded, OnThreads
 from copter.store.part_store import PartStore
-from copter.store.where import Part, Task
 
 
-class Places(Protocol):
-    """Where the parts of a spread store are.
+class Workers(Protocol):
+    """Who has the parts of a spread store.
 
     Attributes
     ----------
@@ -61,8 +61,8 @@ class Places(Protocol):
             At the top of its module; it changes nothing.
         """
 
-    def lend(self, pieces: Sequence[Any]) -> Lent | None:
-        """Give pieces of work to the places, evenly; None if that is of no use.
+    def offload(self, pieces: Sequence[Any]) -> Offloaded | None:
+        """Give pieces of work to the workers, evenly; None if that is of no use.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Places(Protocol):
             One a part.
         """
 
-    def told(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float]:
         """What was out of the ordinary since it was asked the last time, by name.
 
         Returns
@@ -106,7 +106,7 @@ class InProcess:
         self.stores = [PartStore(cost_dtype) for _ in range(parts)]
 
     def send(self, edits: list[Edit]) -> None:
-        """See :class:`Places`."""
+        """See :class:`Workers`."""
         for edit in edits:
             for number, store in enumerate(self.stores):
                 own = edit.of(number, number + 1)
@@ -114,7 +114,7 @@ class InProcess:
                     store.apply(own)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`Places`.
+        """See :class:`Workers`.
 
         Parameters
         ----------
@@ -128,21 +128,21 @@ class InProcess:
         return results
 
     def one(self, number: int, task: Task, *arguments: Any) -> Any:
-        """See :class:`Places`."""
+        """See :class:`Workers`."""
         return task(Part(self.stores[number], number, self.parts), *arguments)
 
-    def lend(self, pieces: Sequence[Any]) -> Lent:
-        """See :class:`Places`."""
-        return LentHere(pieces)
+    def offload(self, pieces: Sequence[Any]) -> Offloaded:
+        """See :class:`Workers`."""
+        return OnThreads(pieces)
 
     def restore(self, stores: list[PartStore]) -> None:
-        """See :class:`Places`."""
+        """See :class:`Workers`."""
         self.stores = stores
 
-    def told(self) -> dict[str, float]:
-        """See :class:`Places`."""
+    def diagnostics(self) -> dict[str, float]:
+        """See :class:`Workers`."""
         return {}
 
     def close(self) -> None:
-        """See :class:`Places`."""
+        """See :class:`Workers`."""
         self.stores = []

@@ -1,7 +1,7 @@
-"""Work that is lent to where the columns are: pieces that stay there, and what is asked of them.
+"""Work that is offloaded to where the columns are: pieces that stay there, and what is asked of them.
 
 A solver that asks the same data again and again, each time for sums at other prices, cuts the data into
-pieces and lends them: then each question sends the prices and brings the sums.
+pieces and offloads them: then each question sends the prices and brings the sums.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from copter.parallel import run_chunks
 Result = TypeVar("Result")
 
 
-class Lent(Protocol):
+class Offloaded(Protocol):
     """Pieces that are somewhere else.  They are given back when nobody refers to this any more.
 
     Arrays arrive as they were sent, so that they can be written to: kernels are compiled for such.  Where the
-    process that has a piece is lost, another one gets the piece as it was lent; what tasks kept in it is gone
-    then, and they have to say so.
+    process that has a piece is lost, another one gets the piece as it was given; what tasks kept in it is
+    gone then, and they have to say so.
     """
 
     def each(
@@ -43,7 +43,7 @@ class Lent(Protocol):
         """
 
 
-class LentHere:
+class OnThreads:
     """Pieces that stay in this process, where threads share the work.
 
     Parameters
@@ -60,6 +60,6 @@ class LentHere:
     def each(
         self, task: Callable[..., Result], *common: Any, own: Sequence[tuple[Any, ...]] | None = None
     ) -> list[Result]:
-        """See :meth:`Lent.each`."""
+        """See :meth:`Offloaded.each`."""
         pieces, given = self._pieces, own or [()] * len(self._pieces)
         return run_chunks(lambda k: task(pieces[k], *common, *given[k]), len(pieces), self._threads)

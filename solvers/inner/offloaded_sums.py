@@ -1,4 +1,4 @@
-"""Sums over a working set whose chunks are lent to where the columns are.
+"""Sums over a working set whose chunks are offloaded to where the columns are.
 
 Out go prices and the length of the step, back come value, activity and two norms; x, the flags and the
 sample of the step under way stay at the pieces.  Nothing that a piece keeps is needed: what is lost with its
@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from copter.kernels import kernel
 from copter.solvers.inner.newton_kernels import hessian_diagonal, hessian_times, project_blocks
 from copter.solvers.inner.sums import Flags, Projection, Sample, Sums, added, cut_sample, distance
+from copter.solvers.inner.tuning import NewtonTuning
 from copter.solvers.inner.working_set import WorkingSet, row_weight
-from copter.store.lent import Lent
+from copter.store.executor import Executor
+from copter.store.offloaded import Offloaded
 
 
 @dataclass(eq=False)
@@ -29,6 +31,15 @@ class _There(Projection):
 
     number: int
     moved: float
+
+
+def sums_over(working: WorkingSet, executor: Executor, threads: int | None, tuning: NewtonTuning) -> Sums:
+    """Sums over a working set, by threads here, or offloaded if that is worth it."""
+    sums = Sums(working, threads)
+    if executor.local or working.column.size < tuning.offload_columns or sums.bounds.size <= 2:
+        return sums
+    pieces = executor.offload(pieces_of(working, sums.bounds))
+    return sums if pieces is None else OffloadedSums(working, pieces, threads)
 
 
 def pieces_of(working: WorkingSet, bounds: NDArray[np.int64]) -> list[Piece]:
@@ -83,23 +94,23 @@ class Piece:
     sample: tuple[int, Sample] | None = None
 
 
-class LentSums(Sums):
-    """Sums over a working set whose chunks are lent.
+class OffloadedSums(Sums):
+    """Sums over a working set whose chunks are offloaded.
 
     What a piece keeps can be lost with its process: then it answers None, gets all that it needs, and is
     asked again.
 
     Parameters
     ----------
-    lent : Lent
+    pieces : Offloaded
         Of :func:`pieces_of` this set, with the bounds of :class:`Sums`.
     threads : int, optional
         For what is summed here.
     """
 
-    def __init__(self, working: WorkingSet, lent: Lent, threads: int | None = None) -> None:
+    def __init__(self, working: WorkingSet, pieces: Offloaded, threads: int | None = None) -> None:
         super().__init__(working, threads)
-        self._lent = lent
+        self._pieces = pieces
         self._ends = working.first[self.bounds]
         self._numbers = count()
         self._kept: WeakValueDictionary[int, _There] = WeakValueDictionary()
@@ -128,10 +139,10 @@ class LentSums(Sums):
     def _projected(self, number: int, y: NDArray[np.float64], new: bool) -> list[Any]:
         """What the pieces answer; they get the centre, if it is new to them."""
         place = self._of, self._source, tuple(self._kept)
-        parts: list[Any] = [None] if new else self._lent.each(_project, number, y, self.sigma, *place)
+        parts: list[Any] = [None] if new else self._pieces.each(_project, number, y, self.sigma, *place)
         while any(part is None for part in parts):
             centres = [(self.centre[a:b],) for a, b in zip(self._ends[:-1], self._ends[1:], strict=True)]
-            parts = self._lent.each(_project, number, y, self.sigma, *place, own=centres)
+            parts = self._pieces.each(_project, number, y, self.sigma, *place, own=centres)
         self._known = self._of
         return parts
 
@@ -140,12 +151,14 @@ class LentSums(Sums):
     ) -> list[Any]:
         """Ask the pieces for what they know of a projection, which they make again if they do not."""
         assert isinstance(at, _There)
-        parts = self._lent.each(task, at.number, *common, own=own)
+        parts = self._pieces.each(task, at.number, *common, own=own)
         while any(part is None for part in parts):
             self._projected(at.number, at.y, new=True)
             if self._sample is not None and self._sample[0] is at:
-                self._lent.each(_diagonal, at.number, own=cut_sample(self._sample[1], self.bounds, own=True))
-            parts = self._lent.each(task, at.number, *common, own=own)
+                self._pieces.each(
+                    _diagonal, at.number, own=cut_sample(self._sample[1], self.bounds, own=True)
+                )
+            parts = self._pieces.each(task, at.number, *common, own=own)
         return parts
 
     def x(self, at: Projection) -> NDArray[np.float64]:

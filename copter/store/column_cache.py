@@ -1,37 +1,35 @@
-"""Excerpt: some columns of a store that is spread, brought to the driver, as kernels read them.
+"""ColumnCache: some columns of a store whose parts are elsewhere, as kernels read them.
 
 A request has in it the columns that were asked for, in ascending order, with the very
 numbers of its part: raw costs and the scale on them, own upper bounds, entries, overrides that lie aside.
 Kernels that walk columns in that order so do the same arithmetic as on the whole store.  What is there stays
-for the next who asks, until an edit changes it; only what is missing is fetched.
+for the next who asks, until an edit changes it; only what is missing is fetched.  Columns that were looked
+at, and that an edit changed, are likely to be looked at again: they are prefetched.
 
 Every request has a usage of its own in the view.  Their pointers are one array: entries of column k of the
-excerpt begin at ``pointer[k]``, wherever the request's columns begin among the excerpt's.
+cache begin at ``pointer[k]``, wherever the request's columns begin among the cache's.
 """
 
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from copter.kernels import kernel
+from copter.store.executor import Columns, Part, Task
+from copter.store.layout import Layout
 from copter.store.slabs import contiguous, slice_indices
 from copter.store.view import StoreView, coefficients_of, entries_of, override_at, view_of
-from copter.store.where import Columns, Part, Task, cut
-
-if TYPE_CHECKING:
-    from copter.store.store import ConstraintStore
-
 
 _NUMBERS = count()
 _FEW = 10_000
 """So many columns are kept whether they are used or not."""
-_GIVEN: WeakKeyDictionary[ConstraintStore, tuple[Mark, NDArray[np.int64]]] = WeakKeyDictionary()
-"""The excerpt that a part last gave columns to, and their keys: it gives each once."""
+_GIVEN: WeakKeyDictionary[Layout, tuple[Mark, NDArray[np.int64]]] = WeakKeyDictionary()
+"""The cache that a part last gave columns to, and their keys: it gives each once."""
 
 
 class _Fetched(NamedTuple):
@@ -59,12 +57,12 @@ class _Fetched(NamedTuple):
     value: NDArray[np.float64]
 
 
-class Excerpt:
-    """Columns of a spread store that the driver has.
+class ColumnCache:
+    """Columns of a store whose parts are elsewhere.
 
     Parameters
     ----------
-    store : ConstraintStore
+    store : Layout
         The driver's, with the requests' table.
 
     Attributes
@@ -75,7 +73,7 @@ class Excerpt:
         Slots of requests whose columns are others now, which parts do not know yet.
     """
 
-    def __init__(self, store: ConstraintStore) -> None:
+    def __init__(self, store: Layout) -> None:
         size = store.requests.size
         self.mark = Mark(next(_NUMBERS), 1 + int(store.requests.n_columns[:size].max(initial=0)))
         self.stale: list[NDArray[np.int64]] = []
@@ -83,23 +81,19 @@ class Excerpt:
         self._edited = False
         self._key, self._start = np.empty(0, np.int64), np.zeros(size + 1, np.int64)
         self._column, self._used = self._key, np.empty(0, np.bool_)
+        self._again = self._key
         none = np.empty(0)
         counts, row = np.empty(0, np.int32), np.empty(0, np.int32)
         self._held = _Fetched(np.empty(0, store.cost_dtype), none, none, counts, row, none)
         self._view: StoreView | None = None
 
     def edited(self, slots: NDArray[np.int64]) -> None:
-        """Say that there was an edit, and that the columns of some requests are others now.
-
-        Parameters
-        ----------
-        slots : (k,) ndarray
-        """
+        """Say that there was an edit, and that the columns of the requests in ``slots`` are others now."""
         self._edited = True
         if slots.size:
             self._edits.append(slots)
 
-    def fits(self, store: ConstraintStore) -> bool:
+    def fits(self, store: Layout) -> bool:
         """Let go of columns that are others now; False where it is better to begin again.
 
         That is if a request has more columns than any had, or most columns were not looked at for a round.
@@ -111,17 +105,26 @@ class Excerpt:
         if widest >= self.mark.width or 2 * np.count_nonzero(self._used) < held - _FEW:
             return False
         self._edited, self._view = False, None
-        self._used[:] = False
         if self._start.size <= table.size:
             more = np.full(table.size + 1 - self._start.size, held)
             self._start = np.concatenate((self._start, more))
         if self._edits:
             gone = np.zeros(table.size, np.bool_)
             gone[np.concatenate(self._edits)] = True
-            self._keep(np.flatnonzero(~gone[self._key // self.mark.width]))
+            away = gone[self._key // self.mark.width]
+            self._again = np.union1d(self._again, self._key[away & self._used])
+            self._keep(np.flatnonzero(~away))
             self.stale += self._edits
             self._edits = []
+        self._used[:] = False
         return True
+
+    def prefetch(self, store: Layout) -> Columns:
+        """Columns that were looked at before they were edited, of those that there still are."""
+        key, self._again = self._again, self._again[:0]
+        slot, column = np.divmod(key, self.mark.width)
+        there = column < store.requests.n_columns[slot]
+        return self.missing((slot[there], column[there]))
 
     def _keep(self, which: NDArray[np.int64]) -> None:
         """Let go of all columns but some."""
@@ -133,13 +136,8 @@ class Excerpt:
         slot, self._column = np.divmod(key, self.mark.width)
         np.cumsum(np.bincount(slot, minlength=self._start.size - 1), out=self._start[1:])
 
-    def ask(self, store: ConstraintStore, *wanted: Columns) -> StoreView:
-        """A view that has some columns, at least; those that are missing are fetched."""
-        missing = self.missing(*wanted)
-        if missing[0].size:
-            slot = missing[0]
-            own = [(slot[k], missing[1][k]) for k in cut(slot, store.parts)]
-            self.take(store.each(_fetch, self.mark, own=own))
+    def view(self, store: Layout) -> StoreView:
+        """A view of the columns that are there."""
         if self._view is None:
             self._view = self._build(store)
         return self._view
@@ -156,25 +154,17 @@ class Excerpt:
         return slot, column
 
     def places(self, slot: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where columns are in their requests; negative for those that are not there.
-
-        Parameters
-        ----------
-        slot, column : (k,) ndarrays
-
-        Returns
-        -------
-        (k,) ndarray
-        """
+        """Where columns are in their requests, (k,); negative for those that are not there."""
         found: NDArray[np.int64] = _places(self._start, self._column, self._used, slot, column)
         return found
 
-    def take(self, given: list[Given]) -> None:
+    def take(self, given: list[Given], *, unseen: Columns | None = None) -> None:
         """Take in columns that parts gave.
 
         Parameters
         ----------
-        given : list of Given
+        unseen : Columns, optional
+            Of these, those that were prefetched: they count as looked at when they are.
         """
         keys = [each.slot * self.mark.width + each.column for each in given]
         key = np.concatenate([self._key, *keys])
@@ -184,10 +174,13 @@ class Excerpt:
         ascending = key[order]
         fresh = np.diff(ascending, prepend=-1) > 0  # a part that was made again may give them twice
         order = order[fresh]
-        used = np.concatenate((self._used, np.ones(key.size - self._used.size, np.bool_)))[order]
+        seen = np.ones(key.size - self._used.size, np.bool_)
+        if unseen is not None and unseen[0].size:
+            seen = ~np.isin(key[self._used.size :], unseen[0] * self.mark.width + unseen[1])
+        used = np.concatenate((self._used, seen))[order]
         self._arrange(ascending[fresh], _joined([self._held, *(each.columns for each in given)], order), used)
 
-    def _build(self, store: ConstraintStore) -> StoreView:
+    def _build(self, store: Layout) -> StoreView:
         held, table = self._held, store.requests
         counts, start = np.diff(self._start), self._start[:-1].copy()
         slot = np.repeat(np.arange(table.size), counts)
@@ -226,7 +219,7 @@ class Excerpt:
 
 @kernel(allocates=True)
 def _places(start, held, used, slot, column):  # type: ignore[no-untyped-def]
-    """See :meth:`Excerpt.places`: where the one before says, or by bisection; and marked as used."""
+    """See :meth:`ColumnCache.places`: where the one before says, or by bisection; and marked as used."""
     found, low = np.empty(slot.size, np.int64), -1
     for k in range(slot.size):
         first, last = start[slot[k]], start[slot[k] + 1]
@@ -271,7 +264,7 @@ def _filled(
 
 
 class Mark(NamedTuple):
-    """By what a part knows an excerpt: its number, and a number above all columns of a request."""
+    """By what a part knows a cache: its number, and a number above all columns of a request."""
 
     number: int
     width: int
@@ -286,7 +279,7 @@ class Given(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What is asked of parts in one round trip: a task, others that :meth:`Here.once` will ask, columns."""
+    """What is asked of parts in one round trip: a task, others that will be asked once, and columns."""
 
     task: Task
     common: tuple[Any, ...]
@@ -300,6 +293,7 @@ def answer(
     stale: NDArray[np.int64],
     slot: NDArray[np.int64],
     column: NDArray[np.int64],
+    mine: tuple[Any, ...],
     *own: tuple[Any, ...],
 ) -> tuple[Any, list[Any], Given]:
     """What a part says to a message.
@@ -309,18 +303,20 @@ def answer(
     stale : (k,) ndarray
         Slots of requests whose columns are to be given again.
     slot, column : (k,) ndarrays
-        Columns that are expected.
-    *own : tuples
-        What each of the others asks of this part alone.
+        Columns that are prefetched.
+    mine, *own : tuples
+        What the task, and each of the others, asks of this part alone.
 
     Returns
     -------
+    object
+        What the task says.
     list of objects
-        Of the others.
+        What the others say.
     Given
-        The columns that are expected, and those that the results name, but for those given before.
+        The columns that are prefetched, and those that the results name, but for those given before.
     """
-    result = asked.task(part, *asked.common)
+    result = asked.task(part, *asked.common, *mine)
     others = [task(part, *common, *each) for (task, common), each in zip(asked.others, own, strict=True)]
     named = [each.columns for each in (result, *others) if hasattr(each, "columns")]
     lists = [slots * asked.mark.width + columns for slots, columns in ((slot, column), *named)]
@@ -329,7 +325,7 @@ def answer(
         known = known[~np.isin(known // asked.mark.width, stale)]
         _GIVEN[part.store] = asked.mark, known
     fresh = np.unique(np.concatenate([key[_absent(known, key)] for key in lists]))
-    return result, others, _fetch(part, asked.mark, *np.divmod(fresh, asked.mark.width))
+    return result, others, fetch(part, asked.mark, *np.divmod(fresh, asked.mark.width))
 
 
 @kernel(allocates=True)
@@ -344,12 +340,12 @@ def _absent(known, key):  # type: ignore[no-untyped-def]
 
 
 def _given(part: Part, mark: Mark) -> NDArray[np.int64]:
-    """Keys of the columns that a part gave to an excerpt."""
+    """Keys of the columns that a part gave to a cache."""
     last, key = _GIVEN.get(part.store, (mark, np.empty(0, np.int64)))
     return key if last == mark else key[:0]
 
 
-def _fetch(part: Part, mark: Mark, slot: NDArray[np.int64], column: NDArray[np.int64]) -> Given:
+def fetch(part: Part, mark: Mark, slot: NDArray[np.int64], column: NDArray[np.int64]) -> Given:
     """Columns of a part, by slot of the program."""
     _GIVEN[part.store] = mark, np.union1d(_given(part, mark), slot * mark.width + column)
     return Given(slot, column, _columns_of(part, slot, column))

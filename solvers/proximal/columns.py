@@ -29,10 +29,12 @@ class Screening:
         How much more than the best a column of a screened request may cost; NaN before the first pass.
     """
 
-    def __init__(self, store: ConstraintStore, threads: int | None, tuning: ProximalTuning) -> None:
+    def __init__(
+        self, store: ConstraintStore, threads: int | None, tuning: ProximalTuning, slack: float = np.nan
+    ) -> None:
         self.store, self.threads = store, threads
         self.tuning, self._units = tuning.screening, tuning.working_set
-        self.slack = np.nan
+        self.slack = slack
 
     def _sizes(self) -> NDArray[np.int64]:
         table = self.store.requests

@@ -19,8 +19,8 @@ from copter.extras import extra
 from copter.parallel import available_threads
 from copter.ray.actors import Actor, answers
 from copter.store.edit import Edit, size_of
+from copter.store.executor import Task
 from copter.store.part_store import PartStore
-from copter.store.where import Task
 
 with extra("ray"):
     import ray
@@ -30,7 +30,7 @@ _PUT_FROM = 1 << 16
 
 
 class OnActors:
-    """Parts on actors: :class:`copter.store.places.Places`.
+    """Parts on actors: :class:`copter.store.workers.Workers`.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class OnActors:
         self._keys = count()
 
     def send(self, edits: list[Edit]) -> None:
-        """See :class:`copter.store.places.Places`."""
+        """See :class:`copter.store.workers.Workers`."""
         for actor in self.actors:
             actor.send(edits)
 
     def each(self, task: Task, common: tuple[Any, ...], own: Sequence[tuple[Any, ...]] | None) -> list[Any]:
-        """See :class:`copter.store.places.Places`.
+        """See :class:`copter.store.workers.Workers`.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class OnActors:
         return self._ask("each", (task,), common, own, bounds)
 
     def one(self, number: int, task: Task, *arguments: Any) -> Any:
-        """See :class:`copter.store.places.Places`."""
+        """See :class:`copter.store.workers.Workers`."""
         (actor,) = [actor for actor in self.actors if actor.first <= number < actor.last]
         return answers([actor], "one", [(number - actor.first, task, arguments)])[0]
 
@@ -87,27 +87,27 @@ class OnActors:
         each = [(*first, shared, None if own is None else list(own[a:b])) for a, b in bounds]
         return [result for mine in answers(self.actors, method, each) for result in mine]
 
-    def lend(self, pieces: Sequence[Any]) -> LentToActors | None:
-        """See :class:`copter.store.places.Places`; this process keeps them if it has as many processors."""
+    def offload(self, pieces: Sequence[Any]) -> OffloadedToActors | None:
+        """See :class:`copter.store.workers.Workers`; this process keeps them if it has as many processors."""
         if self._processors <= available_threads():
             return None
-        return LentToActors(self, next(self._keys), pieces)
+        return OffloadedToActors(self, next(self._keys), pieces)
 
     def restore(self, stores: list[PartStore]) -> None:
-        """See :class:`copter.store.places.Places`."""
+        """See :class:`copter.store.workers.Workers`."""
         for actor in self.actors:
             actor.restore(stores[actor.first : actor.last])
 
-    def told(self) -> dict[str, float]:
-        """See :class:`copter.store.places.Places`."""
-        told: dict[str, float] = {}
+    def diagnostics(self) -> dict[str, float]:
+        """See :class:`copter.store.workers.Workers`."""
+        found: dict[str, float] = {}
         for actor in self.actors:
             if actor.waited:
-                told[f"slow_actor_{actor.number}"] = actor.waited
+                found[f"slow_actor_{actor.number}"] = actor.waited
             if actor.revived:
-                told[f"revived_actor_{actor.number}"] = float(actor.revived)
+                found[f"revived_actor_{actor.number}"] = float(actor.revived)
             actor.waited, actor.revived = 0.0, 0
-        return told
+        return found
 
     def memory(self) -> list[dict[str, int]]:
         """Of each actor: bytes of the columns that it holds, and its process.
@@ -120,7 +120,7 @@ class OnActors:
         return answers(self.actors, "memory", [()] * len(self.actors))
 
     def close(self) -> None:
-        """See :class:`copter.store.places.Places`."""
+        """See :class:`copter.store.workers.Workers`."""
         for actor in self.actors:
             actor.kill()
         self.actors = []
@@ -134,8 +134,8 @@ class OnActors:
         self.__reduce__()
 
 
-class LentToActors:
-    """Pieces of work at actors: :class:`copter.store.lent.Lent`.
+class OffloadedToActors:
+    """Pieces of work at actors: :class:`copter.store.offloaded.Offloaded`.
 
     Parameters
     ----------
@@ -145,17 +145,17 @@ class LentToActors:
         Given to the actors evenly, neighbours together.
     """
 
-    def __init__(self, places: OnActors, key: int, pieces: Sequence[Any]) -> None:
-        self._places, self._key = places, key
-        ends = np.linspace(0, len(pieces), len(places.actors) + 1).astype(np.int64).tolist()
+    def __init__(self, workers: OnActors, key: int, pieces: Sequence[Any]) -> None:
+        self._workers, self._key = workers, key
+        ends = np.linspace(0, len(pieces), len(workers.actors) + 1).astype(np.int64).tolist()
         self._bounds = list(zip(ends[:-1], ends[1:], strict=True))
-        for actor, (first, last) in zip(places.actors, self._bounds, strict=True):
-            actor.lend(key, pieces[first:last])
-        weakref.finalize(self, _forget, list(places.actors), key)
+        for actor, (first, last) in zip(workers.actors, self._bounds, strict=True):
+            actor.offload(key, pieces[first:last])
+        weakref.finalize(self, _forget, list(workers.actors), key)
 
     def each(self, task: Task, *common: Any, own: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
-        """See :meth:`copter.store.lent.Lent.each`."""
-        return self._places._ask("each_lent", (self._key, task), common, own, self._bounds)
+        """See :meth:`copter.store.offloaded.Offloaded.each`."""
+        return self._workers._ask("each_offloaded", (self._key, task), common, own, self._bounds)
 
 
 def _forget(actors: Sequence[Actor], key: int) -> None:

@@ -12,8 +12,8 @@ from random_programs import random_edits, random_program
 from spread_programs import made
 
 from copter.proof.pricing import price
-from copter.store.places import InProcess
 from copter.store.view import caps_at, costs_at, take_entries
+from copter.store.workers import InProcess
 
 
 def some_columns(store, rng):
@@ -24,7 +24,7 @@ def some_columns(store, rng):
 
 
 def read(store, slot, column):
-    view, place = store.excerpt(slot, column)
+    view, place = store.executor.columns(slot, column)
     alive = store.rows.alive[: store.rows.size]
     pointer, row, value = take_entries(view, slot, place, alive)
     owner = np.repeat(np.arange(slot.size), np.diff(pointer))
@@ -47,7 +47,7 @@ def trips(monkeypatch):
 
 @given(seed=st.integers(0, 2**32), parts=st.sampled_from([1, 3]))
 @settings(max_examples=30, deadline=None)
-def test_excerpts_are_the_columns_of_now(seed, parts):
+def test_the_cache_has_the_columns_of_now(seed, parts):
     here, there = random_program(seed), made(parts, random_program, seed)
     rngs, ids = [np.random.default_rng(seed) for _ in range(2)], [count(100) for _ in range(2)]
     for _ in range(4):
@@ -66,13 +66,13 @@ def test_columns_that_edits_leave_are_not_fetched_again(trips):
     program.add_request("summed", [1.0, 2.0], {"r0": 1.0}, total=1.0)
     store = program.store
     asked = some_columns(store, np.random.default_rng(0))
-    store.excerpt(*asked)
-    assert trips == ["_fetch"]
+    store.executor.columns(*asked)
+    assert trips == ["fetch"]
     program.update_requests(["summed"], totals=[2.0])
     program.update_resources("r0", upper=31.0)
     program.add_request("other", [1.0], {"r0": 1.0})
     before = read(store, *asked)
-    assert trips == ["_fetch"]
+    assert trips == ["fetch"]
     program.update_request("summed", costs=[3.0, 4.0])
     slot = np.array([program.slot_of["summed"]])
     assert read(store, slot, np.array([1]))[0] == [4.0]
@@ -81,19 +81,44 @@ def test_columns_that_edits_leave_are_not_fetched_again(trips):
     assert after[0] == [cost for cost, other in zip(before[0], others, strict=True) if other]
 
 
-def test_a_pass_brings_what_will_be_asked(trips):
+def test_a_pass_brings_what_the_last_round_asked(trips):
     program = made(3, random_program, 4)
-    store = program.store
+    store, executor = program.store, program.store.executor
     asked = some_columns(store, np.random.default_rng(0))
-    store.expect(*asked)
-    store.ahead(number_of, 10)
+    executor.columns(*asked)
+    assert executor.once(number_of, 10) == [10, 11, 12]
+    assert trips == ["fetch", "number_of"]
+    trips.clear()
+    for id in program.request_ids:
+        program.update_request(id, costs=2.0 * program.requests[id].base_costs)
+    trips.clear()
     found = price(store, np.zeros(store.rows.size), slack=0.0)
-    store.excerpt(*asked, (found.slot, found.column))
-    assert store.once(number_of, 10) == [10, 11, 12]
+    executor.columns(*asked, (found.slot, found.column))
+    assert executor.once(number_of, 10) == [10, 11, 12]
     assert trips == ["answer"]
     program.update_resources("r0", upper=31.0)
-    assert store.once(number_of, 10) == [10, 11, 12]
+    assert executor.once(number_of, 10) == [10, 11, 12]
     assert trips == ["answer", "number_of"]
+
+
+def test_only_what_was_looked_at_is_prefetched(monkeypatch):
+    program = made(3, random_program, 4)
+    store, sent, original = program.store, [], InProcess.each
+
+    def each(self, task, common, own):
+        found = original(self, task, common, own)
+        if task.__name__ == "answer":
+            sent.append(sum(given.slot.size for _, _, given in found))
+        return found
+
+    monkeypatch.setattr(InProcess, "each", each)
+    asked = some_columns(store, np.random.default_rng(0))
+    store.executor.columns(*asked)
+    for _ in range(3):
+        for id in program.request_ids:
+            program.update_request(id, costs=2.0 * program.requests[id].base_costs)
+        price(store, np.zeros(store.rows.size))
+    assert sent == [np.unique(np.stack(asked), axis=1).shape[1], 0, 0]
 
 
 def number_of(part, more):

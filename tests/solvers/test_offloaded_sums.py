@@ -1,4 +1,4 @@
-"""Newton's sums where pieces of the working set are lent: bit by bit those of threads, whatever is lost."""
+"""Newton's sums where pieces of the working set are offloaded: bit by bit those of threads."""
 
 import pickle
 from dataclasses import replace
@@ -13,13 +13,13 @@ from copter import ContinualProgram, ProximalPoint
 from copter.parallel import chunk_bounds
 from copter.solvers.inner import sums as sums_module
 from copter.solvers.inner.gather import gather
-from copter.solvers.inner.lent_sums import LentSums, pieces_of
 from copter.solvers.inner.newton import SemismoothNewton
+from copter.solvers.inner.offloaded_sums import OffloadedSums, pieces_of
 from copter.solvers.inner.sums import Curvature, Sums
 from copter.solvers.inner.tuning import NewtonSystems, NewtonTuning
 from copter.solvers.proximal.tuning import ProximalTuning
-from copter.store.lent import LentHere
-from copter.store.places import InProcess
+from copter.store.offloaded import OnThreads
+from copter.store.workers import InProcess
 
 
 def working_set(requests, columns, rows, seed):
@@ -54,7 +54,7 @@ class Forgetful:
             self.there[k] = pickle.loads(self.sent[k])
         # what is sent is a copy
         common, own = pickle.loads(pickle.dumps((common, own)))
-        return LentHere(self.there).each(task, *common, own=own)
+        return OnThreads(self.there).each(task, *common, own=own)
 
 
 def answers(working, tuning, sums, enough=0.0):
@@ -93,17 +93,17 @@ def few_blocks(request, monkeypatch):
 
 @pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("enough", [0.0, 1e-3])
-def test_lent_pieces_lead_to_the_same_answer_whatever_is_lost(case, enough):
+def test_offloaded_pieces_lead_to_the_same_answer_whatever_is_lost(case, enough):
     working, tuning = case
     wanted = answers(working, tuning, Sums(working, 1), enough)
     assert answers(working, tuning, Sums(working, 2), enough) == wanted
     bounds = Sums(working).bounds
     lent = Forgetful(pieces_of(working, bounds))
-    assert answers(working, tuning, LentSums(working, lent), enough) == wanted
+    assert answers(working, tuning, OffloadedSums(working, lent), enough) == wanted
     rng = np.random.default_rng(0)
     lost = rng.choice(np.arange(1, lent.calls + 1), 12, replace=False).tolist()
     again = Forgetful(pieces_of(working, bounds), lost)
-    assert answers(working, tuning, LentSums(working, again), enough) == wanted
+    assert answers(working, tuning, OffloadedSums(working, again), enough) == wanted
     assert again.calls > lent.calls
 
 
@@ -118,7 +118,7 @@ def test_what_crosses_does_not_grow_with_the_columns_but_at_the_ends_of_a_step(c
             return results
 
     bounds = Sums(working).bounds
-    answers(working, tuning, LentSums(working, Counting(pieces_of(working, bounds))))
+    answers(working, tuning, OffloadedSums(working, Counting(pieces_of(working, bounds))))
     columns, rows, chunks = 8 * working.column.size, 8 * working.lower_row.size, bounds.size - 1
     out = [size for name, size, _ in sizes if name == "_project"]
     # the first centre, and that of the third step, which is none of the last answer
@@ -134,7 +134,7 @@ def test_sums_of_the_pieces_are_those_of_all_blocks(case):
     rng = np.random.default_rng(1)
     y, centre = rng.normal(size=working.lower_row.size) * 0.1, rng.random(working.column.size)
     here = Sums(working)
-    there = LentSums(working, LentHere(pieces_of(working, here.bounds)))
+    there = OffloadedSums(working, OnThreads(pieces_of(working, here.bounds)))
     matrix = csc_array((working.value, working.row, working.pointer), (y.size, working.column.size))
     found = []
     for sums in (here, there):
@@ -173,12 +173,12 @@ def test_the_pieces_are_the_chunks_of_the_set(case):
 
 # ---- in a solve, and on actors -----------------------------------------------------------------------
 
-ALL_LENT = ProximalTuning(newton=NewtonTuning(compiled_rows=0, lent_columns=0))
+ALL_OFFLOADED = ProximalTuning(newton=NewtonTuning(compiled_rows=0, offload_columns=0))
 
 
 def rounds():
     """Answers of a cold and two warm rounds, as bytes."""
-    program, solver, found = large(), ProximalPoint(tuning=ALL_LENT, tolerance=1e-6), []
+    program, solver, found = large(), ProximalPoint(tuning=ALL_OFFLOADED, tolerance=1e-6), []
     for step in range(3):
         solution = solver.solve(program)
         assert solution.status == "optimal"
@@ -188,50 +188,52 @@ def rounds():
     return found
 
 
-def test_a_spread_program_that_lends_its_working_sets_comes_to_the_same(monkeypatch):
+def test_a_spread_program_that_offloads_its_working_sets_comes_to_the_same(monkeypatch):
     wanted, lent = rounds(), []
 
-    def counted(places, pieces):
+    def counted(workers, pieces):
         lent.append(len(pieces))
         return Forgetful(pieces, lost=(5, 9))
 
-    monkeypatch.setattr(InProcess, "lend", counted)
+    monkeypatch.setattr(InProcess, "offload", counted)
     assert made(3, rounds) == wanted
     assert lent and min(lent) > 1
 
 
 @pytest.mark.parametrize("case", ["many rows"], indirect=True)
 def test_actors_lead_to_the_same_answer_and_one_may_die(local_ray, case):
-    from copter.ray.places import LentToActors, OnActors
+    from copter.ray.workers import OffloadedToActors, OnActors
 
     working, tuning = case
     bounds = Sums(working).bounds
-    places = OnActors(2, 2, "float64", {"num_cpus": 1}, 1)
+    workers = OnActors(2, 2, "float64", {"num_cpus": 1}, 1)
 
-    class Mortal(LentToActors):
+    class Mortal(OffloadedToActors):
         calls = 0
 
         def each(self, task, *common, own=None):
             self.calls += 1
             if self.calls == 6:
-                local_ray.kill(places.actors[1].handle)
+                local_ray.kill(workers.actors[1].handle)
             return super().each(task, *common, own=own)
 
     try:
-        lent = Mortal(places, 0, pieces_of(working, bounds))
-        assert answers(working, tuning, LentSums(working, lent)) == answers(working, tuning, Sums(working))
-        assert [actor.revived for actor in places.actors] == [0, 1]
+        lent = Mortal(workers, 0, pieces_of(working, bounds))
+        assert answers(working, tuning, OffloadedSums(working, lent)) == answers(
+            working, tuning, Sums(working)
+        )
+        assert [actor.revived for actor in workers.actors] == [0, 1]
     finally:
-        places.close()
+        workers.close()
 
 
-def test_pieces_are_lent_only_where_there_are_more_processors(monkeypatch, local_ray):
-    from copter.ray import places as module
+def test_pieces_are_offloaded_only_where_there_are_more_processors(monkeypatch, local_ray):
+    from copter.ray import workers as module
 
-    places = module.OnActors(2, 2, "float64", {"num_cpus": 1}, 1)
+    workers = module.OnActors(2, 2, "float64", {"num_cpus": 1}, 1)
     try:
-        for here, wanted in ((2, None), (1, module.LentToActors)):
+        for here, wanted in ((2, None), (1, module.OffloadedToActors)):
             monkeypatch.setattr(module, "available_threads", lambda here=here: here)
-            assert type(places.lend([1, 2, 3])) is (wanted or type(None))
+            assert type(workers.offload([1, 2, 3])) is (wanted or type(None))
     finally:
-        places.close()
+        workers.close()

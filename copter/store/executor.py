@@ -1,0 +1,286 @@
+"""Where work on the columns runs: an executor that maps tasks over the parts of a store, and fetches columns.
+
+Whoever looks at *all* columns of a program says what one part has to do, a function at the top of a module
+that takes a :class:`Part`, and puts the answers of the parts together: :meth:`Executor.map`.  Whoever looks
+at *some* columns asks for a view in which kernels find just these: :meth:`Executor.columns`.  So the same
+code runs where the store is in this process (:class:`LocalExecutor`: it is one part, itself, and nothing is
+copied) and where its requests are spread over workers (:class:`copter.store.remote.RemoteExecutor`).
+
+A part is a store of its own, with all rows, all shared usages and vectors, and some of the requests, with
+their terms: those whose slot in the program, divided by the number of parts, leaves the number of the part.
+What a part says of a request or of a column is the same for any number of parts; sums over requests are, too,
+for they are carried with their rounding errors (:mod:`copter.sums`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.kernels import kernel
+from copter.store.layout import Layout
+from copter.store.view import StoreView, view_of
+
+if TYPE_CHECKING:
+    from copter.store.offloaded import Offloaded
+
+Task: TypeAlias = Callable[..., Any]
+Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Slots and columns, ascending by slot and column."""
+Result = TypeVar("Result")
+
+
+class Part(NamedTuple):
+    """A part of a store, as a task sees it.
+
+    Attributes
+    ----------
+    store : Layout
+        Its requests have slots of their own there.
+    number, of : int
+        Which part it is, and how many there are.
+    """
+
+    store: Layout
+    number: int
+    of: int
+
+    def slots(self, local: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Slots in the program of requests that have the slots ``local`` in the part's store."""
+        return local if self.of == 1 else local * self.of + self.number
+
+    def local(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Slots in the part's store of requests that have the ``slots`` in the program."""
+        return slots if self.of == 1 else slots // self.of
+
+
+class Key(NamedTuple):
+    """What tells a task that is asked once from others."""
+
+    task: Task
+    common: tuple[Any, ...]
+    slots: bytes | None
+
+
+class Executor(ABC):
+    """Runs tasks on all parts of a store, and fetches columns.
+
+    Attributes
+    ----------
+    local : bool
+        Whether tasks run in this process, on the store itself: nobody else can hang.
+    """
+
+    local: ClassVar[bool]
+
+    def __init__(self, store: Layout) -> None:
+        self.store = store
+
+    @abstractmethod
+    def map(
+        self,
+        task: Callable[..., Result],
+        *common: Any,
+        slots: NDArray[np.int64] | None = None,
+        fetch: bool = False,
+    ) -> list[Result]:
+        """``task(part, *common)`` of every part, in the order of the parts.
+
+        Parameters
+        ----------
+        task : callable
+            At the top of its module; it changes nothing.
+        slots : (k,) ndarray, optional
+            Of requests of the program: each part gets its own, by their slots there, as a last argument.
+        fetch : bool
+            Whether the columns that the results name will be looked at: those of their attribute ``columns``,
+            :data:`Columns` of the program.  They then come with the results.
+        """
+
+    @abstractmethod
+    def columns(
+        self, slot: NDArray[np.int64], column: NDArray[np.int64], *more: Columns
+    ) -> tuple[StoreView, NDArray[np.int64]]:
+        """A view in which kernels find some columns, at least, and where in their requests they are there.
+
+        Elsewhere than in this process a request has no other columns in the view than those asked for, now
+        or since the last edit, in ascending order.
+
+        Parameters
+        ----------
+        slot, column : (k,) ndarrays
+            In any order; a negative column is none.
+        *more : Columns
+            Others that must be in the view.
+
+        Returns
+        -------
+        StoreView
+            By request slot of the program; valid until the next edit, as the places are, or until columns are
+            asked for that were not since the last edit.
+        (k,) ndarray
+            Places of the columns in it; negative for none.
+        """
+
+    @abstractmethod
+    def all_columns(self) -> StoreView:
+        """A view of all columns, by request slot of the program; valid until the next edit."""
+
+    def once(
+        self, task: Callable[..., Result], *common: Any, slots: NDArray[np.int64] | None = None
+    ) -> list[Result]:
+        """As :meth:`map`; the answers, which nobody may change, are remembered until the next edit.
+
+        Parameters
+        ----------
+        *common
+            Values that can be keys.
+        """
+        answers, key = self._answers(), self._key(task, common, slots)
+        if key not in answers:
+            answers[key] = self.map(task, *common, slots=slots)
+        found: list[Result] = answers[key]
+        return found
+
+    @staticmethod
+    def _key(task: Task, common: tuple[Any, ...], slots: NDArray[np.int64] | None) -> Key:
+        return Key(task, common, None if slots is None else slots.tobytes())
+
+    def _answers(self) -> dict[Key, list[Any]]:
+        """What was asked once since the last edit, to be added to."""
+        clock, answers = self.store.known
+        if clock != self.store.clock:
+            answers = {}
+            self.store.known = self.store.clock, answers
+        return answers
+
+    def offload(self, pieces: Sequence[Any]) -> Offloaded | None:  # noqa: ARG002 - threads do it here
+        """Give pieces of work to the workers; None if that is of no use.
+
+        Parameters
+        ----------
+        pieces : sequence
+            Picklable objects; kept there until nobody refers to what is returned.
+        """
+        return None
+
+    def diagnostics(self) -> dict[str, float]:
+        """What was out of the ordinary since it was asked the last time; part of an answer's details.
+
+        Returns
+        -------
+        dict of str to float
+            See :meth:`copter.store.workers.Workers.diagnostics`.
+        """
+        return {}
+
+
+class LocalExecutor(Executor):
+    """Runs tasks on the store itself: it is one part."""
+
+    local = True
+
+    def map(
+        self,
+        task: Callable[..., Result],
+        *common: Any,
+        slots: NDArray[np.int64] | None = None,
+        fetch: bool = False,  # noqa: ARG002 - all columns are here
+    ) -> list[Result]:
+        """See :meth:`Executor.map`."""
+        own = () if slots is None else (slots,)
+        return [task(Part(self.store, 0, 1), *common, *own)]
+
+    def columns(
+        self,
+        slot: NDArray[np.int64],  # noqa: ARG002
+        column: NDArray[np.int64],
+        *more: Columns,  # noqa: ARG002
+    ) -> tuple[StoreView, NDArray[np.int64]]:
+        """See :meth:`Executor.columns`."""
+        return view_of(self.store), column
+
+    def all_columns(self) -> StoreView:
+        """See :meth:`Executor.all_columns`."""
+        return view_of(self.store)
+
+
+def cut(slots: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
+    """Places, among the given slots, of those of each part; ascending."""
+    if parts == 1:
+        return [np.arange(slots.size)]
+    number = slots % parts
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(number, minlength=parts))[:-1])
+
+
+def together(pieces: Sequence[NDArray[Any]], size: int, blank: Any = 0) -> NDArray[Any]:
+    """An array by request slot of the program from those of its parts.
+
+    Parameters
+    ----------
+    pieces : sequence of (request slots of a part,) ndarrays
+    size : int
+        Request slots of the program.
+    blank : scalar
+        For slots that a part does not have yet.
+
+    Returns
+    -------
+    (size,) ndarray
+    """
+    if len(pieces) == 1 and pieces[0].size == size:
+        return pieces[0]
+    whole = np.full(size, blank, pieces[0].dtype)
+    for number, piece in enumerate(pieces):
+        whole[number :: len(pieces)][: piece.size] = piece
+    return whole
+
+
+def joined(lists: Sequence[Columns], size: int) -> Columns:
+    """Columns of the program from those of its parts, by slot of the program.
+
+    Parameters
+    ----------
+    lists : sequence of (slot, column)
+        Each with ascending slots; no slot is in two of them.
+    size : int
+        Request slots of the program.
+
+    Returns
+    -------
+    slot, column : ndarrays
+        Ascending by slot; within a slot as they came.
+    """
+    if len(lists) == 1:
+        return lists[0]
+    slot, column = (np.concatenate([each[k] for each in lists]) for k in (0, 1))
+    return by_slot(slot, column, size)
+
+
+def by_slot(slot: NDArray[np.int64], column: NDArray[np.int64], size: int) -> Columns:
+    """Columns in ascending order of their slots, of which there are so many, and as they come within each.
+
+    Parameters
+    ----------
+    slot, column : (k,) arrays
+
+    Returns
+    -------
+    slot, column : (k,) ndarrays
+    """
+    count = np.bincount(slot, minlength=size)
+    placed = np.empty_like(column)
+    _place(slot, column, np.cumsum(count) - count, placed)
+    return np.repeat(np.arange(size), count), placed
+
+
+@kernel
+def _place(slot, column, next_place, placed):  # type: ignore[no-untyped-def]
+    for k in range(slot.size):
+        placed[next_place[slot[k]]] = column[k]
+        next_place[slot[k]] += 1

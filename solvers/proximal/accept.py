@@ -1,0 +1,145 @@
+"""When a solve ends: what an iterate, a ray or the clock say.
+
+Each function returns the end, or None: then the solve goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from copter.kernels import compile_seconds
+from copter.proof.rays import farkas_ray, primal_ray
+from copter.solution import Ray, Status
+from copter.solvers.proximal.rational import solve_in_rationals
+from copter.solvers.proximal.run import End, Run
+from copter.solvers.proximal.state import Iterate
+from copter.store.allocation import dense_to_sparse
+
+if TYPE_CHECKING:
+    from copter.solvers.proximal.state import State
+    from copter.solvers.proximal.steps import StepsResult
+
+
+def accept_unchanged(run: Run, state: State) -> End | None:
+    """The last answer, if the program was not edited since and it is good enough."""
+    if not run.begin.how.warm or state.proof is None:
+        return None
+    clock, last = state.proof
+    if clock != run.program.store.clock or not last.certificate.within(run.budget.tolerance):
+        return None
+    if run.options.callback is not None:
+        run.options.callback(0, last.certificate)
+    return End(Status.OPTIMAL, "nothing changed since the last answer, which is optimal", last)
+
+
+def accept_first(run: Run, now: Iterate) -> End | None:
+    """What a first pass may show already."""
+    if now.pricing.request_bound == np.inf:
+        ray = farkas_ray(run.program, np.zeros_like(now.y), run.options.threads)
+        reason = "the bounds and the sum row of a request leave no allocation of finite cost"
+        return End(Status.INFEASIBLE, reason, now, ray)
+    met = now.certificate.relative.primal <= run.options.tuning.steps.feasible * run.budget.tolerance
+    return (
+        _optimal(run, now, "the point of the warm start is optimal") if run.begin.how.warm and met else None
+    )
+
+
+def accept(run: Run, now: Iterate, found: StepsResult | None = None) -> End | None:
+    """The end if an iterate is optimal, its steps found a ray, or it is late.
+
+    Parameters
+    ----------
+    found : StepsResult, optional
+        What steps on a set of columns came to, if it is from these.
+    """
+    ray, by_highs = (None, False) if found is None else (found.ray, found.by_highs)
+    how = ", by HiGHS" if by_highs else ""
+    end = _optimal(run, now, f"residuals and gap are within the tolerance{how}")
+    if end is None and ray is not None:
+        return _by_ray(run, now, ray)
+    if end is None and run.budget.late():
+        return out_of_time(run)
+    if end is None and found is not None and (by_highs or run.hand_over.gave_up):
+        return _in_rationals(run)
+    return end
+
+
+def stuck(run: Run) -> End:
+    """The end where steps lead no further."""
+    reason = f"no optimum was proved: no progress beyond a residual of {run.worst:.1e}"
+    return _in_rationals(run) or End(Status.UNPROVED, reason, run.incumbent)
+
+
+def out_of_time(run: Run) -> End:
+    """The end by the clock."""
+    clock = run.budget.clock
+    status = Status.CANCELLED if clock.cancelled else Status.DEADLINE
+    reason, compiling = clock.why(), compile_seconds() - run.compiled
+    if compiling > 0.1 * clock():
+        reason += f"; {compiling:.1f} s of it went into compiling: solver.rehearse() does that before"
+    return End(status, reason, run.incumbent)
+
+
+def _optimal(run: Run, now: Iterate, reason: str) -> End | None:
+    """The end if an iterate is optimal, at prices next to its own if need be."""
+    tolerance, tuning = run.budget.tolerance, run.options.tuning
+    if now.certificate.nearly(tolerance):
+        now = now.proved(run.program.store, run.options.threads)
+        run.keep(now)
+    if not now.certificate.within(tolerance):
+        return None
+    primal = now.certificate.relative.primal
+    if primal > tuning.steps.feasible * tolerance and run.hand_over.can():
+        return None  # no point next to it meets the rows: what they are off by may be what decides
+    if primal > 0.0:  # more than rounding: of a tiny program it can be known whether rows can be met
+        exactly = _in_rationals(run)
+        if exactly is not None:
+            return exactly
+    if run.hand_over.gave_up and primal > tuning.hand_over.met:
+        return None
+    return End(Status.OPTIMAL, reason, now)
+
+
+def _by_ray(run: Run, now: Iterate, ray: Ray) -> End:
+    """Infeasible by a ray; unbounded if there is a feasible point too, else infeasible, or unproved."""
+    reason = f"a ray proves it (value {ray.value:.3g})"
+    if ray.kind == "infeasible":
+        return End(Status.INFEASIBLE, reason, run.incumbent, ray)
+    if now.certificate.relative.primal <= run.budget.tolerance:
+        return End(Status.UNBOUNDED, reason, now, ray)
+    from copter.solvers.baselines.highs_rays import rows_can_be_met  # only claims pay for HiGHS
+
+    feasible, why = rows_can_be_met(run.program, run.budget.clock)
+    if feasible:
+        return End(Status.UNBOUNDED, reason, now, ray)
+    if why is not None:
+        return End(Status.INFEASIBLE, f"a ray proves it (value {why.value:.3g})", run.incumbent, why)
+    reason = "a ray proves that there is no optimum, but no feasible point was found"
+    return End(Status.UNPROVED, reason, run.incumbent)
+
+
+def _in_rationals(run: Run) -> End | None:
+    """What a simplex in rational numbers says of a tiny program, once in a solve."""
+    program, store, threads = run.program, run.program.store, run.options.threads
+    if run.in_rationals or not run.options.hand_over or store.terms:
+        return None
+    run.in_rationals = True
+    found = solve_in_rationals(program, run.budget.clock)
+    if found is None:
+        return None
+    why, slots = "a simplex in rational numbers proves it", program.request_slots
+    x, ray = (dense_to_sparse(slots, store.requests.n_columns[slots], each) for each in (found.x, found.ray))
+    y = np.zeros(store.rows.size)
+    y[program.resource_slots] = found.y
+    if found.status == "infeasible":
+        proof = farkas_ray(program, y, threads)
+        return None if proof is None else End(Status.INFEASIBLE, why, run.incumbent, proof)
+    now = Iterate.of(store, x, y, run.screening.price(y), threads).bounded(found.bound)
+    if found.status == "optimal":
+        return _optimal(run, now, why)
+    proof = primal_ray(program, ray)
+    if proof is None or now.certificate.relative.primal > run.budget.tolerance:
+        return None
+    return End(Status.UNBOUNDED, why, now, proof)

@@ -1,0 +1,304 @@
+"""The loop of the proximal-point solver: from a state to a solution, and to the state that it leaves.
+
+A solve goes from iterate to iterate, allocation and prices (x, y), by five steps:
+
+    price     a pass over all columns at y: a bound, and the columns that prices near y could use
+    certify   residuals and gap of (x, y), recomputed from the program
+    accept    whether that is the end (:mod:`copter.solvers.proximal.accept`)
+    restrict  the program to these columns; the others are 0
+    step      proximal-point steps on them (:mod:`copter.solvers.proximal.steps`)
+
+Where there are many requests, and rows, only some of them move in the first steps
+(:mod:`copter.solvers.proximal.partial`).
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.clock import Clock, Interrupted
+from copter.errors import CopterError
+from copter.proof.certificate import GapSize
+from copter.solution import UNKNOWN, Solution, Status, Timings, make_solution
+from copter.solvers.blas import one_blas_thread
+from copter.solvers.inner.gather import gather
+from copter.solvers.proximal.accept import accept, accept_first, accept_unchanged, out_of_time, stuck
+from copter.solvers.proximal.columns import ColumnSet
+from copter.solvers.proximal.partial import PartialSteps
+from copter.solvers.proximal.run import End, Options, Run
+from copter.solvers.proximal.starting_prices import Sampled, reset_prices, sampled_prices
+from copter.solvers.proximal.state import Iterate, State
+from copter.solvers.proximal.steps import Aim, Method, StepsResult, run_steps
+from copter.store.allocation import NOTHING, SparseX
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+    from copter.proof.pricing import Pricing
+    from copter.solvers.inner.working_set import WorkingSet
+    from copter.store.edit import Starts
+
+log = logging.getLogger("copter")
+
+
+def init() -> State:
+    """The state before a first solve, in which nothing is known."""
+    return State()
+
+
+def solve(
+    program: ContinualProgram, state: State, options: Options, clock: Clock, starts: Starts
+) -> tuple[Solution, State]:
+    """Solve a program as it is now, until it is solved or the clock is over.
+
+    Parameters
+    ----------
+    state : State
+        Where it begins: what the last solve left.
+    starts : Starts
+        Values that came with edits, by request slot, for the requests in question.
+
+    Returns
+    -------
+    Solution
+        Of the best pass that was completed.
+    State
+        For the next solve; the same one if no pass was completed.
+    """
+    run = Run.of(program, state, options, clock, starts)
+    with one_blas_thread(program.store.rows.size):
+        try:
+            end = (None if starts else accept_unchanged(run, state)) or _loop(run)
+        except Interrupted:
+            end = out_of_time(run)
+    left = state if end.best is None else state.after(program, end.best, run.screening.slack)
+    return _solution(run, end), left
+
+
+def _loop(run: Run) -> End:
+    """Price and certify; accept, or restrict and step."""
+    budget, tuning = run.budget, run.options.tuning
+    now, flow, first = _first(run)
+    end = accept_first(run, now)
+    if end is None and _many_requests(run, now.pricing):
+        now, end = _request_rounds(run, now, flow)
+        first = tuning.partial.first_sigma  # what is left is little
+    if end is not None:
+        return end
+    columns, sigma, idle = ColumnSet(run.screening, now.pricing, now.x), 0.0, 0
+    while not budget.spent():
+        working = restrict(run, columns)
+        found = step(run, working, now, first, sigma, idle)
+        before, pricing = run.worst, price(run, found.y)
+        now = certify(run, found.x, found.y, pricing, working.column.size)
+        end = accept(run, now, found)
+        if end is not None:
+            return end
+        # steps were short for want of the columns that would lessen a violation
+        sigma = found.sigma if found.violation is None else 0.0
+        grown = columns.extend(now.pricing, now.x, found.violation)
+        idle = 0 if grown or now.worst < 0.5 * before else idle + 1
+        if idle == tuning.idle_rounds:
+            return stuck(run)
+    return End(Status.ITERATION_LIMIT, "iteration limit reached", run.incumbent)
+
+
+def _first(run: Run) -> tuple[Iterate, NDArray[np.float64] | None, float]:
+    """The first iterate, A x of a sample if it is at the prices of one, and a first length of steps."""
+    begin, store, sigma = run.begin, run.program.store, run.options.tuning.steps
+    now, warm = None, begin.how.warm
+    priced = bool(begin.y.any()) or bool(store.terms)
+    if priced or warm:  # whatever the deadline, a warm answer is at least what there was
+        here = warm and store.executor.local  # elsewhere somebody may hang
+        with run.budget.clock.patient() if here else nullcontext():
+            now = certify(run, begin.x, begin.y, price(run, begin.y))
+    if now is not None and priced:
+        return now, None, sigma.warm_sigma if warm else sigma.cold_sigma
+    sampled = _sampled(run, begin.x, begin.y)
+    fresh = sampled.y is not begin.y
+    if now is None or fresh:
+        now = certify(run, begin.x, sampled.y, price(run, sampled.y))
+    return now, sampled.flow, sigma.warm_sigma if warm or fresh else sigma.cold_sigma
+
+
+def _request_rounds(run: Run, now: Iterate, flow: NDArray[np.float64] | None) -> tuple[Iterate, End | None]:
+    """Rounds in which only some of the requests move, until that is the end or leads no further."""
+    partial = PartialSteps(run.program, run.budget, run.options.tuning, flow)
+    if run.begin.how.warm:
+        y = reset_prices(run.program.store, now)
+        there = now if y is now.y else _at_prices(run, now, y)
+        end = None if there is now else accept(run, _repaired(run, there))
+        if end is not None:
+            return there, end
+        # changes that move prices far show in those of a sample, and cheaply
+        worth = there.certificate.near_gap <= run.options.tuning.partial.hopeless
+        start = (there.x, there.y) if worth else (NOTHING, np.zeros_like(now.y))
+        now = _at_prices(run, there, _sampled(run, *start).y)
+    while not run.budget.spent():
+        moved = partial.step(now)
+        if moved is None:
+            break
+        last, now = now, certify(run, moved.x, moved.y, price(run, moved.y), moved.columns)
+        if now.certificate.near_bound < last.certificate.near_bound:
+            now = _recertified(run, last, now.x)  # what moves is too little to know the prices
+        end = accept(run, _repaired(run, now))
+        if end is not None:
+            return now, end
+        if run.repair is None:
+            partial.meet_rows()
+    return now, None
+
+
+# ---- the steps ---------------------------------------------------------------------------------------
+
+
+def price(run: Run, y: NDArray[np.float64]) -> Pricing:
+    """A pass over all columns at prices y, (row slots,)."""
+    run.budget.begin_pass()
+    return run.screening.price(y)
+
+
+def certify(run: Run, x: SparseX, y: NDArray[np.float64], pricing: Pricing, columns: int = 0) -> Iterate:
+    """Certify (x, y), which steps on so many columns have found, by a pass at y; kept if it is the best."""
+    options, budget, store = run.options, run.budget, run.program.store
+    now = Iterate.of(store, x, y, pricing, options.threads)
+    proof = now.certificate
+    budget.end_pass()
+    run.keep(now)
+    log.debug(
+        "%6d iterations, %8d of %d columns, objective %.9g, primal %.1e, dual %.1e, gap %.1e, %.3f s",
+        budget.iterations,
+        columns,
+        store.n_variables,
+        proof.objective,
+        proof.relative.primal,
+        proof.relative.dual,
+        proof.relative.gap,
+        budget.clock(),
+    )
+    if options.callback is not None:
+        options.callback(budget.iterations, proof)
+    return now
+
+
+def restrict(run: Run, columns: ColumnSet) -> WorkingSet:
+    """The program on some of its columns, in units of its own."""
+    tuning = run.options.tuning.working_set
+    return gather(run.program.store, columns.slot, columns.column, tuning=tuning)
+
+
+def step(run: Run, working: WorkingSet, now: Iterate, first: float, sigma: float, idle: int) -> StepsResult:
+    """Steps on a set, no closer than the columns that are left out allow; HiGHS takes them where they stall.
+
+    Parameters
+    ----------
+    first, sigma : float
+        Of :class:`Aim`.
+    idle : int
+        Passes in a row that brought no progress.
+    """
+    options, tuning, proof = run.options, run.options.tuning, now.certificate
+    found = run.hand_over.finish(working, idle, proof.size)
+    if found is not None:
+        return found
+    goal = tuning.goal_share * run.budget.tolerance
+    whole = working.column.size == run.program.store.n_variables
+    if not (whole or run.program.store.terms):  # columns that are left out ask for other prices anyway
+        goal = max(goal, tuning.gap_share * min(proof.near_gap, 1.0))
+    descend = options.inner == "auto" and idle >= tuning.switch_rounds
+    method = "cd" if descend else _method(options)
+    floored = whole or proof.size_is is not GapSize.OBJECTIVE
+    aim = Aim(goal, first, sigma, proof.size if floored else 0.0)
+    return run_steps(run.program, working, method, run.budget, now.x, now.y, aim, tuning)
+
+
+# ---- their parts -------------------------------------------------------------------------------------
+
+
+def _method(options: Options) -> Method:
+    """The inner solver to begin with."""
+    return "cd" if options.inner == "cd" else "newton"
+
+
+def _sampled(run: Run, x: SparseX, y: NDArray[np.float64]) -> Sampled:
+    """Prices of a sample of the requests, found from (x, y)."""
+    return sampled_prices(run.program, x, y, _method(run.options), run.budget, run.options.tuning)
+
+
+def _many_requests(run: Run, pricing: Pricing) -> bool:
+    """Whether there are so many columns or requests, and rows, that at first only some requests move."""
+    tuning, program = run.options.tuning.partial, run.program
+    if len(program.resource_slots) < tuning.rows_from:
+        return False
+    many = pricing.slot.size > tuning.columns_from or len(program) > tuning.requests_from
+    return many and run.options.inner != "cd" and not program.store.terms
+
+
+def _at_prices(run: Run, now: Iterate, y: NDArray[np.float64]) -> Iterate:
+    """The allocation at other prices, if these prove more."""
+    there = certify(run, now.x, y, price(run, y))
+    log.debug(
+        "bound at other prices %.8g, before %.8g, objective %.8g",
+        there.certificate.near_bound,
+        now.certificate.near_bound,
+        now.certificate.objective,
+    )
+    return there if there.certificate.near_bound > now.certificate.near_bound else now
+
+
+def _recertified(run: Run, last: Iterate, x: SparseX) -> Iterate:
+    """An allocation at the prices, and by the pass, of an earlier iterate; kept if it is the best."""
+    now = Iterate.of(run.program.store, x, last.y, last.pricing, run.options.threads)
+    run.keep(now)
+    relative = now.certificate.relative
+    log.debug("   certified anew: gap %.1e, primal %.1e", relative.gap, relative.primal)
+    return now
+
+
+def _repaired(run: Run, now: Iterate) -> Iterate:
+    """What the program's own repair makes of an iterate, if that is better; else the iterate."""
+    if run.repair is None:
+        return now
+    table = run.program.store.requests
+    try:
+        x = run.repair(run.program, now.x, now.y)
+        fault = x.fault(table.n_columns[: table.size])
+        if fault:
+            raise CopterError(f"it returned no allocation: {fault}")
+    except Interrupted:
+        raise
+    except CopterError as error:
+        log.warning("the program's mend is left out of this solve: %s", error)
+        run.repair = None
+        return now
+    there = _recertified(run, now, x)
+    return there if there.better_than(now) else now
+
+
+def _solution(run: Run, end: End) -> Solution:
+    """The solution that a solve ends with."""
+    best, x = end.best, None
+    if best is not None and end.status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+        # zeros that break rows are where a cold solve begins, no allocation
+        some = best.x.slot.size > 0 or best.certificate.relative.primal <= run.budget.tolerance
+        x = best.x if some else None
+    handed = run.hand_over.successes
+    return make_solution(
+        run.program,
+        x,
+        run.begin.y if best is None else best.y,
+        status=end.status,
+        reason=end.reason,
+        iterations=run.budget.iterations,
+        timings=Timings(solve=run.budget.clock()),
+        warm=run.begin.how,
+        last=run.before,
+        certificate=UNKNOWN if best is None else best.certificate,
+        ray=end.ray,
+        details={"hand_overs": float(handed)} if handed else {},
+        pricing=None if best is None else best.pricing,
+    )

@@ -1,0 +1,226 @@
+"""Prices to begin with, where those of the last round are worth little, or there are none.
+
+*A sample.*  Without prices a pass finds the columns that would be best if everything were free, and it takes
+many passes to get from them to those that matter.  A request is drawn as likely as its total is large, and
+then stands for others: its total is divided by that likelihood (:mod:`copter.solvers.inner.sampling`).
+Where the last round's answer is worth something, the sample begins from its part of that, as many times.
+
+*Toggled rows.*  A row that was closed still has the price that it had when it was open, mostly 0; requests
+choose it as if nothing had happened, so every choice there is wrong.  One that was opened again has the price
+that kept all away, u_i y_i is no longer 0, and the bound is worth little.  With the prices of all other rows
+as they are, a request would use row i up to a price that is what it saves there for each unit of the row,
+
+    s_q = (the least p_j without the row - the least p_j with it, at y_i = 0) / a_ij,
+
+so the price at which its users leave room is known: that at which the a_ij t_q of those who save more still
+fit in u_i.  A closed row has no room, its price costs nothing and may be higher: by what a column is worth.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.clock import check
+from copter.kernels import kernel
+from copter.solvers.inner.gather import Held, gather
+from copter.solvers.inner.sampling import Sampler
+from copter.solvers.inner.working_set import WorkingSet
+from copter.solvers.proximal.steps import Aim, Method, run_steps
+from copter.store.allocation import SparseX, row_activity
+from copter.store.store import EXACTLY, NO_TOTAL, ConstraintStore, slice_indices
+from copter.store.view import StoreView, coefficients_of, cost_of, entries_of, paid_for, view_of
+
+if TYPE_CHECKING:
+    from copter.program.program import ContinualProgram
+    from copter.solvers.proximal.state import Budget, Iterate
+    from copter.solvers.proximal.tuning import ProximalTuning
+    from copter.store.executor import Part
+
+Savings: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""Of the users of a row: what a unit of it saves, what it is worth beside that, how many units they want."""
+_MOST = 64
+"""Rows: where more changed, prices have moved everywhere."""
+_IDLE = 0.5
+"""Share of its bound below which the usage of a row says that its price is too high."""
+
+
+class Sampled(NamedTuple):
+    """What a sample says of the whole.
+
+    Attributes
+    ----------
+    y : (row slots,) prices
+    flow : (row slots,) A x, about; None where there is no sample
+    """
+
+    y: NDArray[np.float64]
+    flow: NDArray[np.float64] | None
+
+
+def sampled_prices(
+    program: ContinualProgram,
+    x: SparseX,
+    y: NDArray[np.float64],
+    method: Method,
+    budget: Budget,
+    tuning: ProximalTuning,
+) -> Sampled:
+    """Prices of a sample of the requests, with all their columns; ``y`` itself where a sample is no use.
+
+    Parameters
+    ----------
+    x, y : SparseX and (row slots,) ndarray
+        Allocation and prices to begin with.
+    method : "cd" or "newton"
+    """
+    sample = _sample(program, tuning)
+    if sample is None:
+        return Sampled(y, None)
+    working, held, stands_for = sample
+    goal = tuning.sample.goal
+    aim = Aim(goal, tuning.steps.cold_sigma, loose=tuning.sample.loose * goal)
+    begin = x._replace(value=x.value * stands_for[x.slot])
+    steps = run_steps(program, working, method, budget, begin, y, aim, tuning, project=False)
+    flow = row_activity(program.store, steps.x, threads=budget.threads)
+    return Sampled(steps.y, flow if held is None else flow + held.usage)
+
+
+def _sample(
+    program: ContinualProgram, tuning: ProximalTuning
+) -> tuple[WorkingSet, Held | None, NDArray[np.float64]] | None:
+    """A sample as a working set, what it leaves out, and how many requests each stands for.
+
+    None if the program is small, or a sample could not know every price.
+    """
+    store, sample, rows = program.store, tuning.sample, len(program.resource_slots)
+    table = store.requests
+    n_columns, relation = table.n_columns[: table.size], table.relation[: table.size]
+    summed, decided = relation != NO_TOTAL, (relation == EXACTLY) & (n_columns == 1)
+    slots, single = np.flatnonzero(summed & (n_columns > decided)), np.flatnonzero(~summed & (n_columns > 0))
+    columns = max(sample.columns, sample.columns_a_row * rows)
+    wanted = slots.size * columns // max(1, int(n_columns[slots].sum()))
+    least, most = max(sample.least_requests, rows), sample.largest_share * slots.size
+    if wanted < least <= sample.small_share * slots.size:  # wide requests: more columns, still few of all
+        wanted = least
+    if not least <= wanted <= most or int(n_columns[single].sum()) > columns:
+        return None
+    taken, factor = Sampler(table.total[slots], wanted).draw()
+    drawn = np.sort(np.concatenate((slots[taken], single)))
+    sizes = n_columns[drawn]
+    stands_for = np.ones(table.size)
+    stands_for[slots[taken]] = factor
+    column = slice_indices(np.zeros_like(sizes), sizes)
+    held = _held(store, np.flatnonzero(decided))
+    slot = np.repeat(drawn, sizes)
+    working = gather(store, slot, column, held, stands_for, tuning=tuning.working_set)
+    return working, held, stands_for
+
+
+def _held(store: ConstraintStore, decided: NDArray[np.int64]) -> Held | None:
+    """What requests without a choice use, each for itself: one of them must not stand for others."""
+    if not decided.size:
+        return None
+    x = SparseX(decided, np.zeros_like(decided), store.requests.total[decided])
+    return Held(row_activity(store, x), store.rows.alive[: store.rows.size])
+
+
+# ---- toggled rows -----------------------------------------------------------------------------------
+
+
+def reset_prices(store: ConstraintStore, now: Iterate) -> NDArray[np.float64]:
+    """Prices of an iterate, those of rows that were closed or opened found anew; the same array if none was.
+
+    Returns
+    -------
+    (row slots,) ndarray
+    """
+    rows, y = store.rows, now.y
+    lower, upper = rows.lower[: rows.size], rows.upper[: rows.size]
+    closed = rows.alive[: rows.size] & (upper == 0.0) & (lower <= 0.0)
+    opened = (y > 0.0) & (upper > 0.0) & (now.measures.activity < _IDLE * upper)
+    again = np.flatnonzero(opened | (closed & (y == 0.0)))
+    if not 0 < again.size <= _MOST:
+        return y
+    prices = np.where(opened, 0.0, y)
+    found = store.executor.map(_savings_part, prices, again, closed)
+    for k, i in enumerate(again.tolist()):
+        saved, worth, wanted = (np.concatenate([part[k][field] for part in found]) for field in range(3))
+        if closed[i]:
+            prices[i] = (saved + worth).max(initial=0.0)
+        else:
+            order = np.argsort(-saved, kind="stable")
+            fit = int(np.searchsorted(np.cumsum(wanted[order]), upper[i], side="right"))
+            prices[i] = saved[order[fit]] if fit < order.size else 0.0
+    return prices
+
+
+def _savings_part(
+    part: Part, y: NDArray[np.float64], rows: NDArray[np.int64], closed: NDArray[np.bool_]
+) -> list[Savings]:
+    view, asked = view_of(part.store), np.zeros(y.size, np.bool_)
+    asked[rows] = True
+    slots = _users(view, asked)
+    return [_savings(view, slots, y, row, closed) for row in rows.tolist()]
+
+
+def _savings(
+    view: StoreView,
+    slots: NDArray[np.int64],
+    y: NDArray[np.float64],
+    row: int,
+    closed: NDArray[np.bool_],
+) -> Savings:
+    """Savings of requests in a row, of those that have any; other closed rows are open to none."""
+    check()  # a deadline may be over
+    saved, worth, wanted = np.empty((3, slots.size))
+    count = _fill_savings(view, slots, y, row, closed, saved, worth, wanted)
+    return saved[:count], worth[:count], wanted[:count]
+
+
+@kernel(allocates=True)
+def _users(view, asked):  # type: ignore[no-untyped-def]
+    """Requests with a column in one of the rows that are asked for."""
+    uses = np.zeros(view.n_columns.size, np.bool_)
+    for q in range(view.n_columns.size):
+        if view.n_columns[q] > 0 and view.total[q] > 0.0:
+            first, last = entries_of(view, view.usage[q], 0, view.n_columns[q])
+            for e in range(first, last):
+                uses[q] = uses[q] or asked[np.uint32(view.row[e])]
+    return np.flatnonzero(uses)
+
+
+@kernel
+def _fill_savings(view, slots, y, row, closed, saved, worth, wanted):  # type: ignore[no-untyped-def]
+    """Savings of requests in a row, of those that have any, and their number."""
+    count = 0
+    for q in slots:
+        usage = view.usage[q]
+        shift, stride = coefficients_of(view, usage)
+        without, with_row, unit, value = np.inf, np.inf, 0.0, 0.0
+        if view.relation[q] != EXACTLY:
+            without = 0.0
+        for j in range(view.n_columns[q]):
+            begin, end = entries_of(view, usage, j, j + 1)
+            shut, own = False, 0.0
+            for e in range(begin, end):
+                i = np.uint32(view.row[e])
+                if np.int64(i) == row:
+                    own = view.coefficient[shift + stride * e]
+                else:
+                    shut = shut or closed[i]
+            if shut:
+                continue
+            cost = cost_of(view, q, j)
+            p = cost + paid_for(view, usage, j, y) - own * y[row]
+            if own <= 0.0:
+                without = min(without, p)
+            elif p < with_row:
+                with_row, unit, value = p, own, abs(cost)
+        if without < np.inf and with_row <= without:
+            saved[count], worth[count] = (without - with_row) / unit, value / unit
+            wanted[count] = view.total[q] * unit
+            count += 1
+    return count

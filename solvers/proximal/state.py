@@ -1,0 +1,246 @@
+"""The data of the loop: iterates, what a solve may use, what it leaves to the next, where that one begins."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from copter.proof.certificate import Certificate, measured_certificate, proved, right_signs, with_bound
+from copter.solution import ColdStart, Start
+from copter.solvers.memory import LastX, LastY
+from copter.store.allocation import NOTHING, SparseX, merged
+
+if TYPE_CHECKING:
+    from copter.clock import Clock
+    from copter.program.program import ContinualProgram
+    from copter.proof.measure import Measures
+    from copter.proof.pricing import Pricing
+    from copter.store.edit import Starts
+    from copter.store.store import ConstraintStore
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """An allocation, prices, the pass at them, their certificate and what that was measured by."""
+
+    x: SparseX
+    y: NDArray[np.float64]
+    pricing: Pricing
+    certificate: Certificate
+    measures: Measures
+
+    @classmethod
+    def of(
+        cls, store: ConstraintStore, x: SparseX, y: NDArray[np.float64], pricing: Pricing, threads: int | None
+    ) -> Iterate:
+        """Certify an allocation at the prices ``y``, (row slots,), of a pass."""
+        return cls(x, y, pricing, *measured_certificate(store, x, y, pricing, threads=threads))
+
+    def proved(self, store: ConstraintStore, threads: int | None) -> Iterate:
+        """The iterate at prices next to its own (:func:`copter.proof.certificate.proved`)."""
+        return Iterate(self.x, *proved(store, self.x, self.y, threads))
+
+    def bounded(self, bound: float) -> Iterate:
+        """The iterate with a bound that was proved elsewhere, if it is better."""
+        return replace(self, certificate=with_bound(self.certificate, bound))
+
+    @property
+    def residuals(self) -> tuple[float, float, float]:
+        """Primal and dual residual and the gap that they leave, ``near_gap``: the measure of progress."""
+        proof = self.certificate
+        return proof.relative.primal, proof.relative.dual, proof.near_gap
+
+    @property
+    def worst(self) -> float:
+        """The worst relative residual, each counted as 1 at most, by which iterates are compared."""
+        return max(math.inf if math.isnan(part) else min(part, 1.0) for part in self.residuals)
+
+    def better_than(self, other: Iterate) -> bool:
+        """Whether its worst residual is smaller, or as large and the others are."""
+        total, least = (sum(min(part, 1.0) for part in each.residuals) for each in (self, other))
+        # of equals one that has an allocation at all, then the one that proves more
+        rest = [(not each.x.slot.size, -each.certificate.bound) for each in (self, other)]
+        return (self.worst, total, rest[0]) < (other.worst, least, rest[1])
+
+
+@dataclass
+class Budget:
+    """Time and iterations that a solve may use, and has used.
+
+    Attributes
+    ----------
+    tolerance : float
+        Relative residuals and gap that are wanted.
+    most_piece : float
+        Share of a deadline that is kept for one more piece of work at most.
+    reserve : float
+        Seconds that are kept for the pass which certifies what the steps find: those of the last one.
+    iterations : int
+        Inner iterations so far.
+    until : int, optional
+        Iterations in all at which steps pause, for HiGHS to go on.
+    """
+
+    tolerance: float
+    clock: Clock
+    iteration_limit: int
+    threads: int | None
+    most_piece: float
+    reserve: float = 0.0
+    iterations: int = 0
+    until: int | None = None
+    _asked: float = field(default=0.0, init=False)
+    _pass: float = field(default=0.0, init=False)
+    _over: bool = field(default=False, init=False)
+
+    def begin_pass(self) -> None:
+        """Take the time of a pass, from here."""
+        self._pass = self.clock()
+
+    def end_pass(self) -> None:
+        """To here: as long as that may the next one take."""
+        self.reserve = self.clock() - self._pass
+
+    def late(self) -> bool:
+        """Whether it is time to certify what there is, or the solve was cancelled.
+
+        Work goes on in pieces between which this is asked: the next one may take as long as the last.
+        """
+        now = self.clock()
+        piece, self._asked = now - self._asked, now
+        piece = min(piece, self.most_piece * self.clock.deadline)
+        self._over = self._over or self.clock.over(self.reserve + piece)
+        return self._over
+
+    def left(self) -> int:
+        """Iterations that are left for steps."""
+        limit = self.iteration_limit if self.until is None else min(self.until, self.iteration_limit)
+        return limit - self.iterations
+
+    def spent(self) -> bool:
+        """Whether the iteration limit is reached."""
+        return self.iterations >= self.iteration_limit
+
+
+@dataclass(frozen=True)
+class State:
+    """What a solve leaves to the next one: plain data, for the caller to hold, to save and to hand over.
+
+    Attributes
+    ----------
+    x, y : where the next solve begins; nothing before a first one
+    slack : of :class:`copter.solvers.proximal.columns.Screening`; NaN if not known
+    answer : the last answer, which churn is counted against; another than ``x`` if a start was given
+    proof : the store's clock when the last answer was certified, and that iterate
+    """
+
+    x: LastX | None = None
+    y: LastY | None = None
+    slack: float = math.nan
+    answer: LastX | None = None
+    proof: tuple[int, Iterate] | None = None
+
+    def after(self, program: ContinualProgram, best: Iterate, slack: float) -> State:
+        """The state that a solve which began in this one ends in."""
+        x = LastX.of(program, best.x, self.x)
+        return State(x, LastY.of(program, best.y), slack, x, (program.store.clock, best))
+
+    def moved_to(self, program: ContinualProgram, x: SparseX, y: NDArray[np.float64]) -> State:
+        """The state from which the next solve begins at an allocation and prices that are given."""
+        known = self if self.is_of(program) else State()
+        return State(LastX.of(program, x, known.x), LastY.of(program, y), known.slack, known.answer)
+
+    def is_of(self, program: ContinualProgram) -> bool:
+        """Whether a solve of this program left it."""
+        return self.x is not None and self.x.program is program
+
+    def point(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
+        """Allocation and prices, by slot, that are left of it; None for another program."""
+        if self.x is None or self.y is None or self.x.program is not program:
+            return None
+        # no price without the bound that it is of
+        return self.x.surviving(), right_signs(program.store, self.y.surviving())
+
+    def to_arrays(self, program: ContinualProgram) -> dict[str, Any] | None:
+        """What :meth:`from_arrays` makes it again from; None if it is of another program."""
+        if self.x is None or self.y is None or self.x.program is not program:
+            return None
+        arrays = self.x.to_arrays("last") | self.y.to_arrays() | {"slack": self.slack}
+        if self.answer is None or self.answer is self.x:
+            return arrays | {"answered": self.answer is not None}
+        return arrays | {"answered": True} | self.answer.to_arrays("answer")
+
+    @classmethod
+    def from_arrays(cls, program: ContinualProgram, arrays: dict[str, Any]) -> Self:
+        """The state that was saved.
+
+        Raises
+        ------
+        ValueError, KeyError
+            The arrays are no state of this program.
+        """
+        x, slack = LastX.from_arrays(program, arrays, "last"), arrays["slack"]
+        if not isinstance(slack, float):
+            raise ValueError("slack is no number")
+        answer = x if arrays["answered"] else None
+        if "answer.slot" in arrays:
+            answer = LastX.from_arrays(program, arrays, "answer")
+        return cls(x, LastY.from_arrays(program, arrays), slack, answer)
+
+
+class WarmStart(NamedTuple):
+    """What still holds of the last round.
+
+    Attributes
+    ----------
+    x, y : allocation and prices to begin with
+    slack : of screening; NaN if not known
+    how : whether any of that is of use, and why, or why not
+    """
+
+    x: SparseX
+    y: NDArray[np.float64]
+    slack: float
+    how: Start
+
+    @classmethod
+    def of(cls, program: ContinualProgram, state: State, starts: Starts, *, wanted: bool) -> WarmStart:
+        """What is left of a state, with the starts that came with edits; nothing if none is wanted."""
+        x, y, slack = NOTHING, np.zeros(program.store.rows.size), math.nan
+        if not wanted:
+            return cls(x, y, slack, ColdStart.SWITCHED_OFF.start())
+        last = state.point(program)
+        if last is not None:
+            x, y = last
+        x = _with_starts(x, starts, program.store.requests.n_columns)
+        if state.x is None or state.y is None:
+            why = ColdStart.FIRST_ROUND
+        elif last is None:
+            why = ColdStart.OTHER_PROGRAM
+        else:
+            slack = state.slack
+            was_zero = not (state.y.y.any() or state.x.x.slot.size)
+            if was_zero or y.any() or x.slot.size:
+                return cls(x, y, slack, Start(True, "last round's x and prices"))
+            why = ColdStart.NOTHING_LEFT
+        how = Start(True, "starts that were given") if starts else why.start()
+        return cls(x, y, slack, how)
+
+
+def _with_starts(x: SparseX, starts: Starts, n_columns: NDArray[np.int64]) -> SparseX:
+    """x with the starts that were given in place of its values for those requests."""
+    fresh = [slot for slot in sorted(starts) if n_columns[slot]]
+    if not fresh:
+        return x
+    given = [starts[slot] for slot in fresh]
+    sizes = [columns.size for columns, _ in given]
+    slot = np.repeat(fresh, sizes)
+    column, value = (np.concatenate([start[k] for start in given]) for k in (0, 1))
+    replaced = np.zeros(n_columns.size, np.bool_)
+    replaced[fresh] = True
+    order = np.lexsort((column, slot))
+    return merged(x.where(~replaced[x.slot]), SparseX(slot[order], column[order], value[order]))
