@@ -1,4 +1,11 @@
-"""Solvers behind one protocol: copter's proximal point method, HiGHS and OR-Tools."""
+"""Solvers behind one protocol: copter's proximal point method, HiGHS and OR-Tools.
+
+Read `base.py` first: what a solver is; `registry.py` has them by name, `settings.py` and `features.py`
+what can be set and asked.  `proximal/` is copter's own on the subproblems of `inner/`, `exact/` proves
+integral allocations, `general/` is for LPs of any form, `baselines/` are other people's, `cvxpy/` is
+cvxpy's way here.  `wrapper.py` and `rebuild.py` stand around another solver, `memory.py` finds last
+round's answer again.
+"""
 
 from copter.lazy import attach
 

@@ -28,6 +28,13 @@ SolverState: TypeAlias = dict[str, Any]
 """What a solver remembers of a program, by name: numbers, and arrays of the store's slots and stamps."""
 
 
+class Shim(Protocol):
+    """What makes an integral allocation of a solution."""
+
+    def round(self, program: ContinualProgram, solution: Solution) -> Any:
+        """Round a solution of the program as it is now."""
+
+
 class Solver(ABC):
     """Solves a program, and remembers what helps with the next round of the same program.
 
@@ -74,13 +81,17 @@ class Solver(ABC):
             With ``raise_error``: the answer is not optimal; the error has it.
         """
 
-    def rehearse(self, program: ContinualProgram | None = None) -> None:  # noqa: B027 - most have nothing to prepare
+    def rehearse(  # noqa: B027 - most have nothing to prepare
+        self, program: ContinualProgram | None = None, shim: Shim | None = None
+    ) -> None:
         """Run the code that a round may be the first to need, so that none is compiled or loaded then.
 
         Parameters
         ----------
         program : ContinualProgram, optional
-            Like those of the rounds; it is solved, not edited.  A small one of the solver's own if not given.
+            Like those of the rounds; it is solved, not edited.  Without it small ones of the solver's own.
+        shim : Shim, optional
+            Rounds what comes of that.
         """
 
     def cancel(self) -> None:  # noqa: B027 - a solver that cannot be cancelled goes on

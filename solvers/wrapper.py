@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from copter.errors import UnsupportedError
-from copter.solvers.base import Solver, SolverState, takes_start
+from copter.solvers.base import Shim, Solver, SolverState, takes_start
 from copter.solvers.features import Feature
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ class Wrapper(Solver):
         """
         return self.inner.solve(program, deadline=deadline, raise_error=raise_error)
 
-    def rehearse(self, program: ContinualProgram | None = None) -> None:
+    def rehearse(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
         """Let the other run what a later round may be the first to need."""
-        self.inner.rehearse(program)
+        self.inner.rehearse(program, shim)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Where the other would begin; see :class:`copter.solvers.base.WarmStartable`.

@@ -1,1 +1,9 @@
-"""What is known of an answer: prices of all columns, bounds, certificates and rays."""
+"""What is known of an answer: prices of all columns, bounds, certificates and rays.
+
+Read `certificate.py` first; `pricing.py` is the pass over all columns that the bound comes from (with
+`pricing_kernels.py`, `hulls.py` for requests that share costs and usage, `usage_prices.py`, and
+`tangents.py` for convex terms), `measure.py` the pass over an allocation.  `units.py` and `magnitudes.py`
+say what figures are relative to.  `sharp.py`, `loose.py` and `rigorous.py` are for where rounding or free
+columns matter, `rays.py` for programs without an answer; `integer.py`, `whole.py` and `fixing.py` for
+integral ones.
+"""

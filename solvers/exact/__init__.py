@@ -1,1 +1,6 @@
-"""Proven integer optima: the relaxation's prices fix nearly all columns, branch and bound does the rest."""
+"""Integral allocations that are proved optimal.
+
+Read `solver.py` first, then `search.py`: fixing by reduced costs, and what is left (`rest.py`) by dynamic
+programming (`multichoice.py`) or a tree (`tree.py`).  `certain.py` proves in exact arithmetic, on
+`model.py`.
+"""

@@ -1,1 +1,7 @@
-"""The inner problem of a proximal step on a working set: Newton and coordinate descent."""
+"""The subproblem of a proximal step: a working set in units of its own, and two methods for it.
+
+Read `working_set.py` first; `gather.py` takes it out of the program, in the units of `scaling.py`.
+`newton.py` is semismooth Newton on the prices (`newton_kernels.py`, `sums.py`, `sampling.py`,
+`elastic.py`, and `offloaded_sums.py` on other machines), `compiled_newton.py` the same for small sets and
+convex terms, `descent.py` and `convex_descent.py` are coordinate descent.  `tuning.py` has the numbers.
+"""

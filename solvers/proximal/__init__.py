@@ -1,1 +1,8 @@
-"""The proximal point method: steps, working sets that grow, and when they end."""
+"""The proximal point method: steps, working sets that grow, and when they end.
+
+Read `loop.py` first, beneath the class in `solver.py`.  `state.py` is the data that goes around, `run.py`
+what one solve shares, `columns.py` which columns are looked at, `steps.py` the steps on these,
+`accept.py` when it ends.  `partial.py` and `starting_prices.py` are for programs of many requests,
+`finish.py` (HiGHS) and `rational.py` for what stalls, `tuning.py` has the numbers, `ahead.py` compiles
+kernels beforehand.
+"""

@@ -26,15 +26,17 @@ arXiv 1903.09546.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from copter.errors import UnplacedError
 from copter.first_calls import compile_at_once
 from copter.program.program import ContinualProgram
 from copter.program.records import CostType
-from copter.solvers.base import ClockedSolver, SolverState
+from copter.solvers.base import ClockedSolver, Shim, SolverState
 from copter.solvers.features import Feature
 from copter.solvers.proximal.loop import init, solve
 from copter.solvers.proximal.run import Options
@@ -139,26 +141,35 @@ class ProximalPoint(ClockedSolver):
         """Forget the last answer."""
         self._state = init()
 
-    def rehearse(self, program: ContinualProgram | None = None) -> None:
-        """Solve a program by each inner solver that a round may need, outside of any round and deadline.
+    def rehearse(self, program: ContinualProgram | None = None, shim: Shim | None = None) -> None:
+        """Solve programs in every way that a round may need, outside of any round and deadline.
 
         From then on this process compiles kernels when they are first called (:mod:`copter.first_calls`).
 
         Parameters
         ----------
         program : ContinualProgram, optional
-            Given one, only coordinate descent, which a later round may first fall back on, solves it.  One
-            with 32-bit costs, for which kernels are others, is given before its first round.
+            Is solved like the first of the rounds, and by coordinate descent, which a later one may fall back
+            on; the solver's own state stays as it is.
+        shim : Shim, optional
+            Rounds the answer.
         """
         compile_at_once()
-        if program is None or program.cost_dtype != "float64":
-            for each in small_programs() if program is None else small_programs(program.cost_dtype):
-                for inner in INNER if self.inner == "auto" else (self.inner,):
-                    ProximalPoint(self.name, inner=inner, tolerance=1e-3, iteration_limit=200).solve(each)
-        if program is not None and self.inner == "auto":
-            for _ in range(2):
-                descent = ProximalPoint(self.name, inner="cd", hand_over=False, tolerance=self.tolerance)
-                descent.solve(program, deadline=_REHEARSAL)
+        for each in small_programs("float64" if program is None else program.cost_dtype):
+            for inner in INNER if self.inner == "auto" else (self.inner,):
+                ProximalPoint(self.name, inner=inner, tolerance=1e-3, iteration_limit=200).solve(each)
+        if program is None:
+            return
+        starts = program.take_starts()
+        first = ProximalPoint(self.name, inner=self.inner, tolerance=self.tolerance, tuning=self.tuning)
+        solution = first.solve(program)
+        for _ in range(2 if self.inner == "auto" else 0):
+            descent = ProximalPoint(self.name, inner="cd", hand_over=False, tolerance=self.tolerance)
+            descent.solve(program, deadline=_REHEARSAL)
+        program.return_starts(starts)
+        if shim is not None and solution.found:
+            with suppress(UnplacedError):  # who has no place is for the rounds to say
+                shim.round(program, solution)
 
     def start(self, program: ContinualProgram) -> tuple[SparseX, NDArray[np.float64]] | None:
         """Allocation and prices, by slot, that the next solve of ``program`` begins from; None if cold.
