@@ -135,6 +135,7 @@ def solve_lp(
     threads: int | None = None,
     highs_options: Mapping[str, Any] | None = None,
     start: Point | None = None,
+    own: bool = True,
 ) -> Answer:
     """Solve a general LP; integral columns count as continuous ones.
 
@@ -156,6 +157,8 @@ def solve_lp(
     start : Point, optional
         Point and prices, and the basis if there is one, of a program of the same shape: HiGHS goes on from
         them without presolve.  If that ends without an answer everything begins anew.
+    own : bool
+        Whether the own solver is one of the parts.
 
     Raises
     ------
@@ -175,7 +178,7 @@ def solve_lp(
         # its program is shifted to 0: what its objective is relative to may be more than the LP's
         solver = entry.make(tolerance=_SHARPER * tolerance, threads=threads, **alone)
     solve = _Solve(checked(lp), solver, tolerance, deadline, polish, threads, highs_options or {})
-    return solve.run(presolve, start)
+    return solve.run(presolve, start, own)
 
 
 def _setting(name: str, value: Any, check: Check[T]) -> T:
@@ -222,10 +225,10 @@ class _Solve:
     def took(self, part: str, since: float) -> None:
         self.seconds[part] = self.seconds.get(part, 0.0) + self.watch() - since
 
-    def run(self, presolving: bool, start: Point | None = None) -> Answer:
+    def run(self, presolving: bool, start: Point | None, own: bool) -> Answer:
         answer = None if start is None else self._from(start)
         if answer is None:
-            answer = self._parts(presolving)
+            answer = self._parts(presolving, own)
         return replace(
             answer,
             seconds=self.seconds,
@@ -240,7 +243,7 @@ class _Solve:
         ended = answer.status in (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED, Status.DEADLINE)
         return replace(answer, warm_started=True) if ended else None
 
-    def _parts(self, presolving: bool) -> Answer:
+    def _parts(self, presolving: bool, own_part: bool) -> Answer:
         left, back = self.lp, Presolved()
         if presolving:
             begin = self.watch()
@@ -254,7 +257,7 @@ class _Solve:
                 found = self._judged(Status.OPTIMAL, "presolve solved it", nothing, "presolve")
                 return found if self.solver is not None else self._sharper(found)
         own = None
-        own_part = "solver" not in self.options and _SECONDS_A_TERM * terms(left) >= _LEAST_SHARE
+        own_part &= "solver" not in self.options and _SECONDS_A_TERM * terms(left) >= _LEAST_SHARE
         if self.solver is not None or own_part:
             own = self._own(left, back)
         if own is not None:
