@@ -177,7 +177,10 @@ def solve_lp(
         alone = {"hand_over": False} if "hand_over" in setting_defaults(entry.load()) else {}
         # its program is shifted to 0: what its objective is relative to may be more than the LP's
         solver = entry.make(tolerance=_SHARPER * tolerance, threads=threads, **alone)
-    solve = _Solve(checked(lp), solver, tolerance, deadline, polish, threads, highs_options or {})
+    alone_by = None if isinstance(solver, str) else solver
+    tolerance = max(tolerance, getattr(alone_by, "tolerance", tolerance))
+    limit = np.inf if deadline is None else deadline
+    solve = _Solve(checked(lp), alone_by, tolerance, limit, polish, threads, highs_options or {})
     return solve.run(presolve, start, own)
 
 
@@ -188,36 +191,28 @@ def _setting(name: str, value: Any, check: Check[T]) -> T:
         raise SettingError("solve_lp", name, value, str(error)) from None
 
 
+@dataclass
 class _Solve:
     """One call: what is left of its time, and who took how much."""
 
-    def __init__(
-        self,
-        lp: GeneralLP,
-        solver: str | Solver,
-        tolerance: float,
-        deadline: float | None,
-        polish: bool,
-        threads: int | None,
-        highs_options: Mapping[str, Any],
-    ) -> None:
-        self.lp = lp
-        self.solver = None if isinstance(solver, str) else solver
-        self.tolerance = max(tolerance, getattr(self.solver, "tolerance", tolerance))
-        self.limit = np.inf if deadline is None else deadline
-        self.polish = polish
-        self.threads = threads
-        self.options = highs_options
-        # for presolve, whose way back fails if it is told of interior point, and looks for a ray
-        self.plain_options = {
-            name: value
-            for name, value in highs_options.items()
-            if name != "solver" and not name.endswith("_limit")
-        }
-        self.watch = Stopwatch()
-        self.seconds: dict[str, float] = {}
-        self.iterations = self.crossover = 0
-        self.solution: Solution | None = None
+    lp: GeneralLP
+    solver: Solver | None
+    tolerance: float
+    limit: float
+    polish: bool
+    threads: int | None
+    options: Mapping[str, Any]
+    watch: Stopwatch = field(default_factory=Stopwatch)
+    seconds: dict[str, float] = field(default_factory=dict)
+    iterations: int = 0
+    crossover: int = 0
+    solution: Solution | None = None
+    reached: Point | None = None
+
+    @property
+    def plain_options(self) -> dict[str, Any]:
+        """Those for presolve, whose way back fails if it is told of interior point, and to look for a ray."""
+        return {k: v for k, v in self.options.items() if k != "solver" and not k.endswith("_limit")}
 
     def left(self) -> float:
         return max(0.0, self.limit - self.watch())
